@@ -1,0 +1,1 @@
+//! What controllers make of a cluster.

@@ -1,0 +1,222 @@
+//! The one decision: whom a load balancer picks, whom it avoids, whom it tries next.
+//!
+//! # Guarantees
+//! - A target with weight 0 is never picked, a dead one only when all are dead and the
+//!   profile treats that as all alive.
+//! - While another target is left, a target with the client's own address is not picked.
+//! - A retry walks on from the target that failed and leaves the scheduler's turn alone.
+//!   So with N equal targets and one that fails, one request in N meets it first, however
+//!   many clients there are.
+//!
+//! # Assumptions
+//! - "The client's own address" is the address the load balancer sees. A pod behind a
+//!   NodePort target is not recognised: that is why loopback exists.
+
+use std::net::IpAddr;
+
+use uturn_model::lb::{Profile, Scheduler, Target};
+
+/// All that one decision rests on.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<'a> {
+    profile: &'a Profile,
+    targets: &'a [Target],
+    alive: &'a [bool],
+    client: IpAddr,
+}
+
+impl<'a> Choice<'a> {
+    /// A decision for one client. `alive` says for each target whether its health checks
+    /// are answered.
+    ///
+    /// # Panics
+    /// When `alive` and `targets` differ in length: that is the caller's mistake.
+    pub fn new(
+        profile: &'a Profile,
+        targets: &'a [Target],
+        alive: &'a [bool],
+        client: IpAddr,
+    ) -> Self {
+        assert_eq!(targets.len(), alive.len(), "one health for each target");
+        Self { profile, targets, alive, client }
+    }
+
+    /// The targets that may be picked, in order.
+    pub fn candidates(&self) -> Vec<usize> {
+        let weighted = |i: &usize| self.targets[*i].weight > 0;
+        let mut all: Vec<usize> = (0..self.targets.len()).filter(weighted).collect();
+        let any_alive = all.iter().any(|i| self.alive[*i]);
+        if any_alive || !self.profile.all_dead_all_alive {
+            all.retain(|i| self.alive[*i]);
+        }
+        if self.profile.avoids_client {
+            all.retain(|i| self.targets[*i].address.ip() != self.client);
+        }
+        all
+    }
+
+    /// The target for the connection that is `turn`-th in line.
+    pub fn pick(&self, turn: u64) -> Option<usize> {
+        let candidates = self.candidates();
+        let ring = self.ring(&candidates);
+        let at = match self.profile.scheduler {
+            // Without a count of open connections, fewest means in turns.
+            Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => turn,
+            Scheduler::SourceHash => hash(self.client),
+        };
+        (!ring.is_empty()).then(|| ring[(at % ring.len() as u64) as usize])
+    }
+
+    /// The target to try when all of `tried` (in that order) have failed.
+    pub fn next(&self, tried: &[usize]) -> Option<usize> {
+        if !self.profile.next_target {
+            return None;
+        }
+        let last = *tried.last()?;
+        let candidates = self.candidates();
+        let after = candidates.iter().copied().filter(|i| *i > last);
+        let before = candidates.iter().copied().filter(|i| *i < last);
+        after.chain(before).find(|i| !tried.contains(i))
+    }
+
+    /// Each target that can be picked first, with the share of connections that meet it.
+    pub fn shares(&self) -> Vec<(usize, f64)> {
+        let candidates = self.candidates();
+        match self.profile.scheduler {
+            Scheduler::SourceHash => self.pick(0).map(|only| (only, 1.0)).into_iter().collect(),
+            Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => {
+                let weight = |i: usize| f64::from(self.targets[i].weight);
+                let total: f64 = candidates.iter().map(|i| weight(*i)).sum();
+                candidates.into_iter().map(|i| (i, weight(i) / total)).collect()
+            }
+        }
+    }
+
+    /// A turn of the scheduler: each candidate as often as its weight says, evenly mixed.
+    fn ring(&self, candidates: &[usize]) -> Vec<usize> {
+        let weights: Vec<u64> =
+            candidates.iter().map(|i| u64::from(self.targets[*i].weight)).collect();
+        let divisor = weights.iter().copied().fold(0, gcd);
+        let total: u64 = weights.iter().sum();
+        let Some(length) = total.checked_div(divisor) else { return Vec::new() };
+        let mut credit = vec![0i64; candidates.len()];
+        (0..length)
+            .filter_map(|_| {
+                for (credit, weight) in credit.iter_mut().zip(&weights) {
+                    *credit += *weight as i64;
+                }
+                let richest = (0..credit.len()).max_by_key(|i| (credit[*i], usize::MAX - i))?;
+                credit[richest] -= total as i64;
+                Some(candidates[richest])
+            })
+            .collect()
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// FNV-1a over the address: the same client always meets the same target.
+fn hash(client: IpAddr) -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let start = 0xcbf2_9ce4_8422_2325;
+    match client {
+        IpAddr::V4(ip) => ip.octets().into_iter().fold(start, fold),
+        IpAddr::V6(ip) => ip.octets().into_iter().fold(start, fold),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uturn_model::lb::{Layer, TargetKind};
+
+    use super::*;
+    use crate::profile::tke_clb;
+
+    fn targets(weights: &[u32]) -> Vec<Target> {
+        weights
+            .iter()
+            .enumerate()
+            .map(|(i, weight)| Target {
+                address: format!("10.0.0.{}:30080", 11 + i).parse().unwrap(),
+                weight: *weight,
+                kind: TargetKind::NodePort(format!("n{}", i + 1).parse().unwrap()),
+            })
+            .collect()
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_host_is_avoided_and_a_pod_is_not() {
+        let (profile, targets) = (tke_clb(Layer::L7), targets(&[10, 10]));
+        let choice = |client| Choice::new(&profile, &targets, &[true, true], ip(client));
+        assert_eq!(choice("10.0.0.11").candidates(), [1]);
+        assert_eq!(choice("10.1.1.10").candidates(), [0, 1]);
+    }
+
+    #[test]
+    fn one_node_and_its_own_host_leave_nobody() {
+        let (profile, targets) = (tke_clb(Layer::L7), targets(&[10]));
+        let choice = Choice::new(&profile, &targets, &[true], ip("10.0.0.11"));
+        assert_eq!(choice.pick(0), None);
+        assert_eq!(choice.shares(), []);
+    }
+
+    #[test]
+    fn all_dead_is_all_alive() {
+        let (profile, targets) = (tke_clb(Layer::L4), targets(&[10, 10, 10]));
+        let client = ip("10.1.1.10");
+        assert_eq!(
+            Choice::new(&profile, &targets, &[false, true, false], client).candidates(),
+            [1]
+        );
+        assert_eq!(Choice::new(&profile, &targets, &[false; 3], client).candidates(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn layer_4_never_retries() {
+        let (profile, targets) = (tke_clb(Layer::L4), targets(&[10, 10]));
+        assert_eq!(Choice::new(&profile, &targets, &[true; 2], ip("10.1.1.10")).next(&[0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn turns_meet_targets_as_their_shares_say(
+            weights in prop::collection::vec(0u32..5, 0..6),
+            dead in prop::collection::vec(any::<bool>(), 6),
+            client in 0u8..20,
+        ) {
+            let (profile, targets) = (tke_clb(Layer::L7), targets(&weights));
+            let alive = &dead[..targets.len()];
+            let client = ip(&format!("10.0.0.{client}"));
+            let choice = Choice::new(&profile, &targets, alive, client);
+            let total: u64 = choice.candidates().iter().map(|i| u64::from(targets[*i].weight)).sum();
+            let mut met = vec![0u64; targets.len()];
+            for turn in 0..total {
+                met[choice.pick(turn).unwrap()] += 1;
+            }
+            for (i, share) in choice.shares() {
+                prop_assert!((met[i] as f64 / total as f64 - share).abs() < 1e-9);
+            }
+            prop_assert_eq!(choice.shares().is_empty(), choice.pick(0).is_none());
+        }
+
+        #[test]
+        fn retries_try_every_candidate_once(count in 1usize..6, first in 0usize..6) {
+            let (profile, targets) = (tke_clb(Layer::L7), targets(&vec![10; count]));
+            let alive = vec![true; count];
+            let choice = Choice::new(&profile, &targets, &alive, ip("10.1.1.10"));
+            let mut tried = vec![first % count];
+            while let Some(next) = choice.next(&tried) {
+                prop_assert!(!tried.contains(&next));
+                tried.push(next);
+            }
+            prop_assert_eq!(tried.len(), count);
+        }
+    }
+}

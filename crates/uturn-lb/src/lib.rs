@@ -1,0 +1,16 @@
+//! The load balancer: what is set up on it, how it decides, and the part that does it.
+//!
+//! **Owns** three things. [`controller`]: which load balancers, listeners and targets the
+//! cloud's controllers make of a cluster's Services and Ingresses. [`decide`]: whom a load
+//! balancer picks, whom it avoids, whom it tries next; pure, and called by the prediction
+//! and by the data plane alike, so that there is one opinion. `l7` (Linux only): the
+//! process that does it for real, keeping the client's address.
+//!
+//! **Refuses** to know how packets travel: that is `uturn-path`'s business. How clouds
+//! differ is data here ([`profile`]), not code.
+//!
+//! **Start reading** at [`decide`].
+
+pub mod controller;
+pub mod decide;
+pub mod profile;

@@ -1,0 +1,80 @@
+//! Captures: what one node's kernel said, as text. Reading it is `uturn-netfilter`'s business.
+
+use std::collections::BTreeMap;
+
+use crate::{Name, Text};
+
+/// What was captured of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The node.
+    pub node: Name,
+    /// Each file with the path it was read from and its text.
+    pub files: BTreeMap<CaptureFile, CapturedText>,
+}
+
+/// A captured file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedText {
+    /// As the user would find it.
+    pub path: Text,
+    /// Its text.
+    pub text: Text,
+}
+
+/// What a captured file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CaptureFile {
+    /// `iptables-save`.
+    Iptables,
+    /// `ip6tables-save`.
+    Ip6tables,
+    /// `ipset save`.
+    Ipset,
+    /// `ipvsadm -Sn`.
+    Ipvs,
+    /// `nft list ruleset`.
+    Nft,
+    /// `nft -j list ruleset`.
+    NftJson,
+    /// `ip addr`.
+    Addresses,
+    /// `ip route show table all`.
+    Routes,
+    /// `ip rule`.
+    Rules,
+    /// `sysctl -a`, the part that matters.
+    Sysctls,
+}
+
+impl CaptureFile {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Iptables,
+        Self::Ip6tables,
+        Self::Ipset,
+        Self::Ipvs,
+        Self::Nft,
+        Self::NftJson,
+        Self::Addresses,
+        Self::Routes,
+        Self::Rules,
+        Self::Sysctls,
+    ];
+
+    /// Its name in a capture's folder.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Iptables => "iptables.save",
+            Self::Ip6tables => "ip6tables.save",
+            Self::Ipset => "ipset.save",
+            Self::Ipvs => "ipvs.save",
+            Self::Nft => "nft.txt",
+            Self::NftJson => "nft.json",
+            Self::Addresses => "addr",
+            Self::Routes => "route",
+            Self::Rules => "rule",
+            Self::Sysctls => "sysctl",
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The cluster: all that is known, in one place.
+
+use std::collections::BTreeMap;
+
+use crate::dns::Dns;
+use crate::lb::{LoadBalancerFact, TkeServiceConfig};
+use crate::network::{Network, SecurityGroup};
+use crate::{
+    Capture, EndpointSlice, Ingress, IngressClass, Known, Labels, Name, NamespacedName, Node,
+    Origin, Pod, ProxySettings, Selector, Service, Supposition, Text, Workload, WorkloadKind,
+};
+
+/// All that is known.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Which cloud it is in.
+    pub provider: Known<Provider>,
+    /// Nodes by name.
+    pub nodes: BTreeMap<Name, Node>,
+    /// Pods by name.
+    pub pods: BTreeMap<NamespacedName, Pod>,
+    /// Workloads by kind and name.
+    pub workloads: BTreeMap<(WorkloadKind, NamespacedName), Workload>,
+    /// Services by name.
+    pub services: BTreeMap<NamespacedName, Service>,
+    /// Slices by the Service they belong to.
+    pub endpoints: BTreeMap<NamespacedName, Vec<EndpointSlice>>,
+    /// Ingresses by name.
+    pub ingresses: BTreeMap<NamespacedName, Ingress>,
+    /// Ingress classes by name.
+    pub ingress_classes: BTreeMap<Name, IngressClass>,
+    /// TkeServiceConfigs by name.
+    pub tke_service_configs: BTreeMap<NamespacedName, TkeServiceConfig>,
+    /// What Facts say of load balancers.
+    pub load_balancers: Vec<LoadBalancerFact>,
+    /// The network around the nodes.
+    pub network: Network,
+    /// Security groups by name.
+    pub security_groups: BTreeMap<Text, SecurityGroup>,
+    /// How names are resolved.
+    pub dns: Dns,
+    /// How kube-proxy is set.
+    pub proxy: ProxySettings,
+    /// The cloud controller's switches (`tke-service-controller-config`).
+    pub controller_switches: Labels,
+    /// Network policies: kept, not judged.
+    pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
+    /// What nodes' kernels said.
+    pub captures: BTreeMap<Name, Capture>,
+    /// What nothing said and was taken for true.
+    pub supposed: Vec<Supposition>,
+    /// Kinds that were seen and not needed, with how many there were.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Cluster {
+    /// Every slice of a Service.
+    pub fn slices(&self, service: &NamespacedName) -> &[EndpointSlice] {
+        self.endpoints.get(service).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every pod on a node.
+    pub fn pods_on<'a>(&'a self, node: &'a Name) -> impl Iterator<Item = &'a Pod> {
+        self.pods.values().filter(move |pod| pod.node.as_ref() == Some(node))
+    }
+}
+
+/// Which cloud a cluster is in: decides how load balancers behave where nothing else says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Tencent Kubernetes Engine.
+    Tke,
+    /// None that uturn knows: no cloud controller is supposed.
+    None,
+}
+
+impl std::fmt::Display for Provider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Tke => "tke",
+            Self::None => "none",
+        })
+    }
+}
+
+/// A NetworkPolicy: which pods it speaks of. Its rules are not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkPolicy {
+    /// Its name.
+    pub name: NamespacedName,
+    /// The pods it speaks of.
+    pub pods: Selector,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Objects that were seen and not needed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Skipped {
+    /// `apiVersion/kind`.
+    pub kind: Text,
+    /// How many.
+    pub count: usize,
+}

@@ -1,0 +1,131 @@
+//! Labels, annotations and selectors.
+
+use std::collections::BTreeMap;
+
+use crate::Text;
+
+/// Labels or annotations of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(BTreeMap<Text, Text>);
+
+impl Labels {
+    /// None at all.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(|value| &**value)
+    }
+
+    /// Whether `key` has exactly this value.
+    pub fn is(&self, key: &str, value: &str) -> bool {
+        self.get(key) == Some(value)
+    }
+
+    /// All, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether every one of `wanted` is here.
+    pub fn contains_all(&self, wanted: &Self) -> bool {
+        wanted.iter().all(|(key, value)| self.is(key, value))
+    }
+}
+
+impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    }
+}
+
+/// A label selector with `matchLabels` and `matchExpressions`.
+///
+/// An empty selector matches everything, as in Kubernetes. (A *Service* without a selector
+/// selects nothing: it has `None`, not an empty selector.)
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// All of these must be there.
+    pub labels: Labels,
+    /// And all of these must hold.
+    pub expressions: Vec<Requirement>,
+}
+
+impl Selector {
+    /// The selector that wants exactly these labels.
+    pub fn labels(labels: Labels) -> Self {
+        Self { labels, expressions: Vec::new() }
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        labels.contains_all(&self.labels) && self.expressions.iter().all(|one| one.holds(labels))
+    }
+}
+
+/// One of a selector's `matchExpressions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: Text,
+    /// What is asked of it.
+    pub operator: Operator,
+}
+
+/// What a [`Requirement`] asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// The key is there with one of these values.
+    In(Vec<Text>),
+    /// The key is not there, or with none of these values.
+    NotIn(Vec<Text>),
+    /// The key is there.
+    Exists,
+    /// The key is not there.
+    DoesNotExist,
+}
+
+impl Requirement {
+    fn holds(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        let among = |values: &[Text]| value.is_some_and(|v| values.iter().any(|one| &**one == v));
+        match &self.operator {
+            Operator::In(values) => among(values),
+            Operator::NotIn(values) => !among(values),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selector_wants_all_of_it() {
+        let labels: Labels = [("app", "front"), ("tier", "web")].into_iter().collect();
+        let wants = |key: &str, operator| Selector {
+            labels: [("app", "front")].into_iter().collect(),
+            expressions: vec![Requirement { key: key.into(), operator }],
+        };
+        assert!(Selector::default().matches(&labels));
+        assert!(wants("tier", Operator::In(vec!["web".into()])).matches(&labels));
+        assert!(!wants("tier", Operator::NotIn(vec!["web".into()])).matches(&labels));
+        assert!(wants("zone", Operator::NotIn(vec!["a".into()])).matches(&labels));
+        assert!(wants("zone", Operator::DoesNotExist).matches(&labels));
+        assert!(!wants("zone", Operator::Exists).matches(&labels));
+    }
+}

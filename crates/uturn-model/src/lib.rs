@@ -1,0 +1,68 @@
+//! What a cluster is: the words of uturn as types.
+//!
+//! **Owns** the vocabulary that every other crate speaks: [`Cluster`] and all that is in
+//! it (nodes, pods, Services, endpoints, Ingresses, load balancers, the VPC, names,
+//! kube-proxy settings, captures), and what is said about it ([`Flow`], [`Route`],
+//! [`Outcome`], [`Mechanism`], [`Verdict`]).
+//!
+//! **Refuses** I/O, Kubernetes wire types, serialisation and policy. A value of these
+//! types is already valid: a [`Port`] is not zero, a [`Name`] is a name, a
+//! [`Verdict`]'s shares add up. What could not be known is said with [`Known`] and
+//! [`Supposition`] instead of being left out.
+//!
+//! **Start reading** at [`cluster`], then [`service`] and [`lb`]; the other half of the
+//! vocabulary is in [`flow`] and [`route`].
+//!
+//! ```text
+//!  Cluster ─┬─ Node ── Capture            Flow (Client → Destination)
+//!           ├─ Pod, Workload                │ walked by uturn-path
+//!           ├─ Service ── EndpointSlice     ▼
+//!           ├─ Ingress ── IngressClass    Route ── Hop ── Step     (one way, its odds)
+//!           ├─ TkeServiceConfig             │ added up
+//!           ├─ Network, SecurityGroup       ▼
+//!           └─ Dns, ProxySettings         Verdict (Outcome × share, Mechanism)
+//! ```
+
+pub mod addr;
+pub mod capture;
+pub mod cluster;
+pub mod dns;
+pub mod endpoints;
+pub mod flow;
+pub mod ingress;
+pub mod known;
+pub mod labels;
+pub mod lb;
+pub mod name;
+pub mod network;
+pub mod node;
+pub mod origin;
+pub mod pod;
+pub mod proxy;
+pub mod route;
+pub mod service;
+pub mod version;
+pub mod workload;
+
+pub use addr::{Family, Port, Protocol};
+pub use capture::{Capture, CaptureFile};
+pub use cluster::{Cluster, Skipped};
+pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
+pub use flow::{Client, Destination, Flow, Mechanism, Outcome};
+pub use ingress::{Ingress, IngressClass};
+pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+pub use known::{Basis, Known, Supposition};
+pub use labels::{Labels, Selector};
+pub use lb::LoadBalancer;
+pub use name::{InvalidName, Kind, Name, NamespacedName, ObjectRef};
+pub use node::Node;
+pub use origin::Origin;
+pub use pod::Pod;
+pub use proxy::{ProxyMode, ProxySettings, Variant};
+pub use route::{By, Hop, Place, Route, Step, StepKind, Verdict};
+pub use service::Service;
+pub use version::Version;
+pub use workload::{Workload, WorkloadKind};
+
+/// Shared, immutable text: cheap to clone, since names repeat a lot.
+pub type Text = std::sync::Arc<str>;

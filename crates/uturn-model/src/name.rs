@@ -1,0 +1,214 @@
+//! Names of objects.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Text;
+
+/// An object's name: one or more DNS labels, at most 253 characters.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Text);
+
+impl Name {
+    /// The name, if the text is one.
+    pub fn new(text: impl Into<Text>) -> Result<Self, InvalidName> {
+        let text = text.into();
+        // Colons stand in names of RBAC objects; kinds uturn reads never have them.
+        let label = |label: &str| {
+            let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+            !label.is_empty()
+                && label.bytes().all(inner)
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        if text.len() <= 253 && text.split('.').all(label) {
+            Ok(Self(text))
+        } else {
+            Err(InvalidName)
+        }
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for Name {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(text)
+    }
+}
+
+impl std::borrow::Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The text is no Kubernetes name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidName;
+
+impl fmt::Display for InvalidName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "not a Kubernetes name: expected lower-case letters, digits, '-' and '.', \
+             at most 253, each part beginning and ending with a letter or digit",
+        )
+    }
+}
+
+impl std::error::Error for InvalidName {}
+
+/// A name within a namespace, `shop/front`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamespacedName {
+    /// The namespace.
+    pub namespace: Name,
+    /// The name.
+    pub name: Name,
+}
+
+impl NamespacedName {
+    /// Both parts checked.
+    pub fn new(namespace: &str, name: &str) -> Result<Self, InvalidName> {
+        Ok(Self { namespace: Name::new(namespace)?, name: Name::new(name)? })
+    }
+}
+
+impl fmt::Display for NamespacedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl FromStr for NamespacedName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (namespace, name) = text.split_once('/').ok_or(InvalidName)?;
+        Self::new(namespace, name)
+    }
+}
+
+/// The kinds of object that uturn speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is the Kubernetes kind of that name")]
+pub enum Kind {
+    Node,
+    Pod,
+    Deployment,
+    StatefulSet,
+    DaemonSet,
+    ReplicaSet,
+    Job,
+    CronJob,
+    Service,
+    EndpointSlice,
+    Endpoints,
+    Ingress,
+    IngressClass,
+    ConfigMap,
+    TkeServiceConfig,
+    NetworkPolicy,
+    Facts,
+    LoadBalancer,
+    SecurityGroup,
+}
+
+impl Kind {
+    /// As Kubernetes spells it in `kind:`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Pod => "Pod",
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+            Self::Endpoints => "Endpoints",
+            Self::Ingress => "Ingress",
+            Self::IngressClass => "IngressClass",
+            Self::ConfigMap => "ConfigMap",
+            Self::TkeServiceConfig => "TkeServiceConfig",
+            Self::NetworkPolicy => "NetworkPolicy",
+            Self::Facts => "Facts",
+            Self::LoadBalancer => "LoadBalancer",
+            Self::SecurityGroup => "SecurityGroup",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One object, by kind and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRef {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace, where its kind has one.
+    pub namespace: Option<Name>,
+    /// Its name.
+    pub name: Text,
+}
+
+impl ObjectRef {
+    /// An object in a namespace.
+    pub fn namespaced(kind: Kind, name: &NamespacedName) -> Self {
+        Self { kind, namespace: Some(name.namespace.clone()), name: name.name.as_str().into() }
+    }
+
+    /// An object without a namespace.
+    pub fn global(kind: Kind, name: impl Into<Text>) -> Self {
+        Self { kind, namespace: None, name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    /// `Service shop/front`, `Node n1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_dns_labels() {
+        for good in ["a", "n1", "front-1", "kube-proxy.v1", "10.0.0.1"] {
+            assert!(Name::new(good).is_ok(), "{good}");
+        }
+        let long = "a".repeat(254);
+        for bad in ["", "-a", "a-", "A", "a..b", ".", "a b", "ä", long.as_str()] {
+            assert!(Name::new(bad).is_err(), "{bad}");
+        }
+    }
+}

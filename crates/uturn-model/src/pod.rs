@@ -1,0 +1,134 @@
+//! Pods.
+
+use std::net::IpAddr;
+
+use crate::{Family, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Protocol, Text};
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: NamespacedName,
+    /// What every pod of its template shares.
+    pub spec: PodSpec,
+    /// The node it runs on; none while it waits for one.
+    pub node: Option<Name>,
+    /// `status.podIPs`, the primary one first.
+    pub ips: Vec<IpAddr>,
+    /// Its phase.
+    pub phase: Phase,
+    /// Its Ready condition.
+    pub ready: bool,
+    /// It has a `deletionTimestamp`.
+    pub terminating: bool,
+    /// The workload at the top of its owners, as far as it can be told.
+    pub owner: Option<ObjectRef>,
+    /// Whether no object says it: it stands for a pod that its workload will make.
+    pub supposed: bool,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Pod {
+    /// Its first address of a family.
+    pub fn address(&self, family: Family) -> Option<IpAddr> {
+        self.ips.iter().copied().find(|ip| Family::of(*ip) == family)
+    }
+
+    /// Whether it runs: it has a node and has not ended.
+    pub fn is_alive(&self) -> bool {
+        self.node.is_some() && matches!(self.phase, Phase::Running | Phase::Pending)
+    }
+}
+
+/// `status.phase`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the Kubernetes phase of that name")]
+pub enum Phase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    Unknown,
+}
+
+/// What a pod and the template it came from have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodSpec {
+    /// Labels.
+    pub labels: Labels,
+    /// Annotations.
+    pub annotations: Labels,
+    /// Shares the node's network.
+    pub host_network: bool,
+    /// Containers that keep running (sidecars too), in order.
+    pub containers: Vec<Container>,
+    /// How it resolves names.
+    pub dns_policy: DnsPolicy,
+    /// `dnsConfig.nameservers`.
+    pub dns_nameservers: Vec<IpAddr>,
+    /// `dnsConfig.searches`.
+    pub dns_searches: Vec<Text>,
+    /// `dnsConfig.options` `ndots`.
+    pub dns_ndots: Option<u8>,
+    /// `hostAliases`: names it knows by itself.
+    pub host_aliases: Vec<(Text, IpAddr)>,
+    /// `nodeSelector`.
+    pub node_selector: Labels,
+    /// Pods it refuses to share a node with (`requiredDuringScheduling…`, by hostname).
+    pub anti_affinity: Vec<crate::Selector>,
+}
+
+impl PodSpec {
+    /// The port a Service's named `targetPort` means in this pod.
+    pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<Port> {
+        self.ports()
+            .find(|port| port.protocol == protocol && port.name.as_deref() == Some(name))
+            .map(|port| port.port)
+    }
+
+    /// All ports its containers say they listen on.
+    pub fn ports(&self) -> impl Iterator<Item = &ContainerPort> {
+        self.containers.iter().flat_map(|container| &container.ports)
+    }
+}
+
+/// A container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    /// Its name.
+    pub name: Text,
+    /// Its image, with tag.
+    pub image: Text,
+    /// Its arguments, `command` and `args` in a row (settings of kube-proxy stand here).
+    pub arguments: Vec<Text>,
+    /// Ports it says it listens on.
+    pub ports: Vec<ContainerPort>,
+}
+
+/// A port of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerPort {
+    /// Its name.
+    pub name: Option<Text>,
+    /// Its number.
+    pub port: Port,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The node's port that leads here.
+    pub host_port: Option<Port>,
+}
+
+/// `dnsPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DnsPolicy {
+    /// The cluster's DNS; a hostNetwork pod falls back to the node's.
+    #[default]
+    ClusterFirst,
+    /// The cluster's DNS, also for hostNetwork pods.
+    ClusterFirstWithHostNet,
+    /// The node's resolv.conf.
+    Default,
+    /// Only `dnsConfig`.
+    None,
+}

@@ -1,0 +1,153 @@
+//! Settings of kube-proxy that change what it programs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use crate::{Known, Text, Version};
+
+/// All of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProxySettings {
+    /// iptables, ipvs or nftables.
+    pub mode: Known<ProxyMode>,
+    /// Its version.
+    pub version: Known<Version>,
+    /// Upstream's or a cloud's.
+    pub variant: Known<Variant>,
+    /// How it tells traffic from pods of its own node or cluster.
+    pub detector: Known<LocalDetector>,
+    /// `masqueradeAll`.
+    pub masquerade_all: bool,
+    /// `masqueradeBit`: which bit of the packet's mark asks for masquerade.
+    pub masquerade_bit: u8,
+    /// `nodePortAddresses`.
+    pub node_port_addresses: NodePortAddresses,
+    /// `localhostNodePorts`.
+    pub localhost_node_ports: bool,
+    /// `ipvs.scheduler`.
+    pub ipvs_scheduler: Text,
+    /// `ipvs.strictARP`.
+    pub strict_arp: bool,
+    /// `conntrack.tcpBeLiberal`.
+    pub conntrack_tcp_be_liberal: bool,
+}
+
+impl ProxySettings {
+    /// What kube-proxy of this version and mode does when nothing is configured.
+    pub fn new(mode: Known<ProxyMode>, version: Known<Version>) -> Self {
+        Self {
+            mode,
+            version,
+            variant: Known::supposed(Variant::Upstream, "nothing says otherwise"),
+            detector: Known::supposed(LocalDetector::None, "no cluster CIDR is configured"),
+            masquerade_all: false,
+            masquerade_bit: 14,
+            node_port_addresses: NodePortAddresses::All,
+            localhost_node_ports: true,
+            ipvs_scheduler: "rr".into(),
+            strict_arp: false,
+            conntrack_tcp_be_liberal: false,
+        }
+    }
+
+    /// The mark that asks for masquerade: `0x4000` for bit 14.
+    pub fn masquerade_mark(&self) -> u32 {
+        1 << self.masquerade_bit
+    }
+}
+
+/// `mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is kube-proxy's mode of that name")]
+pub enum ProxyMode {
+    Iptables,
+    Ipvs,
+    Nftables,
+}
+
+impl ProxyMode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Iptables, Self::Ipvs, Self::Nftables];
+
+    /// As kube-proxy spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Iptables => "iptables",
+            Self::Ipvs => "ipvs",
+            Self::Nftables => "nftables",
+        }
+    }
+}
+
+impl fmt::Display for ProxyMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ProxyMode {
+    type Err = UnknownProxyMode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or(UnknownProxyMode)
+    }
+}
+
+/// The text names no mode of kube-proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownProxyMode;
+
+impl fmt::Display for UnknownProxyMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a mode of kube-proxy: expected iptables, ipvs or nftables")
+    }
+}
+
+impl std::error::Error for UnknownProxyMode {}
+
+/// Whose kube-proxy it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Variant {
+    /// As Kubernetes releases it.
+    Upstream,
+    /// As TKE ships it: does not bind load-balancer addresses in IPVS mode unless
+    /// prevent-loopback asks for it.
+    Tke,
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Upstream => "upstream",
+            Self::Tke => "tke",
+        })
+    }
+}
+
+/// `detectLocalMode` and what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LocalDetector {
+    /// Sources within these ranges are pods of the cluster.
+    ClusterCidr(Vec<IpNet>),
+    /// Sources within the node's own pod range are its pods.
+    NodeCidr,
+    /// What comes from this bridge is a pod of the node.
+    BridgeInterface(Text),
+    /// What comes from an interface with this prefix is a pod of the node.
+    InterfaceNamePrefix(Text),
+    /// It cannot tell.
+    None,
+}
+
+/// `nodePortAddresses`: on which of the node's addresses NodePorts listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodePortAddresses {
+    /// On every address (the default of iptables and IPVS mode).
+    All,
+    /// On the node's primary addresses (the default of nftables mode).
+    Primary,
+    /// On addresses within these ranges.
+    Ranges(Vec<IpNet>),
+}

@@ -1,0 +1,276 @@
+//! What is said of a flow: its routes, hop by hop, and what they add up to.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::{Mechanism, Name, NamespacedName, Origin, Outcome, Supposition, Text};
+
+/// One way a flow can go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// Its odds, more than 0 and at most 1.
+    pub share: f64,
+    /// How it ends.
+    pub outcome: Outcome,
+    /// Why it fails, or takes long; none when nothing is wrong.
+    pub mechanisms: Vec<Mechanism>,
+    /// Where it goes, there and back, in order.
+    pub hops: Vec<Hop>,
+}
+
+/// A stay at one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    /// Where.
+    pub place: Place,
+    /// On the way there, or back.
+    pub way: Way,
+    /// What happened there, in order; at least one.
+    pub steps: Vec<Step>,
+}
+
+/// Direction of a hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From the client to the target.
+    Out,
+    /// From the target to the client.
+    Back,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Out => "out",
+            Self::Back => "back",
+        })
+    }
+}
+
+/// A place that a packet can be at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// Name resolution.
+    Dns,
+    /// A pod.
+    Pod(NamespacedName),
+    /// A node's kernel.
+    Node(Name),
+    /// The network between the nodes.
+    Fabric,
+    /// A load balancer.
+    LoadBalancer(Text),
+    /// Beyond all that is known.
+    Outside,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns => f.write_str("dns"),
+            Self::Pod(name) => write!(f, "pod/{name}"),
+            Self::Node(name) => write!(f, "node/{name}"),
+            Self::Fabric => f.write_str("fabric"),
+            Self::LoadBalancer(name) => write!(f, "lb/{name}"),
+            Self::Outside => f.write_str("outside"),
+        }
+    }
+}
+
+/// One thing that happened to a packet, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What happened.
+    pub kind: StepKind,
+    /// Why, in words.
+    pub why: Text,
+    /// The rule or object it rests on.
+    pub by: By,
+    /// The packet before it, where the step changed it.
+    pub before: Option<Leg>,
+    /// The packet after it, where there still is one.
+    pub after: Option<Leg>,
+}
+
+impl Step {
+    /// A step that leaves the packet as it is.
+    pub fn new(kind: StepKind, why: impl Into<Text>, by: By) -> Self {
+        Self { kind, why: why.into(), by, before: None, after: None }
+    }
+
+    /// The same with the packet as it is.
+    #[must_use]
+    pub fn seeing(mut self, packet: Leg) -> Self {
+        self.after = Some(packet);
+        self
+    }
+
+    /// The same with the packet before and after.
+    #[must_use]
+    pub fn changing(mut self, before: Leg, after: Leg) -> Self {
+        self.before = Some(before);
+        self.after = Some(after);
+        self
+    }
+}
+
+/// What can happen to a packet: a closed set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StepKind {
+    /// A name became an address.
+    Resolve,
+    /// It was sent.
+    Send,
+    /// A route was looked up.
+    Route,
+    /// A filter let it through.
+    Filter,
+    /// A mark was set on it.
+    Mark,
+    /// An address or port was changed.
+    Translate,
+    /// An address or port was changed back.
+    Untranslate,
+    /// One target of several was picked.
+    Balance,
+    /// A target did not answer in time.
+    Timeout,
+    /// It was handed to a process.
+    Deliver,
+    /// A process answered.
+    Answer,
+    /// It was thrown away.
+    Drop,
+    /// It was refused.
+    Reject,
+    /// It turned back into the node it came from.
+    Turn,
+    /// Nobody could say what happens: every possibility is followed.
+    Unknown,
+}
+
+impl StepKind {
+    /// The word of the JSON contract.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Send => "send",
+            Self::Route => "route",
+            Self::Filter => "filter",
+            Self::Mark => "mark",
+            Self::Translate => "translate",
+            Self::Untranslate => "untranslate",
+            Self::Balance => "balance",
+            Self::Timeout => "timeout",
+            Self::Deliver => "deliver",
+            Self::Answer => "answer",
+            Self::Drop => "drop",
+            Self::Reject => "reject",
+            Self::Turn => "turn",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What a step rests on: a rule, an object, or a habit of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct By {
+    /// The rule as written, or what it is called.
+    pub rule: Text,
+    /// Where it was written.
+    pub source: Origin,
+}
+
+impl By {
+    /// A rule or object and where it was written.
+    pub fn new(rule: impl Into<Text>, source: Origin) -> Self {
+        Self { rule: rule.into(), source }
+    }
+
+    /// Something that the kernel does without being told.
+    pub fn kernel(habit: impl Into<Text>) -> Self {
+        Self::new(habit, Origin::file("kernel"))
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.rule, self.source)
+    }
+}
+
+/// A packet's addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Leg {
+    /// From.
+    pub src: SocketAddr,
+    /// To.
+    pub dst: SocketAddr,
+}
+
+impl fmt::Display for Leg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} → {}", self.src, self.dst)
+    }
+}
+
+/// A flow's routes added up, under one reading of what is not known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What has to hold for this verdict; empty when nothing was open.
+    pub conditions: Vec<Text>,
+    /// Each outcome with its share, the likeliest first; the shares add up to 1.
+    pub outcomes: Vec<(Outcome, f64)>,
+    /// Why some of it is not fine.
+    pub mechanisms: Vec<Mechanism>,
+    /// What was taken for true.
+    pub supposed: Vec<Supposition>,
+    /// The ways it can go.
+    pub routes: Vec<Route>,
+}
+
+impl Verdict {
+    /// Adds routes up. Shares are scaled so that they add up to 1.
+    pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
+        let total: f64 = routes.iter().map(|route| route.share).sum();
+        let mut outcomes: Vec<(Outcome, f64)> = Vec::new();
+        let mut mechanisms = Vec::new();
+        for route in &routes {
+            let share = route.share / total;
+            match outcomes.iter_mut().find(|(outcome, _)| *outcome == route.outcome) {
+                Some((_, sum)) => *sum += share,
+                None => outcomes.push((route.outcome, share)),
+            }
+            for mechanism in &route.mechanisms {
+                if !mechanisms.contains(mechanism) {
+                    mechanisms.push(*mechanism);
+                }
+            }
+        }
+        outcomes.sort_by(|a, b| {
+            let rounded = |share: f64| (share * 1e9).round();
+            rounded(b.1).total_cmp(&rounded(a.1)).then_with(|| a.0.cmp(&b.0))
+        });
+        mechanisms.sort_unstable();
+        Self { conditions, outcomes, mechanisms, supposed, routes }
+    }
+
+    /// The share of all that is not answered at once.
+    pub fn share_failing(&self) -> f64 {
+        let fine: f64 =
+            self.outcomes.iter().filter(|(one, _)| one.is_fine()).map(|(_, share)| share).sum();
+        // Thirds do not add up to one exactly.
+        if 1.0 - fine < 1e-6 { 0.0 } else { 1.0 - fine }
+    }
+
+    /// Whether every way of it is answered at once.
+    pub fn is_fine(&self) -> bool {
+        self.share_failing() == 0.0
+    }
+}

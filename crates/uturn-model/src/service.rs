@@ -1,0 +1,162 @@
+//! Services: every field that kube-proxy or the cloud's controller reads.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::{
+    Family, Kind, Labels, NamespacedName, ObjectRef, Origin, Port, Protocol, Selector, Text,
+};
+
+/// A Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its name.
+    pub name: NamespacedName,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its annotations; the cloud's switches stand here.
+    pub annotations: Labels,
+    /// Its type.
+    pub kind: ServiceKind,
+    /// `spec.clusterIPs`; empty when none is assigned (a manifest that was never applied).
+    pub cluster_ips: Vec<IpAddr>,
+    /// `clusterIP: None`.
+    pub headless: bool,
+    /// Its ports; at least one unless it is an ExternalName or headless.
+    pub ports: Vec<ServicePort>,
+    /// Its selector; none when its endpoints are written by hand.
+    pub selector: Option<Selector>,
+    /// `spec.externalIPs`.
+    pub external_ips: Vec<IpAddr>,
+    /// `spec.externalTrafficPolicy`.
+    pub external_policy: Policy,
+    /// `spec.internalTrafficPolicy`.
+    pub internal_policy: Policy,
+    /// `spec.sessionAffinity: ClientIP`, with its time.
+    pub affinity_seconds: Option<u32>,
+    /// `spec.loadBalancerSourceRanges`.
+    pub source_ranges: Vec<IpNet>,
+    /// `spec.healthCheckNodePort`.
+    pub health_check_node_port: Option<Port>,
+    /// `spec.allocateLoadBalancerNodePorts`.
+    pub allocates_node_ports: bool,
+    /// `spec.publishNotReadyAddresses`.
+    pub publishes_not_ready: bool,
+    /// `spec.trafficDistribution`.
+    pub traffic_distribution: Option<Text>,
+    /// `spec.loadBalancerClass`.
+    pub load_balancer_class: Option<Text>,
+    /// `spec.ipFamilies`; empty when not stated.
+    pub families: Vec<Family>,
+    /// `status.loadBalancer.ingress`.
+    pub load_balancer: Vec<LbIngress>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Service {
+    /// A reference to it.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef::namespaced(Kind::Service, &self.name)
+    }
+
+    /// Its cluster IP of a family.
+    pub fn cluster_ip(&self, family: Family) -> Option<IpAddr> {
+        self.cluster_ips.iter().copied().find(|ip| Family::of(*ip) == family)
+    }
+
+    /// The load balancer's addresses of a family that kube-proxy programs: `ipMode` VIP.
+    pub fn vips(&self, family: Family) -> impl Iterator<Item = IpAddr> {
+        self.load_balancer
+            .iter()
+            .filter(|one| one.mode == IpMode::Vip)
+            .filter_map(|one| one.ip)
+            .filter(move |ip| Family::of(*ip) == family)
+    }
+
+    /// Whether it can be reached from outside the cluster by anything kube-proxy programs.
+    pub fn is_externally_accessible(&self) -> bool {
+        matches!(self.kind, ServiceKind::NodePort | ServiceKind::LoadBalancer)
+            || !self.external_ips.is_empty()
+    }
+}
+
+/// `spec.type`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// An address inside the cluster.
+    ClusterIp,
+    /// And a port on every node.
+    NodePort,
+    /// And a load balancer.
+    LoadBalancer,
+    /// A name that stands for another.
+    ExternalName(Text),
+}
+
+/// `externalTrafficPolicy` or `internalTrafficPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Any endpoint.
+    #[default]
+    Cluster,
+    /// Only endpoints on the node that decides.
+    Local,
+}
+
+/// One port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// Its name; required when there are several.
+    pub name: Option<Text>,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// Its number.
+    pub port: Port,
+    /// Where the pods listen.
+    pub target: TargetPort,
+    /// The port on every node.
+    pub node_port: Option<Port>,
+    /// `appProtocol`.
+    pub app_protocol: Option<Text>,
+}
+
+/// `targetPort`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetPort {
+    /// A number.
+    Number(Port),
+    /// The name of a container's port.
+    Name(Text),
+}
+
+impl std::fmt::Display for TargetPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(port) => port.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One of `status.loadBalancer.ingress`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LbIngress {
+    /// Its address.
+    pub ip: Option<IpAddr>,
+    /// Its host name, where the cloud gives one instead.
+    pub hostname: Option<Text>,
+    /// Whether kube-proxy short-circuits it.
+    pub mode: IpMode,
+}
+
+/// `ipMode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IpMode {
+    /// Traffic arrives with the VIP as destination: kube-proxy serves it on the node.
+    #[default]
+    Vip,
+    /// Traffic arrives as if the load balancer sent it: kube-proxy leaves the address alone.
+    Proxy,
+}
