@@ -126,7 +126,9 @@ impl FromStr for Port {
     type Err = InvalidPort;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().ok().and_then(Self::new).ok_or(InvalidPort)
+        // The number parser of the standard library takes "+80" too.
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|_| digits).and_then(Self::new).ok_or(InvalidPort)
     }
 }
 

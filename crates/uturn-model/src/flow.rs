@@ -139,12 +139,11 @@ impl fmt::Display for Destination {
             Self::Service(name, Some(port)) => write!(f, "svc/{name}:{port}"),
             Self::Ingress { name, host, path } => {
                 write!(f, "ingress/{name}")?;
-                if let Some(host) = host {
-                    write!(f, "/{host}")?;
-                }
-                match path {
-                    Some(path) => f.write_str(path),
-                    None => Ok(()),
+                let path = path.as_deref().unwrap_or_default();
+                match host {
+                    Some(host) => write!(f, "/{host}{path}"),
+                    None if path.is_empty() => Ok(()),
+                    None => write!(f, "/{path}"),
                 }
             }
             Self::Pod(name, port) => write!(f, "pod/{name}:{port}"),
@@ -169,7 +168,7 @@ impl FromStr for Destination {
                     Some(port) => port.parse().map_err(|_| fault("bad port"))?,
                     None => Port::new(usual).ok_or_else(|| fault("bad port"))?,
                 };
-                return Ok(Self::Url { tls, host: host.into(), port, path: path.into() });
+                return Ok(Self::Url { tls, host, port, path: path.into() });
             }
         }
         if let Some(rest) = text.strip_prefix("svc/").or_else(|| text.strip_prefix("service/")) {
@@ -208,9 +207,9 @@ impl FromStr for Destination {
             };
         }
         match host_and_port(text) {
-            Some((host, Some(port))) if !host.contains('/') => {
+            Some((host, Some(port))) => {
                 let port = port.parse().map_err(|_| fault("bad port"))?;
-                Ok(Self::Host(host.into(), port))
+                Ok(Self::Host(host, port))
             }
             _ => Err(fault(
                 "expected a URL, HOST:PORT, IP:PORT, svc/NAMESPACE/NAME[:PORT], \
@@ -220,11 +219,12 @@ impl FromStr for Destination {
     }
 }
 
-/// Splits `host`, `host:port`, `[v6]` and `[v6]:port`.
-fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
+/// Splits `host`, `host:port`, `[v6]` and `[v6]:port`; an IPv6 address is spelt in the
+/// usual way, however it was typed.
+fn host_and_port(text: &str) -> Option<(Text, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
-        host.parse::<std::net::Ipv6Addr>().ok()?;
+        let host = host.parse::<std::net::Ipv6Addr>().ok()?.to_string().into();
         return match rest.strip_prefix(':') {
             Some(port) => Some((host, Some(port))),
             None => rest.is_empty().then_some((host, None)),
@@ -235,7 +235,7 @@ fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
         None => (text, None),
     };
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
-    (!host.is_empty() && host.bytes().all(plain)).then_some((host, port))
+    (!host.is_empty() && host.bytes().all(plain)).then(|| (host.into(), port))
 }
 
 /// What was typed is no client or no target.
@@ -468,6 +468,7 @@ mod tests {
             "svc/shop/front:http",
             "ingress/shop/front",
             "ingress/shop/front/shop.example.com/api/v1",
+            "ingress/shop/front//api/v1",
             "pod/shop/web-0:8080",
         ] {
             assert_eq!(text.parse::<Destination>().unwrap().to_string(), text);
@@ -492,6 +493,8 @@ mod tests {
             "[::1",
             "a/b:80",
             "http://[x]/",
+            "10.0.0.1:+80",
+            "[::1]:+80",
         ] {
             assert!(text.parse::<Destination>().is_err(), "{text}");
         }

@@ -14,6 +14,8 @@ pub struct Route {
     pub outcome: Outcome,
     /// Why it fails, or takes long; none when nothing is wrong.
     pub mechanisms: Vec<Mechanism>,
+    /// Whether its odds are chance's (rules that throw dice) and not a scheduler's turns.
+    pub chance: bool,
     /// Where it goes, there and back, in order.
     pub hops: Vec<Hop>,
 }
@@ -267,6 +269,11 @@ impl Verdict {
             self.outcomes.iter().filter(|(one, _)| one.is_fine()).map(|(_, share)| share).sum();
         // Thirds do not add up to one exactly.
         if 1.0 - fine < 1e-6 { 0.0 } else { 1.0 - fine }
+    }
+
+    /// Whether chance decides between outcomes, so that shares hold on average only.
+    pub fn is_by_chance(&self) -> bool {
+        self.outcomes.len() > 1 && self.routes.iter().any(|route| route.chance)
     }
 
     /// Whether every way of it is answered at once.
