@@ -1,1 +1,85 @@
-//! uturn-snapshot
+//! Gets a [`Cluster`] from manifests and Facts, and says what it could not get.
+//!
+//! **Owns** files, folders and standard input; documents (YAML and JSON, many in a file,
+//! `List`s) with the place of every value; what Kubernetes objects, Facts, Scenarios and
+//! LoadBalancer documents look like when written down; and what has to be derived or
+//! supposed where objects are missing, each said as a [`uturn_model::Supposition`].
+//!
+//! **Refuses** to judge (a Service that selects nothing is read like any other), to talk to
+//! an API server, and to know any kernel.
+//!
+//! **Start reading** at [`load`], then `collect` (which decoder reads what), `decode` (one
+//! module a kind), `derive` (what is made of it); [`scenario`] has the Scenario format.
+//!
+//! All faults of a run come at once: a document that cannot be read does not hide what is
+//! wrong with the next, and an object with three wrong fields has three faults.
+
+mod collect;
+mod decode;
+mod derive;
+mod document;
+mod fault;
+mod load_balancer;
+mod objects;
+pub mod scenario;
+mod source;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use uturn_model::{Cluster, Text};
+
+pub use fault::Fault;
+pub use load_balancer::{read_load_balancers, write_load_balancers};
+pub use scenario::Scenario;
+pub use source::{Source, gather};
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The cluster.
+    ///
+    /// Scenarios are not merged into it: each is a cluster of its own. But where a single
+    /// Scenario is all there is, this is the cluster of its largest case.
+    pub cluster: Cluster,
+    /// The Scenario documents among the sources.
+    pub scenarios: Vec<Scenario>,
+    /// How many objects of each kind were read.
+    pub seen: BTreeMap<Text, usize>,
+}
+
+/// Gathers and reads: what `-f` names.
+pub fn load(paths: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
+    let (sources, mut faults) = gather(paths);
+    match read(sources) {
+        Ok(loaded) if faults.is_empty() => Ok(loaded),
+        Ok(_) => Err(faults),
+        Err(more) => {
+            faults.extend(more);
+            Err(faults)
+        }
+    }
+}
+
+/// Reads sources. Either all of it, or every fault of all of them.
+pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
+    let collected = collect::collect(sources);
+    let faults = collected.faults.into_inner();
+    if faults.len() > 0 {
+        return Err(faults.into_vec());
+    }
+    let (objects, scenarios) = (collected.objects, collected.scenarios);
+    let mut seen = objects.seen.clone();
+    if !scenarios.is_empty() {
+        seen.insert("Scenario".into(), scenarios.len());
+    }
+    let largest = match scenarios.as_slice() {
+        [only] if objects.is_empty() => only.cases.iter().max_by_key(|case| case.nodes),
+        _ => None,
+    };
+    let cluster = match largest {
+        Some(case) => case.cluster.clone(),
+        None => derive::cluster(objects),
+    };
+    Ok(Loaded { cluster, scenarios, seen })
+}

@@ -1,0 +1,265 @@
+//! From sources to objects: cuts files into documents, Lists into items, and hands each to
+//! the decoder of its kind.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use uturn_model::{Origin, WorkloadKind};
+
+use crate::decode::{self, Doc};
+use crate::document::{self, Value};
+use crate::fault::{Fault, Faults};
+use crate::objects::Objects;
+use crate::scenario::{self, Scenario};
+use crate::source::Source;
+
+type Decoder = fn(&Doc<'_>, &mut Objects);
+
+/// A kind that is read: its group, the versions of it that are, and how.
+struct Known {
+    kind: &'static str,
+    /// The groups it may be in; the empty one is Kubernetes' core.
+    groups: &'static [&'static str],
+    supported: &'static [&'static str],
+    decode: Decoder,
+}
+
+const fn core(kind: &'static str, decode: Decoder) -> Known {
+    Known { kind, groups: &[""], supported: &["v1"], decode }
+}
+
+const APPS: &[&str] = &["apps", "extensions"];
+const NETWORKING: &[&str] = &["networking.k8s.io", "extensions"];
+
+const KNOWN: &[Known] = &[
+    core("Node", decode::node::read),
+    core("Pod", decode::pod::read),
+    core("Service", decode::service::read),
+    core("Endpoints", decode::endpoints::read_endpoints),
+    core("ConfigMap", decode::config_map::read),
+    Known {
+        kind: "EndpointSlice",
+        groups: &["discovery.k8s.io"],
+        supported: &["discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"],
+        decode: decode::endpoints::read_slice,
+    },
+    Known {
+        kind: "Ingress",
+        groups: NETWORKING,
+        supported: &["networking.k8s.io/v1"],
+        decode: decode::ingress::read,
+    },
+    Known {
+        kind: "IngressClass",
+        groups: NETWORKING,
+        supported: &["networking.k8s.io/v1"],
+        decode: decode::ingress::read_class,
+    },
+    Known {
+        kind: "NetworkPolicy",
+        groups: NETWORKING,
+        supported: &["networking.k8s.io/v1"],
+        decode: decode::network_policy::read,
+    },
+    Known {
+        kind: "TkeServiceConfig",
+        groups: &["cloud.tencent.com"],
+        supported: &["cloud.tencent.com/v1alpha1"],
+        decode: decode::tke::read,
+    },
+    Known {
+        kind: "Facts",
+        groups: &["uturn.dev"],
+        supported: &["uturn.dev/v1alpha1"],
+        decode: decode::facts::read,
+    },
+    Known {
+        kind: "Deployment",
+        groups: APPS,
+        supported: &["apps/v1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::Deployment),
+    },
+    Known {
+        kind: "StatefulSet",
+        groups: APPS,
+        supported: &["apps/v1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::StatefulSet),
+    },
+    Known {
+        kind: "DaemonSet",
+        groups: APPS,
+        supported: &["apps/v1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::DaemonSet),
+    },
+    Known {
+        kind: "ReplicaSet",
+        groups: APPS,
+        supported: &["apps/v1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::ReplicaSet),
+    },
+    Known {
+        kind: "Job",
+        groups: &["batch"],
+        supported: &["batch/v1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::Job),
+    },
+    Known {
+        kind: "CronJob",
+        groups: &["batch"],
+        supported: &["batch/v1", "batch/v1beta1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::CronJob),
+    },
+];
+
+pub(crate) const OURS: &str = "uturn.dev/v1alpha1";
+
+/// What was read, and what is wrong with it.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(crate) objects: Objects,
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) faults: RefCell<Faults>,
+}
+
+/// Reads every document of every source. A source's text is let go once it is read.
+pub(crate) fn collect(sources: Vec<Source>) -> Collected {
+    let Collected { mut objects, mut scenarios, faults } = Collected::default();
+    for source in sources {
+        each_document(&source, &faults, &mut |doc| {
+            each_item(doc, &mut |doc, version, kind| {
+                if (version, kind) == (OURS, "Scenario") {
+                    scenario::add(doc, &mut scenarios);
+                } else {
+                    take(doc, version, kind, &mut objects);
+                }
+            });
+        });
+    }
+    Collected { objects, scenarios, faults }
+}
+
+/// Reads every document of a source, unless it is given up for too many faults.
+pub(crate) fn each_document(
+    source: &Source,
+    faults: &RefCell<Faults>,
+    each: &mut dyn FnMut(&Doc<'_>),
+) {
+    document::read(&source.text, &mut |one| {
+        match one {
+            Ok(root) => each(&Doc::new(&source.name, &root, faults)),
+            Err(trouble) => {
+                let (line, column) = (trouble.line, trouble.column);
+                let origin = Origin { file: source.name.clone(), line, column };
+                let (message, hint) = (trouble.message, trouble.hint);
+                faults.borrow_mut().push(Fault { origin, field: None, message, hint });
+            }
+        }
+        match faults.borrow().gives_up() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    faults.borrow_mut().finish();
+}
+
+/// A document, or each item of a List, with its `apiVersion` and `kind`.
+pub(crate) fn each_item(doc: &Doc<'_>, each: &mut dyn FnMut(&Doc<'_>, &str, &str)) {
+    each_item_of(doc, None, each);
+}
+
+fn each_item_of<'d>(
+    doc: &Doc<'d>,
+    inherited: Option<(&'d str, &'d str)>,
+    each: &mut dyn FnMut(&Doc<'_>, &str, &str),
+) {
+    let Some((version, kind)) = identity(doc, inherited) else { return };
+    let Some(item_kind) =
+        kind.strip_suffix("List").filter(|rest| rest.is_empty() || doc.root.get("items").is_some())
+    else {
+        return each(doc, version, kind);
+    };
+    let inherited = (!item_kind.is_empty()).then_some((version, item_kind));
+    for (at, item) in doc.items(doc.root, "items").iter().enumerate() {
+        let prefix = match doc.prefix {
+            "" => format!("items[{at}]"),
+            prefix => format!("{prefix}.items[{at}]"),
+        };
+        let doc = Doc { prefix: &prefix, ..Doc::new(doc.file, item, doc.faults) };
+        each_item_of(&doc, inherited, each);
+    }
+}
+
+/// `apiVersion` and `kind` of a document; a list's items may leave theirs to the list.
+fn identity<'d>(
+    doc: &Doc<'d>,
+    inherited: Option<(&'d str, &'d str)>,
+) -> Option<(&'d str, &'d str)> {
+    if !matches!(doc.root.value, Value::Map(_)) {
+        let message =
+            format!("expected a mapping with apiVersion and kind, found {}", doc.root.describe());
+        doc.fault(doc.root, message);
+        return None;
+    }
+    let text = |key| match doc.root.get(key) {
+        Some(node) if node.as_str().is_some_and(|text| !text.is_empty()) => node.as_str(),
+        Some(node) => {
+            doc.fault(node, format!("expected a text, found {}", node.describe()));
+            None
+        }
+        None => None,
+    };
+    let before = doc.faults.borrow().len();
+    match (text("apiVersion"), text("kind"), inherited) {
+        (Some(version), Some(kind), _) => Some((version, kind)),
+        (None, None, Some(inherited)) => Some(inherited),
+        (version, kind, _) => {
+            if doc.faults.borrow().len() == before {
+                let lacks = match (version, kind) {
+                    (None, None) => "apiVersion and kind are missing",
+                    (None, _) => "apiVersion is missing",
+                    _ => "kind is missing",
+                };
+                let hint = "every document of a manifest says what it is; is this one?";
+                doc.fault_with_hint(doc.root, format!("not an object: {lacks}"), hint.to_owned());
+            }
+            None
+        }
+    }
+}
+
+/// Hands an object to the decoder of its kind.
+pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objects) {
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    let Some(known) =
+        KNOWN.iter().find(|known| known.kind == kind && known.groups.contains(&group))
+    else {
+        if group == "uturn.dev" {
+            return unknown_of_ours(doc, version, kind);
+        }
+        return objects.skip(&format!("{version}/{kind}"));
+    };
+    if !known.supported.contains(&version) {
+        let message = format!("{version} {kind} is not supported");
+        let hint = format!("supported: {}", known.supported.join(", "));
+        return doc.fault_with_hint(doc.root.get("apiVersion").unwrap_or(doc.root), message, hint);
+    }
+    objects.see(kind);
+    (known.decode)(doc, objects);
+}
+
+fn unknown_of_ours(doc: &Doc<'_>, version: &str, kind: &str) {
+    let (kinds, at) = (["Facts", "Scenario", "LoadBalancer"], doc.root.get("kind"));
+    let hint = match kind {
+        "Scenario" if version == OURS => {
+            "a Scenario stands for itself, not within another".to_owned()
+        }
+        "Facts" | "Scenario" => format!("supported: {OURS}"),
+        "LoadBalancer" => "a LoadBalancer document is for `uturn lb`".to_owned(),
+        _ => match decode::closest(kind, &kinds) {
+            Some(close) => format!("did you mean {close}?"),
+            None => format!("{OURS} has {}", kinds.join(", ")),
+        },
+    };
+    let message = format!("{version} {kind} is not supported");
+    doc.fault_with_hint(at.unwrap_or(doc.root), message, hint);
+}

@@ -1,0 +1,258 @@
+//! From documents to the model's types: what every decoder needs.
+//!
+//! A decoder takes what it can and says every fault it meets; only then does it give up on
+//! an object. So one run names all faults of a document. Where a value stands in its
+//! document is worked out only when there is something to say about it.
+
+pub(crate) mod config_map;
+pub(crate) mod endpoints;
+pub(crate) mod facts;
+pub(crate) mod ingress;
+pub(crate) mod meta;
+pub(crate) mod network_policy;
+pub(crate) mod node;
+pub(crate) mod pod;
+pub(crate) mod proxy_config;
+pub(crate) mod selector;
+pub(crate) mod service;
+pub(crate) mod tke;
+pub(crate) mod value;
+pub(crate) mod workload;
+
+use std::cell::RefCell;
+
+use uturn_model::{Origin, Text};
+
+use crate::document::{Entry, Node, Value};
+use crate::fault::{Fault, Faults};
+
+pub(crate) use value::FromNode;
+
+/// A document being decoded.
+pub(crate) struct Doc<'d> {
+    pub(crate) file: &'d Text,
+    pub(crate) root: &'d Node<'d>,
+    /// What the path of every field begins with, where `root` is a part of something.
+    pub(crate) prefix: &'d str,
+    pub(crate) faults: &'d RefCell<Faults>,
+}
+
+impl<'d> Doc<'d> {
+    pub(crate) fn new(file: &'d Text, root: &'d Node<'d>, faults: &'d RefCell<Faults>) -> Self {
+        Self { file, root, prefix: "", faults }
+    }
+
+    /// Where a value was written.
+    pub(crate) fn origin(&self, node: &Node<'_>) -> Origin {
+        Origin { file: self.file.clone(), line: node.line, column: node.column }
+    }
+
+    /// Says that something is wrong with a value.
+    pub(crate) fn fault(&self, node: &Node<'_>, message: impl Into<String>) {
+        self.say(node, None, message.into(), None);
+    }
+
+    /// The same with what would help.
+    pub(crate) fn fault_with_hint(&self, node: &Node<'_>, message: String, hint: String) {
+        self.say(node, None, message, Some(hint));
+    }
+
+    /// Says that a mapping lacks a field.
+    pub(crate) fn missing(&self, map: &Node<'_>, key: &str, expected: &str) {
+        let message = match expected {
+            "" => "missing".to_owned(),
+            _ => format!("missing: expected {expected}"),
+        };
+        self.say(map, Some(key), message, None);
+    }
+
+    fn say(&self, node: &Node<'_>, key: Option<&str>, message: String, hint: Option<String>) {
+        let mut field = None;
+        if !self.faults.borrow().is_full() {
+            let mut path = self.prefix.to_owned();
+            if path_to(self.root, node, &mut path) {
+                if let Some(key) = key {
+                    step(&mut path, key);
+                }
+                field = Some(path).filter(|path| !path.is_empty());
+            }
+        }
+        let origin = self.origin(node);
+        self.faults.borrow_mut().push(Fault { origin, field, message, hint });
+    }
+
+    /// The mapping under `key`; nothing, and a fault, where it is something else.
+    pub(crate) fn map(&self, parent: &'d Node<'d>, key: &str) -> Option<&'d Node<'d>> {
+        let node = parent.get(key)?;
+        self.is_map(node).then_some(node)
+    }
+
+    /// The mapping under `key`, which must be there.
+    pub(crate) fn need_map(&self, parent: &'d Node<'d>, key: &str) -> Option<&'d Node<'d>> {
+        if parent.get(key).is_none() {
+            self.missing(parent, key, "a mapping");
+        }
+        self.map(parent, key)
+    }
+
+    /// Says a fault unless the value is a mapping.
+    pub(crate) fn is_map(&self, node: &Node<'_>) -> bool {
+        let is = matches!(node.value, Value::Map(_));
+        if !is {
+            self.fault(node, format!("expected a mapping, found {}", node.describe()));
+        }
+        is
+    }
+
+    /// The entries of the mapping under `key`.
+    pub(crate) fn entries(&self, parent: &'d Node<'d>, key: &str) -> &'d [Entry<'d>] {
+        match self.map(parent, key).map(|node| &node.value) {
+            Some(Value::Map(entries)) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The items of the list under `key`.
+    pub(crate) fn items(&self, parent: &'d Node<'d>, key: &str) -> &'d [Node<'d>] {
+        match parent.get(key) {
+            None => &[],
+            Some(Node { value: Value::Seq(items), .. }) => items,
+            Some(other) => {
+                self.fault(other, format!("expected a list, found {}", other.describe()));
+                &[]
+            }
+        }
+    }
+
+    /// The mappings of the list under `key`.
+    pub(crate) fn maps(
+        &self,
+        parent: &'d Node<'d>,
+        key: &str,
+    ) -> impl Iterator<Item = &'d Node<'d>> {
+        self.items(parent, key).iter().filter(|item| self.is_map(item))
+    }
+
+    /// A value that may be missing.
+    pub(crate) fn read<T: FromNode>(&self, parent: &'d Node<'d>, key: &str) -> Option<T> {
+        self.value(parent.get(key)?)
+    }
+
+    /// A value that must be there.
+    pub(crate) fn need<T: FromNode>(&self, parent: &'d Node<'d>, key: &str) -> Option<T> {
+        if parent.get(key).is_none() {
+            self.missing(parent, key, T::EXPECTED);
+            return None;
+        }
+        self.read(parent, key)
+    }
+
+    /// A list of values; empty where it is missing.
+    pub(crate) fn list<T: FromNode>(&self, parent: &'d Node<'d>, key: &str) -> Vec<T> {
+        self.items(parent, key).iter().filter_map(|item| self.value(item)).collect()
+    }
+
+    /// The value itself.
+    pub(crate) fn value<T: FromNode>(&self, node: &Node<'_>) -> Option<T> {
+        match T::from_node(node) {
+            Ok(value) => Some(value),
+            Err(what) => {
+                let expected = if what.is_empty() { T::EXPECTED } else { &what };
+                let message = format!("expected {expected}, found {}", node.describe());
+                let hint = value::quote_hint::<T>(node);
+                self.say(node, None, message, hint);
+                None
+            }
+        }
+    }
+
+    /// Says a fault for each key that is none of `known`: uturn's own documents have no
+    /// fields that somebody else reads.
+    pub(crate) fn only(&self, map: &Node<'_>, known: &[&str]) {
+        let Value::Map(entries) = &map.value else { return };
+        for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
+            let key = Node { line: entry.line, column: entry.column, value: Value::Null };
+            let hint = match closest(&entry.key, known) {
+                Some(close) => format!("did you mean {close}?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            let mut path = self.prefix.to_owned();
+            path_to(self.root, map, &mut path);
+            step(&mut path, &crate::document::shorten(&entry.key));
+            let origin = self.origin(&key);
+            self.faults.borrow_mut().push(Fault {
+                origin,
+                field: Some(path),
+                message: "unknown field".into(),
+                hint: Some(hint),
+            });
+        }
+    }
+}
+
+/// Adds the way from `from` to `to` to `path`; whether there is one.
+fn path_to(from: &Node<'_>, to: &Node<'_>, path: &mut String) -> bool {
+    if std::ptr::eq(std::ptr::from_ref(from).cast::<()>(), std::ptr::from_ref(to).cast()) {
+        return true;
+    }
+    let before = path.len();
+    match &from.value {
+        Value::Seq(items) => {
+            for (at, item) in items.iter().enumerate() {
+                path.push_str(&format!("[{at}]"));
+                if path_to(item, to, path) {
+                    return true;
+                }
+                path.truncate(before);
+            }
+        }
+        Value::Map(entries) => {
+            for entry in entries {
+                step(path, &entry.key);
+                if path_to(&entry.value, to, path) {
+                    return true;
+                }
+                path.truncate(before);
+            }
+        }
+        _ => {}
+    }
+    false
+}
+
+fn step(path: &mut String, key: &str) {
+    if key.contains(['.', '/', '[', ' ']) {
+        path.push_str(&format!("[{key:?}]"));
+        return;
+    }
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+}
+
+/// The known word that was probably meant.
+pub(crate) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let word = word.to_lowercase();
+    let near = |one: &&&str| distance(&word, &one.to_lowercase()) <= 1 + one.len() / 4;
+    known.iter().filter(near).min_by_key(|one| distance(&word, &one.to_lowercase())).copied()
+}
+
+/// How many letters differ (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    if a.len() > 64 {
+        return usize::MAX;
+    }
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,104 @@
+//! The few ConfigMaps that matter; all others are not looked into.
+
+use std::ops::ControlFlow;
+
+use uturn_model::dns::Corefile;
+use uturn_model::{NamespacedName, Origin};
+
+use super::{Doc, meta, proxy_config};
+use crate::document::{self, Node};
+use crate::objects::{ConfigMap, Objects};
+
+/// Reads a ConfigMap, if it is one that matters.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    let name = doc.root.get("metadata").and_then(|meta| meta.get("name")).and_then(Node::as_str);
+    let read: fn(&Doc<'_>, &mut Objects, &NamespacedName) = match name {
+        Some("coredns") => corefile,
+        Some("kube-proxy") => kube_proxy,
+        Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
+        Some("tke-service-controller-config") => controller_switches,
+        _ => return objects.skip("v1/ConfigMap"),
+    };
+    let Some(meta) = meta::read(doc) else { return };
+    if meta.name.namespace.as_str() != "kube-system" {
+        return objects.skip("v1/ConfigMap");
+    }
+    let map = ConfigMap { name: meta.name.clone(), origin: meta.origin };
+    objects.config_maps.add(doc, meta.name.clone(), map);
+    read(doc, objects, &meta.name);
+}
+
+fn corefile(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
+    let Some(data) = doc.map(doc.root, "data") else { return };
+    let Some(node) = data.get("Corefile") else {
+        return doc.missing(data, "Corefile", "CoreDNS's configuration");
+    };
+    let Some(text) = doc.value(node) else { return };
+    objects.corefile = Some(Corefile { text, origin: doc.origin(node) });
+}
+
+fn kube_proxy(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
+    let Some(data) = doc.map(doc.root, "data") else { return };
+    let Some(node) = data.get("config.conf").or_else(|| data.get("config")) else { return };
+    within(doc, node, |inner| objects.proxy_config = Some(proxy_config::read(inner)));
+}
+
+/// The file's name within the ConfigMap is free: the first that names ranges is it.
+fn masq_agent(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
+    for entry in doc.entries(doc.root, "data") {
+        within(doc, &entry.value, |inner| {
+            if objects.non_masquerade.is_none()
+                && let Some(ranges) = proxy_config::ranges(inner, "nonMasqueradeCIDRs")
+            {
+                objects.non_masquerade = Some((ranges, inner.origin(inner.root)));
+            }
+        });
+    }
+}
+
+fn controller_switches<'d>(doc: &Doc<'d>, objects: &mut Objects, _: &NamespacedName) {
+    objects.controller_switches = meta::labels(doc, doc.root, "data");
+}
+
+/// Reads a document that is written within a text of another one. Places in it are places
+/// in the file, as far as that can be told: in a block scalar.
+fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
+    let Some(text) = node.as_str() else {
+        return doc.fault(node, format!("expected a text, found {}", node.describe()));
+    };
+    let mut first = None;
+    document::read(text, &mut |one| {
+        first.get_or_insert(one);
+        ControlFlow::Break(())
+    });
+    let shift = |line: u32| if node.column == 0 { node.line + line - 1 } else { node.line };
+    match first {
+        None => {}
+        Some(Ok(mut root)) => {
+            move_to(&mut root, &shift);
+            let (file, prefix, faults) = (doc.file, "", doc.faults);
+            read(&Doc { file, root: &root, prefix, faults });
+        }
+        Some(Err(trouble)) => {
+            let origin = Origin { file: doc.file.clone(), line: shift(trouble.line), column: 0 };
+            let fault =
+                crate::Fault { origin, field: None, message: trouble.message, hint: trouble.hint };
+            doc.faults.borrow_mut().push(fault);
+        }
+    }
+}
+
+/// Columns within the text are not columns of the file: whole lines are meant.
+fn move_to(node: &mut Node<'_>, shift: &dyn Fn(u32) -> u32) {
+    (node.line, node.column) = (shift(node.line), 0);
+    match &mut node.value {
+        document::Value::Seq(items) => items.iter_mut().for_each(|item| move_to(item, shift)),
+        document::Value::Map(entries) => {
+            for entry in entries {
+                (entry.line, entry.column) = (shift(entry.line), 0);
+                move_to(&mut entry.value, shift);
+            }
+        }
+        _ => {}
+    }
+}

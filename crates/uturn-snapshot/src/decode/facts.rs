@@ -1,0 +1,361 @@
+//! Facts: what manifests cannot say. Every field may be left out.
+//!
+//! ```yaml
+//! apiVersion: uturn.dev/v1alpha1
+//! kind: Facts
+//! spec:
+//!   provider: tke                          # or none
+//!   network:
+//!     mode: global-router                  # or vpc-cni
+//!     podCIDRs: [10.1.0.0/16]
+//!     serviceCIDRs: [172.16.0.0/16]
+//!     vpcCIDRs: [10.0.0.0/16]
+//!     nonMasqueradeCIDRs: []
+//!   kubeProxy: {mode: ipvs, version: v1.22.5-tke.13, variant: tke}
+//!   nodes:
+//!     n1: {rpFilter: 0, publicBandwidth: false, securityGroups: [sg-nodes]}
+//!   loadBalancers:
+//!   - vip: 10.0.0.100
+//!     name: lb-1
+//!     scope: private                       # or public
+//!     probeSource: vip                     # or reserved: 100.64.0.0/10
+//!     securityGroups: []
+//!     listeners:
+//!     - {port: 80, protocol: HTTP, snat: false, scheduler: WRR}
+//!   securityGroups:
+//!     sg-nodes:
+//!       inbound:                           # in order; what nothing matches is dropped
+//!       - {action: accept, protocol: tcp, ports: 30000-32768, peer: 0.0.0.0/0}
+//!       - {action: drop, protocol: all, ports: all, peer: all}
+//!       outbound: []
+//!   dns:
+//!     domain: cluster.local
+//!     outside: {shop.example.com: 10.0.0.100}
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::cluster::Provider;
+use uturn_model::lb::{
+    ListenerFact, ListenerProtocol, LoadBalancerFact, ProbeSource, Scheduler, Scope,
+};
+use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule};
+use uturn_model::node::RpFilter;
+use uturn_model::{Name, Origin, Port, Protocol, ProxyMode, Text, Variant, Version};
+
+use super::value::{Loose, one_of};
+use super::{Doc, FromNode};
+use crate::document::{Node, Value, integer};
+use crate::objects::Objects;
+
+/// All that Facts state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) provider: Fact<Provider>,
+    pub(crate) network_mode: Fact<NetworkMode>,
+    pub(crate) pod_cidrs: Fact<Vec<IpNet>>,
+    pub(crate) service_cidrs: Fact<Vec<IpNet>>,
+    pub(crate) vpc_cidrs: Fact<Vec<IpNet>>,
+    pub(crate) non_masquerade_cidrs: Fact<Vec<IpNet>>,
+    pub(crate) proxy_mode: Fact<ProxyMode>,
+    pub(crate) proxy_version: Fact<Version>,
+    pub(crate) proxy_variant: Fact<Variant>,
+    pub(crate) nodes: BTreeMap<Name, NodeFacts>,
+    pub(crate) load_balancers: Vec<LoadBalancerFact>,
+    pub(crate) security_groups: BTreeMap<Text, SecurityGroup>,
+    pub(crate) outside: Vec<(Text, IpAddr)>,
+    pub(crate) domain: Fact<Text>,
+}
+
+/// A value that Facts may state, and where.
+pub(crate) type Fact<T> = Option<(T, Origin)>;
+
+/// What Facts state of a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeFacts {
+    pub(crate) rp_filter: Fact<RpFilter>,
+    pub(crate) public_bandwidth: Fact<bool>,
+    pub(crate) security_groups: Fact<Vec<Text>>,
+}
+
+/// Reads a Facts document.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    doc.only(doc.root, &["apiVersion", "kind", "metadata", "spec"]);
+    if doc.root.get("spec").is_none() {
+        doc.missing(doc.root, "spec", "what is to be stated");
+    }
+    if let Some(spec) = doc.map(doc.root, "spec") {
+        read_spec(doc, spec, &mut objects.facts);
+    }
+}
+
+/// Reads the `spec` of Facts.
+pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts) {
+    doc.only(
+        spec,
+        &["provider", "network", "kubeProxy", "nodes", "loadBalancers", "securityGroups", "dns"],
+    );
+    state(doc, spec, "provider", &mut facts.provider);
+    if let Some(network) = doc.map(spec, "network") {
+        doc.only(network, &["mode", "podCIDRs", "serviceCIDRs", "vpcCIDRs", "nonMasqueradeCIDRs"]);
+        state(doc, network, "mode", &mut facts.network_mode);
+        state(doc, network, "podCIDRs", &mut facts.pod_cidrs);
+        state(doc, network, "serviceCIDRs", &mut facts.service_cidrs);
+        state(doc, network, "vpcCIDRs", &mut facts.vpc_cidrs);
+        state(doc, network, "nonMasqueradeCIDRs", &mut facts.non_masquerade_cidrs);
+    }
+    if let Some(proxy) = doc.map(spec, "kubeProxy") {
+        doc.only(proxy, &["mode", "version", "variant"]);
+        state(doc, proxy, "mode", &mut facts.proxy_mode);
+        state(doc, proxy, "version", &mut facts.proxy_version);
+        state(doc, proxy, "variant", &mut facts.proxy_variant);
+    }
+    for entry in doc.entries(spec, "nodes") {
+        let Ok(name) = Name::new(&*entry.key) else {
+            doc.fault(&entry.value, format!("{:?} is no name of a node", entry.key));
+            continue;
+        };
+        if entry.value.value != Value::Null && doc.is_map(&entry.value) {
+            let node = &entry.value;
+            let known = facts.nodes.entry(name).or_default();
+            doc.only(node, &["rpFilter", "publicBandwidth", "securityGroups"]);
+            state(doc, node, "rpFilter", &mut known.rp_filter);
+            state(doc, node, "publicBandwidth", &mut known.public_bandwidth);
+            state(doc, node, "securityGroups", &mut known.security_groups);
+        }
+    }
+    for one in doc.maps(spec, "loadBalancers") {
+        let Some(fact) = load_balancer(doc, one) else { continue };
+        match facts.load_balancers.iter().find(|known| known.vip == fact.vip) {
+            Some(first) => {
+                let message =
+                    format!("load balancer {} is there twice: first at {}", fact.vip, first.origin);
+                doc.fault(one, message);
+            }
+            None => facts.load_balancers.push(fact),
+        }
+    }
+    for entry in doc.entries(spec, "securityGroups") {
+        if !doc.is_map(&entry.value) {
+            continue;
+        }
+        let group = security_group(doc, &entry.key, &entry.value);
+        match facts.security_groups.get(&group.name) {
+            Some(first) => {
+                let message = format!(
+                    "security group {} is there twice: first at {}",
+                    group.name, first.origin
+                );
+                doc.fault(&entry.value, message);
+            }
+            None => drop(facts.security_groups.insert(group.name.clone(), group)),
+        }
+    }
+    if let Some(dns) = doc.map(spec, "dns") {
+        doc.only(dns, &["domain", "outside"]);
+        state(doc, dns, "domain", &mut facts.domain);
+        for entry in doc.entries(dns, "outside") {
+            let host: Text = (&*entry.key).into();
+            facts.outside.extend(doc.value(&entry.value).map(|ip| (host, ip)));
+        }
+    }
+}
+
+/// Takes a value, unless another document states another.
+fn state<'d, T: FromStated + PartialEq>(
+    doc: &Doc<'d>,
+    parent: &'d Node<'d>,
+    key: &str,
+    fact: &mut Fact<T>,
+) {
+    let (Some(node), Some(value)) = (parent.get(key), T::read(doc, parent, key)) else { return };
+    match fact {
+        Some((first, origin)) if *first != value => {
+            doc.fault(node, format!("contradicts what {origin} states"));
+        }
+        Some(_) => {}
+        None => *fact = Some((value, doc.origin(node))),
+    }
+}
+
+/// What [`state`] can read: single values and lists of them.
+trait FromStated: Sized {
+    fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Self>;
+}
+
+impl<T: FromNode> FromStated for T {
+    fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Self> {
+        doc.read(parent, key)
+    }
+}
+
+impl<T: FromNode> FromStated for Vec<T> {
+    fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Self> {
+        Some(doc.list(parent, key))
+    }
+}
+
+fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<LoadBalancerFact> {
+    doc.only(node, &["vip", "name", "scope", "probeSource", "securityGroups", "listeners"]);
+    let vip = doc.need(node, "vip");
+    let security_groups = node.get("securityGroups").map(|_| doc.list(node, "securityGroups"));
+    let listeners = doc.maps(node, "listeners").filter_map(|one| listener(doc, one));
+    let listeners = listeners.collect();
+    Some(LoadBalancerFact {
+        name: doc.read(node, "name"),
+        scope: doc.read(node, "scope"),
+        probe_source: doc.read(node, "probeSource"),
+        vip: vip?,
+        security_groups,
+        listeners,
+        origin: doc.origin(node),
+    })
+}
+
+fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ListenerFact> {
+    doc.only(node, &["port", "protocol", "snat", "scheduler"]);
+    let port = doc.need::<Port>(node, "port");
+    Some(ListenerFact {
+        protocol: doc.read(node, "protocol"),
+        snat: doc.read(node, "snat"),
+        scheduler: doc.read(node, "scheduler"),
+        port: port?,
+        origin: doc.origin(node),
+    })
+}
+
+fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
+    doc.only(node, &["inbound", "outbound"]);
+    let rules = |key| doc.maps(node, key).filter_map(|one| security_rule(doc, one)).collect();
+    SecurityGroup {
+        name: name.into(),
+        inbound: rules("inbound"),
+        outbound: rules("outbound"),
+        origin: doc.origin(node),
+    }
+}
+
+fn security_rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<SecurityRule> {
+    doc.only(node, &["action", "protocol", "ports", "peer"]);
+    let accept = doc.need::<Action>(node, "action");
+    let protocol = doc.read::<Any<Protocol>>(node, "protocol");
+    let ports = doc.read::<Any<Ports>>(node, "ports");
+    let peer = doc.read::<Any<IpNet>>(node, "peer");
+    Some(SecurityRule {
+        accept: accept?.0,
+        protocol: protocol.and_then(|one| one.0),
+        ports: ports.and_then(|one| one.0).map(|ports| (ports.0, ports.1)),
+        peer: peer.and_then(|one| one.0),
+        origin: doc.origin(node),
+    })
+}
+
+struct Action(bool);
+
+impl FromNode for Action {
+    const EXPECTED: &'static str = "accept or drop";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(node, &[("accept", true), ("drop", false)]).map(Self)
+    }
+}
+
+/// Something, or `all`.
+struct Any<T>(Option<T>);
+
+impl<T: FromNode> FromNode for Any<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+    const IS_TEXT: bool = T::IS_TEXT;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        match node.as_str() {
+            Some("all" | "ALL") => Ok(Self(None)),
+            _ => match T::from_node(node) {
+                Ok(value) => Ok(Self(Some(value))),
+                Err(_) => Err(format!("{} or all", T::EXPECTED)),
+            },
+        }
+    }
+}
+
+struct Ports(u16, u16);
+
+impl FromNode for Ports {
+    const EXPECTED: &'static str = "a port, a range such as 30000-32768,";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        if let Ok(port) = u16::from_node(node) {
+            return Ok(Self(port, port));
+        }
+        let text = node.as_str().ok_or_else(String::new)?;
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        match (first.trim().parse(), last.trim().parse()) {
+            (Ok(first), Ok(last)) if first <= last => Ok(Self(first, last)),
+            _ => Err(String::new()),
+        }
+    }
+}
+
+macro_rules! words {
+    ($($type:ty: $expected:literal [$($word:literal => $value:expr),* $(,)?]),* $(,)?) => {$(
+        impl FromNode for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn from_node(node: &Node<'_>) -> Result<Self, String> {
+                one_of(node, &[$(($word, $value)),*])
+            }
+        }
+    )*};
+}
+
+words!(
+    Provider: "tke or none" ["tke" => Self::Tke, "none" => Self::None],
+    NetworkMode: "global-router or vpc-cni" [
+        "global-router" => Self::GlobalRouter,
+        "vpc-cni" => Self::VpcCni,
+    ],
+    ProxyMode: "iptables, ipvs or nftables" [
+        "iptables" => Self::Iptables,
+        "ipvs" => Self::Ipvs,
+        "nftables" => Self::Nftables,
+    ],
+    Variant: "upstream or tke" ["upstream" => Self::Upstream, "tke" => Self::Tke],
+    Scope: "private or public" ["private" => Self::Private, "public" => Self::Public],
+    ProbeSource: "vip or reserved" ["vip" => Self::Vip, "reserved" => Self::Reserved],
+    ListenerProtocol: "TCP, UDP, TCP_SSL, HTTP or HTTPS" [
+        "TCP" => Self::Tcp,
+        "UDP" => Self::Udp,
+        "TCP_SSL" => Self::TcpSsl,
+        "HTTP" => Self::Http,
+        "HTTPS" => Self::Https,
+    ],
+    Scheduler: "WRR, LEAST_CONN or IP_HASH" [
+        "WRR" => Self::WeightedRoundRobin,
+        "LEAST_CONN" => Self::LeastConnections,
+        "IP_HASH" => Self::SourceHash,
+    ],
+);
+
+impl FromNode for Version {
+    const EXPECTED: &'static str = "a version such as v1.34.4 or v1.22.5-tke.13";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        Loose::from_node(node)?.0.parse().map_err(|_| String::new())
+    }
+}
+
+impl FromNode for RpFilter {
+    const EXPECTED: &'static str = "0 (off), 1 (strict) or 2 (loose)";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        let Value::Number(text) = &node.value else { return Err(String::new()) };
+        match integer(text) {
+            Some(0) => Ok(Self::Off),
+            Some(1) => Ok(Self::Strict),
+            Some(2) => Ok(Self::Loose),
+            _ => Err(String::new()),
+        }
+    }
+}

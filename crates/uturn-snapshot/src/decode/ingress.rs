@@ -1,0 +1,132 @@
+//! Ingresses and their classes.
+
+use uturn_model::ingress::{Backend, BackendPort, IngressPath, IngressRule, PathKind, Tls};
+use uturn_model::{Ingress, IngressClass, Name, Port, Text};
+
+use super::value::one_of;
+use super::{Doc, FromNode, meta, service};
+use crate::document::Node;
+use crate::objects::Objects;
+
+/// Reads an Ingress of networking.k8s.io/v1.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    let meta = meta::read(doc);
+    let load_balancer = service::load_balancer(doc);
+    let mut ingress = None;
+    let Some(spec) = doc.root.get("spec") else {
+        return doc.missing(doc.root, "spec", "rules or a default backend");
+    };
+    if !doc.is_map(spec) {
+        return;
+    }
+    let default_backend = doc.map(spec, "defaultBackend").and_then(|one| backend(doc, one));
+    let tls = doc
+        .maps(spec, "tls")
+        .map(|one| Tls { hosts: doc.list(one, "hosts"), secret: doc.read(one, "secretName") });
+    let tls = tls.collect();
+    let rules: Vec<IngressRule> = doc.maps(spec, "rules").map(|one| rule(doc, one)).collect();
+    if spec.get("defaultBackend").is_none() && doc.items(spec, "rules").is_empty() {
+        doc.missing(spec, "rules", "at least one rule, or a defaultBackend");
+    }
+    let class = doc.read::<Text>(spec, "ingressClassName");
+    if let Some(meta) = meta {
+        let old = || meta.annotations.get("kubernetes.io/ingress.class").map(Text::from);
+        ingress = Some(Ingress {
+            class: class.or_else(old),
+            default_backend,
+            tls,
+            rules,
+            load_balancer,
+            annotations: meta.annotations,
+            origin: meta.origin,
+            name: meta.name,
+        });
+    }
+    if let Some(ingress) = ingress {
+        objects.ingresses.add(doc, ingress.name.clone(), ingress);
+    }
+}
+
+fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> IngressRule {
+    let host = node.get("host").filter(|host| host.as_str() != Some(""));
+    let http = doc.map(node, "http");
+    let paths = http.map(|http| doc.maps(http, "paths")).into_iter().flatten();
+    IngressRule {
+        host: host.and_then(|host| doc.value(host)),
+        paths: paths.filter_map(|one| path(doc, one)).collect(),
+    }
+}
+
+fn path<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<IngressPath> {
+    let kind = doc.need::<PathKind>(node, "pathType");
+    let path = match node.get("path") {
+        Some(path) => doc.value::<Text>(path),
+        None => Some("/".into()),
+    };
+    let Some(target) = node.get("backend") else {
+        doc.missing(node, "backend", "a Service and its port");
+        return None;
+    };
+    let backend = if doc.is_map(target) { backend(doc, target) } else { None };
+    Some(IngressPath { path: path?, kind: kind?, backend: backend? })
+}
+
+fn backend<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Backend> {
+    if let Some(resource) = doc.map(node, "resource") {
+        let word = |key| resource.get(key).and_then(Node::as_str).unwrap_or("?");
+        return Some(Backend::Resource(format!("{}/{}", word("kind"), word("name")).into()));
+    }
+    let Some(service) = node.get("service") else {
+        if node.get("serviceName").is_some() {
+            let message = "this is the form of v1beta1: expected service.name and service.port";
+            doc.fault(node, message);
+        } else {
+            doc.missing(node, "service", "a Service and its port");
+        }
+        return None;
+    };
+    if !doc.is_map(service) {
+        return None;
+    }
+    let name = doc.need::<Name>(service, "name");
+    let Some(port) = doc.map(service, "port") else {
+        if service.get("port").is_none() {
+            doc.missing(service, "port", "a number or a name");
+        }
+        return None;
+    };
+    let by_name = port.get("name").filter(|name| name.as_str() != Some(""));
+    let port = match by_name {
+        Some(name) => doc.value(name).map(BackendPort::Name),
+        None => doc.need::<Port>(port, "number").map(BackendPort::Number),
+    };
+    Some(Backend::Service { name: name?, port: port? })
+}
+
+impl FromNode for PathKind {
+    const EXPECTED: &'static str = "Exact, Prefix or ImplementationSpecific";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(
+            node,
+            &[
+                ("Exact", Self::Exact),
+                ("Prefix", Self::Prefix),
+                ("ImplementationSpecific", Self::ImplementationSpecific),
+            ],
+        )
+    }
+}
+
+/// Reads an IngressClass.
+pub(crate) fn read_class(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let controller = doc.map(doc.root, "spec").and_then(|spec| doc.read(spec, "controller"));
+    let class = IngressClass {
+        name: meta.name.name,
+        controller: controller.unwrap_or_else(|| "".into()),
+        is_default: meta.annotations.is("ingressclass.kubernetes.io/is-default-class", "true"),
+        origin: meta.origin,
+    };
+    objects.ingress_classes.add(doc, class.name.clone(), class);
+}

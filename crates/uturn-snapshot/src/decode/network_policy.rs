@@ -1,0 +1,15 @@
+//! NetworkPolicies: which pods they speak of.
+
+use uturn_model::cluster::NetworkPolicy;
+
+use super::{Doc, meta, selector};
+use crate::objects::Objects;
+
+/// Reads a NetworkPolicy.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let spec = doc.map(doc.root, "spec");
+    let pods = spec.and_then(|spec| selector::read(doc, spec, "podSelector")).unwrap_or_default();
+    let policy = NetworkPolicy { pods, origin: meta.origin, name: meta.name };
+    objects.network_policies.add(doc, policy.name.clone(), policy);
+}

@@ -1,0 +1,48 @@
+//! Nodes.
+
+use std::net::IpAddr;
+
+use uturn_model::{Node, Text};
+
+use super::{Doc, meta};
+use crate::objects::Objects;
+
+/// Reads a Node.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let mut node = Node::new(meta.name.name.clone(), meta.origin);
+    node.labels = meta.labels;
+    node.annotations = meta.annotations;
+    if let Some(spec) = doc.map(doc.root, "spec") {
+        node.pod_cidrs = doc.list(spec, "podCIDRs");
+        if node.pod_cidrs.is_empty() {
+            let empty = spec.get("podCIDR").is_some_and(|one| one.as_str() == Some(""));
+            node.pod_cidrs.extend(
+                (!empty).then(|| doc.read::<uturn_model::IpNet>(spec, "podCIDR")).flatten(),
+            );
+        }
+        node.unschedulable = doc.read(spec, "unschedulable").unwrap_or_default();
+    }
+    if let Some(status) = doc.map(doc.root, "status") {
+        for address in doc.maps(status, "addresses") {
+            let list = match address.get("type").and_then(|one| one.as_str()) {
+                Some("InternalIP") => &mut node.internal_ips,
+                Some("ExternalIP") => &mut node.external_ips,
+                _ => continue,
+            };
+            list.extend(doc.need::<IpAddr>(address, "address"));
+        }
+        for condition in doc.maps(status, "conditions") {
+            if condition.get("type").and_then(|one| one.as_str()) == Some("Ready") {
+                node.ready = condition.get("status").and_then(|one| one.as_str()) == Some("True");
+            }
+        }
+        if let Some(info) = doc.map(status, "nodeInfo") {
+            // Distributions write what they like here: what is no version says nothing.
+            node.kube_proxy_version =
+                info.get("kubeProxyVersion").and_then(|one| one.as_str()?.parse().ok());
+            node.kernel = doc.read::<Text>(info, "kernelVersion");
+        }
+    }
+    objects.nodes.add(doc, node.name.clone(), node);
+}

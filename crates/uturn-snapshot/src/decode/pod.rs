@@ -1,0 +1,178 @@
+//! Pods, and the templates they come from.
+
+use std::net::IpAddr;
+
+use uturn_model::pod::{Container, ContainerPort, DnsPolicy, Phase, PodSpec};
+use uturn_model::{Kind, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Text};
+
+use super::value::{Loose, one_of};
+use super::{Doc, FromNode, meta, selector};
+use crate::document::Node;
+use crate::objects::Objects;
+
+/// Reads a Pod.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let spec_node = doc.map(doc.root, "spec");
+    let spec = spec(doc, spec_node, meta.labels, meta.annotations);
+    let mut pod = Pod {
+        spec,
+        node: spec_node.and_then(|spec| {
+            let node = spec.get("nodeName").filter(|node| node.as_str() != Some(""))?;
+            doc.value::<Name>(node)
+        }),
+        ips: Vec::new(),
+        phase: Phase::Pending,
+        ready: false,
+        terminating: meta.terminating,
+        owner: owner(doc, &meta.name),
+        supposed: false,
+        origin: meta.origin,
+        name: meta.name,
+    };
+    match doc.map(doc.root, "status") {
+        Some(status) => read_status(doc, status, &mut pod),
+        // Written by hand: nothing says that it is not fine.
+        None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),
+        None => objects.written_pods.push(pod.name.clone()),
+    }
+    objects.pods.add(doc, pod.name.clone(), pod);
+}
+
+fn read_status<'d>(doc: &Doc<'d>, status: &'d Node<'d>, pod: &mut Pod) {
+    pod.ips = doc.maps(status, "podIPs").filter_map(|one| doc.need::<IpAddr>(one, "ip")).collect();
+    if pod.ips.is_empty()
+        && let Some(ip) = status.get("podIP").filter(|ip| ip.as_str() != Some(""))
+    {
+        pod.ips.extend(doc.value::<IpAddr>(ip));
+    }
+    let phase = doc.read::<Phase>(status, "phase");
+    let conditions = doc.items(status, "conditions");
+    let ready = conditions.iter().find(|one| is(one, "type", "Ready"));
+    pod.phase = phase.unwrap_or(if pod.ips.is_empty() { Phase::Pending } else { Phase::Running });
+    pod.ready = match ready {
+        Some(ready) => is(ready, "status", "True"),
+        None => conditions.is_empty() && pod.phase == Phase::Running && pod.node.is_some(),
+    };
+}
+
+fn is(node: &Node<'_>, key: &str, value: &str) -> bool {
+    node.get(key).and_then(Node::as_str) == Some(value)
+}
+
+impl FromNode for Phase {
+    const EXPECTED: &'static str = "a phase";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(
+            node,
+            &[
+                ("Pending", Self::Pending),
+                ("Running", Self::Running),
+                ("Succeeded", Self::Succeeded),
+                ("Failed", Self::Failed),
+                ("Unknown", Self::Unknown),
+            ],
+        )
+    }
+}
+
+impl FromNode for DnsPolicy {
+    const EXPECTED: &'static str = "a DNS policy";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(
+            node,
+            &[
+                ("ClusterFirst", Self::ClusterFirst),
+                ("ClusterFirstWithHostNet", Self::ClusterFirstWithHostNet),
+                ("Default", Self::Default),
+                ("None", Self::None),
+            ],
+        )
+    }
+}
+
+/// The workload that controls the pod, as far as the pod says it: the ReplicaSet of a
+/// Deployment is named after it.
+fn owner(doc: &Doc<'_>, name: &NamespacedName) -> Option<ObjectRef> {
+    let meta = doc.root.get("metadata")?;
+    let owner = doc.maps(meta, "ownerReferences").next()?;
+    let kind = match owner.get("kind")?.as_str()? {
+        "ReplicaSet" => Kind::ReplicaSet,
+        "StatefulSet" => Kind::StatefulSet,
+        "DaemonSet" => Kind::DaemonSet,
+        "Job" => Kind::Job,
+        _ => return None,
+    };
+    let owner_name = owner.get("name")?.as_str()?;
+    Some(ObjectRef { kind, namespace: Some(name.namespace.clone()), name: owner_name.into() })
+}
+
+/// Reads a pod's `spec`, with the labels and annotations that stand beside it.
+pub(crate) fn spec<'d>(
+    doc: &Doc<'d>,
+    spec: Option<&'d Node<'d>>,
+    labels: Labels,
+    annotations: Labels,
+) -> PodSpec {
+    let mut read = PodSpec { labels, annotations, ..PodSpec::default() };
+    let Some(spec) = spec else { return read };
+    read.host_network = doc.read(spec, "hostNetwork").unwrap_or_default();
+    read.containers = doc.maps(spec, "containers").map(|one| container(doc, one)).collect();
+    let sidecars =
+        doc.maps(spec, "initContainers").filter(|one| is(one, "restartPolicy", "Always"));
+    read.containers.extend(sidecars.map(|one| container(doc, one)));
+    read.dns_policy = doc.read(spec, "dnsPolicy").unwrap_or_default();
+    if let Some(config) = doc.map(spec, "dnsConfig") {
+        read.dns_nameservers = doc.list(config, "nameservers");
+        read.dns_searches = doc.list(config, "searches");
+        read.dns_ndots = doc
+            .maps(config, "options")
+            .find(|one| is(one, "name", "ndots"))
+            .and_then(|one| doc.read::<Loose>(one, "value")?.0.parse().ok());
+    }
+    for alias in doc.maps(spec, "hostAliases") {
+        let Some(ip) = doc.need::<IpAddr>(alias, "ip") else { continue };
+        let names = doc.list::<Text>(alias, "hostnames");
+        read.host_aliases.extend(names.into_iter().map(|name| (name, ip)));
+    }
+    read.node_selector = meta::labels(doc, spec, "nodeSelector");
+    read.anti_affinity = anti_affinity(doc, spec);
+    read
+}
+
+fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
+    let mut arguments = doc.list::<Text>(node, "command");
+    arguments.extend(doc.list::<Text>(node, "args"));
+    Container {
+        name: doc.read(node, "name").unwrap_or_else(|| "".into()),
+        image: doc.read(node, "image").unwrap_or_else(|| "".into()),
+        arguments,
+        ports: doc
+            .maps(node, "ports")
+            .filter_map(|port| {
+                let protocol = doc.read(port, "protocol").unwrap_or_default();
+                Some(ContainerPort {
+                    name: doc.read(port, "name"),
+                    port: doc.need(port, "containerPort")?,
+                    protocol,
+                    host_port: port
+                        .get("hostPort")
+                        .filter(|one| u16::from_node(one) != Ok(0))
+                        .and_then(|one| doc.value(one)),
+                })
+            })
+            .collect(),
+    }
+}
+
+fn anti_affinity<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<Selector> {
+    let terms = doc
+        .map(spec, "affinity")
+        .and_then(|affinity| doc.map(affinity, "podAntiAffinity"))
+        .map(|anti| doc.items(anti, "requiredDuringSchedulingIgnoredDuringExecution"));
+    let by_host = |term: &&Node<'_>| is(term, "topologyKey", "kubernetes.io/hostname");
+    let terms = terms.unwrap_or_default().iter().filter(by_host);
+    terms.filter_map(|term| selector::read(doc, term, "labelSelector")).collect()
+}

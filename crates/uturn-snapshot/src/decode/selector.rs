@@ -1,0 +1,31 @@
+//! Label selectors.
+
+use uturn_model::labels::{Operator, Requirement};
+use uturn_model::{Selector, Text};
+
+use super::{Doc, meta};
+use crate::document::Node;
+
+/// `matchLabels` and `matchExpressions` under `key`; nothing when the key is missing.
+pub(crate) fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Selector> {
+    let node = doc.map(parent, key)?;
+    let expressions = doc.maps(node, "matchExpressions").filter_map(|one| {
+        let key = doc.need::<Text>(one, "key");
+        let values = doc.list::<Text>(one, "values");
+        let operator = match doc.need::<Text>(one, "operator")?.as_ref() {
+            "In" => Operator::In(values),
+            "NotIn" => Operator::NotIn(values),
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            other => {
+                let message =
+                    format!("expected In, NotIn, Exists or DoesNotExist, found {other:?}");
+                doc.fault(one.get("operator").unwrap_or(one), message);
+                return None;
+            }
+        };
+        Some(Requirement { key: key?, operator })
+    });
+    let expressions = expressions.collect();
+    Some(Selector { labels: meta::labels(doc, node, "matchLabels"), expressions })
+}

@@ -1,0 +1,54 @@
+//! TkeServiceConfigs.
+
+use uturn_model::Port;
+use uturn_model::lb::{
+    Layer, ListenerConfig, ListenerProtocol, ProbeSource, Scheduler, TkeServiceConfig,
+};
+
+use super::{Doc, meta};
+use crate::document::Node;
+use crate::objects::Objects;
+
+/// Reads a TkeServiceConfig.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    let meta = meta::read(doc);
+    let spec = doc.map(doc.root, "spec").and_then(|spec| doc.map(spec, "loadBalancer"));
+    let mut listeners = Vec::new();
+    if let Some(spec) = spec {
+        let l4 = doc.maps(spec, "l4Listeners").map(|one| listener(doc, one, Layer::L4));
+        listeners.extend(l4.flatten());
+        let l7 = doc.maps(spec, "l7Listeners").map(|one| listener(doc, one, Layer::L7));
+        listeners.extend(l7.flatten());
+    }
+    let Some(meta) = meta else { return };
+    let config = TkeServiceConfig { name: meta.name, listeners, origin: meta.origin };
+    objects.tke_service_configs.add(doc, config.name.clone(), config);
+}
+
+fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<ListenerConfig> {
+    let port = doc.need::<Port>(node, "port");
+    let protocol = doc.need::<ListenerProtocol>(node, "protocol");
+    if let (Some(protocol), Some(written)) = (protocol, node.get("protocol"))
+        && protocol.layer() != layer
+    {
+        let expected = if layer == Layer::L4 { "TCP or UDP" } else { "HTTP or HTTPS" };
+        doc.fault(written, format!("expected {expected}, found {protocol}"));
+    }
+    let rules: Vec<&Node<'_>> =
+        doc.maps(node, "domains").flat_map(|domain| doc.maps(domain, "rules")).collect();
+    let parts = || std::iter::once(node).chain(rules.iter().copied());
+    let checks: Vec<&Node<'_>> = parts().filter_map(|one| doc.map(one, "healthCheck")).collect();
+    let source = checks.iter().find_map(|check| doc.read::<u8>(check, "sourceIpType"));
+    Some(ListenerConfig {
+        keepalive: doc.read::<u8>(node, "keepaliveEnable").map(|on| on == 1),
+        scheduler: parts().find_map(|one| doc.read::<Scheduler>(one, "scheduler")),
+        health_check: checks.iter().find_map(|check| doc.read(check, "enable")),
+        probe_source: source.map(|kind| match kind {
+            0 => ProbeSource::Vip,
+            _ => ProbeSource::Reserved,
+        }),
+        port: port?,
+        protocol: protocol?,
+        origin: doc.origin(node),
+    })
+}

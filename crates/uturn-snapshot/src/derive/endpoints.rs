@@ -1,0 +1,157 @@
+//! Endpoints: as slices say, else as old Endpoints say, else as pods tell.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use uturn_model::pod::Phase;
+use uturn_model::service::{ServiceKind, TargetPort};
+use uturn_model::{
+    Endpoint, EndpointPort, EndpointSlice, Family, Name, NamespacedName, Node, Pod, Port, Selector,
+    Service,
+};
+
+use super::{Said, count, pods, some_of};
+use crate::objects::Objects;
+
+type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>;
+
+/// The slices of every Service.
+pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
+    let mut slices = Slices::new();
+    for slice in std::mem::take(&mut objects.slices.0).into_values() {
+        slices.entry(slice.service.clone()).or_default().push(slice);
+    }
+    for (service, old) in std::mem::take(&mut objects.endpoints.0) {
+        slices.entry(service).or_insert(old.slices);
+    }
+    add_places(objects, &mut slices);
+    let mut unknown = Vec::new();
+    let silent = slices.is_empty() && objects.pods.0.is_empty() && objects.workloads.0.is_empty();
+    for service in objects.services.0.values() {
+        let Some(selector) = &service.selector else { continue };
+        if slices.contains_key(&service.name)
+            || matches!(service.kind, ServiceKind::ExternalName(_))
+        {
+            continue;
+        }
+        if silent {
+            unknown.push(service.name.clone());
+        }
+        let derived = of_service(service, selector, objects);
+        if !derived.is_empty() {
+            slices.insert(service.name.clone(), derived);
+        }
+    }
+    if !unknown.is_empty() {
+        said.suppose(
+            format!("endpoints of {}: {}", count(unknown.len(), "Service"), some_of(&unknown)),
+            "none",
+            "there are neither EndpointSlices nor pods nor workloads",
+            "give the EndpointSlices, or what the Services select",
+        );
+    }
+    slices
+}
+
+/// Says of each endpoint which node and pod it is, where the pod at its address tells.
+fn add_places(objects: &Objects, slices: &mut Slices) {
+    let endpoints = || slices.values().flatten().flat_map(|slice| &slice.endpoints);
+    if endpoints().all(|endpoint| endpoint.node.is_some() && endpoint.pod.is_some()) {
+        return;
+    }
+    let alive = objects.pods.0.values().filter(|pod| pod.is_alive() && !pod.spec.host_network);
+    let by_address: HashMap<IpAddr, &Pod> =
+        alive.flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod))).collect();
+    let nodes = objects.nodes.0.values();
+    let hosts: HashMap<IpAddr, &Node> =
+        nodes.flat_map(|node| node.internal_ips.iter().map(move |ip| (*ip, node))).collect();
+    for endpoint in slices.values_mut().flatten().flat_map(|slice| &mut slice.endpoints) {
+        let named = endpoint.pod.as_ref().and_then(|name| objects.pods.0.get(name));
+        let pod = named.or_else(|| by_address.get(&endpoint.address).copied());
+        if endpoint.pod.is_none() {
+            endpoint.pod = pod.map(|pod| pod.name.clone());
+        }
+        if endpoint.node.is_none() {
+            let host = hosts.get(&endpoint.address).map(|node| node.name.clone());
+            endpoint.node = pod.and_then(|pod| pod.node.clone()).or(host);
+        }
+    }
+}
+
+/// What the endpoint controller would make of the pods that are there.
+fn of_service(service: &Service, selector: &Selector, objects: &Objects) -> Vec<EndpointSlice> {
+    let mut slices = Vec::new();
+    for family in families(service) {
+        let mut groups: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
+        for pod in pods::of_namespace(&objects.pods.0, &service.name.namespace) {
+            let fits = selector.matches(&pod.spec.labels)
+                && pod.node.is_some()
+                && !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+            let Some(address) = pod.address(family).filter(|_| fits) else { continue };
+            let ports = ports(service, pod);
+            if ports.is_empty() && !service.ports.is_empty() {
+                continue;
+            }
+            let endpoint = endpoint(service, pod, address, objects);
+            match groups.iter_mut().find(|(known, _)| *known == ports) {
+                Some((_, endpoints)) => endpoints.push(endpoint),
+                None => groups.push((ports, vec![endpoint])),
+            }
+        }
+        for (ports, endpoints) in groups {
+            let number = slices.len() + 1;
+            let Ok(name) = Name::new(format!("{}-{number}", service.name.name)) else { continue };
+            slices.push(EndpointSlice {
+                name: NamespacedName { namespace: service.name.namespace.clone(), name },
+                service: service.name.clone(),
+                family,
+                ports,
+                endpoints,
+                derived: true,
+                origin: service.origin.clone(),
+            });
+        }
+    }
+    slices
+}
+
+fn families(service: &Service) -> Vec<Family> {
+    let mut families: Vec<Family> = service.cluster_ips.iter().map(|ip| Family::of(*ip)).collect();
+    if families.is_empty() {
+        families.clone_from(&service.families);
+    }
+    if families.is_empty() {
+        families.extend(Family::BOTH);
+    }
+    families.sort_unstable();
+    families.dedup();
+    families
+}
+
+fn endpoint(service: &Service, pod: &Pod, address: IpAddr, objects: &Objects) -> Endpoint {
+    let node = pod.node.as_ref().and_then(|name| objects.nodes.0.get(name));
+    let serving = pod.ready || service.publishes_not_ready;
+    Endpoint {
+        address,
+        ready: service.publishes_not_ready || (pod.ready && !pod.terminating),
+        serving,
+        terminating: pod.terminating,
+        node: pod.node.clone(),
+        zone: node.and_then(Node::zone).map(Into::into),
+        zone_hints: Vec::new(),
+        node_hints: Vec::new(),
+        pod: Some(pod.name.clone()),
+    }
+}
+
+/// The Service's ports as this pod has them; a name that it does not have leaves a port out.
+fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
+    let ports = service.ports.iter().filter_map(|port| {
+        let target: Port = match &port.target {
+            TargetPort::Number(number) => *number,
+            TargetPort::Name(name) => pod.spec.named_port(name, port.protocol)?,
+        };
+        Some(EndpointPort { name: port.name.clone(), protocol: port.protocol, port: target })
+    });
+    ports.collect()
+}

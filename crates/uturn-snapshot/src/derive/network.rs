@@ -1,0 +1,173 @@
+//! The network around the nodes.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::network::{Network, NetworkMode};
+use uturn_model::service::ServiceKind;
+use uturn_model::{Family, Known, Labels, ProxyMode};
+
+use super::ranges::{self, Ranges};
+use super::{Said, balancers, joined};
+use crate::decode::facts::Fact;
+use crate::objects::Objects;
+
+/// The annotation that says which network cards a pod has.
+const NETWORKS: &str = "tke.cloud.tencent.com/networks";
+
+/// The pod network's kind.
+pub(super) fn mode(objects: &Objects, said: &mut Said) -> Known<NetworkMode> {
+    if let Some((mode, origin)) = &objects.facts.network_mode {
+        return Known::stated(*mode, origin.clone());
+    }
+    let pods = objects.pods.0.values().map(|pod| (&pod.spec.annotations, &pod.name));
+    let workloads = objects.workloads.0.values();
+    let templates = workloads.map(|one| (&one.template.annotations, &one.name));
+    let asked = |annotations: &Labels| {
+        let networks = annotations.get(NETWORKS)?;
+        match networks {
+            _ if networks.contains("tke-route-eni") => Some(NetworkMode::VpcCni),
+            _ if networks.contains("tke-direct-eni") => Some(NetworkMode::VpcCni),
+            _ if networks.contains("tke-bridge") => Some(NetworkMode::GlobalRouter),
+            _ => None,
+        }
+    };
+    for (annotations, name) in pods.chain(templates) {
+        if let Some(mode) = asked(annotations) {
+            return Known::derived(mode, format!("{NETWORKS} of {name}"));
+        }
+    }
+    let nodes = &objects.nodes.0;
+    if !nodes.is_empty() && nodes.values().all(|node| !node.pod_cidrs.is_empty()) {
+        return Known::derived(NetworkMode::GlobalRouter, "the podCIDRs of the nodes");
+    }
+    let because = "neither nodes nor pods say it";
+    if !objects.is_empty() && has_pods(objects) {
+        said.suppose("network", "global-router", because, "state spec.network.mode in Facts");
+    }
+    Known::supposed(NetworkMode::GlobalRouter, because)
+}
+
+fn has_pods(objects: &Objects) -> bool {
+    !(objects.pods.0.is_empty()
+        && objects.workloads.0.is_empty()
+        && objects.services.0.is_empty()
+        && objects.ingresses.0.is_empty())
+}
+
+/// The ranges.
+pub(super) fn derive(
+    objects: &Objects,
+    mode: Known<NetworkMode>,
+    proxy: ProxyMode,
+    ranges: &Ranges,
+    said: &mut Said,
+) -> Network {
+    let facts = &objects.facts;
+    let vpc_cidrs = stated(&facts.vpc_cidrs).unwrap_or_else(|| vpc(objects, ranges, said));
+    let pod_cidrs = stated(&facts.pod_cidrs).unwrap_or_else(|| pods(objects, &mode, &vpc_cidrs));
+    let service_cidrs =
+        stated(&facts.service_cidrs).unwrap_or_else(|| services(objects, proxy, said));
+    let non_masquerade_cidrs = stated(&facts.non_masquerade_cidrs)
+        .unwrap_or_else(|| non_masquerade(objects, &pod_cidrs, &vpc_cidrs));
+    Network { mode, pod_cidrs, service_cidrs, vpc_cidrs, non_masquerade_cidrs }
+}
+
+fn stated(fact: &Fact<Vec<IpNet>>) -> Option<Known<Vec<IpNet>>> {
+    let (nets, origin) = fact.as_ref()?;
+    Some(Known::stated(nets.clone(), origin.clone()))
+}
+
+fn vpc(objects: &Objects, ranges: &Ranges, said: &mut Said) -> Known<Vec<IpNet>> {
+    let nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
+    let services = objects.services.0.values().flat_map(|one| &one.load_balancer);
+    let ingresses = objects.ingresses.0.values().flat_map(|one| &one.load_balancer);
+    let vips = services.chain(ingresses).filter_map(|one| one.ip.as_ref());
+    let private = |ip: &&IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_private());
+    let ips = nodes.chain(vips.filter(private));
+    let mut nets: Vec<IpNet> = match ranges.vpc {
+        Some(net) => vec![net],
+        None => Vec::new(),
+    };
+    let outside = |ip: &&IpAddr| !nets.iter().any(|net| net.contains(*ip));
+    let around = ips.filter(outside).filter_map(|ip| match Family::of(*ip) {
+        Family::V4 => ranges::around(*ip, 16),
+        Family::V6 => IpNet::new(*ip, 64).ok().map(|net| net.trunc()),
+    });
+    let around: Vec<IpNet> = around.collect();
+    nets.extend(around);
+    nets.sort_unstable();
+    nets.dedup();
+    let because = "the ranges around nodes and private load balancers";
+    if !nets.is_empty() && has_balancers(objects) {
+        said.suppose("VPC ranges", joined(&nets), because, "state spec.network.vpcCIDRs in Facts");
+    }
+    Known::supposed(nets, because)
+}
+
+fn has_balancers(objects: &Objects) -> bool {
+    let service = |one: &uturn_model::Service| one.kind == ServiceKind::LoadBalancer;
+    objects.services.0.values().any(service)
+        || objects.ingresses.0.values().any(|one| balancers::is_of_cloud(one, objects))
+}
+
+fn pods(
+    objects: &Objects,
+    mode: &Known<NetworkMode>,
+    vpc: &Known<Vec<IpNet>>,
+) -> Known<Vec<IpNet>> {
+    let config = objects.proxy_config.as_ref().and_then(|one| one.cluster_cidrs.as_ref());
+    if let Some((nets, origin)) = config {
+        return Known::stated(nets.clone(), origin.clone());
+    }
+    if mode.value == NetworkMode::VpcCni {
+        return Known::derived(vpc.value.clone(), "vpc-cni: pods have addresses of the VPC");
+    }
+    let nets: Vec<IpNet> =
+        objects.nodes.0.values().flat_map(|node| node.pod_cidrs.iter().copied()).collect();
+    let nets = IpNet::aggregate(&nets);
+    let all_written = objects.nodes.0.values().all(|node| !node.supposed);
+    match all_written && !nets.is_empty() {
+        true => Known::derived(nets, "the podCIDRs of the nodes"),
+        false => Known::supposed(nets, "the pod ranges of the nodes are supposed"),
+    }
+}
+
+/// Only nftables mode has a rule for the whole range.
+fn services(objects: &Objects, proxy: ProxyMode, said: &mut Said) -> Known<Vec<IpNet>> {
+    let ips = || objects.services.0.values().flat_map(|one| one.cluster_ips.iter().copied());
+    let of = |family| ips().filter(move |ip| Family::of(*ip) == family);
+    let nets: Vec<IpNet> =
+        Family::BOTH.into_iter().filter_map(|family| covering(of(family))).collect();
+    let because = "the smallest that has every known clusterIP";
+    if !nets.is_empty() && proxy == ProxyMode::Nftables {
+        let settle = "state spec.network.serviceCIDRs in Facts";
+        said.suppose("service ranges", joined(&nets), because, settle);
+    }
+    Known::supposed(nets, because)
+}
+
+/// The smallest range that has all of these addresses.
+fn covering(mut ips: impl Iterator<Item = IpAddr>) -> Option<IpNet> {
+    let mut net = IpNet::from(ips.next()?);
+    for ip in ips {
+        while !net.contains(&ip) {
+            net = net.supernet()?;
+        }
+    }
+    Some(net)
+}
+
+fn non_masquerade(
+    objects: &Objects,
+    pods: &Known<Vec<IpNet>>,
+    vpc: &Known<Vec<IpNet>>,
+) -> Known<Vec<IpNet>> {
+    if let Some((nets, origin)) = &objects.non_masquerade {
+        return Known::stated(nets.clone(), origin.clone());
+    }
+    let mut nets: Vec<IpNet> = pods.value.iter().chain(&vpc.value).copied().collect();
+    nets.sort_unstable();
+    nets.dedup();
+    Known::supposed(nets, "the ranges of pods and of the VPC, as ip-masq-agent is set up")
+}

@@ -1,0 +1,206 @@
+//! Nodes that nobody wrote down, and what the ones that were written down lack.
+
+use std::collections::{BTreeSet, HashSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::network::NetworkMode;
+use uturn_model::{Family, Name, Node};
+
+use super::ranges::{self, Ranges};
+use super::{Said, count, nowhere, some_of};
+use crate::objects::Objects;
+
+/// How many nodes there are where nothing tells: with three, "my own node", "the backend's
+/// node" and "another" are three different ones.
+const USUAL: usize = 3;
+
+/// Completes the nodes.
+pub(super) fn complete(
+    objects: &mut Objects,
+    mode: NetworkMode,
+    ranges: &mut Ranges,
+    said: &mut Said,
+) {
+    let written = objects.nodes.0.len();
+    add_mentioned(objects, said);
+    if written == 0 && has_something_to_run(objects) {
+        suppose(objects, said);
+    }
+    add_facts(objects);
+    add_addresses(objects, ranges, said);
+    if mode == NetworkMode::GlobalRouter {
+        add_pod_ranges(objects, ranges, said);
+    }
+}
+
+fn has_something_to_run(objects: &Objects) -> bool {
+    !(objects.workloads.0.is_empty()
+        && objects.pods.0.is_empty()
+        && objects.services.0.is_empty()
+        && objects.ingresses.0.is_empty())
+}
+
+/// Nodes that pods, endpoints or Facts speak of.
+fn add_mentioned(objects: &mut Objects, said: &mut Said) {
+    let pods = objects.pods.0.values().filter_map(|pod| pod.node.as_ref());
+    let slices = objects.slices.0.values().flat_map(|slice| &slice.endpoints);
+    let old = objects.endpoints.0.values().flat_map(|old| &old.slices);
+    let endpoints = slices.chain(old.flat_map(|slice| &slice.endpoints));
+    let endpoints = endpoints.filter_map(|endpoint| endpoint.node.as_ref());
+    let facts = objects.facts.nodes.keys();
+    let mentioned: BTreeSet<Name> = pods.chain(endpoints).chain(facts).cloned().collect();
+    let new: Vec<Name> =
+        mentioned.into_iter().filter(|name| !objects.nodes.0.contains_key(name)).collect();
+    if !objects.nodes.0.is_empty() && !new.is_empty() {
+        let because = "pods, endpoints or Facts speak of them";
+        said.suppose(
+            format!("nodes {}", some_of(&new)),
+            "they are there",
+            because,
+            "give their Node objects",
+        );
+    }
+    for name in new {
+        add(objects, name);
+    }
+}
+
+fn add(objects: &mut Objects, name: Name) {
+    let node = Node { supposed: true, ..Node::new(name.clone(), nowhere()) };
+    objects.nodes.0.insert(name, node);
+}
+
+fn suppose(objects: &mut Objects, said: &mut Said) {
+    let mentioned = objects.nodes.0.len();
+    for number in 1.. {
+        if objects.nodes.0.len() >= USUAL {
+            break;
+        }
+        if let Ok(name) = Name::new(format!("n{number}"))
+            && !objects.nodes.0.contains_key(&name)
+        {
+            add(objects, name);
+        }
+    }
+    let names: Vec<&Name> = objects.nodes.0.keys().collect();
+    let because = match mentioned {
+        0 => "there is no Node object".to_owned(),
+        _ => format!("there is no Node object; {} named by others", count(mentioned, "node")),
+    };
+    let taken = format!("{} ({})", names.len(), some_of(&names));
+    said.suppose("nodes", taken, because, "give the cluster's Node objects");
+}
+
+fn add_facts(objects: &mut Objects) {
+    for (name, facts) in &objects.facts.nodes {
+        let Some(node) = objects.nodes.0.get_mut(name) else { continue };
+        node.rp_filter = facts.rp_filter.as_ref().map(|(value, _)| *value);
+        node.public_bandwidth = facts.public_bandwidth.as_ref().map(|(value, _)| *value);
+        node.security_groups = facts.security_groups.as_ref().map(|(value, _)| value.clone());
+    }
+}
+
+fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
+    from_host_pods(objects);
+    let lacking: Vec<Name> = objects
+        .nodes
+        .0
+        .values()
+        .filter(|node| node.internal_ips.is_empty())
+        .map(|node| node.name.clone())
+        .collect();
+    if lacking.is_empty() {
+        return;
+    }
+    let vpc = ranges.vpc(objects);
+    for name in &lacking {
+        let address = ranges.address(vpc, 11);
+        if let (Some(address), Some(node)) = (address, objects.nodes.0.get_mut(name)) {
+            node.internal_ips.push(address);
+        }
+    }
+    said.suppose(
+        format!("addresses of {}", count(lacking.len(), "node")),
+        format!("free ones of {vpc}"),
+        "no InternalIP is given",
+        "give Node objects with status.addresses",
+    );
+}
+
+/// A pod in its node's network has its node's address.
+fn from_host_pods(objects: &mut Objects) {
+    for pod in objects.pods.0.values().filter(|pod| pod.spec.host_network) {
+        let Some(node) = pod.node.as_ref().and_then(|name| objects.nodes.0.get_mut(name)) else {
+            continue;
+        };
+        if node.internal_ips.is_empty() {
+            node.internal_ips.extend(&pod.ips);
+        }
+    }
+}
+
+fn add_pod_ranges(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
+    let mut seen: std::collections::HashMap<&Name, IpAddr> = std::collections::HashMap::new();
+    for pod in objects.pods.0.values().filter(|pod| !pod.spec.host_network) {
+        if let (Some(node), Some(ip)) = (&pod.node, pod.address(Family::V4)) {
+            seen.entry(node).or_insert(ip);
+        }
+    }
+    let slices = objects.slices.0.values().flat_map(|slice| &slice.endpoints);
+    for endpoint in slices.filter(|endpoint| endpoint.address.is_ipv4()) {
+        let on_host = |name: &Name| {
+            objects.nodes.0.get(name).is_some_and(|node| node.has_address(endpoint.address))
+        };
+        if let Some(node) = endpoint.node.as_ref().filter(|name| !on_host(name)) {
+            seen.entry(node).or_insert(endpoint.address);
+        }
+    }
+    let mut given: HashSet<IpNet> =
+        objects.nodes.0.values().flat_map(|node| node.pod_cidrs.clone()).collect();
+    let mut found = Vec::new();
+    let mut lacking = Vec::new();
+    for node in objects.nodes.0.values().filter(|node| node.pod_cidrs.is_empty()) {
+        let near = seen.get(&node.name).and_then(|ip| ranges::around(*ip, 24));
+        match near.filter(|net| !given.contains(net)) {
+            Some(net) => {
+                given.insert(net);
+                found.push((node.name.clone(), net));
+            }
+            None => lacking.push(node.name.clone()),
+        }
+    }
+    if !found.is_empty() {
+        said.suppose(
+            format!("pod ranges of {}", count(found.len(), "node")),
+            "the /24 around their pods",
+            "no podCIDR is given",
+            "give Node objects with spec.podCIDRs",
+        );
+    }
+    for (name, net) in found {
+        if let Some(node) = objects.nodes.0.get_mut(&name) {
+            node.pod_cidrs.push(net);
+        }
+    }
+    if lacking.is_empty() {
+        return;
+    }
+    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
+    let stated = objects.facts.pod_cidrs.as_ref().or(config);
+    let stated =
+        stated.and_then(|(nets, _)| nets.iter().copied().find(|net| matches!(net, IpNet::V4(_))));
+    let whole = stated.unwrap_or_else(|| ranges.for_pods(objects.nodes.0.len()));
+    let mut blocks = ranges::blocks(whole).filter(|block| !given.contains(block));
+    for name in &lacking {
+        if let (Some(block), Some(node)) = (blocks.next(), objects.nodes.0.get_mut(name)) {
+            node.pod_cidrs.push(block);
+        }
+    }
+    said.suppose(
+        format!("pod ranges of {}", count(lacking.len(), "node")),
+        format!("a /24 of {whole} each"),
+        "no podCIDR is given",
+        "give Node objects with spec.podCIDRs",
+    );
+}

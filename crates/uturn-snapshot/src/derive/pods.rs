@@ -1,0 +1,244 @@
+//! Pods that workloads will make, and where they will be.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::network::NetworkMode;
+use uturn_model::pod::Phase;
+use uturn_model::{Name, NamespacedName, Node, ObjectRef, Pod, Workload, WorkloadKind};
+
+use super::ranges::Ranges;
+use super::{Said, count, owners, some_of};
+use crate::objects::Objects;
+
+/// How many pods of one workload are made up at most.
+const MOST: u32 = 10_000;
+
+/// Completes the pods.
+pub(super) fn complete(
+    objects: &mut Objects,
+    mode: NetworkMode,
+    ranges: &mut Ranges,
+    said: &mut Said,
+) {
+    let collected = !objects.pods.0.is_empty();
+    place_written(objects, said);
+    suppose(objects, collected, said);
+    let vpc = (mode == NetworkMode::VpcCni).then(|| ranges.vpc(objects));
+    add_addresses(objects, vpc, ranges, said);
+}
+
+/// Puts pods that were written by hand, and so are on no node, on one.
+fn place_written(objects: &mut Objects, said: &mut Said) {
+    let mut spread = Spread::over(objects);
+    let mut placed = Vec::new();
+    for name in std::mem::take(&mut objects.written_pods) {
+        let Some(pod) = objects.pods.0.get_mut(&name).filter(|pod| pod.node.is_none()) else {
+            continue;
+        };
+        pod.node = spread.next(&pod.spec.node_selector);
+        if pod.node.is_some() {
+            (pod.phase, pod.ready) = (Phase::Running, true);
+            placed.push(name);
+        }
+    }
+    if !placed.is_empty() {
+        said.suppose(
+            format!("{} without a node: {}", count(placed.len(), "pod"), some_of(&placed)),
+            "spread over the nodes",
+            "no spec.nodeName is given",
+            "give the running Pod objects",
+        );
+    }
+}
+
+/// Makes up the pods of every workload that has none.
+fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
+    let owners: HashSet<&ObjectRef> =
+        objects.pods.0.values().filter_map(|pod| pod.owner.as_ref()).collect();
+    let has_pods = |workload: &Workload| {
+        owners.contains(&workload.object()) || has_selected(objects, workload)
+    };
+    let lacking: Vec<Workload> = objects
+        .workloads
+        .0
+        .values()
+        .filter(|workload| {
+            let once = matches!(workload.kind, WorkloadKind::Job | WorkloadKind::CronJob);
+            // A finished Job has no pods; where pods were given, that is why.
+            let finished = once && collected;
+            let made = owners::is_made_by_another(objects, workload.kind, &workload.name);
+            let wants = workload.replicas > 0 || workload.kind == WorkloadKind::DaemonSet;
+            wants && !(finished || made || has_pods(workload))
+        })
+        .cloned()
+        .collect();
+    let mut spread = Spread::over(objects);
+    let mut made = Vec::new();
+    let mut pods = 0;
+    for workload in &lacking {
+        let before = objects.pods.0.len();
+        if workload.kind == WorkloadKind::DaemonSet {
+            one_a_node(objects, workload);
+        } else {
+            replicas(objects, workload, &mut spread);
+        }
+        let new = objects.pods.0.len() - before;
+        pods += new;
+        if new > 0 {
+            made.push(workload.object());
+        }
+        if workload.replicas > MOST {
+            said.suppose(
+                format!("pods of {}", workload.object()),
+                format!("the first {MOST} of {}", workload.replicas),
+                "more are not made up",
+                "give the Pod objects",
+            );
+        }
+    }
+    if pods > 0 {
+        said.suppose(
+            format!("placement of {} of {}", count(pods, "pod"), some_of(&made)),
+            "spread over the nodes",
+            "there are no Pod objects of theirs",
+            "give the Pod objects",
+        );
+    }
+}
+
+/// Whether there are pods that name no owner and that the workload selects.
+fn has_selected(objects: &Objects, workload: &Workload) -> bool {
+    of_namespace(&objects.pods.0, &workload.name.namespace)
+        .any(|pod| pod.owner.is_none() && workload.selector.matches(&pod.spec.labels))
+}
+
+/// The pods of a namespace.
+pub(super) fn of_namespace<'o>(
+    pods: &'o BTreeMap<NamespacedName, Pod>,
+    namespace: &'o Name,
+) -> impl Iterator<Item = &'o Pod> {
+    let first = NamespacedName {
+        namespace: namespace.clone(),
+        name: Name::new("0").expect("a constant name"),
+    };
+    // "-" sorts before "0", but no name begins with it.
+    let from = pods.range(first..);
+    from.map(|(_, pod)| pod).take_while(move |pod| pod.name.namespace == *namespace)
+}
+
+fn one_a_node(objects: &mut Objects, workload: &Workload) {
+    let fits = Spread::over(objects);
+    let nodes: Vec<Name> = fits.matching(&workload.template.node_selector).cloned().collect();
+    for node in nodes {
+        let name = format!("{}-{node}", workload.name.name);
+        add(objects, workload, &name, Some(node));
+    }
+}
+
+fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
+    let template = &workload.template;
+    let alone = template.anti_affinity.iter().any(|one| one.matches(&template.labels));
+    let room = spread.matching(&template.node_selector).count();
+    let first = u32::from(workload.kind != WorkloadKind::StatefulSet);
+    for number in 0..workload.replicas.min(MOST) {
+        let fits = !alone || (number as usize) < room;
+        let node = if fits { spread.next(&template.node_selector) } else { None };
+        let name = format!("{}-{}", workload.name.name, number + first);
+        add(objects, workload, &name, node);
+    }
+}
+
+fn add(objects: &mut Objects, workload: &Workload, name: &str, node: Option<Name>) {
+    let Ok(name) = Name::new(name) else { return };
+    let name = NamespacedName { namespace: workload.name.namespace.clone(), name };
+    let running = node.is_some();
+    objects.pods.0.entry(name.clone()).or_insert_with(|| Pod {
+        name,
+        spec: workload.template.clone(),
+        node,
+        ips: Vec::new(),
+        phase: if running { Phase::Running } else { Phase::Pending },
+        ready: running,
+        terminating: false,
+        owner: Some(workload.object()),
+        supposed: true,
+        origin: workload.origin.clone(),
+    });
+}
+
+/// Deals pods out to nodes in turns.
+struct Spread {
+    nodes: Vec<Node>,
+    at: usize,
+}
+
+impl Spread {
+    fn over(objects: &Objects) -> Self {
+        let usable = objects.nodes.0.values().filter(|node| node.ready && !node.unschedulable);
+        Self { nodes: usable.cloned().collect(), at: 0 }
+    }
+
+    /// The nodes that a pod may be on. Nobody knows the labels of a supposed node.
+    fn matching<'s>(&'s self, selector: &'s uturn_model::Labels) -> impl Iterator<Item = &'s Name> {
+        let fits = |node: &&Node| node.supposed || node.labels.contains_all(selector);
+        self.nodes.iter().filter(fits).map(|node| &node.name)
+    }
+
+    fn next(&mut self, selector: &uturn_model::Labels) -> Option<Name> {
+        let fits = |node: &Node| node.supposed || node.labels.contains_all(selector);
+        let count = self.nodes.len();
+        let at =
+            (0..count).map(|step| (self.at + step) % count).find(|at| fits(&self.nodes[*at]))?;
+        self.at = at + 1;
+        Some(self.nodes[at].name.clone())
+    }
+}
+
+fn add_addresses(objects: &mut Objects, vpc: Option<IpNet>, ranges: &mut Ranges, said: &mut Said) {
+    let nodes = &objects.nodes.0;
+    let mut without: BTreeSet<&Name> = BTreeSet::new();
+    let mut given = 0;
+    for pod in objects.pods.0.values_mut() {
+        let Some(node) = pod.node.as_ref().and_then(|name| nodes.get(name)) else { continue };
+        if !pod.ips.is_empty() || !matches!(pod.phase, Phase::Running | Phase::Pending) {
+            continue;
+        }
+        if pod.spec.host_network {
+            pod.ips.clone_from(&node.internal_ips);
+            continue;
+        }
+        if pod.phase != Phase::Running {
+            continue;
+        }
+        let nets = match vpc {
+            Some(vpc) => vec![vpc],
+            None => node.pod_cidrs.clone(),
+        };
+        let ips: Vec<IpAddr> = nets.iter().filter_map(|net| ranges.address(*net, 10)).collect();
+        match ips.is_empty() {
+            true => drop(without.insert(&node.name)),
+            false if pod.supposed => {}
+            false => given += 1,
+        }
+        pod.ips = ips;
+    }
+    if given > 0 {
+        said.suppose(
+            format!("addresses of {}", count(given, "pod")),
+            "free ones of their node's range",
+            "no status.podIPs is given",
+            "give the running Pod objects",
+        );
+    }
+    if !without.is_empty() {
+        let nodes: Vec<&Name> = without.into_iter().collect();
+        said.suppose(
+            format!("pods on {}", some_of(&nodes)),
+            "some have no address",
+            "the node's pod range has none left",
+            "give the running Pod objects",
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! How kube-proxy is set: Facts, then its ConfigMap, then its command line, then habit.
+
+use uturn_model::cluster::Provider;
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::{Known, Origin, ProxyMode, ProxySettings, Text, Variant, Version, WorkloadKind};
+
+use super::Said;
+use crate::decode::proxy_config::{self, ProxyConfig};
+use crate::objects::Objects;
+
+/// The version that is taken where nothing tells one.
+const USUAL: Version = Version::new(1, 34, 0);
+
+/// All settings.
+pub(super) fn derive(
+    objects: &Objects,
+    provider: &Known<Provider>,
+    said: &mut Said,
+) -> ProxySettings {
+    let container = container(objects);
+    let arguments = container
+        .as_ref()
+        .map(|(_, arguments, origin)| proxy_config::from_arguments(arguments, origin));
+    let configs: Vec<&ProxyConfig> =
+        objects.proxy_config.iter().chain(arguments.as_ref()).collect();
+    let needed = objects.services.0.values().any(|service| !service.ports.is_empty());
+
+    let mode = mode(objects, &configs, needed, said);
+    let version = version(objects, needed, said);
+    let mut proxy = ProxySettings::new(mode, version);
+    proxy.variant = variant(objects, provider, &proxy.version);
+    proxy.detector = detector(objects, &configs, needed, said);
+    if proxy.mode.value == ProxyMode::Nftables {
+        proxy.node_port_addresses = NodePortAddresses::Primary;
+    }
+    // The last one wins: the ConfigMap over the command line.
+    for config in configs.into_iter().rev() {
+        let ProxyConfig {
+            mode: _,
+            cluster_cidrs: _,
+            detector: _,
+            node_port_addresses,
+            masquerade_all,
+            masquerade_bit,
+            localhost_node_ports,
+            ipvs_scheduler,
+            strict_arp,
+            conntrack_tcp_be_liberal,
+        } = config.clone();
+        set(&mut proxy.node_port_addresses, node_port_addresses);
+        set(&mut proxy.masquerade_all, masquerade_all);
+        set(&mut proxy.masquerade_bit, masquerade_bit);
+        set(&mut proxy.localhost_node_ports, localhost_node_ports);
+        set(&mut proxy.ipvs_scheduler, ipvs_scheduler);
+        set(&mut proxy.strict_arp, strict_arp);
+        set(&mut proxy.conntrack_tcp_be_liberal, conntrack_tcp_be_liberal);
+    }
+    proxy
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn mode(
+    objects: &Objects,
+    configs: &[&ProxyConfig],
+    needed: bool,
+    said: &mut Said,
+) -> Known<ProxyMode> {
+    if let Some((mode, origin)) = &objects.facts.proxy_mode {
+        return Known::stated(*mode, origin.clone());
+    }
+    if let Some((mode, origin)) = configs.iter().find_map(|config| config.mode.as_ref()) {
+        return Known::stated(*mode, origin.clone());
+    }
+    if objects.proxy_config.is_some() {
+        let from = "kube-proxy's configuration, which names no mode: its default";
+        return Known::derived(ProxyMode::Iptables, from);
+    }
+    let because = "nothing says it; iptables is kube-proxy's default";
+    if needed {
+        said.suppose("kube-proxy mode", "iptables", because, "state spec.kubeProxy.mode in Facts");
+    }
+    Known::supposed(ProxyMode::Iptables, because)
+}
+
+fn version(objects: &Objects, needed: bool, said: &mut Said) -> Known<Version> {
+    if let Some((version, origin)) = &objects.facts.proxy_version {
+        return Known::stated(*version, origin.clone());
+    }
+    let image = image(objects);
+    if let Some((image, version)) = image.and_then(|image| Some((image, tag(image)?))) {
+        return Known::derived(version, format!("kube-proxy's image {image}"));
+    }
+    let nodes = objects.nodes.0.values();
+    // Nodes may differ during an upgrade; the oldest has the fewest abilities.
+    let oldest = nodes
+        .filter_map(|node| Some((node.kube_proxy_version?, &node.name)))
+        .min_by_key(|(version, _)| *version);
+    if let Some((version, node)) = oldest {
+        return Known::derived(version, format!("status.nodeInfo of node {node}"));
+    }
+    let because = "neither an image of kube-proxy nor a node says it";
+    if needed {
+        let settle = "state spec.kubeProxy.version in Facts";
+        said.suppose("kube-proxy version", USUAL.to_string(), because, settle);
+    }
+    Known::supposed(USUAL, because)
+}
+
+fn variant(
+    objects: &Objects,
+    provider: &Known<Provider>,
+    version: &Known<Version>,
+) -> Known<Variant> {
+    if let Some((variant, origin)) = &objects.facts.proxy_variant {
+        return Known::stated(*variant, origin.clone());
+    }
+    if version.value.tke.is_some() {
+        return Known::derived(Variant::Tke, format!("its version {}", version.value));
+    }
+    match (provider.value, provider.is_supposed()) {
+        (Provider::Tke, false) => Known::derived(Variant::Tke, "the cloud is tke"),
+        (Provider::Tke, true) => Known::supposed(Variant::Tke, "the cloud is supposed to be tke"),
+        (Provider::None, _) => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
+    }
+}
+
+fn detector(
+    objects: &Objects,
+    configs: &[&ProxyConfig],
+    needed: bool,
+    said: &mut Said,
+) -> Known<LocalDetector> {
+    if let Some((detector, origin)) = configs.iter().find_map(|config| config.detector.as_ref()) {
+        return Known::stated(detector.clone(), origin.clone());
+    }
+    if let Some((nets, origin)) = configs.iter().find_map(|config| config.cluster_cidrs.as_ref()) {
+        return Known::stated(LocalDetector::ClusterCidr(nets.clone()), origin.clone());
+    }
+    if let Some((nets, _)) = &objects.facts.pod_cidrs {
+        let from = "spec.network.podCIDRs of Facts";
+        return Known::derived(LocalDetector::ClusterCidr(nets.clone()), from);
+    }
+    if objects.proxy_config.is_some() {
+        return Known::derived(
+            LocalDetector::None,
+            "kube-proxy's configuration names no clusterCIDR",
+        );
+    }
+    let because = "nothing names a cluster CIDR for kube-proxy";
+    if needed {
+        let settle = "state spec.network.podCIDRs in Facts";
+        said.suppose("kube-proxy cluster CIDR", "none", because, settle);
+    }
+    Known::supposed(LocalDetector::None, because)
+}
+
+/// kube-proxy's image, where its DaemonSet or one of its pods is known.
+pub(super) fn image(objects: &Objects) -> Option<&str> {
+    container(objects).map(|(image, _, _)| image)
+}
+
+fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
+    let workloads = objects.workloads.0.values();
+    let daemon = workloads
+        .filter(|one| one.kind == WorkloadKind::DaemonSet)
+        .filter(|one| one.name.namespace.as_str() == "kube-system")
+        .find(|one| {
+            one.name.name.as_str() == "kube-proxy"
+                || one.template.labels.is("k8s-app", "kube-proxy")
+        });
+    let daemon = daemon.map(|one| (&one.template, &one.origin));
+    let pods = || {
+        let ours = |labels: &uturn_model::Labels| labels.is("k8s-app", "kube-proxy");
+        let mut pods = objects.pods.0.values();
+        let pod = pods
+            .find(|pod| pod.name.namespace.as_str() == "kube-system" && ours(&pod.spec.labels))?;
+        Some((&pod.spec, &pod.origin))
+    };
+    let (spec, origin) = daemon.or_else(pods)?;
+    let container = spec.containers.iter().find(|one| &*one.name == "kube-proxy");
+    let container = container.or(spec.containers.first())?;
+    Some((&container.image, &container.arguments, origin))
+}
+
+/// The version that an image's tag is.
+fn tag(image: &str) -> Option<Version> {
+    let (name, _) = image.split_once('@').unwrap_or((image, ""));
+    let (_, tag) = name.rsplit_once(':')?;
+    tag.parse().ok()
+}

@@ -1,0 +1,113 @@
+//! Addresses and NodePorts of Services that were never applied.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::service::ServiceKind;
+use uturn_model::{Family, Port, Service};
+
+use super::ranges::Ranges;
+use super::{Said, count, some_of};
+use crate::objects::Objects;
+
+/// The ports that Kubernetes gives out.
+const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
+
+/// Gives out what Services lack.
+pub(super) fn complete(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
+    cluster_ips(objects, ranges, said);
+    node_ports(objects, said);
+}
+
+fn lacks_cluster_ip(service: &Service) -> bool {
+    service.cluster_ips.is_empty()
+        && !service.headless
+        && !matches!(service.kind, ServiceKind::ExternalName(_))
+}
+
+fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
+    let lacking: Vec<_> = objects
+        .services
+        .0
+        .values()
+        .filter(|one| lacks_cluster_ip(one))
+        .map(|one| one.name.clone())
+        .collect();
+    if lacking.is_empty() {
+        return;
+    }
+    let mut pools: [Option<IpNet>; 2] = [None, None];
+    for name in &lacking {
+        let families = match objects.services.0.get(name) {
+            Some(service) if !service.families.is_empty() => service.families.clone(),
+            _ => vec![Family::V4],
+        };
+        for family in families {
+            let at = usize::from(family == Family::V6);
+            let pool = *pools[at].get_or_insert_with(|| pool(objects, ranges, family));
+            let address = ranges.address(pool, 10);
+            if let (Some(address), Some(service)) = (address, objects.services.0.get_mut(name)) {
+                service.cluster_ips.push(address);
+            }
+        }
+    }
+    let pools: Vec<String> = pools.iter().flatten().map(ToString::to_string).collect();
+    said.suppose(
+        format!("clusterIP of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
+        format!("free ones of {}", pools.join(" and ")),
+        "no clusterIP is given",
+        "give the applied Service objects",
+    );
+}
+
+/// Where cluster addresses come from: stated, around those that are known, or free.
+fn pool(objects: &Objects, ranges: &mut Ranges, family: Family) -> IpNet {
+    let of = |ip: IpAddr| Family::of(ip) == family;
+    let stated = objects.facts.service_cidrs.iter().flat_map(|(nets, _)| nets);
+    if let Some(net) = stated.copied().find(|net| of(net.network())) {
+        return net;
+    }
+    let known = objects.services.0.values().flat_map(|one| &one.cluster_ips).find(|ip| of(**ip));
+    match (known, family) {
+        (Some(ip), Family::V4) => super::ranges::around(*ip, 16),
+        (Some(ip), Family::V6) => IpNet::new(*ip, 112).ok().map(|net| net.trunc()),
+        (None, Family::V4) => None,
+        (None, Family::V6) => "fd00:10:96::/112".parse().ok(),
+    }
+    .unwrap_or_else(|| ranges.for_services())
+}
+
+fn node_ports(objects: &mut Objects, said: &mut Said) {
+    let services = objects.services.0.values();
+    let mut used: HashSet<Port> =
+        services.flat_map(|one| &one.ports).filter_map(|port| port.node_port).collect();
+    let mut free = NODE_PORTS.filter_map(Port::new);
+    let mut lacking = Vec::new();
+    for service in objects.services.0.values_mut() {
+        let wants = match service.kind {
+            ServiceKind::NodePort => true,
+            ServiceKind::LoadBalancer => service.allocates_node_ports,
+            _ => false,
+        };
+        if !wants {
+            continue;
+        }
+        let mut gave = false;
+        for port in service.ports.iter_mut().filter(|port| port.node_port.is_none()) {
+            port.node_port = free.find(|port| used.insert(*port));
+            gave = true;
+        }
+        if gave {
+            lacking.push(service.name.clone());
+        }
+    }
+    if !lacking.is_empty() {
+        said.suppose(
+            format!("nodePorts of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
+            "free ones from 30000 on",
+            "no nodePort is given",
+            "give the applied Service objects",
+        );
+    }
+}

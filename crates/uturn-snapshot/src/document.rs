@@ -1,0 +1,292 @@
+//! Documents as trees with positions, whatever they were written in.
+//!
+//! YAML and JSON end up as the same [`Node`]s, so that decoders and messages do not care.
+//! A file is cut into documents first: a fault in one does not hide the others.
+
+mod json;
+mod scalar;
+mod yaml;
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+pub(crate) use scalar::{integer, truth};
+
+/// How deep a document may nest: no manifest does, and a reader may recurse this far.
+pub(crate) const DEPTH: usize = 128;
+
+/// How many keys a mapping may have, and items a list: far more than any manifest, and few
+/// enough for a file that only looks like one to be given up early.
+const KEYS: usize = 100_000;
+const ITEMS: usize = 5_000_000;
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node<'a> {
+    /// From 1.
+    pub(crate) line: u32,
+    /// From 1; 0 for a block scalar, whose `line` is the first of its content.
+    pub(crate) column: u32,
+    pub(crate) value: Value<'a>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Null,
+    /// As written: `true`, or one of the words that YAML reads so; see [`truth`].
+    Bool(Cow<'a, str>),
+    /// As written.
+    Number(Cow<'a, str>),
+    String(Cow<'a, str>),
+    Seq(Vec<Node<'a>>),
+    /// In the order it was written; no key is there twice.
+    Map(Vec<Entry<'a>>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: Cow<'a, str>,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) value: Node<'a>,
+}
+
+impl<'a> Node<'a> {
+    /// What a mapping has under `key`; nothing where that is null.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node<'a>> {
+        let Value::Map(entries) = &self.value else { return None };
+        let found = entries.iter().find(|entry| entry.key == key)?;
+        (found.value.value != Value::Null).then_some(&found.value)
+    }
+
+    /// The text of a string.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What stands here, for a message.
+    pub(crate) fn describe(&self) -> String {
+        match &self.value {
+            Value::Null => "nothing".into(),
+            Value::Bool(word) if matches!(&**word, "true" | "false") => word.to_string(),
+            Value::Bool(word) => format!("{word}, which YAML reads as {}", truth(word)),
+            Value::Number(text) => format!("the number {}", shorten(text)),
+            Value::String(text) => format!("{:?}", shorten(text)),
+            Value::Seq(_) => "a list".into(),
+            Value::Map(_) => "a mapping".into(),
+        }
+    }
+}
+
+/// The beginning of a text that may be long.
+pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Why a text is no document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Trouble {
+    fn new(line: u32, column: u32, message: impl Into<String>) -> Self {
+        Self { line, column, message: message.into(), hint: None }
+    }
+
+    /// A mapping or a list that goes on and on.
+    fn endless(line: u32, column: u32, what: &str, most: usize) -> Self {
+        let message = format!("more than {most} {what}: this is no manifest");
+        Self::new(line, column, message)
+    }
+
+    fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Reads every document of a text, in order, for as long as `each` says to go on.
+pub(crate) fn read<'a>(
+    text: &'a str,
+    each: &mut dyn FnMut(Result<Node<'a>, Trouble>) -> ControlFlow<()>,
+) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut line = 1;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = document_end(rest);
+        let (document, after) = rest.split_at(end);
+        let mut go_on = true;
+        read_one(document, line, &mut |one| go_on &= each(one).is_continue());
+        if !go_on {
+            return;
+        }
+        line += count_lines(document);
+        rest = after;
+    }
+}
+
+/// Where the document at the beginning of `text` ends: before the next `---` line. Such a
+/// line ends a document wherever it stands, in a block scalar too.
+fn document_end(text: &str) -> usize {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("\n---") {
+        let start = from + at + 1;
+        let after = text.as_bytes().get(start + 3);
+        if matches!(after, None | Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            return start;
+        }
+        from = start + 3;
+    }
+    text.len()
+}
+
+fn count_lines(text: &str) -> u32 {
+    let lines = text.bytes().filter(|byte| *byte == b'\n').count();
+    u32::try_from(lines).unwrap_or(u32::MAX)
+}
+
+fn read_one<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Node<'a>, Trouble>)) {
+    let (content, skipped) = without_start(text);
+    match looks_like(content) {
+        Look::Json => {
+            let mut failed = None;
+            let mut nodes = Vec::new();
+            json::read(content, line + skipped, &mut |one| match one {
+                Ok(node) => nodes.push(node),
+                Err(trouble) => failed = failed.take().or(Some(trouble)),
+            });
+            // `{"a": b}` is YAML and not JSON.
+            if failed.is_some()
+                && content.len() < 1 << 20
+                && let Some(flow) = yaml::read_whole(text, line)
+            {
+                flow.into_iter().for_each(|node| each(Ok(node)));
+                return;
+            }
+            nodes.into_iter().for_each(|node| each(Ok(node)));
+            if let Some(trouble) = failed {
+                each(Err(trouble));
+            }
+        }
+        Look::Yaml => yaml::read(text, line, each),
+        Look::Nothing => {}
+        Look::Neither => {
+            let blank = content.len() - content.trim_start().len();
+            let line = line + skipped + count_lines(&content[..blank]);
+            each(Err(Trouble::new(
+                line,
+                1,
+                "expected a manifest in YAML or JSON, found plain text",
+            )));
+        }
+    }
+}
+
+/// Cuts a `---` line off, where nothing but a comment stands on it.
+fn without_start(text: &str) -> (&str, u32) {
+    let Some(rest) = text.strip_prefix("---") else { return (text, 0) };
+    let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
+    let first = first.trim();
+    if first.is_empty() || first.starts_with('#') { (after, 1) } else { (rest, 0) }
+}
+
+enum Look {
+    Json,
+    Yaml,
+    Nothing,
+    Neither,
+}
+
+/// What a document looks like by its first significant line.
+fn looks_like(text: &str) -> Look {
+    let mut rest = text;
+    let mut directives = false;
+    loop {
+        rest = rest.trim_start();
+        match rest.as_bytes().first() {
+            None => return Look::Nothing,
+            Some(b'#') => {}
+            Some(b'%') => directives = true,
+            Some(_) => break,
+        }
+        rest = rest.split_once('\n').map_or("", |(_, after)| after);
+    }
+    if directives {
+        return Look::Yaml;
+    }
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let second = rest.as_bytes().iter().skip(1).find(|byte| !blank(byte)).copied();
+    match (rest.as_bytes()[0], second) {
+        (b'{', None | Some(b'"' | b'}')) => Look::Json,
+        (b'[', None | Some(b'{' | b'[' | b']')) => Look::Json,
+        // Cheap to see, and reading megabytes of one scalar is not.
+        _ => match rest.bytes().take(1 << 16).any(|byte| matches!(byte, b':' | b'\n')) {
+            true => Look::Yaml,
+            false if rest.len() > 1 << 16 => Look::Neither,
+            false => Look::Yaml,
+        },
+    }
+}
+
+/// Whether a mapping's keys repeat: the index of each entry that repeats an earlier key.
+fn repeated(entries: &[Entry<'_>]) -> Vec<(usize, usize)> {
+    if entries.len() <= 12 {
+        let mut found = Vec::new();
+        for (later, entry) in entries.iter().enumerate().skip(1) {
+            if let Some(first) = entries[..later].iter().position(|one| one.key == entry.key) {
+                found.push((first, later));
+            }
+        }
+        return found;
+    }
+    let mut seen = std::collections::HashMap::with_capacity(entries.len());
+    let mut found = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        match seen.entry(&*entry.key) {
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(at);
+            }
+            std::collections::hash_map::Entry::Occupied(place) => found.push((*place.get(), at)),
+        }
+    }
+    found
+}
+
+/// Says what is repeated and leaves the first of each.
+fn without_repeated<'a>(
+    mut entries: Vec<Entry<'a>>,
+    say: &mut dyn FnMut(Trouble),
+) -> Vec<Entry<'a>> {
+    let again = repeated(&entries);
+    for (first, later) in &again {
+        let (first, later) = (&entries[*first], &entries[*later]);
+        say(Trouble::new(
+            later.line,
+            later.column,
+            format!(
+                "the key {:?} is there twice, first at line {}",
+                shorten(&later.key),
+                first.line
+            ),
+        ));
+    }
+    let mut again = again.into_iter().map(|(_, later)| later).peekable();
+    let mut at = 0;
+    entries.retain(|_| {
+        at += 1;
+        again.next_if_eq(&(at - 1)).is_none()
+    });
+    entries
+}

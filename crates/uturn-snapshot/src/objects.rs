@@ -1,0 +1,151 @@
+//! What was read, object by object, before anything is derived from it.
+
+use std::collections::BTreeMap;
+
+use uturn_model::cluster::NetworkPolicy;
+use uturn_model::dns::Corefile;
+use uturn_model::lb::TkeServiceConfig;
+use uturn_model::{
+    EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, Origin, Pod,
+    Service, Skipped, Text, Workload, WorkloadKind,
+};
+
+use crate::decode::Doc;
+use crate::decode::facts::Facts;
+use crate::decode::proxy_config::ProxyConfig;
+
+/// All that was read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Objects {
+    pub(crate) nodes: Table<Name, Node>,
+    pub(crate) pods: Table<NamespacedName, Pod>,
+    /// Pods that nobody has run yet: they have no status.
+    pub(crate) written_pods: Vec<NamespacedName>,
+    pub(crate) workloads: Table<(WorkloadKind, NamespacedName), Workload>,
+    pub(crate) services: Table<NamespacedName, Service>,
+    pub(crate) slices: Table<NamespacedName, EndpointSlice>,
+    pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,
+    pub(crate) ingresses: Table<NamespacedName, Ingress>,
+    pub(crate) ingress_classes: Table<Name, IngressClass>,
+    pub(crate) tke_service_configs: Table<NamespacedName, TkeServiceConfig>,
+    pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
+    /// Every ConfigMap that was read, so that none is read twice.
+    pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
+    pub(crate) corefile: Option<Corefile>,
+    pub(crate) proxy_config: Option<ProxyConfig>,
+    pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
+    pub(crate) controller_switches: Labels,
+    pub(crate) facts: Facts,
+    skipped: BTreeMap<Text, usize>,
+    /// How many of each kind that is needed.
+    pub(crate) seen: BTreeMap<Text, usize>,
+}
+
+impl Objects {
+    /// Counts an object that is not needed.
+    pub(crate) fn skip(&mut self, what: &str) {
+        match self.skipped.get_mut(what) {
+            Some(count) => *count += 1,
+            None => drop(self.skipped.insert(what.into(), 1)),
+        }
+    }
+
+    /// Counts an object that is needed.
+    pub(crate) fn see(&mut self, kind: &str) {
+        match self.seen.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.seen.insert(kind.into(), 1)),
+        }
+    }
+
+    pub(crate) fn skipped(&self) -> Vec<Skipped> {
+        let counted = self.skipped.iter();
+        counted.map(|(kind, count)| Skipped { kind: kind.clone(), count: *count }).collect()
+    }
+
+    /// Whether nothing was read that a cluster is made of.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+}
+
+/// Objects of one kind, each name once.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<K, V>(pub(crate) BTreeMap<K, V>);
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord, V: Object> Table<K, V> {
+    /// Adds an object, unless one of that name is there: then says both places.
+    pub(crate) fn add(&mut self, doc: &Doc<'_>, key: K, object: V) {
+        match self.0.entry(key) {
+            std::collections::btree_map::Entry::Vacant(place) => drop(place.insert(object)),
+            std::collections::btree_map::Entry::Occupied(first) => {
+                let first = first.get();
+                let kind = doc.root.get("kind").and_then(|kind| kind.as_str()).unwrap_or(V::KIND);
+                let message = format!(
+                    "{kind} {} is there twice: first at {}",
+                    object.called(),
+                    first.origin()
+                );
+                doc.fault(doc.root, message);
+            }
+        }
+    }
+}
+
+/// What a table says about the objects in it.
+pub(crate) trait Object {
+    const KIND: &'static str;
+    fn called(&self) -> String;
+    fn origin(&self) -> &Origin;
+}
+
+macro_rules! objects {
+    ($($type:ty: $kind:literal),* $(,)?) => {$(
+        impl Object for $type {
+            const KIND: &'static str = $kind;
+
+            fn called(&self) -> String {
+                self.name.to_string()
+            }
+
+            fn origin(&self) -> &Origin {
+                &self.origin
+            }
+        }
+    )*};
+}
+
+objects!(
+    Node: "Node",
+    Pod: "Pod",
+    Workload: "Workload",
+    Service: "Service",
+    EndpointSlice: "EndpointSlice",
+    OldEndpoints: "Endpoints",
+    Ingress: "Ingress",
+    IngressClass: "IngressClass",
+    TkeServiceConfig: "TkeServiceConfig",
+    NetworkPolicy: "NetworkPolicy",
+    ConfigMap: "ConfigMap",
+);
+
+/// An Endpoints object, as the slices it stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct OldEndpoints {
+    pub(crate) name: NamespacedName,
+    pub(crate) slices: Vec<EndpointSlice>,
+    pub(crate) origin: Origin,
+}
+
+/// A ConfigMap that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigMap {
+    pub(crate) name: NamespacedName,
+    pub(crate) origin: Origin,
+}

@@ -1,0 +1,252 @@
+//! Scenarios: a cluster in several sizes, flows, and what must come out of them.
+//!
+//! ```yaml
+//! apiVersion: uturn.dev/v1alpha1
+//! kind: Scenario
+//! metadata: {name: l7-loop}
+//! spec:
+//!   shows: A pod that calls its own cluster's private Ingress meets its own node.
+//!   seed: "000, Analyzing a L7 loopback"   # where it comes from; may be left out
+//!   nodes: [1, 2, 3, 5]                    # one case for each number of nodes …
+//!   modes: [iptables, nftables]            # … and mode of kube-proxy, where this is given
+//!   shape: {network: global-router, backends: last, clients: each}
+//!   facts: {provider: tke, kubeProxy: {mode: iptables, version: v1.34.4}}
+//!   objects: []                            # manifests: Services, Ingresses …
+//!   flows:
+//!   - from: clients
+//!     to: http://10.0.0.100/
+//!     expect:
+//!     - when: {nodes: 1}
+//!       outcomes: [{status: 504, after: 4s}]
+//!       mechanisms: [asymmetric-return]
+//!     - outcomes:
+//!       - {outcome: answered, after: 4s, share: 1/N}
+//!       - {outcome: answered, share: rest}
+//!       mechanisms: [asymmetric-return]
+//! ```
+//!
+//! **shape** makes the nodes `n1` … `nN` (10.0.0.11 and on) and, in namespace `shop`, pods:
+//!
+//! | field | values |
+//! | --- | --- |
+//! | `network` | `global-router`: pods of node i have 10.1.i.0/24. `vpc-cni`: 10.0.i.0/24, out of the VPC |
+//! | `backends` | pods `web-1` … (label `app: web`, port `http` 8080): on the `last` node, the `first`, `each`, or `none` |
+//! | `clients` | who `clients` means in a flow: `each` or `first`: pods `client-i` on those nodes; `host`: the nodes themselves; `none` |
+//!
+//! The VPC is 10.0.0.0/16, Services have 172.16.0.0/16, unless **facts** say otherwise; the
+//! fields of **facts** are those of a Facts document's `spec`.
+//!
+//! **flows**: `from` is `clients` (each of them in turn) or one client as on the command
+//! line (`pod/shop/client-1`, `node/n1`, `outside`); `to` is a target as there; `protocol`
+//! is `tcp` unless it says `udp`. The first of **expect** whose `when` fits counts; without
+//! any, nothing is expected and the flow is only measured. An outcome is a `status` or one
+//! of `answered`, `hangs`, `refused`, `reset`, `unreachable`, `name-not-found`; `after` says
+//! how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
+//! `rest`; an outcome that is alone needs none. Outcomes whose share is nothing fall away.
+
+mod expect;
+mod shape;
+mod share;
+
+use std::cell::RefCell;
+
+use uturn_model::{Cluster, Flow, IpNet, Mechanism, Origin, Outcome, ProxyMode, Text};
+
+use crate::collect::{self, each_document, each_item};
+use crate::decode::facts::{self, Fact};
+use crate::decode::{Doc, FromNode};
+use crate::derive;
+use crate::document::Node;
+use crate::fault::{Fault, Faults};
+use crate::objects::Objects;
+use crate::source::Source;
+
+use shape::Shape;
+
+/// A cluster in several sizes, and what must come out.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: Text,
+    /// What it shows, in a sentence.
+    pub shows: Text,
+    /// Where it comes from; may be empty.
+    pub seed: Text,
+    /// One for each size.
+    pub cases: Vec<Case>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// A scenario in one size.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// `3 nodes, iptables`.
+    pub label: String,
+    /// How many nodes.
+    pub nodes: usize,
+    /// The cluster.
+    pub cluster: Cluster,
+    /// What is tried, and what must come out.
+    pub flows: Vec<ExpectedFlow>,
+}
+
+/// A flow and what must come out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedFlow {
+    /// The flow.
+    pub flow: Flow,
+    /// Each outcome with its share, which add up to 1; empty where nothing is expected.
+    pub outcomes: Vec<(Outcome, f64)>,
+    /// Why it fails, where that is stated; sorted.
+    pub mechanisms: Option<Vec<Mechanism>>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// How many nodes a case can have: more would not fit the shape's ranges.
+const MOST_NODES: usize = 200;
+
+/// Reads every Scenario of the sources; objects beside them are passed over.
+pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
+    let faults = RefCell::new(Faults::default());
+    let mut scenarios = Vec::new();
+    for source in sources {
+        each_document(&source, &faults, &mut |doc| {
+            each_item(doc, &mut |doc, version, kind| {
+                if (version, kind) == (collect::OURS, "Scenario") {
+                    add(doc, &mut scenarios);
+                }
+            });
+        });
+    }
+    let faults = faults.into_inner();
+    if faults.len() > 0 { Err(faults.into_vec()) } else { Ok(scenarios) }
+}
+
+/// Reads a Scenario and adds it, unless there is one of that name.
+pub(crate) fn add(doc: &Doc<'_>, scenarios: &mut Vec<Scenario>) {
+    let Some(scenario) = decode(doc) else { return };
+    match scenarios.iter().find(|one| one.name == scenario.name) {
+        Some(first) => {
+            let message =
+                format!("Scenario {} is there twice: first at {}", scenario.name, first.origin);
+            doc.fault(doc.root, message);
+        }
+        None => scenarios.push(scenario),
+    }
+}
+
+fn decode(doc: &Doc<'_>) -> Option<Scenario> {
+    doc.only(doc.root, &["apiVersion", "kind", "metadata", "spec"]);
+    let meta = doc.need_map(doc.root, "metadata");
+    let name = meta.and_then(|meta| doc.need::<uturn_model::Name>(meta, "name"));
+    let spec = doc.need_map(doc.root, "spec")?;
+    doc.only(spec, &["shows", "seed", "nodes", "modes", "shape", "facts", "objects", "flows"]);
+    let shows = doc.need::<Text>(spec, "shows");
+    let seed = doc.read::<Text>(spec, "seed");
+    let sizes = sizes(doc, spec);
+    let modes = doc.list::<ProxyMode>(spec, "modes");
+    let shape = Shape::read(doc, spec);
+    let base = objects(doc, spec);
+    if spec.get("flows").is_none() {
+        doc.missing(spec, "flows", "what is tried");
+    }
+    let modes: Vec<Option<ProxyMode>> = match modes.as_slice() {
+        [] => vec![None],
+        several => several.iter().copied().map(Some).collect(),
+    };
+    let mut cases = Vec::new();
+    let silent = RefCell::new(Faults::default());
+    for nodes in sizes {
+        for (at, mode) in modes.iter().enumerate() {
+            let case = case(doc, spec, &shape, &base, nodes, *mode);
+            // What is wrong with the text is the same in every case, what is wrong with a
+            // share may be so in one size only.
+            let common = if cases.is_empty() { doc.faults } else { &silent };
+            let own = if at == 0 { doc.faults } else { &silent };
+            let (common, own) = (Doc { faults: common, ..*doc }, Doc { faults: own, ..*doc });
+            let flows = expect::flows(&common, &own, spec, nodes, &shape.clients(nodes));
+            cases.push(Case { flows, ..case });
+        }
+    }
+    let origin = doc.origin(doc.root);
+    let name = name?.as_str().into();
+    Some(Scenario { name, shows: shows?, seed: seed.unwrap_or_else(|| "".into()), cases, origin })
+}
+
+fn sizes<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<usize> {
+    let items = doc.items(spec, "nodes");
+    if items.is_empty() && spec.get("nodes").is_none_or(|node| node.describe() == "a list") {
+        doc.missing(spec, "nodes", "how many there are: [1, 2, 3]");
+    }
+    let sizes = items.iter().filter_map(|item| {
+        let size = doc.value::<usize>(item)?;
+        if !(1..=MOST_NODES).contains(&size) {
+            doc.fault(item, format!("expected 1 to {MOST_NODES} nodes, found {size}"));
+            return None;
+        }
+        Some(size)
+    });
+    sizes.collect()
+}
+
+/// What every case has: Facts and manifests.
+fn objects<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Objects {
+    let mut objects = Objects::default();
+    if let Some(stated) = doc.map(spec, "facts") {
+        facts::read_spec(doc, stated, &mut objects.facts);
+    }
+    for (at, item) in doc.items(spec, "objects").iter().enumerate() {
+        let prefix = format!("spec.objects[{at}]");
+        let doc = Doc { prefix: &prefix, ..Doc::new(doc.file, item, doc.faults) };
+        each_item(&doc, &mut |doc, version, kind| collect::take(doc, version, kind, &mut objects));
+    }
+    objects
+}
+
+fn case<'d>(
+    doc: &Doc<'d>,
+    spec: &'d Node<'d>,
+    shape: &Shape,
+    base: &Objects,
+    nodes: usize,
+    mode: Option<ProxyMode>,
+) -> Case {
+    let origin = doc.origin(spec);
+    let mut objects = base.clone();
+    shape.build(nodes, &origin, &mut objects);
+    let facts = &mut objects.facts;
+    let range = |text: &str| vec![text.parse::<IpNet>().expect("a constant range")];
+    suppose(&mut facts.vpc_cidrs, range("10.0.0.0/16"), &origin);
+    suppose(&mut facts.service_cidrs, range("172.16.0.0/16"), &origin);
+    suppose(&mut facts.pod_cidrs, range(shape.pods()), &origin);
+    suppose(&mut facts.network_mode, shape.network, &origin);
+    if let Some(mode) = mode {
+        facts.proxy_mode = Some((mode, origin));
+    }
+    let cluster = derive::cluster(objects);
+    let counted = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+    let label = format!("{counted}, {}", cluster.proxy.mode.value);
+    Case { label, nodes, cluster, flows: Vec::new() }
+}
+
+fn suppose<T>(fact: &mut Fact<T>, value: T, origin: &Origin) {
+    fact.get_or_insert_with(|| (value, origin.clone()));
+}
+
+impl FromNode for Mechanism {
+    const EXPECTED: &'static str = "a mechanism";
+    const IS_TEXT: bool = true;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        let text = node.as_str().ok_or_else(String::new)?;
+        text.parse().map_err(|_| {
+            let names: Vec<&str> = Self::ALL.iter().map(|one| one.as_str()).collect();
+            match crate::decode::closest(text, &names) {
+                Some(close) => format!("a mechanism ({close}?)"),
+                None => format!("a mechanism ({})", names.join(", ")),
+            }
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! Flows and what must come out of them.
+
+use std::time::Duration;
+
+use uturn_model::{Client, Destination, Flow, Mechanism, Outcome, Protocol};
+
+use super::{ExpectedFlow, share};
+use crate::decode::{Doc, FromNode};
+use crate::document::{Node, Value};
+
+/// The flows of a case. `doc` is where faults go that every case has in common, `each`
+/// where those go that one case may have alone.
+pub(super) fn flows<'d>(
+    doc: &Doc<'d>,
+    each: &Doc<'d>,
+    spec: &'d Node<'d>,
+    nodes: usize,
+    clients: &[Client],
+) -> Vec<ExpectedFlow> {
+    let mut flows = Vec::new();
+    for node in doc.maps(spec, "flows") {
+        doc.only(node, &["from", "to", "protocol", "expect"]);
+        let from = from(doc, node, clients);
+        let to = to(doc, node);
+        let protocol = doc.read::<Protocol>(node, "protocol").unwrap_or_default();
+        let expected = expected(doc, each, node, nodes);
+        let (Some(from), Some(to), Some((outcomes, mechanisms))) = (from, to, expected) else {
+            continue;
+        };
+        flows.extend(from.into_iter().map(|from| ExpectedFlow {
+            flow: Flow { from, to: to.clone(), protocol },
+            outcomes: outcomes.clone(),
+            mechanisms: mechanisms.clone(),
+            origin: doc.origin(node),
+        }));
+    }
+    flows
+}
+
+fn from<'d>(doc: &Doc<'d>, node: &'d Node<'d>, clients: &[Client]) -> Option<Vec<Client>> {
+    let text = doc.need::<uturn_model::Text>(node, "from")?;
+    if &*text == "clients" {
+        if clients.is_empty() {
+            doc.fault(node.get("from")?, "the shape has no clients");
+        }
+        return Some(clients.to_vec());
+    }
+    match text.parse() {
+        Ok(client) => Some(vec![client]),
+        Err(error) => {
+            doc.fault(node.get("from")?, format!("{error}; or `clients`, all that the shape has"));
+            None
+        }
+    }
+}
+
+fn to<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Destination> {
+    let text = doc.need::<uturn_model::Text>(node, "to")?;
+    match text.parse() {
+        Ok(target) => Some(target),
+        Err(error) => {
+            doc.fault(node.get("to")?, format!("{error}"));
+            None
+        }
+    }
+}
+
+type Expected = (Vec<(Outcome, f64)>, Option<Vec<Mechanism>>);
+
+/// The first expectation that fits; all of them are read, for their faults.
+fn expected<'d>(
+    doc: &Doc<'d>,
+    each: &Doc<'d>,
+    node: &'d Node<'d>,
+    nodes: usize,
+) -> Option<Expected> {
+    let mut first: Option<Option<Expected>> = None;
+    for one in doc.maps(node, "expect") {
+        doc.only(one, &["when", "outcomes", "mechanisms"]);
+        let fits = fits(doc, one, nodes) && first.is_none();
+        let outcomes = outcomes(doc, each, one, fits.then_some(nodes));
+        let mechanisms = one.get("mechanisms").map(|_| {
+            let mut mechanisms = doc.list::<Mechanism>(one, "mechanisms");
+            mechanisms.sort_unstable();
+            mechanisms
+        });
+        if fits {
+            first = Some(outcomes.map(|outcomes| (outcomes, mechanisms)));
+        }
+    }
+    match first {
+        Some(expected) => expected,
+        None if node.get("expect").is_none() => Some((Vec::new(), None)),
+        None => {
+            each.fault(
+                node.get("expect")?,
+                format!("none of these fits the case of {nodes} nodes"),
+            );
+            None
+        }
+    }
+}
+
+fn fits<'d>(doc: &Doc<'d>, node: &'d Node<'d>, nodes: usize) -> bool {
+    let Some(when) = doc.map(node, "when") else { return true };
+    doc.only(when, &["nodes"]);
+    match when.get("nodes").map(|node| &node.value) {
+        None => true,
+        Some(Value::Seq(_)) => doc.list::<usize>(when, "nodes").contains(&nodes),
+        Some(_) => doc.read::<usize>(when, "nodes") == Some(nodes),
+    }
+}
+
+fn outcomes<'d>(
+    doc: &Doc<'d>,
+    each: &Doc<'d>,
+    node: &'d Node<'d>,
+    nodes: Option<usize>,
+) -> Option<Vec<(Outcome, f64)>> {
+    let items: Vec<_> = doc.maps(node, "outcomes").collect();
+    if items.is_empty() {
+        doc.missing(node, "outcomes", "at least one outcome");
+        return None;
+    }
+    let read: Vec<_> = items.iter().map(|item| outcome(doc, item)).collect();
+    let shares: Vec<_> = match (items.as_slice(), nodes) {
+        (_, None) => return None,
+        ([only], Some(_)) if only.get("share").is_none() => vec![Share::Of(1.0)],
+        (_, Some(nodes)) => {
+            items.iter().map(|item| share(each, item, nodes)).collect::<Option<_>>()?
+        }
+    };
+    let stated: f64 =
+        shares.iter().map(|share| if let Share::Of(of) = share { *of } else { 0.0 }).sum();
+    let rests = shares.iter().filter(|share| matches!(share, Share::Rest)).count();
+    let list = node.get("outcomes").unwrap_or(node);
+    if rests > 1 {
+        doc.fault(list, "only one outcome can have the rest");
+        return None;
+    }
+    let adds_up = if rests == 1 { stated < 1.0 + 1e-9 } else { (stated - 1.0).abs() < 1e-9 };
+    if !adds_up {
+        each.fault(list, format!("the shares add up to {stated}, not to 1"));
+        return None;
+    }
+    let shares = shares.into_iter().map(|share| match share {
+        Share::Of(share) => share,
+        Share::Rest => 1.0 - stated,
+    });
+    let all = read.into_iter().zip(shares).map(|(outcome, share)| Some((outcome?, share)));
+    let all: Vec<(Outcome, f64)> = all.collect::<Option<_>>()?;
+    Some(all.into_iter().filter(|(_, share)| *share > 1e-9).collect())
+}
+
+fn outcome<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Outcome> {
+    doc.only(node, &["outcome", "status", "after", "share"]);
+    let after = doc.read::<Duration>(node, "after");
+    let status = doc.read::<u16>(node, "status");
+    let word = match (node.get("outcome"), node.get("status")) {
+        (Some(word), _) => doc.value::<uturn_model::Text>(word)?,
+        (None, Some(_)) => "status".into(),
+        (None, None) => {
+            doc.missing(
+                node,
+                "outcome",
+                "answered, status, hangs, refused, reset, unreachable or name-not-found",
+            );
+            return None;
+        }
+    };
+    let late = after.unwrap_or_default();
+    let outcome = match &*word {
+        "answered" => Outcome::Answered { after: late },
+        "status" => match status {
+            Some(code) => Outcome::Status { code, after: late },
+            None => {
+                if node.get("status").is_none() {
+                    doc.missing(node, "status", "the HTTP status");
+                }
+                return None;
+            }
+        },
+        "hangs" => Outcome::Hangs,
+        "refused" => Outcome::Refused,
+        "reset" => Outcome::Reset,
+        "unreachable" => Outcome::Unreachable,
+        "name-not-found" => Outcome::NameNotFound,
+        other => {
+            let known = "answered, status, hangs, refused, reset, unreachable or name-not-found";
+            doc.fault(node.get("outcome")?, format!("expected {known}, found {other:?}"));
+            return None;
+        }
+    };
+    let timeless = !matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. });
+    if timeless && let Some(after) = node.get("after") {
+        doc.fault(after, format!("{word} has no `after`: only answers come late"));
+    }
+    Some(outcome)
+}
+
+enum Share {
+    Of(f64),
+    Rest,
+}
+
+fn share<'d>(doc: &Doc<'d>, node: &'d Node<'d>, nodes: usize) -> Option<Share> {
+    let Some(written) = node.get("share") else {
+        doc.missing(node, "share", "a number, a formula such as 1/N, or rest");
+        return None;
+    };
+    let value = match &written.value {
+        Value::String(text) if text == "rest" => return Some(Share::Rest),
+        Value::String(text) => share::value(text, nodes),
+        Value::Number(_) => f64::from_node(written).ok(),
+        _ => None,
+    };
+    match value {
+        Some(value) if (-1e-9..=1.0 + 1e-9).contains(&value) => Some(Share::Of(value)),
+        Some(value) => {
+            doc.fault(written, format!("{value} with {nodes} nodes: a share is from 0 to 1"));
+            None
+        }
+        None => {
+            let found = written.describe();
+            doc.fault(
+                written,
+                format!("expected a number, a formula such as 1/N, or rest, found {found}"),
+            );
+            None
+        }
+    }
+}

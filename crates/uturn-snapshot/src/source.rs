@@ -1,0 +1,159 @@
+//! Gets texts from files, folders and standard input.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use uturn_model::{Origin, Text};
+
+use crate::fault::{Fault, Faults};
+
+/// A text and what the user calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// As the user typed it; `-` for standard input.
+    pub name: Text,
+    /// Its text.
+    pub text: String,
+}
+
+/// Reads files, folders (with all that is in them) and `-`, standard input.
+///
+/// Of a folder, `.yaml`, `.yml` and `.json` files are read, by name; a file that is named
+/// itself may be called anything. What is reached in two ways is read once. Every path that
+/// cannot be read is a fault of its own.
+pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
+    let mut gathering = Gathering::default();
+    for path in paths {
+        gathering.path(path);
+    }
+    (gathering.sources, gathering.faults.into_vec())
+}
+
+#[derive(Default)]
+struct Gathering {
+    sources: Vec<Source>,
+    faults: Faults,
+    /// Files and folders that were reached, by their real path.
+    reached: HashSet<PathBuf>,
+}
+
+impl Gathering {
+    fn path(&mut self, path: &Path) {
+        if path == Path::new("-") {
+            if self.reached.insert(path.to_owned()) {
+                self.take(path, read(&mut io::stdin().lock()));
+            }
+            return;
+        }
+        match path.canonicalize() {
+            Ok(real) if !self.reached.insert(real.clone()) => {}
+            Ok(real) if real.is_dir() => self.folder(path),
+            Ok(_) => self.take(path, File::open(path).and_then(|mut file| read(&mut file))),
+            Err(error) => self.fault(path, &error),
+        }
+    }
+
+    fn folder(&mut self, folder: &Path) {
+        let before = self.sources.len() + self.faults.len();
+        let entries = std::fs::read_dir(folder)
+            .and_then(|entries| entries.map(|one| Ok(one?.path())).collect::<io::Result<Vec<_>>>());
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(error) => return self.fault(folder, &error),
+        };
+        entries.sort();
+        for path in entries {
+            if path.is_dir() || is_manifest(&path) {
+                self.path(&path);
+            }
+        }
+        let found = self.sources.len() + self.faults.len() > before;
+        let top = !found && folder.ancestors().skip(1).all(|above| !self.holds(above));
+        if top {
+            let fault = Fault::new(origin(folder), "no .yaml, .yml or .json file in this folder");
+            self.faults.push(fault);
+        }
+    }
+
+    /// Whether a folder is being read, so that one below it may well be empty.
+    fn holds(&self, folder: &Path) -> bool {
+        !folder.as_os_str().is_empty()
+            && folder.canonicalize().is_ok_and(|real| self.reached.contains(&real))
+    }
+
+    fn take(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) => return self.fault(path, &error),
+        };
+        let head = &bytes[..bytes.len().min(HEAD)];
+        if let Some(at) = head.iter().position(|byte| *byte == 0) {
+            let message = format!("not a text: a zero byte at offset {at}");
+            return self.faults.push(Fault::new(place(path, &bytes[..at]), message));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => self.sources.push(Source { name: name(path), text }),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let bytes = error.as_bytes();
+                let message = format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]);
+                self.faults.push(Fault::new(place(path, &bytes[..at]), message));
+            }
+        }
+    }
+
+    fn fault(&mut self, path: &Path, error: &io::Error) {
+        let message = match error.kind() {
+            io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+            io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            _ => format!("cannot be read: {error}"),
+        };
+        self.faults.push(Fault::new(origin(path), message));
+    }
+}
+
+/// A file of the binary kind shows it early. (A stray zero further on is found by whoever
+/// reads the text.)
+const HEAD: usize = 1 << 16;
+
+/// How much is read at most.
+const MOST: u64 = 4 << 30;
+
+/// Reads all of a file; only its head, where that is enough to see that it is no text.
+fn read(file: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(HEAD as u64).read_to_end(&mut bytes)?;
+    if !bytes.contains(&0) {
+        file.take(MOST).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 >= MOST {
+        return Err(io::Error::other("larger than 4 GiB"));
+    }
+    Ok(bytes)
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("yaml" | "yml" | "json"))
+}
+
+fn name(path: &Path) -> Text {
+    path.to_string_lossy().into()
+}
+
+fn origin(path: &Path) -> Origin {
+    Origin::file(name(path))
+}
+
+/// The place after `before`.
+fn place(path: &Path, before: &[u8]) -> Origin {
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    Origin {
+        file: name(path),
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(column).unwrap_or(u32::MAX),
+    }
+}

@@ -1,0 +1,373 @@
+//! What is made of objects where some are missing, and what is said about it.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
+
+use uturn_model::cluster::Provider;
+use uturn_model::network::NetworkMode;
+use uturn_model::{Cluster, NamespacedName, Pod, WorkloadKind};
+use uturn_snapshot::{Source, read};
+
+fn cluster(text: &str) -> Cluster {
+    match read(vec![Source { name: "a.yaml".into(), text: text.into() }]) {
+        Ok(loaded) => loaded.cluster,
+        Err(faults) => {
+            panic!("{}", faults.iter().map(|one| format!("{one}\n")).collect::<String>())
+        }
+    }
+}
+
+fn name(text: &str) -> NamespacedName {
+    text.parse().unwrap()
+}
+
+fn abouts(cluster: &Cluster) -> Vec<&str> {
+    cluster.supposed.iter().map(|one| &*one.about).collect()
+}
+
+const PULL_REQUEST: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web, ports: [{name: http, containerPort: 8080}]}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: shop}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {hostNetwork: true, containers: [{name: agent, image: agent}]}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: shop
+  annotations: {service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: subnet-a}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: http}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+";
+
+#[test]
+fn a_pull_request_is_enough() {
+    let cluster = cluster(PULL_REQUEST);
+    let nodes: Vec<String> = cluster
+        .nodes
+        .values()
+        .map(|node| format!("{} {:?} {:?}", node.name, node.internal_ips, node.pod_cidrs))
+        .collect();
+    assert_eq!(
+        nodes,
+        [
+            "n1 [10.0.0.11] [10.1.1.0/24]",
+            "n2 [10.0.0.12] [10.1.2.0/24]",
+            "n3 [10.0.0.13] [10.1.3.0/24]"
+        ]
+    );
+    assert!(cluster.nodes.values().all(|node| node.supposed));
+    let place =
+        |pod: &Pod| format!("{} {} {:?}", pod.name.name, pod.node.as_ref().unwrap(), pod.ips);
+    let pods: Vec<String> = cluster.pods.values().map(place).collect();
+    assert_eq!(
+        pods,
+        [
+            "agent-n1 n1 [10.0.0.11]",
+            "agent-n2 n2 [10.0.0.12]",
+            "agent-n3 n3 [10.0.0.13]",
+            "web-1 n1 [10.1.1.10]",
+            "web-2 n2 [10.1.2.10]",
+            "web-3 n3 [10.1.3.10]",
+            "web-4 n1 [10.1.1.11]"
+        ]
+    );
+    assert!(cluster.pods.values().all(|pod| pod.supposed && pod.ready));
+    let service = &cluster.services[&name("shop/web")];
+    assert_eq!(service.cluster_ips, ["172.16.0.10".parse::<std::net::IpAddr>().unwrap()]);
+    assert_eq!(service.ports[0].node_port.unwrap().number(), 30000);
+    assert_eq!(service.load_balancer[0].ip.unwrap().to_string(), "10.0.0.100");
+    let ingress = &cluster.ingresses[&name("shop/web")];
+    assert_eq!(ingress.load_balancer[0].ip.unwrap().to_string(), "203.0.113.100", "public");
+    let slices = cluster.slices(&name("shop/web"));
+    assert_eq!((slices.len(), slices[0].endpoints.len()), (1, 4));
+    assert_eq!(slices[0].ports[0].port.number(), 8080);
+    assert!(slices[0].derived);
+    assert_eq!(
+        cluster.provider.to_owned().basis.to_string(),
+        "from service.kubernetes.io/qcloud-loadbalancer-internal-subnetid of Service shop/web"
+    );
+    let said: Vec<String> = cluster.supposed.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "VPC ranges: 10.0.0.0/16 (the ranges around nodes and private load balancers; \
+             state spec.network.vpcCIDRs in Facts)",
+            "address of Ingress shop/web: 203.0.113.100 (public) (its status has no address; give \
+             the object's status, or state spec.loadBalancers in Facts)",
+            "address of Service shop/web: 10.0.0.100 (private) (its status has no address; give \
+             the object's status, or state spec.loadBalancers in Facts)",
+            "addresses of 3 nodes: free ones of 10.0.0.0/16 (no InternalIP is given; give Node \
+             objects with status.addresses)",
+            "clusterIP of 1 Service: shop/web: free ones of 172.16.0.0/16 (no clusterIP is given; \
+             give the applied Service objects)",
+            "kube-proxy cluster CIDR: none (nothing names a cluster CIDR for kube-proxy; state \
+             spec.network.podCIDRs in Facts)",
+            "kube-proxy mode: iptables (nothing says it; iptables is kube-proxy's default; state \
+             spec.kubeProxy.mode in Facts)",
+            "kube-proxy version: v1.34.0 (neither an image of kube-proxy nor a node says it; \
+             state spec.kubeProxy.version in Facts)",
+            "network: global-router (neither nodes nor pods say it; state spec.network.mode in \
+             Facts)",
+            "nodePorts of 1 Service: shop/web: free ones from 30000 on (no nodePort is given; \
+             give the applied Service objects)",
+            "nodes: 3 (n1, n2, n3) (there is no Node object; give the cluster's Node objects)",
+            "placement of 7 pods of Deployment shop/web, DaemonSet shop/agent: spread over the \
+             nodes (there are no Pod objects of theirs; give the Pod objects)",
+            "pod ranges of 3 nodes: a /24 of 10.1.0.0/16 each (no podCIDR is given; give Node \
+             objects with spec.podCIDRs)",
+        ]
+    );
+}
+
+#[test]
+fn what_nobody_needs_is_not_supposed() {
+    assert_eq!(cluster("").supposed, []);
+    let lonely = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    assert_eq!(cluster(lonely).supposed, []);
+    let cluster = cluster(
+        "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+",
+    );
+    assert_eq!(cluster.supposed, []);
+    assert_eq!(cluster.provider.value, Provider::None);
+}
+
+#[test]
+fn a_load_balancer_without_a_trace_is_supposed_to_be_of_tke() {
+    let service = "
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {type: LoadBalancer, clusterIP: 172.16.0.1, ports: [{port: 80, nodePort: 30000}]}
+";
+    let plain = cluster(service);
+    assert!(plain.provider.is_supposed() && plain.provider.value == Provider::Tke);
+    assert!(abouts(&plain).contains(&"cloud"));
+    let none = format!(
+        "{service}---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {{provider: none}}\n"
+    );
+    let none = cluster(&none);
+    assert!(none.services[&name("default/a")].load_balancer.is_empty());
+}
+
+#[test]
+fn facts_give_a_load_balancer_its_address() {
+    let text = format!(
+        "{PULL_REQUEST}---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec: {{loadBalancers: [{{vip: 10.0.0.50, listeners: [{{port: 443}}]}}]}}
+"
+    );
+    let cluster = cluster(&text);
+    let vip = |ip: Option<std::net::IpAddr>| ip.unwrap().to_string();
+    assert_eq!(vip(cluster.ingresses[&name("shop/web")].load_balancer[0].ip), "10.0.0.50");
+    assert_eq!(vip(cluster.services[&name("shop/web")].load_balancer[0].ip), "10.0.0.100");
+}
+
+#[test]
+fn pods_decide_where_there_are_no_slices() {
+    let pod = |pod: &str, ip: &str, app: &str, status: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {pod}, namespace: shop, labels: {{app: {app}}}}}\n\
+             spec: {{nodeName: n1, containers: [{{name: c, image: i, ports: [{{name: http, containerPort: 80{pod_port}}}]}}]}}\n\
+             status: {{podIP: {ip}, {status}}}\n---\n",
+            pod_port = if pod == "other" { "90" } else { "80" }
+        )
+    };
+    let mut text = pod(
+        "ready",
+        "10.1.1.1",
+        "a",
+        "phase: Running, conditions: [{type: Ready, status: 'True'}]",
+    );
+    text += &pod(
+        "unready",
+        "10.1.1.2",
+        "a",
+        "phase: Running, conditions: [{type: Ready, status: 'False'}]",
+    );
+    text += &pod("done", "10.1.1.3", "a", "phase: Succeeded");
+    text += &pod("other", "10.1.1.4", "a", "phase: Running");
+    text += &pod("foreign", "10.1.1.5", "b", "phase: Running");
+    text += "apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n\
+             spec: {clusterIP: 172.16.0.1, selector: {app: a}, ports: [{port: 80, targetPort: http}]}\n";
+    let cluster = cluster(&text);
+    let slices = cluster.slices(&name("shop/a"));
+    let shown: Vec<String> = slices
+        .iter()
+        .flat_map(|slice| {
+            slice
+                .endpoints
+                .iter()
+                .map(|one| format!("{}:{} {}", one.address, slice.ports[0].port, one.ready))
+        })
+        .collect();
+    assert_eq!(shown, ["10.1.1.4:8090 true", "10.1.1.1:8080 true", "10.1.1.2:8080 false"]);
+}
+
+#[test]
+fn anti_affinity_and_selectors_are_kept() {
+    let text = "
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      nodeSelector: {disk: ssd}
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}
+      containers: [{name: db, image: db}]
+---
+apiVersion: v1
+kind: NodeList
+items:
+- {metadata: {name: n1, labels: {disk: ssd}}}
+- {metadata: {name: n2}}
+- {metadata: {name: n3, labels: {disk: ssd}}}
+- {metadata: {name: n4, labels: {disk: ssd}}, spec: {unschedulable: true}}
+";
+    let cluster = cluster(text);
+    let places: Vec<_> = cluster
+        .pods
+        .values()
+        .map(|pod| (pod.name.name.as_str(), pod.node.as_ref().map(|node| node.as_str())))
+        .collect();
+    assert_eq!(places, [("db-0", Some("n1")), ("db-1", Some("n3")), ("db-2", None)]);
+}
+
+#[test]
+fn what_a_deployment_made_makes_nothing_itself() {
+    let text = format!(
+        "{PULL_REQUEST}---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {{name: web-5d8c7f4b6d, namespace: shop}}
+spec: {{replicas: 4, template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: []}}}}}}
+"
+    );
+    let cluster = cluster(&text);
+    assert!(
+        cluster.workloads.contains_key(&(WorkloadKind::ReplicaSet, name("shop/web-5d8c7f4b6d")))
+    );
+    assert_eq!(cluster.pods.len(), 7);
+}
+
+#[test]
+fn vpc_cni_gives_pods_addresses_of_the_vpc() {
+    let text = "
+apiVersion: v1
+kind: Pod
+metadata: {name: a, annotations: {tke.cloud.tencent.com/networks: tke-route-eni}}
+spec: {containers: [{name: c, image: i}]}
+";
+    let cluster = cluster(text);
+    assert_eq!(cluster.network.mode.value, NetworkMode::VpcCni);
+    assert!(!cluster.network.mode.is_supposed());
+    let pod = &cluster.pods[&name("default/a")];
+    assert!(cluster.network.vpc_cidrs.value[0].contains(&pod.ips[0]));
+    assert!(cluster.nodes.values().all(|node| node.pod_cidrs.is_empty()));
+}
+
+#[test]
+fn supposed_ranges_keep_clear_of_known_ones() {
+    let text = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.0.0.0/24}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {clusterIP: 10.1.0.1, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {nodeName: n2, containers: [{name: c, image: i}]}
+";
+    let cluster = cluster(text);
+    let (n1, n2) = (&cluster.nodes["n1"], &cluster.nodes["n2"]);
+    assert_eq!(n1.internal_ips[0].to_string(), "10.2.0.11");
+    assert_eq!(n2.pod_cidrs[0].to_string(), "10.3.1.0/24");
+    assert_eq!(cluster.pods[&name("default/p")].ips[0].to_string(), "10.3.1.10");
+    assert!(abouts(&cluster).contains(&"nodes n2"));
+}
+
+#[test]
+fn a_private_load_balancer_is_in_the_vpc() {
+    let text = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 192.168.1.5}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {type: LoadBalancer, clusterIP: 172.16.0.1, ports: [{port: 80, nodePort: 30000}]}
+status: {loadBalancer: {ingress: [{ip: 10.9.0.7}]}}
+";
+    let vpc = &cluster(text).network.vpc_cidrs.value;
+    assert_eq!(
+        vpc.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["10.9.0.0/16", "192.168.0.0/16"]
+    );
+}
+
+#[test]
+fn scaled_to_nothing_means_no_pods() {
+    let text = PULL_REQUEST.replace("replicas: 4", "replicas: 0");
+    let pods: Vec<String> = cluster(&text).pods.keys().map(ToString::to_string).collect();
+    assert_eq!(pods, ["shop/agent-n1", "shop/agent-n2", "shop/agent-n3"]);
+}
+
+#[test]
+fn a_crowd_gets_distinct_addresses() {
+    let text = PULL_REQUEST.replace("replicas: 4", "replicas: 4000000000");
+    let cluster = cluster(&text);
+    let mut ips: Vec<_> = cluster
+        .pods
+        .values()
+        .filter(|pod| !pod.spec.host_network)
+        .flat_map(|pod| pod.ips.clone())
+        .collect();
+    let all = ips.len();
+    ips.sort_unstable();
+    ips.dedup();
+    assert_eq!(ips.len(), all);
+    assert!(all > 700, "{all}: three ranges of 256 hold that many");
+    assert!(abouts(&cluster).contains(&"pods of Deployment shop/web"));
+}

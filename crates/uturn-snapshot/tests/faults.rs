@@ -1,0 +1,365 @@
+//! What people see when something is wrong with what they typed: whole messages.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
+
+use std::path::PathBuf;
+
+use uturn_snapshot::{Fault, Source, load, read};
+
+/// The messages for one text in `a.yaml`.
+fn messages(text: &str) -> String {
+    messages_of(&[("a.yaml", text)])
+}
+
+fn messages_of(files: &[(&str, &str)]) -> String {
+    let source =
+        |(name, text): &(&str, &str)| Source { name: (*name).into(), text: (*text).to_owned() };
+    match read(files.iter().map(source).collect()) {
+        Ok(loaded) => panic!("read: {:?}", loaded.seen),
+        Err(faults) => shown(&faults),
+    }
+}
+
+fn shown(faults: &[Fault]) -> String {
+    faults.iter().map(|fault| format!("{fault}\n")).collect()
+}
+
+const SERVICE: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: front, namespace: shop}
+spec: {ports: [{port: 80}]}
+";
+
+#[test]
+fn a_file_cut_in_half() {
+    let json = r#"{"apiVersion": "v1", "kind": "Service",
+  "metadata": {"name": "front", "namespace": "shop"},
+  "spec": {"ports": [{"port": 80, "protocol": "TC"#;
+    assert_eq!(
+        messages(json),
+        "a.yaml:3:50: the file ends where the end of a text should be\n  \
+         is the file complete? the \" at line 3, column 47 is never closed\n"
+    );
+    assert_eq!(
+        messages("apiVersion: v1\nkind: Service\nmetadata:\n  name: front\n  namesp"),
+        "a.yaml:6:1: expected KEY: VALUE\n  the file ends here: is it complete?\n"
+    );
+    assert_eq!(
+        messages("apiVersion: v1\nkind: Service\nmetadata:\n  name: \"fro"),
+        "a.yaml:4:9: the file ends within a quoted text\n  is the file complete?\n"
+    );
+    assert_eq!(
+        messages("apiVersion: v1\nkind: Service\nmetadata:\n  name: front\n"),
+        "a.yaml:1:1: spec: missing: expected the Service's ports\n"
+    );
+}
+
+#[test]
+fn tabs() {
+    for (text, place) in [
+        ("apiVersion: v1\nkind: Service\nmetadata:\n\tname: front\n", "4:1"),
+        ("apiVersion: v1\nkind: Service\n\tmetadata: {}\n", "3:1"),
+        ("apiVersion: v1\nkind: Service\nspec:\n  ports:\n  \t- port: 80\n", "5:3"),
+    ] {
+        let wanted = format!("a.yaml:{place}: tab used for indentation: YAML wants spaces\n");
+        assert_eq!(messages(text), wanted, "{text:?}");
+    }
+}
+
+#[test]
+fn json_with_tabs_is_fine() {
+    let json = "{\n\t\"apiVersion\": \"v1\", \"kind\": \"Service\",\n\t\"metadata\": {\"name\": \"a\"},\
+                \n\t\"spec\": {\"ports\": [{\"port\": 80}]}\n}";
+    assert!(read(vec![Source { name: "-".into(), text: json.into() }]).is_ok());
+}
+
+#[test]
+fn an_unknown_version_of_a_known_kind() {
+    assert_eq!(
+        messages("apiVersion: networking.k8s.io/v9\nkind: Ingress\nmetadata: {name: a}\n"),
+        "a.yaml:1:13: apiVersion: networking.k8s.io/v9 Ingress is not supported\n  \
+         supported: networking.k8s.io/v1\n"
+    );
+    assert_eq!(
+        messages("apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: a}\n"),
+        "a.yaml:1:13: apiVersion: extensions/v1beta1 Ingress is not supported\n  \
+         supported: networking.k8s.io/v1\n"
+    );
+    assert_eq!(
+        messages("apiVersion: uturn.dev/v1alpha1\nkind: Fact\nspec: {}\n"),
+        "a.yaml:2:7: kind: uturn.dev/v1alpha1 Fact is not supported\n  did you mean Facts?\n"
+    );
+}
+
+#[test]
+fn a_service_without_ports() {
+    assert_eq!(
+        messages("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: NodePort}\n"),
+        "a.yaml:4:7: spec.ports: missing: expected at least one port, unless the Service is \
+         headless or an ExternalName\n"
+    );
+    for fine in ["{clusterIP: None}", "{type: ExternalName, externalName: example.com}"] {
+        let text = format!("apiVersion: v1\nkind: Service\nmetadata: {{name: a}}\nspec: {fine}\n");
+        assert!(read(vec![Source { name: "a.yaml".into(), text }]).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn two_objects_of_the_same_name() {
+    assert_eq!(
+        messages_of(&[("a.yaml", SERVICE), ("b.yaml", &format!("---\n{SERVICE}"))]),
+        "b.yaml:2:1: Service shop/front is there twice: first at a.yaml:1:1\n"
+    );
+}
+
+#[test]
+fn every_fault_of_an_object_comes_at_once() {
+    let text = "\
+apiVersion: v1
+kind: Service
+metadata: {name: Front}
+spec:
+  type: Clusterip
+  clusterIP: 172.16.0
+  ports:
+  - port: 0
+  - {name: a, port: 70000, protocol: HTTP}
+  - {name: a, port: eighty}
+";
+    assert_eq!(
+        messages(text),
+        "a.yaml:3:18: metadata.name: expected a name (lower-case letters, digits, '-' and '.'), \
+         found \"Front\"\n\
+         a.yaml:5:9: spec.type: expected ClusterIP, NodePort, LoadBalancer or ExternalName, \
+         found \"Clusterip\"\n\
+         a.yaml:6:14: spec.clusterIP: expected an IP address, found \"172.16.0\"\n\
+         a.yaml:8:5: spec.ports[0].name: missing: expected a name, since the Service has \
+         several ports\n\
+         a.yaml:8:11: spec.ports[0].port: expected a port from 1 to 65535, found the number 0\n\
+         a.yaml:9:21: spec.ports[1].port: expected a port from 1 to 65535, found the number \
+         70000\n\
+         a.yaml:9:38: spec.ports[1].protocol: expected TCP, UDP or SCTP, found \"HTTP\"\n\
+         a.yaml:10:5: spec.ports[2]: two ports have the name \"a\"\n\
+         a.yaml:10:21: spec.ports[2].port: expected a port from 1 to 65535, found \"eighty\"\n"
+    );
+}
+
+#[test]
+fn a_fault_in_one_document_does_not_hide_the_next() {
+    let text = format!("foo: bar\n---\na: [1\n---\n{SERVICE}---\n# nothing\n---\n{SERVICE}");
+    assert_eq!(
+        messages(&text),
+        "a.yaml:1:1: not an object: apiVersion and kind are missing\n  \
+         every document of a manifest says what it is; is this one?\n\
+         a.yaml:4:1: expected ',' or ']'\n  the file ends here: is it complete?\n\
+         a.yaml:12:1: Service shop/front is there twice: first at a.yaml:5:1\n"
+    );
+}
+
+#[test]
+fn items_of_lists_have_paths() {
+    let text = "\
+apiVersion: v1
+kind: ServiceList
+items:
+- metadata: {name: a}
+  spec: {ports: [{port: 80}]}
+- metadata: {name: b}
+  spec: {ports: [{}]}
+";
+    assert_eq!(
+        messages(text),
+        "a.yaml:7:18: items[1].spec.ports[0].port: missing: expected a port from 1 to 65535\n"
+    );
+}
+
+#[test]
+fn facts_know_their_fields() {
+    let text = "\
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provder: tke
+  network: {mode: flat}
+  nodes: {n1: {rpFilter: 3}}
+  securityGroups: {sg: {inbound: [{action: deny, ports: 2-1}]}}
+";
+    assert_eq!(
+        messages(text),
+        "a.yaml:4:3: spec.provder: unknown field\n  did you mean provider?\n\
+         a.yaml:5:19: spec.network.mode: expected global-router or vpc-cni, found \"flat\"\n\
+         a.yaml:6:26: spec.nodes.n1.rpFilter: expected 0 (off), 1 (strict) or 2 (loose), \
+         found the number 3\n\
+         a.yaml:7:44: spec.securityGroups.sg.inbound[0].action: expected accept or drop, \
+         found \"deny\"\n\
+         a.yaml:7:57: spec.securityGroups.sg.inbound[0].ports: expected a port, a range such as \
+         30000-32768, or all, found \"2-1\"\n"
+    );
+}
+
+#[test]
+fn facts_that_contradict_each_other() {
+    let facts = |mode| {
+        format!(
+            "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {{kubeProxy: {{mode: {mode}}}}}\n"
+        )
+    };
+    let (one, other) = (facts("ipvs"), facts("iptables"));
+    assert_eq!(
+        messages_of(&[("a.yaml", &one), ("b.yaml", &other)]),
+        "b.yaml:3:26: spec.kubeProxy.mode: contradicts what a.yaml:3:26 states\n"
+    );
+}
+
+#[test]
+fn labels_that_yaml_does_not_read_as_text() {
+    let text = "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\n  labels: {a.b/c: yes}\n";
+    assert_eq!(
+        messages(text),
+        "a.yaml:5:19: metadata.labels[\"a.b/c\"]: expected a text, found yes, which YAML reads as true\n  \
+         put it in quotes: without them YAML does not read it as text\n"
+    );
+}
+
+#[test]
+fn configuration_within_a_config_map_has_places_too() {
+    let text = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kube-proxy, namespace: kube-system}
+data:
+  config.conf: |
+
+    kind: KubeProxyConfiguration
+    mode: turbo
+";
+    assert_eq!(
+        messages(text),
+        "a.yaml:8: mode: expected iptables, ipvs or nftables, found \"turbo\"\n"
+    );
+}
+
+#[test]
+fn nothing_nests_too_deep() {
+    for text in ["[".repeat(100_000), "{\"a\":".repeat(100_000), "a: {".repeat(100_000)] {
+        assert!(messages(&text).contains("nested more than 128 levels deep"));
+    }
+    messages(&"- ".repeat(100_000));
+    messages(&format!("a:\n{}", "  - - -\n".repeat(1000)));
+}
+
+#[test]
+fn anchors_do_not_explode() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..20 {
+        let below = format!("*a{}", level - 1);
+        text += &format!("a{level}: &a{level} [{}]\n", vec![below; 10].join(", "));
+    }
+    assert!(messages(&text).contains("anchors and aliases add up to more than 1000000 values"));
+    assert_eq!(messages("a: &a [*a]\n"), "a.yaml:1:8: an alias refers to what it stands in\n");
+}
+
+#[test]
+fn what_goes_on_and_on_is_given_up() {
+    let keys: String = (0..100_001).map(|key| format!("k{key}: 1\n")).collect();
+    assert_eq!(messages(&keys), "a.yaml:100001:1: more than 100000 keys: this is no manifest\n");
+    let keys: String = (0..100_001).map(|key| format!("\"{key}\":1,\n")).collect();
+    assert_eq!(
+        messages(&format!("{{{keys}")),
+        "a.yaml:100001:1: more than 100000 keys: this is no manifest\n"
+    );
+    let faults = messages(&"a: b\n".repeat(200_000));
+    assert!(faults.ends_with("more than 100000 keys: this is no manifest\n"), "{faults}");
+}
+
+#[test]
+fn very_many_faults_are_counted() {
+    let text = "foo: bar\n---\n".repeat(1500);
+    let faults = read(vec![Source { name: "a.yaml".into(), text }]).unwrap_err();
+    assert_eq!(faults.len(), 1001);
+    assert_eq!(faults[1000].to_string(), "a.yaml: … and 500 more");
+    let text = "foo: bar\n---\n".repeat(60_000);
+    let other = Source { name: "b.yaml".into(), text: "a: [".into() };
+    let faults = read(vec![Source { name: "a.yaml".into(), text }, other]).unwrap_err();
+    assert_eq!(faults[1000].to_string(), "a.yaml: … and 49000 more; the rest was not read");
+    assert_eq!(&*faults[1001].origin.file, "b.yaml", "the next file has its say");
+}
+
+#[test]
+fn a_folder_with_bad_files_lists_every_fault() {
+    let folder = Folder::new("faults");
+    folder.file("a.yaml", SERVICE.as_bytes());
+    folder.file("b.yaml", b"apiVersion: v1\nkind: Service\nmetadata:\n\tname: x\n");
+    folder.file("c.json", b"{\"apiVersion\": \"v1\",\n");
+    folder.file("d.yaml", b"apiVersion: v1\nkind: \xff\n");
+    folder.file("e/f.yml", b"\x7fELF\0\0\0");
+    folder.file("e/ignored.txt", b"\0");
+    let missing = folder.path("missing.yaml");
+    let faults = load(&[folder.path(""), missing]).unwrap_err();
+    let shown = shown(&faults).replace(&*folder.0.to_string_lossy(), "DIR");
+    assert_eq!(
+        shown,
+        "DIR/d.yaml:2:7: not UTF-8: byte 0xff at offset 21\n\
+         DIR/e/f.yml:1:5: not a text: a zero byte at offset 4\n\
+         DIR/missing.yaml: no such file or folder\n\
+         DIR/b.yaml:4:1: tab used for indentation: YAML wants spaces\n\
+         DIR/c.json:2:1: the file ends where a key in quotes should be\n  \
+         is the file complete? the { at line 1, column 1 is never closed\n"
+    );
+}
+
+#[test]
+fn a_folder_without_manifests() {
+    let folder = Folder::new("empty");
+    folder.file("sub/readme.md", b"hello");
+    let faults = load(std::slice::from_ref(&folder.0)).unwrap_err();
+    let shown = shown(&faults).replace(&*folder.0.to_string_lossy(), "DIR");
+    assert_eq!(shown, "DIR: no .yaml, .yml or .json file in this folder\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_endless_file_is_seen_early() {
+    let faults = load(&["/dev/zero".into()]).unwrap_err();
+    assert_eq!(shown(&faults), "/dev/zero:1:1: not a text: a zero byte at offset 0\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_reached_twice_is_read_once() {
+    let folder = Folder::new("loop");
+    folder.file("a.yaml", SERVICE.as_bytes());
+    std::os::unix::fs::symlink(&folder.0, folder.path("again")).unwrap();
+    let loaded = load(&[folder.0.clone(), folder.path("a.yaml")]).unwrap();
+    assert_eq!(loaded.seen["Service"], 1);
+}
+
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("uturn-snapshot-{name}-{}", std::process::id());
+        let folder = Self(std::env::temp_dir().join(name));
+        let _ = std::fs::remove_dir_all(&folder.0);
+        std::fs::create_dir_all(&folder.0).unwrap();
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.0.clone() } else { self.0.join(name) }
+    }
+
+    fn file(&self, name: &str, content: &[u8]) {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

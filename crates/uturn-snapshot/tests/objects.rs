@@ -1,0 +1,492 @@
+//! What objects become.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
+
+use std::path::PathBuf;
+
+use uturn_model::ingress::{Backend, BackendPort, PathKind};
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::service::{IpMode, Policy, ServiceKind, TargetPort};
+use uturn_model::{
+    Basis, Cluster, Family, Kind, NamespacedName, ObjectRef, Port, Protocol, ProxyMode, Variant,
+    WorkloadKind,
+};
+use uturn_snapshot::{Loaded, Source, load, read};
+
+fn loaded(text: &str) -> Loaded {
+    match read(vec![Source { name: "a.yaml".into(), text: text.into() }]) {
+        Ok(loaded) => loaded,
+        Err(faults) => {
+            panic!("{}", faults.iter().map(|one| format!("{one}\n")).collect::<String>())
+        }
+    }
+}
+
+fn cluster(text: &str) -> Cluster {
+    loaded(text).cluster
+}
+
+fn name(text: &str) -> NamespacedName {
+    text.parse().unwrap()
+}
+
+fn port(number: u16) -> Port {
+    Port::new(number).unwrap()
+}
+
+#[test]
+fn objects_of_a_real_run() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/golden.yaml");
+    let loaded = load(&[PathBuf::from(golden)]).unwrap();
+    let cluster = &loaded.cluster;
+    assert_eq!((cluster.services.len(), cluster.nodes.len()), (24, 3));
+    assert_eq!(loaded.seen["Service"], 24);
+    assert_eq!(loaded.seen["EndpointSlice"], 24);
+    let slices = cluster.slices(&name("shop/clusterip"));
+    assert_eq!(slices.len(), 1);
+    assert_eq!(slices[0].endpoints.len(), 4);
+    assert_eq!(slices[0].ports[0].name, None);
+    assert!(slices.iter().all(|slice| !slice.derived));
+    let of_kind = |kind: ServiceKind| {
+        cluster.services.values().filter(|service| service.kind == kind).count()
+    };
+    let all = of_kind(ServiceKind::ClusterIp)
+        + of_kind(ServiceKind::NodePort)
+        + of_kind(ServiceKind::LoadBalancer);
+    assert!(all >= 23, "{all}");
+}
+
+#[test]
+fn every_field_of_a_service() {
+    let cluster = cluster(
+        r#"
+apiVersion: v1
+kind: Service
+metadata:
+  name: all
+  namespace: shop
+  labels: {app: all}
+  annotations: {service.cloud.tencent.com/prevent-loopback: "true"}
+spec:
+  type: LoadBalancer
+  clusterIP: 172.16.0.9
+  clusterIPs: [172.16.0.9, "fd00::9"]
+  ipFamilies: [IPv4, IPv6]
+  externalIPs: [1.2.3.4]
+  externalTrafficPolicy: Local
+  internalTrafficPolicy: Local
+  sessionAffinity: ClientIP
+  sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}
+  loadBalancerSourceRanges: [10.0.0.0/8]
+  healthCheckNodePort: 31000
+  allocateLoadBalancerNodePorts: false
+  publishNotReadyAddresses: true
+  trafficDistribution: PreferClose
+  loadBalancerClass: example.com/lb
+  selector: {app: all}
+  unknownField: {is: ignored}
+  ports:
+  - {name: http, port: 80, targetPort: web, nodePort: 30080, appProtocol: http}
+  - {name: dns, port: 53, protocol: UDP}
+status:
+  loadBalancer:
+    ingress:
+    - {ip: 10.0.0.100}
+    - {ip: 10.0.0.101, ipMode: Proxy}
+    - {hostname: lb.example.com}
+"#,
+    );
+    let service = &cluster.services[&name("shop/all")];
+    assert_eq!(service.kind, ServiceKind::LoadBalancer);
+    assert_eq!(service.cluster_ip(Family::V6), Some("fd00::9".parse().unwrap()));
+    assert_eq!(service.external_policy, Policy::Local);
+    assert_eq!(service.internal_policy, Policy::Local);
+    assert_eq!(service.affinity_seconds, Some(60));
+    assert_eq!(service.source_ranges, ["10.0.0.0/8".parse().unwrap()]);
+    assert_eq!(service.health_check_node_port, Some(port(31000)));
+    assert!(!service.allocates_node_ports && service.publishes_not_ready);
+    assert_eq!(service.traffic_distribution.as_deref(), Some("PreferClose"));
+    assert_eq!(service.load_balancer_class.as_deref(), Some("example.com/lb"));
+    assert_eq!(service.ports[0].target, TargetPort::Name("web".into()));
+    assert_eq!(service.ports[0].node_port, Some(port(30080)));
+    assert_eq!(service.ports[1].target, TargetPort::Number(port(53)));
+    assert_eq!(service.ports[1].protocol, Protocol::Udp);
+    assert_eq!(service.ports[1].node_port, None, "it allocates none");
+    assert_eq!(service.load_balancer[1].mode, IpMode::Proxy);
+    assert_eq!(service.vips(Family::V4).count(), 1);
+    assert!(service.annotations.is("service.cloud.tencent.com/prevent-loopback", "true"));
+    assert_eq!((&*service.origin.file, service.origin.line), ("a.yaml", 2));
+}
+
+#[test]
+fn slices_old_endpoints_and_what_pods_add() {
+    let cluster = cluster(
+        "
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: a-1, namespace: shop, labels: {kubernetes.io/service-name: a}}
+addressType: IPv4
+ports: [{name: '', port: 8080}]
+endpoints:
+- addresses: [10.1.1.5]
+  conditions: {ready: false, serving: true, terminating: true}
+  zone: z1
+  hints: {forZones: [{name: z1}], forNodes: [{name: n1}]}
+- addresses: [10.1.1.6]
+---
+apiVersion: v1
+kind: Endpoints
+metadata: {name: a, namespace: shop}
+subsets: [{addresses: [{ip: 10.9.9.9}], ports: [{port: 1}]}]
+---
+apiVersion: v1
+kind: Endpoints
+metadata: {name: b, namespace: shop}
+subsets:
+- addresses: [{ip: 10.1.1.7, nodeName: n2}]
+  notReadyAddresses: [{ip: 10.1.1.8}]
+  ports: [{port: 9090}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: shop}
+spec: {nodeName: n1, containers: [{name: c, image: i}]}
+status: {phase: Running, podIP: 10.1.1.5}
+",
+    );
+    let slices = cluster.slices(&name("shop/a"));
+    assert_eq!(slices.len(), 1, "Endpoints give way to slices");
+    let first = &slices[0].endpoints[0];
+    assert!(!first.ready && first.serving && first.terminating);
+    assert_eq!((first.zone_hints.len(), first.node_hints.len()), (1, 1));
+    assert_eq!(first.node.as_ref().unwrap().as_str(), "n1", "from the pod at that address");
+    assert_eq!(first.pod, Some(name("shop/p")));
+    assert!(slices[0].endpoints[1].ready, "ready unless it says otherwise");
+    let old = &cluster.slices(&name("shop/b"))[0];
+    assert_eq!(old.endpoints.iter().filter(|one| one.ready).count(), 1);
+    assert_eq!(old.endpoints.len(), 2);
+}
+
+#[test]
+fn ingresses_and_classes() {
+    let cluster = cluster(
+        "
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: a, namespace: shop, annotations: {kubernetes.io/ingress.class: nginx}}
+spec:
+  defaultBackend: {service: {name: rest, port: {name: http}}}
+  tls: [{hosts: [shop.example.com], secretName: cert}]
+  rules:
+  - host: shop.example.com
+    http:
+      paths:
+      - {path: /api, pathType: Prefix, backend: {service: {name: api, port: {number: 80}}}}
+      - {pathType: Exact, backend: {resource: {kind: Bucket, name: b}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx, annotations: {ingressclass.kubernetes.io/is-default-class: 'true'}}
+spec: {controller: k8s.io/ingress-nginx}
+",
+    );
+    let ingress = &cluster.ingresses[&name("shop/a")];
+    assert_eq!(ingress.class.as_deref(), Some("nginx"));
+    assert_eq!(
+        ingress.default_backend,
+        Some(Backend::Service {
+            name: "rest".parse().unwrap(),
+            port: BackendPort::Name("http".into())
+        })
+    );
+    assert_eq!(&*ingress.tls[0].hosts[0], "shop.example.com");
+    let paths = &ingress.rules[0].paths;
+    assert_eq!((&*paths[0].path, paths[0].kind), ("/api", PathKind::Prefix));
+    assert_eq!(paths[1].backend, Backend::Resource("Bucket/b".into()));
+    assert!(cluster.ingress_classes["nginx"].is_default);
+    assert!(ingress.load_balancer.is_empty(), "another controller's");
+}
+
+#[test]
+fn pods_know_the_workload_at_the_top() {
+    let cluster = cluster(
+        "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: front-7c9d5b6f8-x
+    namespace: shop
+    labels: {app: front, pod-template-hash: 7c9d5b6f8}
+    ownerReferences: [{kind: ReplicaSet, name: front-7c9d5b6f8}]
+  spec:
+    nodeName: n1
+    dnsPolicy: Default
+    dnsConfig: {nameservers: [10.0.0.2], searches: [a.b], options: [{name: ndots, value: '2'}]}
+    hostAliases: [{ip: 1.2.3.4, hostnames: [one, two]}]
+    initContainers:
+    - {name: once, image: i}
+    - {name: sidecar, image: i, restartPolicy: Always}
+    containers: [{name: c, image: i, ports: [{name: web, containerPort: 8080}]}]
+  status: {phase: Running, podIPs: [{ip: 10.1.1.2}], conditions: [{type: Ready, status: 'False'}]}
+",
+    );
+    let pod = &cluster.pods[&name("shop/front-7c9d5b6f8-x")];
+    let front = ObjectRef::namespaced(Kind::Deployment, &name("shop/front"));
+    assert_eq!(pod.owner, Some(front));
+    assert!(!pod.ready);
+    assert_eq!(pod.spec.containers.len(), 2);
+    assert_eq!(pod.spec.named_port("web", Protocol::Tcp), Some(port(8080)));
+    assert_eq!((pod.spec.dns_ndots, pod.spec.host_aliases.len()), (Some(2), 2));
+}
+
+#[test]
+fn workloads_of_every_kind() {
+    let template =
+        "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";
+    let mut text = String::new();
+    for kind in ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"] {
+        text += &format!(
+            "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: a}}\n\
+             spec: {{selector: {{matchLabels: {{a: b}}}}, {template}}}\n---\n"
+        );
+    }
+    text += &format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a}}\nspec: {{{template}}}\n---\n"
+    );
+    text += &format!(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a}}\n\
+         spec: {{schedule: '* * * * *', jobTemplate: {{spec: {{{template}}}}}}}\n"
+    );
+    let cluster = cluster(&text);
+    for kind in WorkloadKind::ALL {
+        let workload = &cluster.workloads[&(kind, name("default/a"))];
+        assert_eq!((workload.replicas, workload.template.containers.len()), (1, 1), "{kind}");
+        assert!(workload.selector.matches(&workload.template.labels), "{kind}");
+    }
+}
+
+#[test]
+fn config_maps_that_matter() {
+    let loaded = loaded(
+        r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kube-proxy, namespace: kube-system}
+data:
+  config.conf: |
+    apiVersion: kubeproxy.config.k8s.io/v1alpha1
+    kind: KubeProxyConfiguration
+    mode: ipvs
+    clusterCIDR: 10.1.0.0/16,fd01::/48
+    nodePortAddresses: [10.0.0.0/16]
+    iptables: {masqueradeAll: true, masqueradeBit: 15, localhostNodePorts: false}
+    ipvs: {scheduler: wrr, strictARP: true}
+    conntrack: {tcpBeLiberal: true}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: coredns, namespace: kube-system}
+data:
+  Corefile: |
+    .:53 {
+    	forward . /etc/resolv.conf
+    }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ip-masq-agent-config, namespace: kube-system}
+data: {config: '{"NonMasqueradeCIDRs": ["10.1.0.0/16"], "MasqLinkLocal": true}'}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: tke-service-controller-config, namespace: kube-system}
+data: {GlobalRouteDirectAccess: "true"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: whatever, namespace: shop}
+data: {a: b}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kube-dns, namespace: kube-system}
+spec: {clusterIP: 172.16.0.2, ports: [{port: 53, protocol: UDP}]}
+---
+apiVersion: example.com/v1
+kind: Service
+spec: {of: another kind}
+"#,
+    );
+    let cluster = loaded.cluster;
+    let proxy = &cluster.proxy;
+    assert_eq!(proxy.mode.value, ProxyMode::Ipvs);
+    assert!(matches!(&proxy.mode.basis, Basis::Stated(origin) if origin.line == 9), "{proxy:?}");
+    let ranges = vec!["10.1.0.0/16".parse().unwrap(), "fd01::/48".parse().unwrap()];
+    assert_eq!(proxy.detector.value, LocalDetector::ClusterCidr(ranges));
+    assert_eq!(
+        proxy.node_port_addresses,
+        NodePortAddresses::Ranges(vec!["10.0.0.0/16".parse().unwrap()])
+    );
+    assert_eq!((proxy.masquerade_all, proxy.masquerade_bit), (true, 15));
+    assert_eq!((&*proxy.ipvs_scheduler, proxy.strict_arp), ("wrr", true));
+    assert!(proxy.conntrack_tcp_be_liberal && !proxy.localhost_node_ports);
+    let corefile = cluster.dns.corefile.unwrap();
+    assert!(corefile.text.starts_with(".:53 {\n\tforward"));
+    assert_eq!(corefile.origin.line, 21);
+    assert_eq!(cluster.dns.service, Some(name("kube-system/kube-dns")));
+    assert_eq!(cluster.network.non_masquerade_cidrs.value, ["10.1.0.0/16".parse().unwrap()]);
+    assert!(cluster.controller_switches.is("GlobalRouteDirectAccess", "true"));
+    let skipped: Vec<String> =
+        cluster.skipped.iter().map(|one| format!("{} {}", one.kind, one.count)).collect();
+    assert_eq!(skipped, ["example.com/v1/Service 1", "v1/ConfigMap 1"]);
+    assert_eq!(loaded.seen["ConfigMap"], 5);
+}
+
+#[test]
+fn an_empty_mode_is_iptables() {
+    let text = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kube-proxy, namespace: kube-system}
+data: {config.conf: 'mode: \"\"'}
+";
+    let proxy = cluster(text).proxy;
+    assert_eq!(proxy.mode.value, ProxyMode::Iptables);
+    assert!(!proxy.mode.is_supposed());
+}
+
+#[test]
+fn the_command_line_says_what_the_configuration_leaves_out() {
+    let text = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kube-proxy, namespace: kube-system}
+data: {config.conf: '{mode: \"\", clusterCIDR: 10.1.0.0/16}'}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-proxy-x, namespace: kube-system, labels: {k8s-app: kube-proxy}}
+spec:
+  nodeName: n1
+  containers: [{name: kube-proxy, image: 'kube-proxy:v1.33.1', command: [kube-proxy --proxy-mode=nftables]}]
+";
+    let proxy = cluster(text).proxy;
+    assert_eq!(proxy.mode.value, ProxyMode::Nftables);
+    assert_eq!(proxy.version.value.to_string(), "v1.33.1");
+    assert_eq!(proxy.node_port_addresses, NodePortAddresses::Primary);
+}
+
+#[test]
+fn kube_proxy_by_its_daemon_set() {
+    let proxy = cluster(
+        "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: kube-proxy, namespace: kube-system}
+spec:
+  selector: {matchLabels: {k8s-app: kube-proxy}}
+  template:
+    metadata: {labels: {k8s-app: kube-proxy}}
+    spec:
+      hostNetwork: true
+      containers:
+      - name: kube-proxy
+        image: example.com:5000/kube-proxy:v1.22.5-tke.13
+        command: [kube-proxy, --proxy-mode=ipvs, --cluster-cidr, 10.1.0.0/16]
+        args: [--ipvs-scheduler=lc, --masquerade-all]
+",
+    )
+    .proxy;
+    assert_eq!(proxy.mode.value, ProxyMode::Ipvs);
+    assert_eq!(proxy.version.value.to_string(), "v1.22.5-tke.13");
+    assert_eq!(proxy.variant.value, Variant::Tke);
+    assert_eq!(
+        proxy.detector.value,
+        LocalDetector::ClusterCidr(vec!["10.1.0.0/16".parse().unwrap()])
+    );
+    assert_eq!((&*proxy.ipvs_scheduler, proxy.masquerade_all), ("lc", true));
+}
+
+#[test]
+fn anchors_and_merge_keys() {
+    let cluster = cluster(
+        "
+apiVersion: v1
+kind: Service
+metadata: {name: a, labels: &labels {app: a, tier: web}}
+spec:
+  selector: {<<: *labels, tier: api}
+  ports: [{port: 80}]
+",
+    );
+    let selector = cluster.services[&name("default/a")].selector.clone().unwrap();
+    assert!(selector.labels.is("app", "a") && selector.labels.is("tier", "api"));
+}
+
+#[test]
+fn facts_as_the_command_line_documents_them() {
+    let cluster = cluster(
+        "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: tke
+  network: {mode: global-router, podCIDRs: [10.1.0.0/16], serviceCIDRs: [172.16.0.0/16], vpcCIDRs: [10.0.0.0/16], nonMasqueradeCIDRs: []}
+  kubeProxy: {mode: ipvs, version: v1.22.5-tke.13}
+  nodes:
+    n1: {rpFilter: 0, publicBandwidth: false, securityGroups: [sg-nodes]}
+  loadBalancers:
+    - {vip: 10.0.0.100, scope: private, probeSource: vip, listeners: [{port: 80, protocol: HTTP, snat: false}]}
+  securityGroups:
+    sg-nodes:
+      inbound:
+      - {action: accept, protocol: tcp, ports: 30000-32768, peer: 0.0.0.0/0}
+      - {action: drop, protocol: all, ports: all, peer: all}
+      outbound: [{action: accept, ports: 443}]
+  dns: {domain: cluster.local, outside: {example.com: 1.2.3.4}}
+",
+    );
+    assert_eq!(cluster.supposed, [], "all is stated");
+    let group = &cluster.security_groups["sg-nodes"];
+    assert_eq!(group.inbound[0].ports, Some((30000, 32768)));
+    assert_eq!((group.inbound[1].protocol, group.inbound[1].peer), (None, None));
+    assert_eq!(group.outbound[0].ports, Some((443, 443)));
+    let node = &cluster.nodes["n1"];
+    assert_eq!(node.public_bandwidth, Some(false));
+    assert_eq!(cluster.load_balancers[0].listeners[0].snat, Some(false));
+    assert_eq!(&*cluster.dns.outside[0].0, "example.com");
+    assert!(cluster.network.non_masquerade_cidrs.value.is_empty());
+}
+
+#[test]
+fn tke_service_configs() {
+    let cluster = cluster(
+        "
+apiVersion: cloud.tencent.com/v1alpha1
+kind: TkeServiceConfig
+metadata: {name: front-auto-ingress-config, namespace: shop}
+spec:
+  loadBalancer:
+    l4Listeners: [{protocol: TCP, port: 80, healthCheck: {enable: true, sourceIpType: 1}}]
+    l7Listeners:
+    - protocol: HTTPS
+      port: 443
+      keepaliveEnable: 1
+      domains: [{domain: '', rules: [{url: /, scheduler: IP_HASH, healthCheck: {enable: false}}]}]
+",
+    );
+    let config = &cluster.tke_service_configs[&name("shop/front-auto-ingress-config")];
+    let [l4, l7] = config.listeners.as_slice() else { panic!("{config:?}") };
+    assert_eq!(l4.probe_source, Some(uturn_model::lb::ProbeSource::Reserved));
+    assert_eq!((l7.keepalive, l7.health_check), (Some(true), Some(false)));
+    assert_eq!(l7.scheduler, Some(uturn_model::lb::Scheduler::SourceHash));
+}
