@@ -1,0 +1,194 @@
+//! Which endpoints of a Service port serve on a node, for whom.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use uturn_model::{Endpoint, EndpointSlice, Family, Node, Port};
+
+use super::PortPlan;
+
+/// The endpoints that this node may send to, sorted as kube-proxy sorts them: by text.
+#[derive(Default)]
+pub(crate) struct Backends {
+    /// Each of them serves the whole cluster's traffic, the node's own, or both.
+    pub(crate) all: Vec<Backend>,
+    /// Whether any endpoint anywhere could serve; if not, clients are refused.
+    pub(crate) any: bool,
+    /// Every endpoint on this node, whatever its state.
+    pub(crate) here: Vec<(IpAddr, Port)>,
+}
+
+/// One endpoint.
+pub(crate) struct Backend {
+    /// `address:port`, or `[address]:port`.
+    pub(crate) text: String,
+    pub(crate) ip: IpAddr,
+    pub(crate) port: Port,
+    /// Where the address ends in `text`.
+    colon: usize,
+    cluster: bool,
+    local: bool,
+}
+
+impl Backends {
+    /// Whether there is one under policy Local.
+    pub(crate) fn any_local(&self) -> bool {
+        self.all.iter().any(Backend::serves_local)
+    }
+}
+
+impl Backend {
+    fn new(address: IpAddr, port: Port) -> Self {
+        let mut text = String::with_capacity(24);
+        let written = match address {
+            IpAddr::V4(address) => write!(text, "{address}"),
+            IpAddr::V6(address) => write!(text, "[{address}]"),
+        };
+        let colon = text.len();
+        let written = written.and_then(|()| write!(text, ":{port}"));
+        debug_assert!(written.is_ok(), "a string takes all");
+        Self { text, ip: address, port, colon, cluster: false, local: false }
+    }
+
+    /// Whether it takes traffic under policy Cluster.
+    pub(crate) fn serves_cluster(&self) -> bool {
+        self.cluster
+    }
+
+    /// Whether it takes traffic under policy Local: it is on this node.
+    pub(crate) fn serves_local(&self) -> bool {
+        self.local
+    }
+
+    /// The address without brackets.
+    pub(crate) fn address(&self) -> &str {
+        self.text[..self.colon].trim_start_matches('[').trim_end_matches(']')
+    }
+}
+
+impl PortPlan<'_> {
+    /// Takes the endpoints that serve, and says how many there were, ready or not.
+    pub(super) fn add_backends(&mut self, slices: &[&EndpointSlice], node: &Node) -> usize {
+        let mut found = self.endpoints_in(slices, node);
+        let count = found.len();
+        let here = found.iter().filter(|(_, one)| is_on(one, node));
+        self.backends.here = here.map(|(backend, _)| (backend.ip, backend.port)).collect();
+        self.decide(&mut found, node);
+        self.backends.all = found
+            .into_iter()
+            .map(|(backend, _)| backend)
+            .filter(|backend| backend.cluster || backend.local)
+            .collect();
+        count
+    }
+
+    /// Every endpoint of the port once. Of two entries for one address the first counts,
+    /// unless a later one is on this node.
+    fn endpoints_in<'e>(&self, slices: &[&'e EndpointSlice], node: &Node) -> Vec<Found<'e>> {
+        let mut found: Vec<Found<'e>> = Vec::new();
+        for slice in slices {
+            for port in &slice.ports {
+                if port.name.as_deref().unwrap_or_default() != self.key
+                    || port.protocol != self.protocol
+                {
+                    continue;
+                }
+                let of_family = |one: &&Endpoint| Family::of(one.address) == slice.family;
+                found.extend(
+                    slice
+                        .endpoints
+                        .iter()
+                        .filter(of_family)
+                        .map(|one| (Backend::new(one.address, port.port), one)),
+                );
+            }
+        }
+        found.sort_by(|(a, _), (b, _)| a.text.cmp(&b.text));
+        found.dedup_by(|(backend, later), (kept, earlier)| {
+            let same = backend.text == kept.text;
+            if same && is_on(later, node) {
+                *earlier = later;
+            }
+            same
+        });
+        found
+    }
+
+    /// Says of each endpoint whom it serves.
+    fn decide(&mut self, found: &mut [Found<'_>], node: &Node) {
+        if self.uses_cluster() {
+            let topology = Topology::of(found, node);
+            for (backend, one) in &mut *found {
+                backend.cluster = one.ready && topology.admits(one, node);
+            }
+            if !found.iter().any(|(backend, _)| backend.cluster) {
+                for (backend, one) in &mut *found {
+                    backend.cluster = is_last_resort(one);
+                }
+            }
+            self.backends.any = found.iter().any(|(backend, _)| backend.cluster);
+        }
+        if self.uses_local() {
+            let is_ready_here = |one: &Endpoint| one.ready && is_on(one, node);
+            let some_ready = found.iter().any(|(_, one)| is_ready_here(one));
+            for (backend, one) in &mut *found {
+                self.backends.any |= one.ready || is_last_resort(one);
+                backend.local = match some_ready {
+                    true => is_ready_here(one),
+                    false => is_last_resort(one) && is_on(one, node),
+                };
+            }
+        }
+    }
+}
+
+type Found<'e> = (Backend, &'e Endpoint);
+
+fn is_on(endpoint: &Endpoint, node: &Node) -> bool {
+    endpoint.node.as_ref() == Some(&node.name)
+}
+
+/// Taken only where nothing is ready: it is going, but still answers.
+fn is_last_resort(endpoint: &Endpoint) -> bool {
+    endpoint.serving && endpoint.terminating
+}
+
+/// What hints keep traffic to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Topology {
+    SameNode,
+    SameZone,
+    Anywhere,
+}
+
+impl Topology {
+    /// Hints count only if every ready endpoint has some, and one of them names this node
+    /// (or, failing that, its zone).
+    fn of(found: &[Found<'_>], node: &Node) -> Self {
+        let ready = || found.iter().map(|(_, one)| *one).filter(|one| one.ready);
+        let holds = |mode: Self| {
+            ready().all(|one| mode.is_hinted(one)) && ready().any(|one| mode.admits(one, node))
+        };
+        let modes = [Self::SameNode, Self::SameZone];
+        modes.into_iter().find(|mode| holds(*mode)).unwrap_or(Self::Anywhere)
+    }
+
+    fn is_hinted(self, endpoint: &Endpoint) -> bool {
+        match self {
+            Self::SameNode => !endpoint.node_hints.is_empty(),
+            Self::SameZone => !endpoint.zone_hints.is_empty(),
+            Self::Anywhere => true,
+        }
+    }
+
+    fn admits(self, endpoint: &Endpoint, node: &Node) -> bool {
+        match self {
+            Self::SameNode => endpoint.node_hints.contains(&node.name),
+            Self::SameZone => {
+                let zone = node.zone().unwrap_or_default();
+                endpoint.zone_hints.iter().any(|hint| &**hint == zone)
+            }
+            Self::Anywhere => true,
+        }
+    }
+}

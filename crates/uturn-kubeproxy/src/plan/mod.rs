@@ -1,0 +1,170 @@
+//! What kube-proxy decides before it writes a single rule: the same in every mode.
+//!
+//! A [`Plan`] is one node's view of the Services in one family. The writers of the modes
+//! differ in how they say it to the kernel, not in what they say.
+
+mod endpoints;
+mod node;
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::service::{Policy, ServiceKind, ServicePort};
+use uturn_model::{Cluster, Family, Node, Port, Protocol, ProxySettings, Service};
+
+pub(crate) use endpoints::{Backend, Backends};
+pub(crate) use node::{Local, NodeFacts, NodePortsOn};
+
+/// What kube-proxy wants on one node in one family.
+pub(crate) struct Plan<'a> {
+    /// The family of every address in it.
+    pub(crate) family: Family,
+    /// What it knows of the node.
+    pub(crate) node: NodeFacts<'a>,
+    /// Every Service port that it serves, by Service name.
+    pub(crate) ports: Vec<PortPlan<'a>>,
+    /// How many endpoints these have in all, ready or not.
+    pub(crate) endpoints: usize,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        node: &'a Node,
+        settings: &'a ProxySettings,
+        family: Family,
+    ) -> Self {
+        let mut plan = Self {
+            family,
+            node: NodeFacts::new(node, settings, family),
+            ports: Vec::with_capacity(cluster.services.len()),
+            endpoints: 0,
+        };
+        for service in cluster.services.values().filter(|service| is_served(service)) {
+            let Some(cluster_ip) = service.cluster_ip(family) else { continue };
+            let mut slices: Vec<_> = cluster.slices(&service.name).iter().collect();
+            slices.retain(|slice| slice.family == family);
+            slices.sort_by(|a, b| a.name.cmp(&b.name));
+            for (place, port) in service.ports.iter().enumerate() {
+                // kube-proxy knows a port by name and protocol; the last of that name stays.
+                if service.ports[place + 1..].iter().any(|later| same_key(port, later)) {
+                    continue;
+                }
+                let mut one = PortPlan::new(service, port, cluster_ip, family);
+                plan.endpoints += one.add_backends(&slices, node);
+                plan.ports.push(one);
+            }
+        }
+        plan
+    }
+}
+
+/// One port of one Service on this node.
+pub(crate) struct PortPlan<'a> {
+    /// `namespace/service:port`, or without `:port` when the port has no name.
+    pub(crate) name: String,
+    /// The port's name.
+    key: &'a str,
+    pub(crate) protocol: Protocol,
+    pub(crate) port: Port,
+    pub(crate) cluster_ip: IpAddr,
+    pub(crate) external_ips: Vec<IpAddr>,
+    /// Load-balancer addresses that kube-proxy serves on the node.
+    pub(crate) vips: Vec<IpAddr>,
+    /// Who may use the [`vips`](Self::vips); empty means everybody.
+    pub(crate) source_ranges: Vec<IpNet>,
+    pub(crate) node_port: Option<Port>,
+    pub(crate) health_check: Option<Port>,
+    /// Traffic to the cluster IP takes endpoints on this node only.
+    pub(crate) internal_local: bool,
+    /// Traffic to every other address takes endpoints on this node only.
+    pub(crate) external_local: bool,
+    pub(crate) affinity_seconds: Option<u32>,
+    /// The Service asks TKE's kube-proxy to bind its load-balancer addresses.
+    pub(crate) backends: Backends,
+}
+
+impl<'a> PortPlan<'a> {
+    fn new(
+        service: &'a Service,
+        port: &'a ServicePort,
+        cluster_ip: IpAddr,
+        family: Family,
+    ) -> Self {
+        let key = port.name.as_deref().unwrap_or_default();
+        let (namespace, name) = (service.name.namespace.as_str(), service.name.name.as_str());
+        let external_local =
+            service.external_policy == Policy::Local && service.is_externally_accessible();
+        let takes_probes = external_local && service.kind == ServiceKind::LoadBalancer;
+        let of_family = |ip: &IpAddr| Family::of(*ip) == family;
+        Self {
+            name: match key {
+                "" => [namespace, "/", name].concat(),
+                _ => [namespace, "/", name, ":", key].concat(),
+            },
+            key,
+            protocol: port.protocol,
+            port: port.port,
+            cluster_ip,
+            external_ips: service.external_ips.iter().copied().filter(of_family).collect(),
+            vips: service.vips(family).collect(),
+            source_ranges: source_ranges(service, family),
+            node_port: port.node_port,
+            health_check: service.health_check_node_port.filter(|_| takes_probes),
+            internal_local: service.internal_policy == Policy::Local,
+            external_local,
+            affinity_seconds: service.affinity_seconds,
+            backends: Backends::default(),
+        }
+    }
+
+    /// Whether there is any address besides the cluster IP, in this family.
+    pub(crate) fn is_external(&self) -> bool {
+        self.node_port.is_some() || !self.vips.is_empty() || !self.external_ips.is_empty()
+    }
+
+    /// Whether something on this node may lead to every endpoint. A port with external
+    /// addresses always: the node's own traffic ignores the external policy.
+    fn uses_cluster(&self) -> bool {
+        !self.internal_local || self.is_external()
+    }
+
+    /// Whether something on this node may only lead to endpoints on it.
+    fn uses_local(&self) -> bool {
+        self.internal_local || (self.external_local && self.is_external())
+    }
+
+    /// Whether traffic to the cluster IP finds an endpoint.
+    pub(crate) fn serves_internal(&self) -> bool {
+        self.backends.any && (!self.internal_local || self.backends.any_local())
+    }
+
+    /// Whether traffic from outside to any other address finds an endpoint.
+    pub(crate) fn serves_external(&self) -> bool {
+        self.backends.any && (!self.external_local || self.backends.any_local())
+    }
+}
+
+/// Whether kube-proxy looks at a Service at all. (One without a cluster IP of the family
+/// it passes over as well.)
+fn is_served(service: &Service) -> bool {
+    let left_to_others = ["service.kubernetes.io/service-proxy-name", HEADLESS];
+    !service.headless
+        && !matches!(service.kind, ServiceKind::ExternalName(_))
+        && left_to_others.iter().all(|label| service.labels.get(label).is_none())
+}
+
+const HEADLESS: &str = "service.kubernetes.io/headless";
+
+fn same_key(one: &ServicePort, other: &ServicePort) -> bool {
+    let key = |port: &ServicePort| (port.name.clone().unwrap_or_default(), port.protocol);
+    key(one) == key(other)
+}
+
+/// The ranges of a family. One that holds every address means the same as none.
+fn source_ranges(service: &Service, family: Family) -> Vec<IpNet> {
+    let of_family = |net: &&IpNet| Family::of(net.addr()) == family;
+    let ranges: Vec<IpNet> =
+        service.source_ranges.iter().filter(of_family).map(IpNet::trunc).collect();
+    if ranges.iter().any(|net| net.prefix_len() == 0) { Vec::new() } else { ranges }
+}

@@ -1,0 +1,111 @@
+//! What kube-proxy knows of the node it runs on.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::{Family, Node, ProxySettings};
+
+/// Facts of one node in one family.
+pub(crate) struct NodeFacts<'a> {
+    /// Its primary address; the loopback address where none is known.
+    pub(crate) address: IpAddr,
+    /// How to tell traffic of its own pods.
+    pub(crate) local: Local<'a>,
+    /// Which of its addresses take NodePorts.
+    pub(crate) node_ports: NodePortsOn,
+    /// Whether 127.0.0.0/8 takes NodePorts.
+    pub(crate) localhost: bool,
+}
+
+/// How to tell traffic that comes from pods, in one family.
+pub(crate) enum Local<'a> {
+    Range(IpNet),
+    Interface(&'a str),
+    InterfacePrefix(&'a str),
+    /// It cannot be told.
+    Unknown,
+}
+
+/// Which of a node's addresses take NodePorts.
+pub(crate) enum NodePortsOn {
+    All,
+    These(Vec<IpAddr>),
+}
+
+impl<'a> NodeFacts<'a> {
+    pub(super) fn new(node: &'a Node, settings: &'a ProxySettings, family: Family) -> Self {
+        let addresses: Vec<IpAddr> = match node.internal_ips.is_empty() {
+            true => node.external_ips.iter(),
+            false => node.internal_ips.iter(),
+        }
+        .copied()
+        .filter(|ip| Family::of(*ip) == family)
+        .collect();
+        let loopback = match family {
+            Family::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        };
+        let ranges = node_port_ranges(addresses.first(), settings, family);
+        let localhost = family == Family::V4
+            && settings.localhost_node_ports
+            && ranges.as_ref().is_none_or(|ranges| ranges.iter().any(holds_localhost));
+        let node_ports = match ranges {
+            None => NodePortsOn::All,
+            Some(ranges) => NodePortsOn::These(
+                addresses
+                    .iter()
+                    .copied()
+                    .chain(localhost.then_some(loopback))
+                    .filter(|ip| ranges.iter().any(|net| net.contains(ip)))
+                    .collect(),
+            ),
+        };
+        Self {
+            address: addresses.first().copied().unwrap_or(loopback),
+            local: Local::new(node, &settings.detector.value, family),
+            node_ports,
+            localhost,
+        }
+    }
+}
+
+impl<'a> Local<'a> {
+    fn new(node: &Node, detector: &'a LocalDetector, family: Family) -> Self {
+        // Of several ranges of a family kube-proxy takes the first.
+        let first = |nets: &[IpNet]| {
+            let of_family = |net: &&IpNet| Family::of(net.addr()) == family;
+            nets.iter().find(of_family).map_or(Self::Unknown, |net| Self::Range(net.trunc()))
+        };
+        match detector {
+            LocalDetector::ClusterCidr(nets) => first(nets),
+            LocalDetector::NodeCidr => first(&node.pod_cidrs),
+            LocalDetector::BridgeInterface(name) => Self::Interface(name),
+            LocalDetector::InterfaceNamePrefix(prefix) => Self::InterfacePrefix(prefix),
+            LocalDetector::None => Self::Unknown,
+        }
+    }
+}
+
+/// The ranges of a family within which the node's addresses take NodePorts; `None` means
+/// all of them, also where only ranges of the other family are stated.
+fn node_port_ranges(
+    primary: Option<&IpAddr>,
+    settings: &ProxySettings,
+    family: Family,
+) -> Option<Vec<IpNet>> {
+    let ranges: Vec<IpNet> = match &settings.node_port_addresses {
+        NodePortAddresses::All => return None,
+        NodePortAddresses::Primary => vec![IpNet::from(*primary?)],
+        NodePortAddresses::Ranges(ranges) => {
+            ranges.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
+        }
+    };
+    let is_all = ranges.is_empty() || ranges.iter().any(|net| net.prefix_len() == 0);
+    (!is_all).then_some(ranges)
+}
+
+/// Whether a range lies within 127.0.0.0/8 or holds its beginning.
+fn holds_localhost(net: &IpNet) -> bool {
+    net.network().is_loopback() || net.contains(&IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)))
+}

@@ -1,0 +1,218 @@
+//! Tables and rules as text, in the words and the order of `iptables-save` 1.8.9.
+
+use std::fmt::{self, Write as _};
+use std::net::IpAddr;
+use std::ops::Range;
+
+use ipnet::IpNet;
+use uturn_model::Protocol;
+
+use crate::names::Letters;
+
+/// A chain's name; at most 28 letters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Chain {
+    bytes: [u8; Self::LONGEST],
+    len: usize,
+}
+
+impl Chain {
+    /// What the kernel takes.
+    const LONGEST: usize = 28;
+
+    /// A name that is the same on every node.
+    pub(crate) const fn named(name: &str) -> Self {
+        let mut bytes = [0; Self::LONGEST];
+        let (head, _) = bytes.split_at_mut(name.len());
+        head.copy_from_slice(name.as_bytes());
+        Self { bytes, len: name.len() }
+    }
+
+    /// A name that ends in a hash: `KUBE-SVC-` and sixteen letters.
+    pub(crate) fn hashed(prefix: &str, letters: Letters) -> Self {
+        let mut chain = Self::named(prefix);
+        chain.len += letters.len();
+        chain.bytes[prefix.len()..chain.len].copy_from_slice(&letters);
+        chain
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
+/// One table: its chains and their rules.
+pub(crate) struct Table {
+    name: &'static str,
+    /// Rules of chains that are written in one go, one chain after the other.
+    text: String,
+    written: Vec<(Chain, Range<usize>)>,
+    /// Chains to which every Service port adds.
+    shared: Vec<(Chain, String)>,
+}
+
+impl Table {
+    pub(crate) fn new(name: &'static str, shared: &[Chain]) -> Self {
+        Self {
+            name,
+            text: String::new(),
+            written: Vec::new(),
+            shared: shared.iter().map(|chain| (*chain, String::new())).collect(),
+        }
+    }
+
+    /// Begins a rule of a chain that was named to [`new`](Self::new).
+    pub(crate) fn add(&mut self, chain: Chain) -> Rule<'_> {
+        let place = self.shared.iter().position(|(one, _)| *one == chain);
+        let place = place.unwrap_or_else(|| {
+            self.shared.push((chain, String::new()));
+            self.shared.len() - 1
+        });
+        Rule::begin(&mut self.shared[place].1, chain)
+    }
+
+    /// Writes a chain that nothing else adds to.
+    pub(crate) fn chain(&mut self, chain: Chain, write: impl FnOnce(&mut Rules<'_>)) {
+        let start = self.text.len();
+        write(&mut Rules { chain, out: &mut self.text });
+        self.written.push((chain, start..self.text.len()));
+    }
+
+    /// Appends the table as `iptables-save` prints it: built-in chains, then the others
+    /// by name; `jumps` are the rules of the built-in chains.
+    pub(crate) fn print(&self, builtin: &[&str], jumps: &str, out: &mut String) {
+        let mut chains: Vec<(Chain, &str)> = self
+            .written
+            .iter()
+            .map(|(chain, range)| (*chain, &self.text[range.clone()]))
+            .chain(self.shared.iter().map(|(chain, text)| (*chain, text.as_str())))
+            .collect();
+        chains.sort_unstable_by_key(|(chain, _)| *chain);
+        let rules: usize = chains.iter().map(|(_, text)| text.len()).sum();
+        out.reserve(rules + jumps.len() + chains.len() * 36 + 256);
+        push(out, &["*", self.name, "\n"]);
+        for chain in builtin {
+            push(out, &[":", chain, " ACCEPT [0:0]\n"]);
+        }
+        for (chain, _) in &chains {
+            push(out, &[":", chain.as_str(), " - [0:0]\n"]);
+        }
+        out.push_str(jumps);
+        for (_, text) in &chains {
+            out.push_str(text);
+        }
+        out.push_str("COMMIT\n");
+    }
+}
+
+/// Writes the rules of one chain.
+pub(crate) struct Rules<'t> {
+    chain: Chain,
+    out: &'t mut String,
+}
+
+impl Rules<'_> {
+    pub(crate) fn add(&mut self) -> Rule<'_> {
+        Rule::begin(self.out, self.chain)
+    }
+}
+
+/// A rule that is being written. Parts come out in the order they are called for, so call
+/// them as `iptables-save` prints them: source, destination, protocol, then matches.
+#[must_use = "a rule ends with what becomes of the packet"]
+pub(crate) struct Rule<'t>(&'t mut String);
+
+impl<'t> Rule<'t> {
+    fn begin(out: &'t mut String, chain: Chain) -> Self {
+        push(out, &["-A ", chain.as_str()]);
+        Self(out)
+    }
+
+    /// Words as they are.
+    pub(crate) fn words(self, words: &str) -> Self {
+        push(self.0, &[" ", words]);
+        self
+    }
+
+    /// `-s address/32`, from text.
+    pub(crate) fn source(self, address: &str) -> Self {
+        let length = if address.contains(':') { "/128" } else { "/32" };
+        push(self.0, &[" -s ", address, length]);
+        self
+    }
+
+    /// `-s range`.
+    pub(crate) fn source_range(self, range: &IpNet) -> Self {
+        self.display(" -s ", range)
+    }
+
+    /// `-d address/32`.
+    pub(crate) fn destination(self, address: IpAddr) -> Self {
+        self.display(" -d ", IpNet::from(address))
+    }
+
+    /// `-p tcp`.
+    pub(crate) fn protocol(self, protocol: Protocol) -> Self {
+        push(self.0, &[" -p ", protocol.lower()]);
+        self
+    }
+
+    /// `-m tcp`.
+    pub(crate) fn with_protocol(self, protocol: Protocol) -> Self {
+        push(self.0, &[" -m ", protocol.lower()]);
+        self
+    }
+
+    /// `-m tcp --dport 80`.
+    pub(crate) fn destination_port(self, protocol: Protocol, port: uturn_model::Port) -> Self {
+        self.with_protocol(protocol).display(" --dport ", port)
+    }
+
+    /// A remark, in parts.
+    pub(crate) fn comment(self, parts: &[&str]) -> Self {
+        self.0.push_str(" -m comment --comment \"");
+        parts.iter().for_each(|part| push_quoted(self.0, part));
+        self.0.push('"');
+        self
+    }
+
+    /// Any value after any words.
+    pub(crate) fn display(self, words: &str, value: impl fmt::Display) -> Self {
+        let written = write!(self.0, "{words}{value}");
+        debug_assert!(written.is_ok(), "a string takes all");
+        self
+    }
+
+    /// Ends the rule: the packet goes to a chain.
+    pub(crate) fn jump(self, chain: Chain) {
+        self.end(chain.as_str());
+    }
+
+    /// Ends the rule: this becomes of the packet.
+    pub(crate) fn end(self, target: &str) {
+        push(self.0, &[" -j ", target, "\n"]);
+    }
+
+    /// Ends a rule that names no target, or named it already.
+    pub(crate) fn finish(self) {
+        self.0.push('\n');
+    }
+}
+
+fn push(out: &mut String, parts: &[&str]) {
+    parts.iter().for_each(|part| out.push_str(part));
+}
+
+/// Keeps text inside its quotes and on its line, whatever it says.
+fn push_quoted(out: &mut String, text: &str) {
+    if text.bytes().all(|byte| (b' '..0x7f).contains(&byte) && !b"\"\\'".contains(&byte)) {
+        return out.push_str(text);
+    }
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' | '\'' => out.extend(['\\', letter]),
+            _ if letter.is_control() => out.push('?'),
+            _ => out.push(letter),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Real `iptables-restore` takes the text, and `iptables-save` prints it back word for word.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+#![allow(clippy::print_stdout, reason = "says why nothing was tried")]
+
+mod support;
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use support::any::any_cluster;
+use support::dual_stack::dual_stack;
+use support::*;
+use uturn_kubeproxy::compile;
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::{Cluster, Family, ProxySettings};
+
+#[test]
+fn nft_back_end_prints_it_back() {
+    prints_back("nft");
+}
+
+#[test]
+fn legacy_back_end_prints_it_back() {
+    prints_back("legacy");
+}
+
+fn prints_back(back_end: &str) {
+    for family in Family::BOTH {
+        let tool = Tool { back_end, family };
+        if let Err(reason) = tool.load("*nat\n:TRIAL - [0:0]\nCOMMIT\n") {
+            uturn_testing::left_out(&tool.name("restore"), reason);
+            continue;
+        }
+        for cluster in clusters() {
+            for node in cluster.nodes.keys() {
+                let program = compile(&cluster, node, &cluster.proxy, family).unwrap();
+                let saved = tool.load(&program.iptables).unwrap_or_else(|reason| {
+                    panic!("{}: {reason}\n{}", tool.name("restore"), program.iptables)
+                });
+                let (ours, kernels) = (Saved::parse(&program.iptables), Saved::parse(&saved));
+                for (table, chains) in &ours.0 {
+                    assert_eq!(kernels.0[table], *chains, "{back_end} {family} {node} {table}");
+                    assert_eq!(
+                        chains_in_order(&saved, table),
+                        chains_in_order(&program.iptables, table)
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn chains_in_order<'t>(text: &'t str, table: &str) -> Vec<&'t str> {
+    let lines = text.lines().skip_while(|line| line.strip_prefix('*') != Some(table)).skip(1);
+    let chains = lines.skip_while(|line| line.starts_with('#'));
+    chains.map_while(|line| line.strip_prefix(':')).collect()
+}
+
+/// Every kind of Service under every setting that changes a rule, and some of all sorts.
+fn clusters() -> Vec<Cluster> {
+    let mut settings: Vec<ProxySettings> = vec![settings()];
+    let mut with = |change: &dyn Fn(&mut ProxySettings)| {
+        let mut one = settings[0].clone();
+        change(&mut one);
+        settings.push(one);
+    };
+    with(&|one| one.detector = known(LocalDetector::None));
+    with(&|one| one.detector = known(LocalDetector::NodeCidr));
+    with(&|one| one.detector = known(LocalDetector::BridgeInterface("cbr0".into())));
+    with(&|one| one.detector = known(LocalDetector::InterfaceNamePrefix("veth".into())));
+    with(&|one| one.masquerade_all = true);
+    with(&|one| one.masquerade_bit = 31);
+    with(&|one| one.conntrack_tcp_be_liberal = true);
+    with(&|one| one.node_port_addresses = NodePortAddresses::All);
+    with(&|one| {
+        one.node_port_addresses = NodePortAddresses::All;
+        one.localhost_node_ports = false;
+    });
+    with(&|one| {
+        let nets = ["10.0.0.0/24", "127.0.0.0/8"].map(|net| net.parse().unwrap());
+        one.node_port_addresses = NodePortAddresses::Ranges(nets.into());
+    });
+    let with_settings = |proxy| dual_stack(Cluster { proxy, ..every_kind::cluster() });
+    let mut runner = TestRunner::deterministic();
+    let mut some = || any_cluster().new_tree(&mut runner).unwrap().current();
+    settings.into_iter().map(with_settings).chain((0..12).map(|_| some())).collect()
+}
+
+struct Tool<'t> {
+    back_end: &'t str,
+    family: Family,
+}
+
+impl Tool<'_> {
+    fn name(&self, verb: &str) -> String {
+        let stem = if self.family == Family::V4 { "iptables" } else { "ip6tables" };
+        format!("{stem}-{}-{verb}", self.back_end)
+    }
+
+    /// Loads text into a network namespace that lives as long as the command, and gives
+    /// what it holds then.
+    fn load(&self, text: &str) -> Result<String, String> {
+        let script = format!("{} -w 60 && {}", self.name("restore"), self.name("save"));
+        let child = Command::new("unshare")
+            .args(["--net", "sh", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.map_err(|error| format!("unshare: {error}"))?;
+        // A tool that stops early says why on its own.
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout).unwrap()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Small clusters, built by hand, and saved rules taken apart.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub(crate) mod any;
+pub(crate) mod dual_stack;
+pub(crate) mod every_kind;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use uturn_model::cluster::Provider;
+use uturn_model::dns::Dns;
+use uturn_model::network::{Network, NetworkMode};
+use uturn_model::proxy::LocalDetector;
+use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
+use uturn_model::*;
+
+pub(crate) fn origin() -> Origin {
+    Origin::file("a test")
+}
+
+pub(crate) fn known<T>(value: T) -> Known<T> {
+    Known::supposed(value, "a test")
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+pub(crate) fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+pub(crate) fn port(number: u16) -> Port {
+    Port::new(number).unwrap()
+}
+
+/// What the dumps in `golden/` were made with.
+pub(crate) fn settings() -> ProxySettings {
+    ProxySettings {
+        detector: known(LocalDetector::ClusterCidr(vec!["10.1.0.0/16".parse().unwrap()])),
+        node_port_addresses: proxy::NodePortAddresses::Primary,
+        ..ProxySettings::new(known(ProxyMode::Iptables), known(Version::new(1, 34, 4)))
+    }
+}
+
+/// Nodes n1, n2, … with addresses 10.0.0.11, … in zones z1, …
+pub(crate) fn cluster(nodes: u8) -> Cluster {
+    let node = |number: u8| Node {
+        labels: [("topology.kubernetes.io/zone", format!("z{number}"))].into_iter().collect(),
+        internal_ips: vec![IpAddr::from([10, 0, 0, 10 + number])],
+        pod_cidrs: vec![format!("10.1.{number}.0/24").parse().unwrap()],
+        ..Node::new(name(&format!("n{number}")), origin())
+    };
+    Cluster {
+        provider: known(Provider::None),
+        nodes: (1..=nodes).map(node).map(|node| (node.name.clone(), node)).collect(),
+        pods: BTreeMap::new(),
+        workloads: BTreeMap::new(),
+        services: BTreeMap::new(),
+        endpoints: BTreeMap::new(),
+        ingresses: BTreeMap::new(),
+        ingress_classes: BTreeMap::new(),
+        tke_service_configs: BTreeMap::new(),
+        load_balancers: Vec::new(),
+        network: Network {
+            mode: known(NetworkMode::GlobalRouter),
+            pod_cidrs: known(Vec::new()),
+            service_cidrs: known(Vec::new()),
+            vpc_cidrs: known(Vec::new()),
+            non_masquerade_cidrs: known(Vec::new()),
+        },
+        security_groups: BTreeMap::new(),
+        dns: Dns::default(),
+        proxy: settings(),
+        controller_switches: Labels::new(),
+        network_policies: BTreeMap::new(),
+        captures: BTreeMap::new(),
+        supposed: Vec::new(),
+        skipped: Vec::new(),
+    }
+}
+
+/// `shop/…` with a cluster IP and port 80.
+pub(crate) fn service(text: &str, cluster_ip: &str) -> Service {
+    Service {
+        name: NamespacedName::new("shop", text).unwrap(),
+        labels: Labels::new(),
+        annotations: Labels::new(),
+        kind: ServiceKind::ClusterIp,
+        cluster_ips: vec![ip(cluster_ip)],
+        headless: false,
+        ports: vec![service_port(None, Protocol::Tcp, 80)],
+        selector: None,
+        external_ips: Vec::new(),
+        external_policy: Policy::Cluster,
+        internal_policy: Policy::Cluster,
+        affinity_seconds: None,
+        source_ranges: Vec::new(),
+        health_check_node_port: None,
+        allocates_node_ports: true,
+        publishes_not_ready: false,
+        traffic_distribution: None,
+        load_balancer_class: None,
+        families: Vec::new(),
+        load_balancer: Vec::new(),
+        origin: origin(),
+    }
+}
+
+pub(crate) fn service_port(text: Option<&str>, protocol: Protocol, number: u16) -> ServicePort {
+    ServicePort {
+        name: text.map(Text::from),
+        protocol,
+        port: port(number),
+        target: TargetPort::Number(port(8080)),
+        node_port: None,
+        app_protocol: None,
+    }
+}
+
+pub(crate) fn ingress(address: &str, mode: IpMode) -> LbIngress {
+    LbIngress { ip: Some(ip(address)), hostname: None, mode }
+}
+
+/// A ready endpoint on a node.
+pub(crate) fn endpoint(address: &str, node: &str) -> Endpoint {
+    Endpoint {
+        address: ip(address),
+        ready: true,
+        serving: true,
+        terminating: false,
+        node: Some(name(node)),
+        zone: None,
+        zone_hints: Vec::new(),
+        node_hints: Vec::new(),
+        pod: None,
+    }
+}
+
+/// Puts a Service and one slice of endpoints into a cluster. The ports of the slice are
+/// those of the Service, at 8080 and on.
+pub(crate) fn add(cluster: &mut Cluster, service: Service, endpoints: Vec<Endpoint>) {
+    let ports = service
+        .ports
+        .iter()
+        .zip(8080..)
+        .map(|(port, number)| EndpointPort {
+            name: port.name.clone(),
+            protocol: port.protocol,
+            port: Port::new(number).unwrap(),
+        })
+        .collect();
+    let slice = EndpointSlice {
+        name: service.name.clone(),
+        service: service.name.clone(),
+        family: service.cluster_ips.first().map_or(Family::V4, |ip| Family::of(*ip)),
+        ports,
+        endpoints,
+        derived: false,
+        origin: origin(),
+    };
+    cluster.endpoints.entry(service.name.clone()).or_default().push(slice);
+    cluster.services.insert(service.name.clone(), service);
+}
+
+/// The chains of a table, each with its rules.
+pub(crate) type Chains = BTreeMap<String, Vec<String>>;
+
+/// Saved rules: for each table its chains, for each chain its rules.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Saved(pub(crate) BTreeMap<String, Chains>);
+
+impl Saved {
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut saved = Self::default();
+        let mut table = String::new();
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix('*') {
+                table = name.to_owned();
+                saved.0.entry(table.clone()).or_default();
+            } else if let Some(rest) = line.strip_prefix(':') {
+                let chain = rest.split(' ').next().unwrap();
+                let chains = saved.0.get_mut(&table).unwrap();
+                assert!(chains.insert(chain.to_owned(), Vec::new()).is_none(), "twice: {line}");
+            } else if let Some(rest) = line.strip_prefix("-A ") {
+                let chain = rest.split(' ').next().unwrap();
+                let chains = saved.0.get_mut(&table).unwrap();
+                chains.get_mut(chain).expect(line).push(line.to_owned());
+            } else {
+                assert!(line == "COMMIT" || line.starts_with('#'), "{line}");
+            }
+        }
+        saved
+    }
+
+    pub(crate) fn chain(&self, table: &str, chain: &str) -> &[String] {
+        self.0[table].get(chain).map_or(&[], Vec::as_slice)
+    }
+
+    /// Sorts the rules of chains to which every Service adds, since kube-proxy goes through
+    /// Services in no order; what comes after all Services stays last.
+    pub(crate) fn sort_by_service(&mut self) {
+        let shared =
+            ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
+        for chains in self.0.values_mut() {
+            for chain in shared {
+                if let Some(rules) = chains.get_mut(chain) {
+                    let end = rules.iter().position(|rule| rule.contains("must be the last rule"));
+                    let end = end.unwrap_or(rules.len());
+                    rules[..end].sort();
+                }
+            }
+        }
+    }
+}
