@@ -1,0 +1,35 @@
+//! What is wrong with an input, and where.
+
+use std::fmt;
+
+use uturn_model::{Origin, Text};
+
+/// Something in a text that is not what its format allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// Where.
+    pub origin: Origin,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+/// Rules that were read, but that no kernel would load. Shown like a [`ParseError`].
+pub type LoadError = ParseError;
+
+impl ParseError {
+    pub(crate) fn at(origin: Origin, message: impl Into<String>) -> Self {
+        Self { origin, message: message.into() }
+    }
+
+    pub(crate) fn new(file: &Text, line: u32, column: u32, message: impl Into<String>) -> Self {
+        Self::at(Origin { file: file.clone(), line, column }, message)
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.origin, self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}

@@ -1,0 +1,234 @@
+//! Routing tables and the policy that picks them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::OnceLock;
+
+use uturn_model::{By, Family, IpNet, Origin, Text};
+
+use crate::state::{NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_LOCAL};
+
+/// All tables of both families.
+#[derive(Debug)]
+pub(super) struct Fib {
+    routes: Vec<Known>,
+    tables: HashMap<(Family, u32), Lengths>,
+    rules: Vec<PolicyRule>,
+    /// The addresses of the interfaces.
+    addresses: HashSet<IpAddr>,
+    /// Whether the short check of a packet's source is not enough.
+    pub(super) custom: bool,
+}
+
+/// A table's routes by length of prefix and network; those to one network by metric.
+type Lengths = BTreeMap<u8, HashMap<IpAddr, Vec<usize>>>;
+
+#[derive(Debug)]
+struct Known {
+    route: RouteEntry,
+    by: OnceLock<By>,
+}
+
+/// What is asked of the tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Query<'a> {
+    pub(super) src: Option<IpAddr>,
+    pub(super) dst: IpAddr,
+    pub(super) iif: &'a str,
+    pub(super) oif: Option<&'a str>,
+    pub(super) mark: u32,
+}
+
+/// What the tables say.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Answer<'a> {
+    /// A route, and how many of equal rank there are.
+    Route(&'a RouteEntry, usize),
+    /// A policy rule ends it.
+    Rule(&'a PolicyRule),
+    /// No table knows the destination.
+    Nothing,
+}
+
+impl Fib {
+    pub(super) fn new(state: &NodeState) -> Self {
+        let rules = match state.rules.is_empty() {
+            true => PolicyRule::defaults(),
+            false => {
+                let mut rules = state.rules.clone();
+                rules.sort_by_key(|rule| rule.priority);
+                rules
+            }
+        };
+        let usual = |rule: &PolicyRule| {
+            PolicyRule::defaults().iter().any(|one| {
+                (one.priority, &one.action) == (rule.priority, &rule.action)
+                    && rule.from.is_none()
+                    && rule.to.is_none()
+                    && rule.mark.is_none()
+                    && rule.iif.is_none()
+                    && rule.oif.is_none()
+                    && !rule.invert
+            })
+        };
+        let mut fib = Self {
+            routes: Vec::new(),
+            tables: HashMap::new(),
+            custom: !rules.iter().all(usual),
+            rules,
+            addresses: HashSet::new(),
+        };
+        for route in &state.routes {
+            fib.add(route.clone());
+        }
+        for interface in &state.interfaces {
+            for (ip, _) in &interface.addresses {
+                fib.addresses.insert(*ip);
+                fib.add_local(*ip, &interface.name);
+            }
+        }
+        let bound = |route: &RouteEntry| {
+            let one = route.dst.prefix_len() == route.dst.max_prefix_len();
+            fib.addresses.contains(&route.dst.addr())
+                || (!one && fib.addresses.iter().any(|ip| route.dst.contains(ip)))
+        };
+        let own = |one: &Known| one.route.kind != RouteKind::Local || bound(&one.route);
+        fib.custom = fib.custom || !fib.routes.iter().all(own);
+        fib
+    }
+
+    fn add(&mut self, route: RouteEntry) {
+        let family = Family::of(route.dst.addr());
+        let lengths = self.tables.entry((family, route.table)).or_default();
+        let networks = lengths.entry(route.dst.prefix_len()).or_default();
+        let list = networks.entry(route.dst.network()).or_default();
+        let at = list.partition_point(|at| self.routes[*at].route.metric <= route.metric);
+        list.insert(at, self.routes.len());
+        self.routes.push(Known { route, by: OnceLock::new() });
+    }
+
+    /// The kernel adds this route with every address.
+    fn add_local(&mut self, ip: IpAddr, device: &Text) {
+        let found = self.find(Family::of(ip), TABLE_LOCAL, ip, None).map(|(route, _)| route);
+        if found.is_some_and(|route| route.kind == RouteKind::Local) {
+            return;
+        }
+        self.add(RouteEntry {
+            dst: IpNet::from(ip),
+            via: None,
+            dev: Some(device.clone()),
+            table: TABLE_LOCAL,
+            kind: RouteKind::Local,
+            src: Some(ip),
+            metric: 0,
+            origin: Origin::file("kernel"),
+        });
+    }
+
+    /// Asks the tables in the order of the policy. Rules that nobody models are named in
+    /// `unmodelled` and passed over.
+    pub(super) fn look_up<'a>(
+        &'a self,
+        query: Query<'_>,
+        unmodelled: &mut Vec<&'a PolicyRule>,
+    ) -> Answer<'a> {
+        let family = Family::of(query.dst);
+        for rule in self.rules.iter().filter(|rule| rule.concerns(family)) {
+            if !applies(rule, query) {
+                continue;
+            }
+            match &rule.action {
+                RuleAction::Lookup(table) => {
+                    match self.find(family, *table, query.dst, query.oif) {
+                        Some((RouteEntry { kind: RouteKind::Throw, .. }, _)) | None => {}
+                        Some((route, equals)) => return Answer::Route(route, equals),
+                    }
+                }
+                RuleAction::Unknown(_) => unmodelled.push(rule),
+                RuleAction::Unreachable | RuleAction::Prohibit | RuleAction::Blackhole => {
+                    return Answer::Rule(rule);
+                }
+            }
+        }
+        Answer::Nothing
+    }
+
+    /// The best route of a table, and how many others are as good.
+    fn find(
+        &self,
+        family: Family,
+        table: u32,
+        dst: IpAddr,
+        oif: Option<&str>,
+    ) -> Option<(&RouteEntry, usize)> {
+        for (length, networks) in self.tables.get(&(family, table))?.iter().rev() {
+            let network = IpNet::new(dst, *length).ok()?.network();
+            let Some(list) = networks.get(&network) else { continue };
+            let mut fitting = list
+                .iter()
+                .map(|at| &self.routes[*at].route)
+                .filter(|route| oif.is_none_or(|oif| route.dev.as_deref() == Some(oif)));
+            if let Some(best) = fitting.next() {
+                let unicast = best.kind == RouteKind::Unicast;
+                let equal = |route: &&RouteEntry| {
+                    unicast && route.metric == best.metric && route.kind == best.kind
+                };
+                return Some((best, fitting.filter(equal).count()));
+            }
+        }
+        None
+    }
+
+    /// Routes as good as `best`, without it.
+    pub(super) fn equals<'a>(&'a self, best: &RouteEntry) -> Vec<&'a RouteEntry> {
+        let all = self.beside(best).map(|known| &known.route);
+        all.filter(|route| {
+            !std::ptr::eq(*route, best) && (route.metric, route.kind) == (best.metric, best.kind)
+        })
+        .collect()
+    }
+
+    /// Routes of one table to the same network.
+    fn beside(&self, route: &RouteEntry) -> impl Iterator<Item = &Known> {
+        let (dst, table) = (route.dst, route.table);
+        let lengths = self.tables.get(&(Family::of(dst.addr()), table));
+        let networks = lengths.and_then(|lengths| lengths.get(&dst.prefix_len()));
+        let list = networks.and_then(|networks| networks.get(&dst.network()));
+        list.into_iter().flatten().map(|at| &self.routes[*at])
+    }
+
+    /// Whether an interface has this address.
+    pub(super) fn has_address(&self, ip: IpAddr) -> bool {
+        self.addresses.contains(&ip)
+    }
+
+    /// What the table `local` says of an address.
+    pub(super) fn local(&self, ip: IpAddr) -> Option<&RouteEntry> {
+        self.find(Family::of(ip), TABLE_LOCAL, ip, None).map(|(route, _)| route)
+    }
+
+    /// A route as evidence.
+    pub(super) fn by(&self, route: &RouteEntry) -> By {
+        match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
+            Some(known) => known.by.get_or_init(|| of_route(route)).clone(),
+            None => of_route(route),
+        }
+    }
+}
+
+fn of_route(route: &RouteEntry) -> By {
+    By::new(route.to_string(), route.origin.clone())
+}
+
+fn applies(rule: &PolicyRule, query: Query<'_>) -> bool {
+    let within = |net: &Option<IpNet>, ip: Option<IpAddr>| {
+        net.is_none_or(|net| ip.is_some_and(|ip| net.contains(&ip)))
+    };
+    let marked = rule.mark.is_none_or(|(value, mask)| query.mark & mask == value);
+    let all = within(&rule.from, query.src)
+        && within(&rule.to, Some(query.dst))
+        && rule.iif.as_deref().is_none_or(|iif| iif == query.iif)
+        && rule.oif.as_deref().is_none_or(|oif| query.oif == Some(oif))
+        && marked;
+    all != rule.invert
+}

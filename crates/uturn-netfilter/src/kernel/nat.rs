@@ -1,0 +1,233 @@
+//! Connection tracking and address translation.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use uturn_model::route::Leg;
+use uturn_model::{By, Family, Step, StepKind, Text};
+
+use super::Kernel;
+use super::compile::Hook;
+use super::tables::Passed;
+use super::walk::{Tracking, Walk};
+use crate::iptables::{NatPorts, NatTo, PortRange, TableKind, Target};
+use crate::packet::{Connection, DropReason, Packet, Transport};
+
+/// Which end of a connection a hook translates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Source,
+    Destination,
+}
+
+/// Of a wider range of addresses, no more are followed.
+const MOST_ADDRESSES: u128 = 256;
+
+impl Kernel {
+    /// Connection tracking takes a packet up.
+    pub(super) fn track(&self, walk: &mut Walk, known: &[Connection]) {
+        // Kept away, or seen before on its way through the loopback interface.
+        if !matches!(walk.tracking, Tracking::NotYet) {
+            return;
+        }
+        let (packet, leg) = (&walk.packet, walk.packet.leg());
+        let mut own = known.iter().filter(|one| one.protocol == packet.protocol());
+        let found = own.clone().find(|one| one.original == leg).map(|one| (one, false));
+        walk.tracking = match found
+            .or_else(|| own.find(|one| one.reply == leg).map(|one| (one, true)))
+        {
+            Some((connection, reply)) => Tracking::Known { connection: connection.clone(), reply },
+            None if begins(packet, self.state.sysctls.tcp_loose()) => Tracking::New {
+                connection: Connection::untranslated(packet),
+                src_settled: false,
+                dst_settled: false,
+                confirmed: false,
+            },
+            None => Tracking::Invalid,
+        };
+    }
+
+    /// One end of the packet: by the rules when it is a connection's first, as before
+    /// when the connection is known.
+    pub(super) fn translate(
+        &self,
+        side: Side,
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+        crowded: bool,
+    ) -> Passed {
+        match &walk.tracking {
+            Tracking::NotYet | Tracking::Untracked | Tracking::Invalid => Passed::On,
+            Tracking::New { src_settled, dst_settled, .. } => {
+                let settled = if side == Side::Source { *src_settled } else { *dst_settled };
+                if settled {
+                    return Passed::On;
+                }
+                let passed = self.pass(TableKind::Nat, walk, open, crowded);
+                if let Tracking::New { src_settled, dst_settled, .. } = &mut walk.tracking {
+                    match side {
+                        Side::Source => *src_settled = true,
+                        Side::Destination => *dst_settled = true,
+                    }
+                }
+                passed
+            }
+            Tracking::Known { connection, reply } => {
+                let (original, answer) = (connection.original, connection.reply);
+                let leg = walk.packet.leg();
+                let translated = match (side, reply) {
+                    (Side::Destination, false) => Leg { dst: answer.src, ..leg },
+                    (Side::Source, false) => Leg { src: answer.dst, ..leg },
+                    (Side::Destination, true) => Leg { dst: original.src, ..leg },
+                    (Side::Source, true) => Leg { src: original.dst, ..leg },
+                };
+                if translated != leg {
+                    let (kind, why) = match reply {
+                        true => (
+                            StepKind::Untranslate,
+                            "an answer: translated back, as its connection was",
+                        ),
+                        false => {
+                            (StepKind::Translate, "translated as its connection's first packet was")
+                        }
+                    };
+                    walk.packet = walk.packet.with_leg(translated);
+                    let by = By::kernel(format!("connection tracking: {original}"));
+                    walk.steps.push(Step::new(kind, why, by).changing(leg, translated));
+                }
+                Passed::On
+            }
+        }
+    }
+
+    /// Does what a target of the table `nat` says. Where it can take one of several
+    /// addresses, copies of the walk take the others.
+    pub(super) fn bind(
+        &self,
+        target: &Target,
+        why: &str,
+        by: By,
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+    ) -> Result<(), DropReason> {
+        let (side, choices, ports, random) = match target {
+            Target::Dnat(to) => (Side::Destination, addresses(to, walk), to.ports, false),
+            Target::Snat(to) => {
+                (Side::Source, addresses(to, walk), to.ports, to.random || to.random_fully)
+            }
+            Target::Redirect(NatPorts { ports, .. }) => {
+                (Side::Destination, self.own_address(walk).into_iter().collect(), *ports, false)
+            }
+            Target::Masquerade(to) => {
+                let own = self.masquerade_address(walk).into_iter().collect();
+                (Side::Source, own, to.ports, to.random || to.random_fully)
+            }
+            _ => return Ok(()),
+        };
+        let Some((first, others)) = choices.split_first() else {
+            walk.note(StepKind::Drop, format!("{why}: the interface has no address"), by);
+            return Err(DropReason::Invalid);
+        };
+        let share = walk.share / choices.len() as f64;
+        for ip in others {
+            let mut other = walk.clone();
+            other.share = share;
+            settle(&mut other, side, *ip, ports, random, why, by.clone());
+            // Translated: it goes on behind this stage.
+            other.frames.clear();
+            other.stage += 1;
+            open.push(other);
+        }
+        walk.share = share;
+        settle(walk, side, *first, ports, random, why, by);
+        Ok(())
+    }
+
+    /// Where REDIRECT leads.
+    fn own_address(&self, walk: &Walk) -> Option<IpAddr> {
+        let family = walk.packet.family();
+        match (walk.hook, family) {
+            (Hook::Output, Family::V4) => Some(Ipv4Addr::LOCALHOST.into()),
+            (Hook::Output, Family::V6) => Some(Ipv6Addr::LOCALHOST.into()),
+            _ => self.first_address(walk.iif.as_deref()?, family),
+        }
+    }
+
+    /// The address that MASQUERADE takes.
+    fn masquerade_address(&self, walk: &Walk) -> Option<IpAddr> {
+        let way = walk.way.as_ref()?;
+        self.source_address(&way.dev, way.via, walk.packet.dst)
+    }
+}
+
+/// Whether a packet of no known connection begins one.
+fn begins(packet: &Packet, loose: bool) -> bool {
+    match packet.transport {
+        // The middle of a connection is taken up, an answer to nothing is not.
+        Transport::Tcp { syn, ack, .. } => match (syn, ack) {
+            (true, ack) => !ack,
+            (false, _) => loose,
+        },
+        Transport::Udp { .. } | Transport::Sctp { .. } => true,
+        Transport::Icmp { kind, .. } => match packet.family() {
+            Family::V4 => matches!(kind, 8 | 13 | 15 | 17),
+            // Neighbours and routers are not tracked; here they are as good as new.
+            Family::V6 => kind == 128 || kind >= 130,
+        },
+    }
+}
+
+/// The addresses that DNAT or SNAT can take; the packet's own when it names none.
+fn addresses(to: &NatTo, walk: &Walk) -> Vec<IpAddr> {
+    let own = |dnat: bool| if dnat { walk.packet.dst } else { walk.packet.src };
+    let destination = matches!(walk.hook, Hook::Prerouting | Hook::Output);
+    match to.addresses {
+        None => vec![own(destination)],
+        Some((IpAddr::V4(first), IpAddr::V4(last))) => {
+            let (first, last) = (u128::from(first.to_bits()), u128::from(last.to_bits()));
+            let some = (first..=last).take(MOST_ADDRESSES as usize);
+            some.map(|bits| Ipv4Addr::from_bits(bits as u32).into()).collect()
+        }
+        Some((IpAddr::V6(first), IpAddr::V6(last))) => {
+            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES as usize);
+            some.map(|bits| Ipv6Addr::from_bits(bits).into()).collect()
+        }
+        Some((first, _)) => vec![first],
+    }
+}
+
+fn settle(
+    walk: &mut Walk,
+    side: Side,
+    ip: IpAddr,
+    ports: Option<PortRange>,
+    random: bool,
+    why: &str,
+    by: By,
+) {
+    let before = walk.packet.leg();
+    let old = if side == Side::Source { before.src.port() } else { before.dst.port() };
+    let port = match ports {
+        Some(range) if !range.contains(old) => range.first,
+        _ => old,
+    };
+    let end = SocketAddr::new(ip, port);
+    let after = match side {
+        Side::Source => Leg { src: end, ..before },
+        Side::Destination => Leg { dst: end, ..before },
+    };
+    walk.packet = walk.packet.with_leg(after);
+    // Ports that the protocol does not have do not stay.
+    let after = walk.packet.leg();
+    if let Tracking::New { connection, src_settled, dst_settled, .. } = &mut walk.tracking {
+        match side {
+            Side::Source => (connection.reply.dst, *src_settled) = (after.src, true),
+            Side::Destination => (connection.reply.src, *dst_settled) = (after.dst, true),
+        }
+    }
+    let why: Text = if random {
+        format!("{why} (from any free port; shown is its own)").into()
+    } else {
+        why.into()
+    };
+    walk.steps.push(Step::new(StepKind::Translate, why, by).changing(before, after));
+}

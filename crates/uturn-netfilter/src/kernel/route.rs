@@ -1,0 +1,433 @@
+//! Route look-ups, with the checks that the kernel makes of a packet's addresses.
+
+use std::net::IpAddr;
+
+use uturn_model::{By, Family, IpNet, Origin, StepKind};
+
+use super::Kernel;
+use super::compile::Hook;
+use super::fib::{Answer, Query};
+use super::walk::{RouteOut, Walk};
+use crate::packet::{DropReason, End, EndKind};
+use crate::state::{Interface, PolicyRule, RouteEntry, RouteKind, RuleAction};
+
+/// A walk that goes on, or its end.
+type Routed = Result<Walk, Box<End>>;
+
+impl Kernel {
+    /// Routes a packet that came in, to INPUT or FORWARD.
+    pub(super) fn route_in(&self, mut walk: Walk, open: &mut Vec<Walk>) -> Routed {
+        if walk.from_here {
+            // It was routed when it was sent.
+            walk.oif = None;
+            walk.enter(Hook::Input);
+            return Ok(walk);
+        }
+        let (packet, iif) = (walk.packet, walk.iif.clone().unwrap_or_else(|| "".into()));
+        if let Some((reason, why)) = self.martian(&walk, &iif) {
+            return Err(Box::new(walk.dropped(
+                reason,
+                why,
+                By::kernel("checks of the addresses of packets that come in"),
+            )));
+        }
+        if packet.dst.is_multicast() {
+            let by = By::kernel("delivery to groups");
+            walk.meet_unknown("nobody models packets to a group", by);
+            return Err(Box::new(walk.end(EndKind::Unsettled)));
+        }
+        let query = Query {
+            src: Some(packet.src),
+            dst: packet.dst,
+            iif: &iif,
+            oif: None,
+            mark: packet.mark,
+        };
+        let (route, equals) = self.ask(&mut walk, query)?;
+        let local =
+            matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
+        if !local && !self.forwards(packet.family(), &iif) {
+            let by = By::new(self.forward_switch(packet.family()), Origin::file("sysctl"));
+            return Err(Box::new(walk.dropped(
+                DropReason::NotForwarding,
+                "this node does not forward packets",
+                by,
+            )));
+        }
+        if packet.family() == Family::V4 {
+            let oif = if local { None } else { route.dev.as_deref() };
+            if let Some((reason, why, by)) = self.source_fault(&walk, &iif, oif) {
+                return Err(Box::new(walk.dropped(reason, why, by)));
+            }
+        }
+        if local {
+            walk.note(
+                StepKind::Route,
+                format!("{} is an address of this node", packet.dst),
+                self.fib.by(route),
+            );
+            walk.oif = None;
+            walk.enter(Hook::Input);
+            return Ok(walk);
+        }
+        self.spread(walk, route, equals, open, |walk| {
+            walk.oif = walk.way.as_ref().map(|way| way.dev.clone());
+            walk.enter(Hook::Forward);
+        })
+    }
+
+    /// Routes a packet made on the node, before its first rule.
+    pub(super) fn route_out(&self, mut walk: Walk, open: &mut Vec<Walk>) -> Routed {
+        let packet = walk.packet;
+        let src = Some(packet.src).filter(|src| !src.is_unspecified());
+        let query = Query { src, dst: packet.dst, iif: "lo", oif: None, mark: packet.mark };
+        let (route, equals) = self.ask(&mut walk, query)?;
+        let mut walk = self.may_leave(walk, route)?;
+        walk.unrouted = false;
+        self.spread(walk, route, equals, open, |walk| {
+            let Some(way) = &walk.way else { return };
+            if src.is_none() {
+                let own = match way.local {
+                    true => Some(route.src.unwrap_or(packet.dst)),
+                    false => {
+                        route.src.or_else(|| self.source_address(&way.dev, way.via, packet.dst))
+                    }
+                };
+                if let Some(own) = own {
+                    walk.packet.src = own;
+                }
+            }
+            walk.oif = Some(way.dev.clone());
+            walk.before = walk.packet;
+        })
+    }
+
+    /// Routes a packet made on the node again, after a rule changed it. Rules of OUTPUT
+    /// still see the interface of the first route.
+    pub(super) fn route_again(&self, mut walk: Walk, open: &mut Vec<Walk>) -> Routed {
+        let packet = walk.packet;
+        let query = Query {
+            src: Some(packet.src),
+            dst: packet.dst,
+            iif: "lo",
+            oif: None,
+            mark: packet.mark,
+        };
+        let (route, equals) = self.ask(&mut walk, query)?;
+        let walk = self.may_leave(walk, route)?;
+        let stage = walk.stage;
+        // A copy goes on behind this stage, as the walk itself will.
+        let routed = self.spread(walk, route, equals, open, |walk| walk.stage = stage + 1);
+        routed.map(|mut walk| {
+            walk.stage = stage;
+            walk
+        })
+    }
+
+    /// A packet from 127.0.0.0/8 leaves the node only where that is switched on.
+    fn may_leave(&self, walk: Walk, route: &RouteEntry) -> Routed {
+        let src = walk.packet.src;
+        let dev = route.dev.as_deref().unwrap_or("");
+        let stays = dev == "lo" || route.kind != RouteKind::Unicast;
+        if !(src.is_ipv4() && src.is_loopback()) || stays || self.switches(dev).route_localnet {
+            return Ok(walk);
+        }
+        let why = format!("a packet from {src} may not leave the node");
+        let by = By::new(format!("net.ipv4.conf.{dev}.route_localnet = 0"), Origin::file("sysctl"));
+        Err(Box::new(walk.dropped(DropReason::MartianSource, why, by)))
+    }
+
+    /// Gives a walk its route, and copies of it the routes that are as good.
+    fn spread(
+        &self,
+        mut walk: Walk,
+        route: &RouteEntry,
+        equals: usize,
+        open: &mut Vec<Walk>,
+        then: impl Fn(&mut Walk),
+    ) -> Routed {
+        if equals > 0 {
+            let others = self.fib.equals(route);
+            walk.share /= (others.len() + 1) as f64;
+            for other in others {
+                let mut copy = walk.clone();
+                self.take(&mut copy, other);
+                then(&mut copy);
+                open.push(copy);
+            }
+        }
+        self.take(&mut walk, route);
+        then(&mut walk);
+        Ok(walk)
+    }
+
+    fn take(&self, walk: &mut Walk, route: &RouteEntry) {
+        let local =
+            matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
+        let dev = if local { "lo".into() } else { route.dev.clone().unwrap_or_else(|| "".into()) };
+        let why = match (local, route.via) {
+            (true, _) => format!("{} is an address of this node", walk.packet.dst),
+            (false, None) => format!("to {} through {dev}", walk.packet.dst),
+            (false, Some(via)) => format!("to {} through {dev}, next {via}", walk.packet.dst),
+        };
+        walk.way = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
+        walk.note(StepKind::Route, why, self.fib.by(route));
+    }
+
+    /// A route, or why there is none.
+    fn ask<'a>(
+        &'a self,
+        walk: &mut Walk,
+        query: Query<'_>,
+    ) -> Result<(&'a RouteEntry, usize), Box<End>> {
+        let mut unmodelled: Vec<&PolicyRule> = Vec::new();
+        let answer = self.fib.look_up(query, &mut unmodelled);
+        for rule in unmodelled {
+            if let RuleAction::Unknown(text) = &rule.action {
+                let by = By::new(text.clone(), rule.origin.clone());
+                walk.meet_unknown("nobody models this routing rule: passed over", by);
+            }
+        }
+        let dst = query.dst;
+        let (reason, why, by) = match answer {
+            Answer::Route(route, equals) => match route.kind {
+                RouteKind::Blackhole => (
+                    DropReason::Blackhole,
+                    format!("packets to {dst} are thrown away"),
+                    self.fib.by(route),
+                ),
+                RouteKind::Unreachable => (
+                    DropReason::Unreachable,
+                    format!("{dst} is set to be unreachable"),
+                    self.fib.by(route),
+                ),
+                RouteKind::Prohibit => {
+                    (DropReason::Prohibited, format!("{dst} is forbidden"), self.fib.by(route))
+                }
+                _ => return Ok((route, equals)),
+            },
+            Answer::Rule(rule) => {
+                let by =
+                    By::new(format!("{}: {:?}", rule.priority, rule.action), rule.origin.clone());
+                match rule.action {
+                    RuleAction::Prohibit => {
+                        (DropReason::Prohibited, format!("{dst} is forbidden"), by)
+                    }
+                    RuleAction::Blackhole => {
+                        (DropReason::Blackhole, format!("packets to {dst} are thrown away"), by)
+                    }
+                    _ => (DropReason::Unreachable, format!("{dst} is set to be unreachable"), by),
+                }
+            }
+            Answer::Nothing => (
+                DropReason::NoRoute,
+                format!("no route leads to {dst}"),
+                By::kernel("routing tables"),
+            ),
+        };
+        Err(Box::new(walk.clone().dropped(reason, why, by)))
+    }
+
+    /// Addresses that may not come in at all.
+    fn martian(&self, walk: &Walk, iif: &str) -> Option<(DropReason, String)> {
+        let (src, dst) = (walk.packet.src, walk.packet.dst);
+        let source = |what: &str| {
+            Some((DropReason::MartianSource, format!("no packet comes from {what} {src}")))
+        };
+        match (src, dst) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                let localnet = iif == "lo" || self.switches(iif).route_localnet;
+                if from.is_multicast() || from.is_broadcast() || from.octets()[0] == 0 {
+                    return source("the address");
+                }
+                if to.octets()[0] == 0 || (to.is_loopback() && !localnet) {
+                    let why = format!("packets to {to} do not come in through {iif}");
+                    return Some((DropReason::MartianDestination, why));
+                }
+                if from.is_loopback() && !localnet { source("the loopback address") } else { None }
+            }
+            (IpAddr::V6(from), IpAddr::V6(to)) => {
+                if from.is_multicast() || (from.is_loopback() && iif != "lo") {
+                    return source("the address");
+                }
+                (to.is_loopback() && iif != "lo").then(|| {
+                    let why = format!("packets to {to} do not come in through {iif}");
+                    (DropReason::MartianDestination, why)
+                })
+            }
+            _ => Some((DropReason::Invalid, "its addresses are of two families".into())),
+        }
+    }
+
+    /// What the kernel finds wrong with the source of an IPv4 packet; `oif` is the
+    /// interface it would leave through.
+    fn source_fault(
+        &self,
+        walk: &Walk,
+        iif: &str,
+        oif: Option<&str>,
+    ) -> Option<(DropReason, String, By)> {
+        let (src, switches) = (walk.packet.src, self.switches(iif));
+        let local_source = || {
+            let why = format!("its source {src} is an address of this node itself");
+            let by =
+                By::new(format!("net.ipv4.conf.{iif}.accept_local = 0"), Origin::file("sysctl"));
+            Some((DropReason::LocalSource, why, by))
+        };
+        if switches.rp_filter == 0 {
+            if switches.accept_local {
+                return None;
+            }
+            if !self.fib.custom {
+                return if self.fib.has_address(src) { local_source() } else { None };
+            }
+        }
+        let strict = || {
+            let why = format!("the way back to {src} is not through {iif}");
+            let by = format!("net.ipv4.conf.{iif}.rp_filter = {}", switches.rp_filter);
+            Some((DropReason::ReversePathFilter, why, By::new(by, Origin::file("sysctl"))))
+        };
+        let mark = if switches.src_valid_mark { walk.packet.mark } else { 0 };
+        let back = Query {
+            src: Some(walk.packet.dst),
+            dst: src,
+            iif: oif.unwrap_or("lo"),
+            oif: None,
+            mark,
+        };
+        let interface = self.interface(iif);
+        let mut unmodelled = Vec::new();
+        match self.fib.look_up(back, &mut unmodelled) {
+            Answer::Route(route, _) if route.kind == RouteKind::Local => {
+                if !switches.accept_local {
+                    return local_source();
+                }
+                let here = route.dev.as_deref() == Some(iif) || iif == "lo";
+                if here || switches.rp_filter != 1 { None } else { strict() }
+            }
+            Answer::Route(route, equals) if route.kind == RouteKind::Unicast => {
+                let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
+                let here =
+                    std::iter::once(route).chain(others).any(|one| one.dev.as_deref() == Some(iif));
+                let bare =
+                    interface.is_some_and(|one| one.addresses.iter().all(|(ip, _)| ip.is_ipv6()));
+                match switches.rp_filter {
+                    _ if here => None,
+                    // An interface without an address cannot tell; only a set filter drops.
+                    0 => None,
+                    1 => strict(),
+                    _ if bare => strict(),
+                    _ => None,
+                }
+            }
+            Answer::Route(
+                RouteEntry {
+                    kind: RouteKind::Broadcast | RouteKind::Anycast | RouteKind::Multicast,
+                    ..
+                },
+                _,
+            ) => {
+                let why = format!("no packet comes from the address {src}");
+                Some((
+                    DropReason::MartianSource,
+                    why,
+                    By::kernel("checks of the source of packets that come in"),
+                ))
+            }
+            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing if switches.rp_filter > 0 => {
+                strict()
+            }
+            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing => None,
+        }
+    }
+
+    fn forwards(&self, family: Family, iif: &str) -> bool {
+        match family {
+            Family::V4 => self.switches(iif).forwards,
+            Family::V6 => self.state.sysctls.ip_forward(Family::V6),
+        }
+    }
+
+    fn forward_switch(&self, family: Family) -> &'static str {
+        match family {
+            Family::V4 => "net.ipv4.ip_forward = 0",
+            Family::V6 => "net.ipv6.conf.all.forwarding = 0",
+        }
+    }
+
+    fn interface(&self, name: &str) -> Option<&Interface> {
+        self.state.interfaces.iter().find(|one| &*one.name == name)
+    }
+
+    /// The first address of an interface.
+    pub(super) fn first_address(&self, device: &str, family: Family) -> Option<IpAddr> {
+        own(self.interface(device)?, family).next().map(|(ip, _)| ip)
+    }
+
+    /// The address that the kernel takes on `device` to talk to `dst`: in IPv4, one in the
+    /// net of the next hop; in IPv6, the one nearest to the destination.
+    pub(super) fn source_address(
+        &self,
+        device: &str,
+        via: Option<IpAddr>,
+        dst: IpAddr,
+    ) -> Option<IpAddr> {
+        let family = Family::of(dst);
+        let peer = via.filter(|_| family == Family::V4).unwrap_or(dst);
+        let interface = self.interface(device);
+        let usable = |(ip, _): &(IpAddr, u8)| !ip.is_loopback();
+        let here = || interface.into_iter().flat_map(|one| own(one, family)).filter(usable);
+        let beside = |(ip, length): &(IpAddr, u8)| {
+            IpNet::new(*ip, *length).is_ok_and(|net| net.contains(&peer))
+        };
+        let elsewhere = || {
+            let all = self.state.interfaces.iter().flat_map(|one| own(one, family));
+            all.filter(usable)
+        };
+        let found = match family {
+            Family::V4 => {
+                here().find(beside).or_else(|| here().next()).or_else(|| elsewhere().next())
+            }
+            Family::V6 => {
+                let link = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+                let near = link(&peer);
+                let common = |(ip, _): &(IpAddr, u8)| shared_bits(*ip, peer);
+                let fits = |(ip, _): &(IpAddr, u8)| link(ip) == near;
+                let best = here().filter(fits).rev_max_by_key(common);
+                best.or_else(|| elsewhere().filter(fits).rev_max_by_key(common))
+                    .or_else(|| here().next())
+            }
+        };
+        found.map(|(ip, _)| ip)
+    }
+}
+
+/// The primary addresses of an interface that packets can leave with. An address in the
+/// net of an earlier one is secondary.
+fn own(interface: &Interface, family: Family) -> impl Iterator<Item = (IpAddr, u8)> + '_ {
+    let all = interface.addresses.iter().enumerate();
+    all.filter(move |(at, (ip, length))| {
+        let net = IpNet::new(*ip, *length).map(|net| net.trunc());
+        let same = |(other, l): &(IpAddr, u8)| IpNet::new(*other, *l).map(|net| net.trunc()) == net;
+        let secondary = ip.is_ipv4() && interface.addresses[..*at].iter().any(same);
+        Family::of(*ip) == family && !secondary
+    })
+    .map(|(_, address)| *address)
+}
+
+fn shared_bits(a: IpAddr, b: IpAddr) -> u32 {
+    match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+        _ => 0,
+    }
+}
+
+/// The first of the greatest; the standard `max_by_key` takes the last.
+trait FirstMax: Iterator + Sized {
+    fn rev_max_by_key<K: Ord>(self, key: impl Fn(&Self::Item) -> K) -> Option<Self::Item> {
+        self.reduce(|best, one| if key(&one) > key(&best) { one } else { best })
+    }
+}
+
+impl<I: Iterator> FirstMax for I {}

@@ -1,0 +1,169 @@
+//! A walk on its way.
+
+use std::net::IpAddr;
+
+use uturn_model::route::Leg;
+use uturn_model::{By, Step, StepKind, Supposition, Text};
+
+use super::compile::Hook;
+use crate::packet::{Connection, DropReason, End, EndKind, Entry, Packet};
+
+/// One way of a packet, as far as it has come.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    pub(super) share: f64,
+    pub(super) packet: Packet,
+    pub(super) hook: Hook,
+    /// The next stage of the hook.
+    pub(super) stage: usize,
+    /// Made on the node.
+    pub(super) from_here: bool,
+    /// Not routed yet (made on the node only).
+    pub(super) unrouted: bool,
+    pub(super) iif: Option<Text>,
+    /// The interface that rules see; while a packet is in OUTPUT, a new route does not
+    /// change it.
+    pub(super) oif: Option<Text>,
+    pub(super) way: Option<RouteOut>,
+    pub(super) tracking: Tracking,
+    /// The packet as it was before the hook's last translation or change of mark.
+    pub(super) before: Packet,
+    /// Where in a table it is; empty between tables.
+    pub(super) frames: Vec<Frame>,
+    /// How many rules it has asked.
+    pub(super) asked: u32,
+    pub(super) steps: Vec<Step>,
+    pub(super) unknown: Vec<By>,
+    pub(super) supposed: Vec<Supposition>,
+    /// What was taken for true of matches that nobody models.
+    pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
+}
+
+/// Where a packet goes next.
+#[derive(Clone, Debug)]
+pub(super) struct RouteOut {
+    pub(super) dev: Text,
+    pub(super) via: Option<IpAddr>,
+    /// To the node itself.
+    pub(super) local: bool,
+}
+
+/// A chain on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub(super) chain: usize,
+    /// The next rule.
+    pub(super) rule: usize,
+    /// The odds that are left after random rules that did not match.
+    pub(super) odds: f64,
+    /// The rule that led here: chain and rule.
+    pub(super) caller: Option<(usize, usize)>,
+}
+
+/// What connection tracking makes of a packet.
+#[derive(Clone, Debug)]
+pub(super) enum Tracking {
+    /// It was not there yet.
+    NotYet,
+    /// It is kept away.
+    Untracked,
+    /// It finds no sense in it.
+    Invalid,
+    /// The first packet of a connection, which of its ends are settled, and whether it has
+    /// already left once (to come back in through the loopback interface).
+    New { connection: Connection, src_settled: bool, dst_settled: bool, confirmed: bool },
+    /// A packet of a known connection.
+    Known { connection: Connection, reply: bool },
+}
+
+impl Tracking {
+    pub(super) fn connection(&self) -> Option<&Connection> {
+        match self {
+            Self::New { connection, .. } | Self::Known { connection, .. } => Some(connection),
+            Self::NotYet | Self::Untracked | Self::Invalid => None,
+        }
+    }
+
+    pub(super) fn connection_mut(&mut self) -> Option<&mut Connection> {
+        match self {
+            Self::New { connection, .. } | Self::Known { connection, .. } => Some(connection),
+            Self::NotYet | Self::Untracked | Self::Invalid => None,
+        }
+    }
+}
+
+impl Walk {
+    pub(super) fn new(packet: &Packet, entry: &Entry) -> Self {
+        let (hook, iif) = match entry {
+            Entry::Interface(name) => (Hook::Prerouting, Some(name.clone())),
+            Entry::Local => (Hook::Output, None),
+        };
+        let from_here = *entry == Entry::Local;
+        // A mark does not travel between nodes, but a process can set one.
+        let packet = Packet { mark: if from_here { packet.mark } else { 0 }, ..*packet };
+        Self {
+            share: 1.0,
+            packet,
+            hook,
+            stage: 0,
+            from_here,
+            unrouted: from_here,
+            iif,
+            oif: None,
+            way: None,
+            tracking: Tracking::NotYet,
+            before: packet,
+            frames: Vec::new(),
+            asked: 0,
+            steps: Vec::new(),
+            unknown: Vec::new(),
+            supposed: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    pub(super) fn enter(&mut self, hook: Hook) {
+        (self.hook, self.stage) = (hook, 0);
+    }
+
+    pub(super) fn note(&mut self, kind: StepKind, why: impl Into<Text>, by: By) {
+        self.steps.push(Step::new(kind, why, by).seeing(self.packet.leg()));
+    }
+
+    pub(super) fn suppose(&mut self, one: Supposition) {
+        if !self.supposed.contains(&one) {
+            self.supposed.push(one);
+        }
+    }
+
+    /// Remembers a rule that nobody models.
+    pub(super) fn meet_unknown(&mut self, why: impl Into<Text>, by: By) {
+        self.note(StepKind::Unknown, why, by.clone());
+        if !self.unknown.contains(&by) {
+            self.unknown.push(by);
+        }
+    }
+
+    /// Ends as dropped, for a reason that is not a rule's.
+    pub(super) fn dropped(mut self, reason: DropReason, why: impl Into<Text>, by: By) -> End {
+        self.note(StepKind::Drop, why, by);
+        self.end(EndKind::Drop(reason))
+    }
+
+    pub(super) fn end(self, kind: EndKind) -> End {
+        let settled = matches!(kind, EndKind::Local | EndKind::Forward);
+        let leaves = kind == EndKind::Forward;
+        let way = self.way.filter(|_| leaves);
+        End {
+            share: self.share,
+            kind,
+            packet: self.packet,
+            out: way.as_ref().map(|way| way.dev.clone()),
+            next_hop: way.and_then(|way| way.via),
+            connection: self.tracking.connection().filter(|_| settled).cloned(),
+            steps: self.steps,
+            unknown: self.unknown,
+            supposed: self.supposed,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What a node's kernel knows: the parts that decide where a packet goes.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use uturn_model::{Family, IpNet, Origin, Text};
+
+use crate::iptables::Ruleset;
+use crate::sysctl::Sysctls;
+
+/// Number of the routing table `local`.
+pub const TABLE_LOCAL: u32 = 255;
+/// Number of the routing table `main`.
+pub const TABLE_MAIN: u32 = 254;
+/// Number of the routing table `default`.
+pub const TABLE_DEFAULT: u32 = 253;
+
+/// All that is known of one node's kernel.
+#[derive(Clone, Debug, Default)]
+pub struct NodeState {
+    /// Rules for IPv4.
+    pub iptables: Ruleset,
+    /// Rules for IPv6.
+    pub ip6tables: Ruleset,
+    /// Its interfaces, in the order of their numbers.
+    pub interfaces: Vec<Interface>,
+    /// Routes of all tables and both families. What the kernel adds to the table `local`
+    /// for every address is added where it is missing.
+    pub routes: Vec<RouteEntry>,
+    /// Which table is asked when; empty means what a kernel starts with.
+    pub rules: Vec<PolicyRule>,
+    /// Switches.
+    pub sysctls: Sysctls,
+}
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: Text,
+    /// Its addresses with the length of their prefix, in order.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Whether it is up.
+    pub up: bool,
+}
+
+/// A route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteEntry {
+    /// Where it leads.
+    pub dst: IpNet,
+    /// The next hop; none when the destination is on the link.
+    pub via: Option<IpAddr>,
+    /// The interface it leaves through.
+    pub dev: Option<Text>,
+    /// The table it is in.
+    pub table: u32,
+    /// What it does.
+    pub kind: RouteKind,
+    /// The source address for packets made on the node.
+    pub src: Option<IpAddr>,
+    /// The lower, the better.
+    pub metric: u32,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl RouteEntry {
+    /// A route of the table `main`.
+    pub fn unicast(dst: IpNet, via: Option<IpAddr>, dev: impl Into<Text>, origin: Origin) -> Self {
+        let kind = RouteKind::Unicast;
+        Self {
+            dst,
+            via,
+            dev: Some(dev.into()),
+            table: TABLE_MAIN,
+            kind,
+            src: None,
+            metric: 0,
+            origin,
+        }
+    }
+}
+
+impl fmt::Display for RouteEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind != RouteKind::Unicast {
+            write!(f, "{} ", self.kind.word())?;
+        }
+        let full = self.dst.prefix_len() == self.dst.max_prefix_len();
+        match self.dst.prefix_len() {
+            0 => f.write_str("default")?,
+            _ if full => write!(f, "{}", self.dst.addr())?,
+            _ => write!(f, "{}", self.dst)?,
+        }
+        if let Some(via) = self.via {
+            write!(f, " via {via}")?;
+        }
+        if let Some(dev) = &self.dev {
+            write!(f, " dev {dev}")?;
+        }
+        match self.table {
+            TABLE_MAIN => {}
+            TABLE_LOCAL => f.write_str(" table local")?,
+            TABLE_DEFAULT => f.write_str(" table default")?,
+            other => write!(f, " table {other}")?,
+        }
+        if let Some(src) = self.src {
+            write!(f, " src {src}")?;
+        }
+        if self.metric > 0 {
+            write!(f, " metric {}", self.metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a route does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RouteKind {
+    /// Sends it on.
+    Unicast,
+    /// The destination is the node itself.
+    Local,
+    /// The destination is everybody on a link.
+    Broadcast,
+    /// The destination is one of several.
+    Anycast,
+    /// The destination is a group.
+    Multicast,
+    /// Drops it silently.
+    Blackhole,
+    /// Drops it and says that the host cannot be reached.
+    Unreachable,
+    /// Drops it and says that it is forbidden.
+    Prohibit,
+    /// Ends the look-up in this table.
+    Throw,
+}
+
+impl RouteKind {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Unicast,
+        Self::Local,
+        Self::Broadcast,
+        Self::Anycast,
+        Self::Multicast,
+        Self::Blackhole,
+        Self::Unreachable,
+        Self::Prohibit,
+        Self::Throw,
+    ];
+
+    /// As `ip route` spells it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unicast => "unicast",
+            Self::Local => "local",
+            Self::Broadcast => "broadcast",
+            Self::Anycast => "anycast",
+            Self::Multicast => "multicast",
+            Self::Blackhole => "blackhole",
+            Self::Unreachable => "unreachable",
+            Self::Prohibit => "prohibit",
+            Self::Throw => "throw",
+        }
+    }
+}
+
+/// A rule of the routing policy: when to ask which table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyRule {
+    /// The lower, the earlier.
+    pub priority: u32,
+    /// Packets from here.
+    pub from: Option<IpNet>,
+    /// Packets to here.
+    pub to: Option<IpNet>,
+    /// Packets that came in there; `lo` stands for those made on the node.
+    pub iif: Option<Text>,
+    /// Packets bound to leave there.
+    pub oif: Option<Text>,
+    /// Packets whose mark, under the mask, is the value: `(value, mask)`.
+    pub mark: Option<(u32, u32)>,
+    /// Whether it is for all other packets.
+    pub invert: bool,
+    /// What it does.
+    pub action: RuleAction,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl PolicyRule {
+    /// A rule for every packet.
+    pub fn lookup(priority: u32, table: u32, origin: Origin) -> Self {
+        let action = RuleAction::Lookup(table);
+        let (from, to, iif, oif, mark, invert) = (None, None, None, None, None, false);
+        Self { priority, from, to, iif, oif, mark, invert, action, origin }
+    }
+
+    /// What a kernel starts with.
+    pub fn defaults() -> Vec<Self> {
+        let origin = Origin::file("kernel");
+        [(0, TABLE_LOCAL), (32766, TABLE_MAIN), (32767, TABLE_DEFAULT)]
+            .map(|(priority, table)| Self::lookup(priority, table, origin.clone()))
+            .into()
+    }
+
+    /// Whether it can be meant for packets of a family.
+    pub(crate) fn concerns(&self, family: Family) -> bool {
+        let fits = |net: &Option<IpNet>| net.is_none_or(|net| Family::of(net.addr()) == family);
+        fits(&self.from) && fits(&self.to)
+    }
+}
+
+/// What a rule of the routing policy does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleAction {
+    /// Asks a table.
+    Lookup(u32),
+    /// Drops and says that the host cannot be reached.
+    Unreachable,
+    /// Drops and says that it is forbidden.
+    Prohibit,
+    /// Drops silently.
+    Blackhole,
+    /// Something nobody models: the rule as written.
+    Unknown(Text),
+}
