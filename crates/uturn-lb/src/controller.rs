@@ -1,1 +1,397 @@
-//! What controllers make of a cluster.
+//! What the cloud's controllers make of a cluster: load balancers, listeners, targets.
+//!
+//! Services of type LoadBalancer become layer-4 listeners, the Ingresses that the cloud
+//! serves become layer-7 ones; both may share an address. Targets are NodePorts of the
+//! nodes that are registered, or pods where `direct-access` asks for it. What Facts state
+//! of a load balancer wins over what was worked out.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::cluster::Provider;
+use uturn_model::ingress::{Backend, BackendPort, PathKind};
+use uturn_model::lb::{
+    Layer, Listener, ListenerConfig, ListenerProtocol, LoadBalancer, LoadBalancerFact, ProbeSource,
+    Rule, Scope, Source, Target, TargetKind,
+};
+use uturn_model::service::{Policy, ServiceKind, ServicePort};
+use uturn_model::{
+    Cluster, Family, Ingress, Labels, NamespacedName, Node, ObjectRef, Port, Protocol, Service,
+};
+
+use crate::profile;
+
+/// Every load balancer of the cluster, by address.
+pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
+    let mut made: BTreeMap<IpAddr, LoadBalancer> = BTreeMap::new();
+    for service in cluster.services.values() {
+        for (vip, scope) in service_vips(cluster, service) {
+            let balancer = entry(&mut made, vip, scope, service.object());
+            for port in &service.ports {
+                add(balancer, service_listener(cluster, service, port, vip));
+            }
+        }
+    }
+    for ingress in cluster.ingresses.values().filter(|one| is_served_by_cloud(cluster, one)) {
+        for (vip, scope) in ingress_vips(cluster, ingress) {
+            let balancer = entry(&mut made, vip, scope, ingress.object());
+            add(balancer, ingress_listener(cluster, ingress, vip));
+        }
+    }
+    for fact in &cluster.load_balancers {
+        if let Some(balancer) = made.get_mut(&fact.vip) {
+            apply(balancer, fact);
+        }
+    }
+    made.into_values().collect()
+}
+
+/// Whether the cloud's own Ingress controller serves it.
+///
+/// TKE's serves the class `qcloud` and Ingresses that name none, unless another class is
+/// the cluster's default.
+pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
+    match (cluster.provider.value, ingress.class.as_deref()) {
+        (Provider::None, _) => false,
+        (Provider::Tke, Some(class)) => class == "qcloud",
+        (Provider::Tke, None) => {
+            !cluster.ingress_classes.values().any(|one| one.is_default)
+                || cluster
+                    .ingress_classes
+                    .values()
+                    .any(|one| one.is_default && one.name.as_str() == "qcloud")
+        }
+    }
+}
+
+/// The nodes whose NodePorts are targets of a Service's load balancer.
+pub fn registered_nodes<'a>(cluster: &'a Cluster, service: &Service) -> Vec<&'a Node> {
+    let wanted = service
+        .annotations
+        .get("service.kubernetes.io/qcloud-loadbalancer-backends-label")
+        .map(label_pairs);
+    let only_with_pods = service.external_policy == Policy::Local
+        && service
+            .annotations
+            .is("service.kubernetes.io/local-svc-only-bind-node-with-pod", "true");
+    cluster
+        .nodes
+        .values()
+        .filter(|node| !node.excluded_from_load_balancers())
+        .filter(|node| wanted.as_ref().is_none_or(|labels| node.labels.contains_all(labels)))
+        .filter(|node| {
+            !only_with_pods
+                || cluster.slices(&service.name).iter().any(|slice| {
+                    slice
+                        .endpoints
+                        .iter()
+                        .any(|one| one.ready && one.node.as_ref() == Some(&node.name))
+                })
+        })
+        .collect()
+}
+
+fn service_vips(cluster: &Cluster, service: &Service) -> Vec<(IpAddr, Scope)> {
+    if service.kind != ServiceKind::LoadBalancer || cluster.provider.value == Provider::None {
+        return Vec::new();
+    }
+    let is_private = service
+        .annotations
+        .get("service.kubernetes.io/qcloud-loadbalancer-internal-subnetid")
+        .is_some();
+    service
+        .load_balancer
+        .iter()
+        .filter_map(|one| one.ip)
+        .map(|vip| (vip, scope(cluster, vip, is_private)))
+        .collect()
+}
+
+fn ingress_vips(cluster: &Cluster, ingress: &Ingress) -> Vec<(IpAddr, Scope)> {
+    let is_private = ingress.annotations.get("kubernetes.io/ingress.subnetId").is_some();
+    ingress
+        .load_balancer
+        .iter()
+        .filter_map(|one| one.ip)
+        .map(|vip| (vip, scope(cluster, vip, is_private)))
+        .collect()
+}
+
+/// Private when an annotation asks for a subnet, or when the address is one of the VPC's or
+/// of a range that the internet does not route.
+fn scope(cluster: &Cluster, vip: IpAddr, is_private: bool) -> Scope {
+    let in_vpc = cluster.network.vpc_cidrs.value.iter().any(|net| net.contains(&vip));
+    let unrouted = match vip {
+        IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unique_local(),
+    };
+    if is_private || in_vpc || unrouted { Scope::Private } else { Scope::Public }
+}
+
+fn entry(
+    made: &mut BTreeMap<IpAddr, LoadBalancer>,
+    vip: IpAddr,
+    scope: Scope,
+    owner: ObjectRef,
+) -> &mut LoadBalancer {
+    made.entry(vip).or_insert_with(|| LoadBalancer {
+        name: match owner.namespace {
+            Some(namespace) => format!("{namespace}-{}", owner.name).into(),
+            None => owner.name,
+        },
+        vip,
+        scope,
+        security_groups: Vec::new(),
+        listeners: Vec::new(),
+    })
+}
+
+/// Adds a listener, or its rules to the one that is already on that port.
+fn add(balancer: &mut LoadBalancer, listener: Listener) {
+    let same = |one: &&mut Listener| {
+        one.port == listener.port && one.protocol.transport() == listener.protocol.transport()
+    };
+    match balancer.listeners.iter_mut().find(same) {
+        None => balancer.listeners.push(listener),
+        // On layer 4 a port has one owner: whoever came first keeps it.
+        Some(there) if there.protocol.layer() == Layer::L7 => there.rules.extend(listener.rules),
+        Some(_) => {}
+    }
+}
+
+fn service_listener(
+    cluster: &Cluster,
+    service: &Service,
+    port: &ServicePort,
+    vip: IpAddr,
+) -> Listener {
+    let mut profile = profile::tke_clb(Layer::L4);
+    let protocol = match port.protocol {
+        Protocol::Udp => ListenerProtocol::Udp,
+        Protocol::Tcp | Protocol::Sctp => ListenerProtocol::Tcp,
+    };
+    let settings = config_of(
+        cluster,
+        &service.name,
+        &service.annotations,
+        "service.cloud.tencent.com/tke-service-config",
+        "auto-service-config",
+    );
+    if let Some(config) = settings.iter().find(|one| one.port == port.port) {
+        configure(&mut profile, config);
+    }
+    Listener {
+        port: port.port,
+        protocol,
+        profile,
+        rules: vec![Rule {
+            host: None,
+            path: None,
+            service: service.name.clone(),
+            owner: service.object(),
+            targets: targets(cluster, service, port, vip, &service.annotations),
+        }],
+    }
+}
+
+fn ingress_listener(cluster: &Cluster, ingress: &Ingress, vip: IpAddr) -> Listener {
+    let (port, protocol) = if ingress.tls.is_empty() {
+        (80, ListenerProtocol::Http)
+    } else {
+        (443, ListenerProtocol::Https)
+    };
+    let port = Port::new(port).expect("neither is zero");
+    let mut profile = profile::tke_clb(Layer::L7);
+    let settings = config_of(
+        cluster,
+        &ingress.name,
+        &ingress.annotations,
+        "ingress.cloud.tencent.com/tke-service-config",
+        "auto-ingress-config",
+    );
+    if let Some(config) = settings.iter().find(|one| one.port == port) {
+        configure(&mut profile, config);
+    }
+    let mut rules = Vec::new();
+    for rule in &ingress.rules {
+        for path in &rule.paths {
+            let path_rule = Some((path.path.clone(), path.kind));
+            rules.extend(ingress_rule(
+                cluster,
+                ingress,
+                rule.host.as_ref(),
+                path_rule,
+                &path.backend,
+                vip,
+            ));
+        }
+    }
+    if let Some(backend) = &ingress.default_backend {
+        rules.extend(ingress_rule(cluster, ingress, None, None, backend, vip));
+    }
+    Listener { port, protocol, profile, rules }
+}
+
+fn ingress_rule(
+    cluster: &Cluster,
+    ingress: &Ingress,
+    host: Option<&uturn_model::Text>,
+    path: Option<(uturn_model::Text, PathKind)>,
+    backend: &Backend,
+    vip: IpAddr,
+) -> Option<Rule> {
+    let Backend::Service { name, port } = backend else { return None };
+    let service_name =
+        NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
+    // A rule whose Service or port is missing is kept without targets: it answers 503.
+    let targets = cluster
+        .services
+        .get(&service_name)
+        .and_then(|service| {
+            let port = service.ports.iter().find(|one| match port {
+                BackendPort::Number(number) => one.port == *number,
+                BackendPort::Name(name) => one.name.as_ref() == Some(name),
+            })?;
+            Some(targets(cluster, service, port, vip, &ingress.annotations))
+        })
+        .unwrap_or_default();
+    Some(Rule {
+        host: host.cloned(),
+        path,
+        service: service_name,
+        owner: ingress.object(),
+        targets,
+    })
+}
+
+/// Targets of one port of a Service. `annotations` are those of what asks for the load
+/// balancer: the Service itself, or an Ingress.
+fn targets(
+    cluster: &Cluster,
+    service: &Service,
+    port: &ServicePort,
+    vip: IpAddr,
+    annotations: &Labels,
+) -> Vec<Target> {
+    let family = Family::of(vip);
+    let direct =
+        ["service.cloud.tencent.com/direct-access", "ingress.cloud.tencent.com/direct-access"]
+            .into_iter()
+            .any(|key| annotations.is(key, "true") || service.annotations.is(key, "true"));
+    if direct {
+        return pod_targets(cluster, service, port, family);
+    }
+    let Some(node_port) = port.node_port else { return Vec::new() };
+    registered_nodes(cluster, service)
+        .into_iter()
+        .filter_map(|node| {
+            Some(Target {
+                address: SocketAddr::new(node.address(family)?, node_port.number()),
+                weight: DEFAULT_WEIGHT,
+                kind: TargetKind::NodePort(node.name.clone()),
+            })
+        })
+        .collect()
+}
+
+/// The weight that the cloud's controller gives a target.
+const DEFAULT_WEIGHT: u32 = 10;
+
+fn pod_targets(
+    cluster: &Cluster,
+    service: &Service,
+    port: &ServicePort,
+    family: Family,
+) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for slice in cluster.slices(&service.name).iter().filter(|slice| slice.family == family) {
+        let same = |one: &&uturn_model::EndpointPort| {
+            one.protocol == port.protocol && one.name == port.name
+        };
+        let Some(slice_port) = slice.ports.iter().find(same) else { continue };
+        for endpoint in slice.endpoints.iter().filter(|one| one.ready) {
+            let target = Target {
+                address: SocketAddr::new(endpoint.address, slice_port.port.number()),
+                weight: DEFAULT_WEIGHT,
+                kind: TargetKind::Pod { pod: endpoint.pod.clone(), node: endpoint.node.clone() },
+            };
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+    }
+    targets
+}
+
+/// The TkeServiceConfig that belongs to an object: the named one, or the automatic one.
+fn config_of<'a>(
+    cluster: &'a Cluster,
+    owner: &NamespacedName,
+    annotations: &Labels,
+    key: &str,
+    automatic_suffix: &str,
+) -> &'a [ListenerConfig] {
+    let name = if annotations.is(&format!("{key}-auto"), "true") {
+        format!("{}-{automatic_suffix}", owner.name)
+    } else if let Some(name) = annotations.get(key) {
+        name.to_owned()
+    } else {
+        return &[];
+    };
+    NamespacedName::new(owner.namespace.as_str(), &name)
+        .ok()
+        .and_then(|name| cluster.tke_service_configs.get(&name))
+        .map_or(&[], |config| &config.listeners)
+}
+
+fn configure(profile: &mut uturn_model::lb::Profile, config: &ListenerConfig) {
+    if config.keepalive == Some(true) && config.protocol.layer() == Layer::L7 {
+        profile.source = profile::tke_snat();
+    }
+    if let Some(scheduler) = config.scheduler {
+        profile.scheduler = scheduler;
+    }
+    if config.health_check == Some(false) {
+        profile.health_check = None;
+    }
+    set_probe_source(profile, config.probe_source);
+}
+
+fn apply(balancer: &mut LoadBalancer, fact: &LoadBalancerFact) {
+    if let Some(name) = &fact.name {
+        balancer.name = name.clone();
+    }
+    if let Some(scope) = fact.scope {
+        balancer.scope = scope;
+    }
+    if let Some(groups) = &fact.security_groups {
+        balancer.security_groups.clone_from(groups);
+    }
+    for listener in &mut balancer.listeners {
+        set_probe_source(&mut listener.profile, fact.probe_source);
+        for said in fact.listeners.iter().filter(|one| one.port == listener.port) {
+            if let Some(protocol) = said.protocol {
+                listener.protocol = protocol;
+            }
+            match said.snat {
+                Some(true) => listener.profile.source = profile::tke_snat(),
+                Some(false) => listener.profile.source = Source::Kept,
+                None => {}
+            }
+            if let Some(scheduler) = said.scheduler {
+                listener.profile.scheduler = scheduler;
+            }
+        }
+    }
+}
+
+fn set_probe_source(profile: &mut uturn_model::lb::Profile, source: Option<ProbeSource>) {
+    if let (Some(check), Some(source)) = (&mut profile.health_check, source) {
+        check.source = source;
+    }
+}
+
+/// `k=v`, or several with commas between.
+fn label_pairs(text: &str) -> Labels {
+    text.split(',').filter_map(|pair| pair.trim().split_once('=')).collect()
+}

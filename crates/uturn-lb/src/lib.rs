@@ -2,7 +2,7 @@
 //!
 //! **Owns** three things. [`controller`]: which load balancers, listeners and targets the
 //! cloud's controllers make of a cluster's Services and Ingresses. [`decide`]: whom a load
-//! balancer picks, whom it avoids, whom it tries next; pure, and called by the prediction
+//! balancer picks, whom it avoids, whom it tries next (and [`rules`]: which rule a request meets); pure, and called by the prediction
 //! and by the data plane alike, so that there is one opinion. `l7` (Linux only): the
 //! process that does it for real, keeping the client's address.
 //!
@@ -13,4 +13,7 @@
 
 pub mod controller;
 pub mod decide;
+#[cfg(target_os = "linux")]
+pub mod l7;
 pub mod profile;
+pub mod rules;

@@ -1,12 +1,21 @@
 //! How kinds of load balancer behave. A cloud is a value, not a code path.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use uturn_model::Family;
 use uturn_model::lb::{HealthCheck, Layer, ProbeSource, Profile, Scheduler, Source};
 
-/// The range that health checks come from when they do not come from the VIP.
-pub const PROBE_RANGE: &str = "100.64.0.0/10";
+/// An address of the range that health checks come from when they do not come from the
+/// VIP: 100.64.0.0/10. For IPv6 no range is documented; one that nobody else has stands
+/// for it.
+pub fn prober(family: Family) -> IpAddr {
+    match family {
+        Family::V4 => IpAddr::from([100, 64, 0, 1]),
+        Family::V6 => IpAddr::from([0x100, 0, 0, 0, 0, 0, 0, 0x64]),
+    }
+}
 
 /// The range that a CLB on layer 7 sends from when it replaces the source.
 pub const SNAT_RANGE: &str = "100.127.0.0/16";

@@ -1,0 +1,106 @@
+//! What the load balancer says of its work: one line of JSON an event.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// Every listener listens.
+    Ready {
+        /// Their addresses.
+        listeners: Vec<SocketAddr>,
+    },
+    /// A listener that cannot be served.
+    Unserved {
+        /// Its address.
+        listener: SocketAddr,
+        /// Why not.
+        why: String,
+    },
+    /// A target was picked for a new connection.
+    Pick {
+        /// Counts connections from clients.
+        connection: u64,
+        /// The client.
+        client: SocketAddr,
+        /// Where it came in.
+        listener: SocketAddr,
+        /// The target.
+        target: SocketAddr,
+        /// The rule's turn that this connection took.
+        turn: u64,
+    },
+    /// A target did not answer in time.
+    Timeout {
+        /// The connection it was for.
+        connection: u64,
+        /// The target.
+        target: SocketAddr,
+    },
+    /// A target, or the kernel, said no.
+    Refused {
+        /// The connection it was for.
+        connection: u64,
+        /// The target.
+        target: SocketAddr,
+        /// What was said.
+        why: String,
+    },
+    /// A target's answer was passed on.
+    Answered {
+        /// The connection it was for.
+        connection: u64,
+        /// The target.
+        target: SocketAddr,
+        /// The answer's status.
+        status: u16,
+    },
+    /// The load balancer answered by itself, or could not.
+    Failed {
+        /// The connection.
+        connection: u64,
+        /// The client.
+        client: SocketAddr,
+        /// Where it came in.
+        listener: SocketAddr,
+        /// The status it answered with; none when nobody was there to hear it.
+        status: Option<u16>,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Event {
+    /// As a line of JSON, without its end.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers only")
+    }
+
+    /// Reads a line that [`Event::to_json`] wrote; none when it is no such line.
+    pub fn from_json(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_lines_that_can_be_read_back() {
+        let event = Event::Pick {
+            connection: 7,
+            client: "10.1.1.10:40000".parse().unwrap(),
+            listener: "10.0.0.100:80".parse().unwrap(),
+            target: "10.0.0.11:30080".parse().unwrap(),
+            turn: 3,
+        };
+        let line = event.to_json();
+        assert!(line.starts_with(r#"{"event":"pick","connection":7"#), "{line}");
+        assert_eq!(Event::from_json(&line), Some(event));
+        assert_eq!(Event::from_json("hello"), None);
+    }
+}

@@ -1,0 +1,249 @@
+//! One client's connection: a request in, a target picked, an answer out.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use uturn_model::lb::{Profile, Rule};
+
+use super::connect::{NoTarget, connect};
+use super::event::Event;
+use super::http::{BadHead, Body, Head};
+use crate::decide::Choice;
+use crate::rules;
+
+/// How long a side may say nothing in the middle of an exchange.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// How long what a client still sends is read after it was turned away, so that it gets to
+/// read the answer before its connection is cut.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// A listener with the turn each of its rules is at.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) address: SocketAddr,
+    profile: Profile,
+    rules: Vec<Rule>,
+    turns: Vec<AtomicU64>,
+}
+
+impl Service {
+    pub(crate) fn new(address: SocketAddr, profile: Profile, rules: Vec<Rule>) -> Self {
+        let turns = rules.iter().map(|_| AtomicU64::new(0)).collect();
+        Self { address, profile, rules, turns }
+    }
+}
+
+/// A connection from a client.
+pub(crate) struct Exchange<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) connection: u64,
+    pub(crate) client: SocketAddr,
+    pub(crate) report: &'a (dyn Fn(&Event) + Sync),
+}
+
+/// An answer of the load balancer's own.
+struct OwnAnswer {
+    status: u16,
+    why: String,
+}
+
+impl OwnAnswer {
+    fn new(status: u16, why: impl Into<String>) -> Self {
+        Self { status, why: why.into() }
+    }
+}
+
+impl Exchange<'_> {
+    pub(crate) fn run(&self, stream: &TcpStream) {
+        if let Err(error) = self.try_run(stream) {
+            self.failed(None, error.to_string());
+        }
+    }
+
+    fn try_run(&self, stream: &TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(SILENCE))?;
+        stream.set_write_timeout(Some(SILENCE))?;
+        let mut from_client = BufReader::new(stream);
+        let answer = match Head::read(&mut from_client) {
+            Ok(head) => self.serve(head, &mut from_client, stream),
+            Err(BadHead::Nothing) => return Ok(()),
+            Err(BadHead::Io(error)) => return Err(error),
+            Err(BadHead::Malformed(why)) => Err(OwnAnswer::new(400, why)),
+            Err(BadHead::TooLong) => Err(OwnAnswer::new(431, "a head longer than 64 KiB")),
+        };
+        match answer {
+            Ok(()) => Ok(()),
+            Err(own) => {
+                let told = tell(own.status, stream).is_ok();
+                self.failed(told.then_some(own.status), own.why);
+                Ok(())
+            }
+        }
+    }
+
+    fn serve(
+        &self,
+        mut head: Head,
+        from_client: &mut BufReader<&TcpStream>,
+        client: &TcpStream,
+    ) -> Result<(), OwnAnswer> {
+        let malformed = |why: &str| OwnAnswer::new(400, why);
+        let body = head.body(Body::NONE).map_err(malformed)?;
+        let request = head.request().map_err(malformed)?;
+        let is_head = request.method == "HEAD";
+        let rule = rules::position(&self.service.rules, request.host, request.path)
+            .ok_or_else(|| OwnAnswer::new(404, "no rule for this host and path"))?;
+        let (target, upstream) = self.reach(rule)?;
+        head.closing();
+        head.append("X-Forwarded-For", &self.client.ip().to_string());
+        let status = relay(&head, body, is_head, from_client, client, &upstream)
+            .map_err(|error| OwnAnswer::new(502, format!("{target} broke off: {error}")))?;
+        (self.report)(&Event::Answered { connection: self.connection, target, status });
+        Ok(())
+    }
+
+    /// Connects to the target whose turn it is, or to the next that answers.
+    fn reach(&self, rule: usize) -> Result<(SocketAddr, TcpStream), OwnAnswer> {
+        let Service { profile, rules, turns, address: listener } = self.service;
+        let targets = &rules[rule].targets;
+        let alive = vec![true; targets.len()];
+        let choice = Choice::new(profile, targets, &alive, self.client.ip());
+        let turn = turns[rule].fetch_add(1, Ordering::Relaxed);
+        let first =
+            choice.pick(turn).ok_or_else(|| OwnAnswer::new(503, "no target may be picked"))?;
+        (self.report)(&Event::Pick {
+            connection: self.connection,
+            client: self.client,
+            listener: *listener,
+            target: targets[first].address,
+            turn,
+        });
+        let mut tried = vec![first];
+        let mut at = first;
+        loop {
+            let failure = match self.try_target(targets[at].address, profile) {
+                Ok(upstream) => return Ok((targets[at].address, upstream)),
+                Err(failure) => failure,
+            };
+            at = choice.next(&tried).ok_or(failure)?;
+            tried.push(at);
+        }
+    }
+
+    fn try_target(&self, target: SocketAddr, profile: &Profile) -> Result<TcpStream, OwnAnswer> {
+        let connection = self.connection;
+        connect(target, &profile.source, self.client.ip(), profile.connect_timeout).map_err(
+            |failure| match failure {
+                NoTarget::Timeout => {
+                    (self.report)(&Event::Timeout { connection, target });
+                    OwnAnswer::new(504, format!("{target} does not answer"))
+                }
+                NoTarget::Refused(error) => {
+                    let why = error.to_string();
+                    let failure = OwnAnswer::new(502, format!("{target}: {why}"));
+                    (self.report)(&Event::Refused { connection, target, why });
+                    failure
+                }
+            },
+        )
+    }
+
+    fn failed(&self, status: Option<u16>, why: String) {
+        (self.report)(&Event::Failed {
+            connection: self.connection,
+            client: self.client,
+            listener: self.service.address,
+            status,
+            why,
+        });
+    }
+}
+
+/// Passes the request on and the answer back; an error only while the client has not been
+/// answered yet.
+fn relay(
+    head: &Head,
+    body: Body,
+    is_head: bool,
+    from_client: &mut BufReader<&TcpStream>,
+    client: &TcpStream,
+    upstream: &TcpStream,
+) -> io::Result<u16> {
+    upstream.set_read_timeout(Some(SILENCE))?;
+    upstream.set_write_timeout(Some(SILENCE))?;
+    head.write(&mut &*upstream)?;
+    thread::scope(|scope| {
+        if body != Body::NONE {
+            // A target may answer before it has read everything.
+            scope.spawn(|| body.copy(from_client, &mut &*upstream));
+        }
+        let answered = answer(is_head, client, upstream);
+        // Wakes the copying of the body, if that is still going on.
+        let _ = upstream.shutdown(Shutdown::Both);
+        if answered.is_ok() {
+            let _ = client.shutdown(Shutdown::Both);
+        } else if body != Body::NONE {
+            let _ = client.shutdown(Shutdown::Read);
+        }
+        answered
+    })
+}
+
+fn answer(is_head: bool, mut client: &TcpStream, upstream: &TcpStream) -> io::Result<u16> {
+    let mut from_target = BufReader::new(upstream);
+    loop {
+        let mut head = Head::read(&mut from_target).map_err(|bad| match bad {
+            BadHead::Io(error) => error,
+            BadHead::Nothing => io::ErrorKind::UnexpectedEof.into(),
+            BadHead::Malformed(why) => io::Error::new(io::ErrorKind::InvalidData, why),
+            BadHead::TooLong => io::Error::new(io::ErrorKind::InvalidData, "head too long"),
+        })?;
+        let invalid = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+        let status = head.status().ok_or_else(|| invalid("bad status line"))?;
+        if (100..200).contains(&status) {
+            // Upgrades were not passed on, so this is no switch of protocols.
+            head.write(&mut client)?;
+            continue;
+        }
+        let body = match status {
+            204 | 304 => Body::NONE,
+            _ if is_head => Body::NONE,
+            _ => head.body(Body::UntilClose).map_err(invalid)?,
+        };
+        head.closing();
+        // From here on the client has an answer, be it a broken one.
+        let _ = head
+            .write(&mut client)
+            .and_then(|()| body.copy(&mut from_target, &mut client))
+            .and_then(|()| client.flush());
+        return Ok(status);
+    }
+}
+
+/// Answers in the load balancer's own name.
+fn tell(status: u16, mut client: &TcpStream) -> io::Result<()> {
+    let reason = match status {
+        400 => "Bad Request",
+        404 => "Not Found",
+        431 => "Request Header Fields Too Large",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        _ => "Gateway Timeout",
+    };
+    let text = format!("{status} {reason}\n");
+    let length = text.len();
+    write!(
+        client,
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+    )?;
+    client.shutdown(Shutdown::Write)?;
+    client.set_read_timeout(Some(FAREWELL))?;
+    let _ = io::copy(&mut client.take(1 << 20), &mut io::sink());
+    Ok(())
+}
