@@ -1,1 +1,40 @@
-//! uturn-path
+//! Walks a flow from its client to its target and back, in every way it can go.
+//!
+//! **Owns** the journey: [`Engine::verdicts`] resolves the name, sends the first packet,
+//! lets each node's kernel (`uturn-netfilter`), the fabric and the load balancers
+//! (`uturn-lb`) do to it what they do, brings the reply home the same way, and adds the
+//! ways up to a [`Verdict`](uturn_model::Verdict). [`scan`] does that for every class of
+//! client against every target.
+//!
+//! **Refuses** to have opinions of its own: what a node does is read from its capture or
+//! from what `uturn-kubeproxy` would program there; whom a load balancer picks is decided
+//! by `uturn_lb::decide`. It says nothing about cures: that is `uturn-diagnose`.
+//!
+//! **Start reading** at [`engine`]; then `exchange` (a request and its reply), `travel` (a
+//! packet from place to place), `balance` (the load balancer's part).
+//!
+//! ```text
+//!  Flow ─ names ─▶ exchange ─▶ travel: pod ─ node ─ fabric ─ node ─ pod
+//!                     ▲                          │
+//!                     └────── balance ◀──────────┘  (an exchange within the exchange)
+//! ```
+//!
+//! # Guarantees
+//! - The shares of a verdict's routes add up to 1.
+//! - A flow counts as answered only if the reply reaches the client with the addresses
+//!   that the client expects.
+//!
+//! # Assumptions
+//! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
+
+mod balance;
+pub mod engine;
+mod exchange;
+mod fabric;
+mod names;
+mod node;
+pub mod scan;
+mod travel;
+
+pub use engine::{Cannot, Engine};
+pub use scan::{ClientClass, Met, ScanTarget};

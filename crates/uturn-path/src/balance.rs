@@ -1,0 +1,367 @@
+//! The load balancer's part: an exchange within the exchange.
+//!
+//! On layer 4 a connection is passed on once, and nothing is tried again. On layer 7 the
+//! load balancer answers the client itself, asks a target, and asks the next one when the
+//! first does not answer. Whom it asks is decided by `uturn_lb::decide`, as on the wire.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use uturn_lb::decide::Choice;
+use uturn_lb::{profile, rules};
+use uturn_model::lb::{Layer, Listener, ProbeSource, Rule, Source};
+use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
+use uturn_model::{Family, Hop, Mechanism, Outcome};
+
+use uturn_netfilter::{IpProtocol, Packet};
+
+use crate::engine::Engine;
+use crate::exchange::{Exchange, Request, ended};
+use crate::travel::{Party, Trip, add_new};
+
+/// The port that probes come from: any.
+const PROBE_PORT: u16 = 50_000;
+
+/// A layer-7 request that a load balancer is busy with.
+struct Attempts<'e, 'a> {
+    engine: &'e Engine<'a>,
+    choice: Choice<'e>,
+    listener: &'e Listener,
+    place: Place,
+    by: By,
+    /// What asking each target gives, by its place in the rule.
+    results: Vec<Vec<Exchange>>,
+    ways: Vec<Exchange>,
+}
+
+impl<'a> Engine<'a> {
+    /// A packet reached a load balancer.
+    pub(crate) fn balance(
+        &self,
+        balancer: usize,
+        client: Party<'a>,
+        asked: Leg,
+        request: &Request,
+        mut trip: Trip,
+    ) -> Vec<Exchange> {
+        let seen = trip.packet.leg();
+        let place = self.place(Party::Balancer(balancer));
+        if let Some(step) = self.shut_out(&self.balancers[balancer].security_groups, &trip) {
+            trip.note(place, step);
+            return vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))];
+        }
+        let listener = self.balancers[balancer].listeners.iter().find(|one| {
+            one.port.number() == seen.dst.port()
+                && IpProtocol::from(one.protocol.transport()) == trip.packet.protocol()
+        });
+        let Some(listener) = listener else {
+            let why = format!("has no listener on port {}", seen.dst.port());
+            trip.note(place, Step::new(StepKind::Reject, why, self.by(Party::Balancer(balancer))));
+            return vec![ended(trip, Outcome::Refused, Some(Mechanism::WrongPort))];
+        };
+        match listener.protocol.layer() {
+            Layer::L4 => self.pass_on(balancer, listener, client, asked, trip),
+            Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
+        }
+    }
+
+    fn pass_on(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        client: Party<'a>,
+        asked: Leg,
+        trip: Trip,
+    ) -> Vec<Exchange> {
+        let seen = trip.packet.leg();
+        let place = self.place(Party::Balancer(balancer));
+        let Some(rule) = listener.rules.first() else {
+            return self.without_candidate(trip, place, balancer, Outcome::Hangs);
+        };
+        let alive = self.alive(balancer, listener, rule);
+        let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
+        let shares = choice.shares();
+        if shares.is_empty() {
+            return self.without_candidate(trip, place, balancer, Outcome::Hangs);
+        }
+        let by = self.by_listener(listener, rule);
+        let mut ways = Vec::new();
+        for (target, share) in shares {
+            let mut there = trip.clone();
+            there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
+            for inner in self.ask_target(balancer, listener, rule, target, seen.src, &trip) {
+                let mut trip = there.clone();
+                trip.share *= share * inner.share;
+                trip.chance |= inner.chance;
+                trip.supposed = inner.supposed;
+                trip.hops.extend(inner.hops);
+                // A refusal comes back through the load balancer like any other answer.
+                if matches!(inner.outcome, Outcome::Hangs) {
+                    ways.push(Exchange {
+                        mechanisms: inner.mechanisms,
+                        ..ended(trip, inner.outcome, None)
+                    });
+                    continue;
+                }
+                let mechanism = inner.mechanisms.first().copied();
+                let party = Party::Balancer(balancer);
+                let mut answer = trip.answer();
+                answer.note(place.clone(), passes_back(seen, by.clone()));
+                ways.extend(self.bring_home(
+                    party,
+                    client,
+                    asked,
+                    answer,
+                    inner.outcome,
+                    mechanism,
+                ));
+            }
+        }
+        self.merged(ways)
+    }
+
+    fn ask(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        client: Party<'a>,
+        asked: Leg,
+        request: &Request,
+        mut trip: Trip,
+    ) -> Vec<Exchange> {
+        let seen = trip.packet.leg();
+        let place = self.place(Party::Balancer(balancer));
+        let (host, path) = match &request.http {
+            Some((host, path)) => (host.clone(), path.clone()),
+            None => (seen.dst.ip().to_string(), "/".to_owned()),
+        };
+        let Some(rule) = rules::find(&listener.rules, &host, &path) else {
+            let why = format!("no rule of the listener is for {host}{path}");
+            trip.note(place, Step::new(StepKind::Reject, why, self.by(Party::Balancer(balancer))));
+            let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
+            let answer = trip.answer();
+            let mechanism = Some(Mechanism::NoRuleForPath);
+            let party = Party::Balancer(balancer);
+            return self.bring_home(party, client, asked, answer, outcome, mechanism);
+        };
+        let alive = self.alive(balancer, listener, rule);
+        let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
+        let shares = choice.shares();
+        if shares.is_empty() {
+            let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
+            return self.without_candidate(trip, place, balancer, outcome);
+        }
+        let by = self.by_listener(listener, rule);
+        let results = (0..rule.targets.len())
+            .map(|target| self.ask_target(balancer, listener, rule, target, seen.src, &trip))
+            .collect();
+        let mut attempts = Attempts {
+            engine: self,
+            choice,
+            listener,
+            place: place.clone(),
+            by: by.clone(),
+            results,
+            ways: Vec::new(),
+        };
+        for (target, share) in shares {
+            let mut start = trip.clone();
+            start.share *= share;
+            start.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
+            let so_far = ended(start, Outcome::AT_ONCE, None);
+            attempts.follow(rule, seen, &mut vec![target], Duration::ZERO, &so_far);
+        }
+        let ways = self.merged(attempts.ways);
+        let party = Party::Balancer(balancer);
+        let mut home = Vec::new();
+        for way in ways {
+            let mut answer = trip.answer();
+            answer.share = way.share;
+            answer.chance = way.chance;
+            answer.supposed = way.supposed;
+            answer.hops = way.hops;
+            answer.note(place.clone(), answers(way.outcome, asked, by.clone()));
+            for mut arrived in self.bring_home(party, client, asked, answer, way.outcome, None) {
+                let mut mechanisms = way.mechanisms.clone();
+                mechanisms.append(&mut arrived.mechanisms);
+                mechanisms.sort_unstable();
+                mechanisms.dedup();
+                home.push(Exchange { mechanisms, ..arrived });
+            }
+        }
+        self.merged(home)
+    }
+
+    /// The load balancer's own exchange with one target.
+    fn ask_target(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        rule: &Rule,
+        target: usize,
+        client: SocketAddr,
+        trip: &Trip,
+    ) -> Vec<Exchange> {
+        let src = match &listener.profile.source {
+            Source::Kept => client,
+            Source::Replaced(range) => {
+                let ip = range.hosts().next().unwrap_or(IpAddr::from([127, 0, 0, 1]));
+                SocketAddr::new(ip, client.port())
+            }
+        };
+        let leg = Leg { src, dst: rule.targets[target].address };
+        let packet = trip.packet.with_leg(leg);
+        let inner = trip.another(packet, Way::Out).sent_by(balancer);
+        self.merged(self.exchange(Party::Balancer(balancer), &Request::default(), inner))
+    }
+
+    /// What a load balancer's doing rests on: the listener, and the object that asked for it.
+    fn by_listener(&self, listener: &Listener, rule: &Rule) -> By {
+        let what = format!(
+            "{} listener {}:{} of {}",
+            listener.profile.name, listener.protocol, listener.port, rule.owner
+        );
+        By::new(what, self.origin_of(&rule.owner))
+    }
+
+    /// Which targets the health checks find alive: those that answer the probes, which
+    /// travel like any packet. Worked out once for each rule.
+    fn alive(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<bool> {
+        let Some(check) = &listener.profile.health_check else {
+            return vec![true; rule.targets.len()];
+        };
+        let vip = self.balancers[balancer].vip;
+        let prober = match check.source {
+            ProbeSource::Vip => vip,
+            ProbeSource::Reserved => profile::prober(Family::of(vip)),
+        };
+        let targets = rule.targets.iter().map(|target| target.address);
+        targets.map(|target| self.answers_probe(balancer, listener, prober, target)).collect()
+    }
+
+    fn answers_probe(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        prober: IpAddr,
+        target: SocketAddr,
+    ) -> bool {
+        let protocol = listener.protocol.transport();
+        let key = (prober, target, protocol);
+        if let Some(known) = self.health.borrow().get(&key) {
+            return *known;
+        }
+        let packet = Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target);
+        let probe = Trip::new(packet).sent_by(balancer);
+        let ways = self.exchange(Party::Balancer(balancer), &Request::default(), probe);
+        let answered: f64 =
+            ways.iter().filter(|way| way.outcome.is_answered()).map(|way| way.share).sum();
+        // Good and bad probes in a row decide; where chance has a say, the likelier wins.
+        let alive = answered > 0.5;
+        self.health.borrow_mut().insert(key, alive);
+        alive
+    }
+
+    fn without_candidate(
+        &self,
+        mut trip: Trip,
+        place: Place,
+        balancer: usize,
+        outcome: Outcome,
+    ) -> Vec<Exchange> {
+        let why = "has no target that it may pick: it avoids the client's own address";
+        trip.note(place, Step::new(StepKind::Drop, why, self.by(Party::Balancer(balancer))));
+        vec![ended(trip, outcome, Some(Mechanism::NoCandidate))]
+    }
+}
+
+impl Attempts<'_, '_> {
+    /// Follows one line of attempts to its ends. `tried` holds the targets in order, the
+    /// last one now being asked.
+    fn follow(
+        &mut self,
+        rule: &Rule,
+        seen: Leg,
+        tried: &mut Vec<usize>,
+        waited: Duration,
+        so_far: &Exchange,
+    ) {
+        let Some(&target) = tried.last() else { return };
+        for result in self.results[target].clone() {
+            let mut way = so_far.clone();
+            way.share *= result.share;
+            way.chance |= result.chance;
+            add_new(&mut way.supposed, result.supposed.clone());
+            way.hops.extend(result.hops.iter().cloned());
+            for mechanism in &result.mechanisms {
+                if !way.mechanisms.contains(mechanism) {
+                    way.mechanisms.push(*mechanism);
+                }
+            }
+            way.mechanisms.sort_unstable();
+            if result.outcome.is_answered() {
+                way.outcome = Outcome::Answered { after: waited };
+                self.ways.push(way);
+                continue;
+            }
+            let timed_out = matches!(result.outcome, Outcome::Hangs);
+            let waited =
+                if timed_out { waited + self.listener.profile.connect_timeout } else { waited };
+            if timed_out {
+                self.note(&mut way, timeout(self.listener, rule, target, self.by.clone()));
+            }
+            match self.choice.next(tried) {
+                Some(next) => {
+                    self.note(&mut way, picks(self.listener, rule, next, seen, self.by.clone()));
+                    tried.push(next);
+                    self.follow(rule, seen, tried, waited, &way);
+                    tried.pop();
+                }
+                None => {
+                    let code = if timed_out { 504 } else { 502 };
+                    way.outcome = Outcome::Status { code, after: waited };
+                    self.ways.push(way);
+                }
+            }
+        }
+        self.ways = self.engine.merged(std::mem::take(&mut self.ways));
+    }
+
+    fn note(&self, way: &mut Exchange, step: Step) {
+        match way.hops.last_mut() {
+            Some(hop) if hop.place == self.place => hop.steps.push(step),
+            _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
+        }
+    }
+}
+
+/// The step in which a target is picked.
+fn picks(listener: &Listener, rule: &Rule, target: usize, seen: Leg, by: By) -> Step {
+    let chosen = &rule.targets[target];
+    let what = match chosen.kind.node() {
+        Some(node) => format!("{} on node {node}", chosen.address),
+        None => chosen.address.to_string(),
+    };
+    let src = match &listener.profile.source {
+        Source::Kept => "keeps the client's address",
+        Source::Replaced(_) => "replaces the client's address",
+    };
+    let why = format!("picks {what}, {src}");
+    Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst: chosen.address })
+}
+
+fn timeout(listener: &Listener, rule: &Rule, target: usize, by: By) -> Step {
+    let seconds = listener.profile.connect_timeout.as_secs_f64();
+    let why = format!("hears nothing from {} for {seconds} s", rule.targets[target].address);
+    Step::new(StepKind::Timeout, why, by)
+}
+
+fn answers(outcome: Outcome, asked: Leg, by: By) -> Step {
+    let home = Leg { src: asked.dst, dst: asked.src };
+    Step::new(StepKind::Answer, format!("{outcome}"), by).seeing(home)
+}
+
+fn passes_back(seen: Leg, by: By) -> Step {
+    let home = Leg { src: seen.dst, dst: seen.src };
+    Step::new(StepKind::Untranslate, "passes the answer back", by).seeing(home)
+}

@@ -1,0 +1,415 @@
+//! The engine: a cluster made ready for walking.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_kubeproxy::Unsupported;
+use uturn_lb::controller;
+use uturn_model::route::Place;
+use uturn_model::{
+    Client, Cluster, Destination, Family, Flow, Hop, LoadBalancer, Name, NamespacedName, Node,
+    Origin, Outcome, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
+};
+use uturn_netfilter::{Kernel, Packet};
+
+use crate::exchange::{Exchange, Request};
+use crate::names::{self, Resolved};
+use crate::node;
+use crate::travel::{Party, Trip, add_new};
+
+/// The port that clients connect from: any one of those that nobody else uses.
+const CLIENT_PORT: u16 = 40_000;
+
+/// A cluster made ready for walking: every node's rules compiled, every load balancer set up.
+pub struct Engine<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) balancers: Vec<LoadBalancer>,
+    pub(crate) kernels: BTreeMap<Name, Kernel>,
+    pub(crate) keeps_every_way: bool,
+    /// Whether a target answers probes from an address, as far as it was asked.
+    pub(crate) health: RefCell<HashMap<(IpAddr, SocketAddr, Protocol), bool>>,
+    pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
+}
+
+impl<'a> Engine<'a> {
+    /// Makes a cluster ready. All that stands in the way is said at once.
+    pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<Cannot>> {
+        let mut kernels = BTreeMap::new();
+        let mut faults = Vec::new();
+        for node in cluster.nodes.values() {
+            match node::kernel(cluster, node) {
+                Ok(kernel) => drop(kernels.insert(node.name.clone(), kernel)),
+                Err(why) => faults.push(why),
+            }
+        }
+        if !faults.is_empty() {
+            faults.dedup_by(|a, b| a.same_cause(b));
+            return Err(faults);
+        }
+        let pods_by_address = cluster
+            .pods
+            .values()
+            .filter(|pod| !pod.spec.host_network && pod.is_alive())
+            .flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name)))
+            .collect();
+        Ok(Self {
+            cluster,
+            balancers: controller::load_balancers(cluster),
+            kernels,
+            keeps_every_way: false,
+            health: RefCell::default(),
+            pods_by_address,
+        })
+    }
+
+    /// The same engine, giving every single way instead of merging those that end alike.
+    #[must_use]
+    pub fn with_every_way(mut self) -> Self {
+        self.keeps_every_way = true;
+        self
+    }
+
+    /// The cluster that is walked.
+    pub fn cluster(&self) -> &'a Cluster {
+        self.cluster
+    }
+
+    /// The load balancers that the cluster has.
+    pub fn balancers(&self) -> &[LoadBalancer] {
+        &self.balancers
+    }
+
+    /// What is taken for true: by whoever made the cluster, and by this engine, which does
+    /// not judge everything.
+    pub fn supposed(&self) -> Vec<Supposition> {
+        let mut supposed = self.cluster.supposed.clone();
+        let mut unjudged = |about: String, settle: &str| {
+            supposed.push(Supposition {
+                about: about.into(),
+                taken: "everything passes".into(),
+                because: "uturn does not judge it".into(),
+                settle: settle.into(),
+            });
+        };
+        let policies = self.cluster.network_policies.len();
+        if policies > 0 {
+            unjudged(format!("{policies} NetworkPolicy"), "look whether they allow the flow");
+        }
+        let mut groups: Vec<&Text> = Vec::new();
+        let nodes = self.cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
+        for name in nodes.chain(self.balancers.iter().map(|one| &one.security_groups)).flatten() {
+            if !self.cluster.security_groups.contains_key(name) && !groups.contains(&name) {
+                groups.push(name);
+                unjudged(format!("security group {name}"), "state its rules in Facts");
+            }
+        }
+        supposed
+    }
+
+    /// The load balancer's rule that a destination leads to, where it names the address of one.
+    pub fn balancer_behind(&self, to: &Destination) -> Option<&uturn_model::lb::Rule> {
+        let (address, port) = match to {
+            Destination::Address(address) => (address.ip(), address.port()),
+            Destination::Url { host, port, .. } | Destination::Host(host, port) => {
+                let resolved = || names::resolve(self.cluster, None, host).map(|one| one.address);
+                (host.parse().ok().or_else(resolved)?, port.number())
+            }
+            Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
+                return None;
+            }
+        };
+        let balancer = self.balancers.iter().find(|one| one.vip == address)?;
+        let listener = balancer.listeners.iter().find(|one| one.port.number() == port)?;
+        listener.rules.first()
+    }
+
+    /// What becomes of a flow: one verdict for each reading of what is not known.
+    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+        let clients = self.clients(&flow.from)?;
+        let share = 1.0 / clients.len() as f64;
+        let mut ways = Vec::new();
+        for client in clients {
+            for mut way in self.ways(client, flow)? {
+                way.share *= share;
+                ways.push(way);
+            }
+        }
+        let mut supposed = self.supposed();
+        let mut routes = Vec::new();
+        for way in self.merged(ways) {
+            add_new(&mut supposed, way.supposed);
+            routes.push(Route {
+                share: way.share,
+                outcome: way.outcome,
+                mechanisms: way.mechanisms,
+                chance: way.chance,
+                hops: way.hops,
+            });
+        }
+        Ok(vec![Verdict::of(routes, Vec::new(), supposed)])
+    }
+
+    fn ways(&self, client: Party<'a>, flow: &Flow) -> Result<Vec<Exchange>, Cannot> {
+        let target = match self.aim(client, &flow.to)? {
+            Aim::At(target) => target,
+            Aim::Nowhere(step) => {
+                let hop =
+                    Hop { place: Place::Dns, way: uturn_model::route::Way::Out, steps: vec![step] };
+                return Ok(vec![Exchange {
+                    share: 1.0,
+                    outcome: Outcome::NameNotFound,
+                    mechanisms: vec![uturn_model::Mechanism::NameUnresolved],
+                    chance: false,
+                    supposed: Vec::new(),
+                    hops: vec![hop],
+                }]);
+            }
+        };
+        let family = Family::of(target.address.ip());
+        let source = self
+            .source(client, family)
+            .ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
+        let packet = Packet::new(flow.protocol, source, target.address);
+        let mut trip = Trip::new(packet);
+        if let Some(resolved) = target.resolved {
+            trip.note(Place::Dns, resolved.step);
+        }
+        Ok(self.exchange(client, &target.request, trip))
+    }
+
+    /// The concrete clients that a client of a flow means.
+    fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
+        let cluster = self.cluster;
+        match client {
+            Client::Pod(name) => {
+                let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(client))?;
+                self.party(pod).map(|party| vec![party])
+            }
+            Client::Workload(kind, name) => {
+                let workload = cluster
+                    .workloads
+                    .get(&(*kind, name.clone()))
+                    .ok_or_else(|| Cannot::unknown(client))?;
+                let parties: Vec<Party<'a>> = cluster
+                    .pods
+                    .values()
+                    .filter(|pod| pod.name.namespace == name.namespace && pod.is_alive())
+                    .filter(|pod| workload.selector.matches(&pod.spec.labels))
+                    .filter_map(|pod| self.party(pod).ok())
+                    .collect();
+                if parties.is_empty() {
+                    return Err(Cannot::NoPods(client.to_string()));
+                }
+                Ok(parties)
+            }
+            Client::Node(name) => {
+                let node = cluster.nodes.get(name).ok_or_else(|| Cannot::unknown(client))?;
+                Ok(vec![Party::Host(node, None)])
+            }
+            Client::Outside(_) => Ok(vec![Party::Outside]),
+        }
+    }
+
+    /// A pod as somebody who sends and gets packets.
+    pub(crate) fn party(&self, pod: &'a Pod) -> Result<Party<'a>, Cannot> {
+        let node = pod
+            .node
+            .as_ref()
+            .and_then(|name| self.cluster.nodes.get(name))
+            .ok_or_else(|| Cannot::NotPlaced(pod.name.clone()))?;
+        Ok(if pod.spec.host_network { Party::Host(node, Some(pod)) } else { Party::Pod(pod) })
+    }
+
+    /// The address that a client sends from.
+    fn source(&self, client: Party<'_>, family: Family) -> Option<SocketAddr> {
+        let ip = match client {
+            Party::Pod(pod) => pod.address(family)?,
+            Party::Host(node, _) => node.address(family)?,
+            // Documentation addresses: nobody inside has them.
+            Party::Balancer(_) | Party::Outside => match family {
+                Family::V4 => IpAddr::from([198, 51, 100, 10]),
+                Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
+            },
+        };
+        Some(SocketAddr::new(ip, CLIENT_PORT))
+    }
+
+    /// Where a destination leads, for this client.
+    fn aim(&self, client: Party<'a>, to: &Destination) -> Result<Aim, Cannot> {
+        let cluster = self.cluster;
+        let plain = |address: SocketAddr| {
+            Ok(Aim::At(Target { address, request: Request::default(), resolved: None }))
+        };
+        match to {
+            Destination::Address(address) => plain(*address),
+            Destination::Host(host, port) => Ok(self.aim_at_host(client, host, *port, None)),
+            Destination::Url { host, port, path, .. } => {
+                Ok(self.aim_at_host(client, host, *port, Some(path.to_string())))
+            }
+            Destination::Pod(name, port) => {
+                let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(to))?;
+                let ip = pod.ips.first().ok_or_else(|| Cannot::NotPlaced(name.clone()))?;
+                plain(SocketAddr::new(*ip, port.number()))
+            }
+            Destination::Service(name, port) => {
+                let service = cluster.services.get(name).ok_or_else(|| Cannot::unknown(to))?;
+                let wanted = |one: &&uturn_model::service::ServicePort| match port {
+                    None => true,
+                    Some(text) => {
+                        one.name.as_ref() == Some(text) || text.parse::<Port>() == Ok(one.port)
+                    }
+                };
+                let number = match (service.ports.iter().find(wanted), port) {
+                    (Some(found), _) => found.port,
+                    (None, Some(text)) => text.parse().map_err(|_| Cannot::unknown(to))?,
+                    (None, None) => return Err(Cannot::unknown(to)),
+                };
+                let ip = service.cluster_ips.first().ok_or_else(|| {
+                    Cannot::Later(format!(
+                        "{} has no cluster IP: name one of its pods",
+                        service.object()
+                    ))
+                })?;
+                plain(SocketAddr::new(*ip, number.number()))
+            }
+            Destination::Ingress { name, host, path } => {
+                let ingress = cluster.ingresses.get(name).ok_or_else(|| Cannot::unknown(to))?;
+                let vip = ingress.load_balancer.iter().find_map(|one| one.ip).ok_or_else(|| {
+                    Cannot::Later(format!("{} has no address yet", ingress.object()))
+                })?;
+                let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
+                let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
+                let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
+                let port = if ingress.tls.is_empty() { 80 } else { 443 };
+                let http = (
+                    host.map_or_else(|| vip.to_string(), |host| host.to_string()),
+                    path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
+                );
+                let request = Request { http: Some(http) };
+                Ok(Aim::At(Target { address: (vip, port).into(), request, resolved: None }))
+            }
+        }
+    }
+
+    fn aim_at_host(&self, client: Party<'a>, host: &str, port: Port, path: Option<String>) -> Aim {
+        let request = Request { http: path.map(|path| (host.to_owned(), path)) };
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            let address = SocketAddr::new(ip, port.number());
+            return Aim::At(Target { address, request, resolved: None });
+        }
+        let pod = match client {
+            Party::Pod(pod) | Party::Host(_, Some(pod)) => Some(pod),
+            _ => None,
+        };
+        match names::resolve(self.cluster, pod, host) {
+            Some(resolved) => {
+                let address = SocketAddr::new(resolved.address, port.number());
+                Aim::At(Target { address, request, resolved: Some(resolved) })
+            }
+            None => Aim::Nowhere(names::not_found(self.cluster, host)),
+        }
+    }
+
+    /// The pod with a network of its own that has this address.
+    pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
+        self.pods_by_address.get(&address).and_then(|name| self.cluster.pods.get(*name))
+    }
+
+    /// The hostNetwork pod on a node that listens on a port.
+    pub(crate) fn host_pod_on(&self, node: &'a Node, port: u16) -> Option<&'a Pod> {
+        self.cluster
+            .pods_on(&node.name)
+            .filter(|pod| pod.spec.host_network && pod.is_alive())
+            .find(|pod| pod.spec.ports().any(|one| one.port.number() == port))
+    }
+
+    /// Where a load balancer was asked for.
+    pub(crate) fn balancer_origin(&self, balancer: usize) -> Origin {
+        let owner = self.balancers[balancer]
+            .listeners
+            .iter()
+            .flat_map(|one| &one.rules)
+            .map(|r| &r.owner)
+            .next();
+        owner.map_or_else(|| Origin::file("cloud"), |owner| self.origin_of(owner))
+    }
+
+    /// Where an object was written.
+    pub fn origin_of(&self, object: &uturn_model::ObjectRef) -> Origin {
+        let cluster = self.cluster;
+        let name = object
+            .namespace
+            .as_ref()
+            .and_then(|namespace| NamespacedName::new(namespace.as_str(), &object.name).ok());
+        let found = name.and_then(|name| match object.kind {
+            uturn_model::Kind::Service => cluster.services.get(&name).map(|one| &one.origin),
+            uturn_model::Kind::Ingress => cluster.ingresses.get(&name).map(|one| &one.origin),
+            uturn_model::Kind::Pod => cluster.pods.get(&name).map(|one| &one.origin),
+            _ => None,
+        });
+        found.cloned().unwrap_or_else(|| Origin::file(object.to_string()))
+    }
+}
+
+/// Where a destination leads.
+enum Aim {
+    At(Target),
+    /// The name has no address; the step says who was asked.
+    Nowhere(uturn_model::Step),
+}
+
+struct Target {
+    address: SocketAddr,
+    request: Request,
+    resolved: Option<Resolved>,
+}
+
+/// Why a flow cannot be walked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cannot {
+    /// A node's rules cannot be compiled.
+    Compile(Name, Unsupported),
+    /// A node's rules cannot be read.
+    Read(Vec<String>),
+    /// There is no such object.
+    Unknown(String),
+    /// The workload has no pods.
+    NoPods(String),
+    /// The pod is on no known node.
+    NotPlaced(NamespacedName),
+    /// The client has no address of the target's family.
+    NoAddress(String, Family),
+    /// Something is missing that uturn would need.
+    Later(String),
+}
+
+impl Cannot {
+    fn unknown(what: &dyn fmt::Display) -> Self {
+        Self::Unknown(what.to_string())
+    }
+
+    fn same_cause(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Compile(_, a), Self::Compile(_, b)) => a == b,
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Cannot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compile(node, why) => write!(f, "node {node}: {why}"),
+            Self::Read(faults) => f.write_str(&faults.join("\n")),
+            Self::Unknown(what) => write!(f, "there is no {what} in this cluster"),
+            Self::NoPods(what) => write!(f, "{what} has no pods in this cluster"),
+            Self::NotPlaced(pod) => write!(f, "pod/{pod} is on no node that is known"),
+            Self::NoAddress(who, family) => write!(f, "{who} has no {family} address"),
+            Self::Later(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Cannot {}

@@ -1,0 +1,203 @@
+//! A request and its reply: what the client gets to see of it.
+
+use uturn_model::route::{By, Leg, Place, Step, StepKind};
+use uturn_model::{Hop, Mechanism, Outcome, Supposition};
+
+use uturn_model::pod::ContainerPort;
+use uturn_netfilter::IpProtocol;
+
+use crate::engine::Engine;
+use crate::travel::{Arrival, Party, Stop, Trip, add_new};
+
+/// One way an exchange can go.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) share: f64,
+    pub(crate) outcome: Outcome,
+    pub(crate) mechanisms: Vec<Mechanism>,
+    /// Whether dice were thrown on the way that other ways depend on too.
+    pub(crate) chance: bool,
+    /// What had to be taken for true.
+    pub(crate) supposed: Vec<Supposition>,
+    pub(crate) hops: Vec<Hop>,
+}
+
+/// What is asked, beyond the packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// Host and path of an HTTP request.
+    pub(crate) http: Option<(String, String)>,
+}
+
+impl<'a> Engine<'a> {
+    /// Sends a request and waits for what comes back, in every way it can go.
+    pub(crate) fn exchange(&self, from: Party<'a>, request: &Request, trip: Trip) -> Vec<Exchange> {
+        let asked = trip.packet.leg();
+        let mut ways = Vec::new();
+        for arrival in self.send(from, trip) {
+            let Arrival { mut trip, stop } = arrival;
+            match stop {
+                Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
+                Stop::Refused(mechanism) => {
+                    ways.push(ended(trip, Outcome::Refused, Some(mechanism)));
+                }
+                Stop::At(Party::Balancer(balancer)) => {
+                    ways.extend(self.balance(balancer, from, asked, request, trip));
+                }
+                Stop::At(Party::Outside) => {
+                    let step = Step::new(
+                        StepKind::Answer,
+                        "what is outside the cluster is supposed to answer",
+                        self.by(Party::Outside),
+                    );
+                    trip.note(Place::Outside, step);
+                    ways.push(ended(trip, Outcome::AT_ONCE, None));
+                }
+                Stop::At(at) => ways.extend(self.serve(from, asked, at, trip)),
+            }
+        }
+        self.merged(ways)
+    }
+
+    /// A process got the request: it answers, or the kernel refuses for it.
+    fn serve(&self, from: Party<'a>, asked: Leg, at: Party<'a>, mut trip: Trip) -> Vec<Exchange> {
+        let leg = trip.packet.leg();
+        let listens = self.listens(at, leg.dst.port(), trip.packet.protocol());
+        let place = self.place(at);
+        let (kind, why) = if listens {
+            (StepKind::Deliver, "somebody listens here".to_owned())
+        } else {
+            (StepKind::Reject, format!("nobody listens on port {}", leg.dst.port()))
+        };
+        trip.note(place, Step::new(kind, why, self.by(at)).seeing(leg));
+        let (outcome, mechanism) = if listens {
+            (Outcome::AT_ONCE, None)
+        } else {
+            (Outcome::Refused, Some(Mechanism::WrongPort))
+        };
+        self.bring_home(at, from, asked, trip.answer(), outcome, mechanism)
+    }
+
+    /// Takes the answer to `asked` back to who asked. It counts only if it gets there with
+    /// the addresses that were asked.
+    pub(crate) fn bring_home(
+        &self,
+        at: Party<'a>,
+        home: Party<'a>,
+        asked: Leg,
+        answer: Trip,
+        outcome: Outcome,
+        mechanism: Option<Mechanism>,
+    ) -> Vec<Exchange> {
+        let expected = Leg { src: asked.dst, dst: asked.src };
+        self.send(at, answer)
+            .into_iter()
+            .map(|Arrival { mut trip, stop }| match stop {
+                Stop::At(party) if party == home && trip.packet.leg() == expected => {
+                    // A load balancer's own getting is told where it goes on from it.
+                    if !matches!(home, Party::Balancer(_)) {
+                        let step = Step::new(StepKind::Deliver, "has its answer", self.by(home));
+                        trip.note(self.place(home), step.seeing(expected));
+                    }
+                    ended(trip, outcome, mechanism)
+                }
+                Stop::At(party) => {
+                    self.went_astray(&mut trip, party, home);
+                    ended(trip, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
+                }
+                Stop::Lost(why) => ended(trip, Outcome::Hangs, Some(why)),
+                Stop::Refused(why) => ended(trip, Outcome::Hangs, Some(why)),
+            })
+            .collect()
+    }
+
+    /// The turn: an answer reached somebody who never asked with these addresses.
+    fn went_astray(&self, trip: &mut Trip, party: Party<'a>, home: Party<'a>) {
+        let leg = trip.packet.leg();
+        let wanted = match home {
+            Party::Balancer(_) => "to the load balancer",
+            _ => "to who asked, with the address that was asked",
+        };
+        if let Party::Pod(pod) = party
+            && let Some(node) = &pod.node
+        {
+            let step = Step::new(
+                StepKind::Turn,
+                format!("goes straight to the pod, not {wanted}"),
+                By::kernel("routing: the destination is a pod of this node"),
+            );
+            trip.note(Place::Node(node.clone()), step.seeing(leg));
+        }
+        let step = Step::new(
+            StepKind::Drop,
+            format!("knows no connection with {}: resets it", leg.src),
+            By::kernel("TCP: no socket has these addresses"),
+        );
+        trip.note(self.place(party), step.seeing(leg));
+    }
+
+    /// Ways that end alike are one way, unless every way is wanted.
+    pub(crate) fn merged(&self, ways: Vec<Exchange>) -> Vec<Exchange> {
+        if self.keeps_every_way {
+            return ways;
+        }
+        let mut kept: Vec<Exchange> = Vec::new();
+        for way in ways {
+            let alike = |one: &&mut Exchange| {
+                one.outcome == way.outcome && one.mechanisms == way.mechanisms
+            };
+            match kept.iter_mut().find(alike) {
+                Some(one) => {
+                    one.share += way.share;
+                    one.chance |= way.chance;
+                    add_new(&mut one.supposed, way.supposed);
+                }
+                None => kept.push(way),
+            }
+        }
+        if let [only] = kept.as_mut_slice() {
+            only.chance = false;
+        }
+        kept
+    }
+
+    /// Whether somebody listens there.
+    ///
+    /// A pod that declares ports is taken at its word; one that declares none is supposed
+    /// to listen on whatever a Service sends it.
+    fn listens(&self, at: Party<'a>, port: u16, protocol: IpProtocol) -> bool {
+        match at {
+            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
+                let mut ports = pod.spec.ports().peekable();
+                let same = |one: &ContainerPort| {
+                    one.port.number() == port && IpProtocol::from(one.protocol) == protocol
+                };
+                ports.peek().is_none() || ports.any(same)
+            }
+            Party::Host(_, None) => false,
+            Party::Balancer(_) | Party::Outside => true,
+        }
+    }
+
+    /// Where a party is.
+    pub(crate) fn place(&self, party: Party<'_>) -> Place {
+        match party {
+            Party::Pod(pod) | Party::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
+            Party::Host(node, None) => Place::Node(node.name.clone()),
+            Party::Balancer(i) => Place::LoadBalancer(self.balancers[i].name.clone()),
+            Party::Outside => Place::Outside,
+        }
+    }
+}
+
+/// The end of one way.
+pub(crate) fn ended(trip: Trip, outcome: Outcome, mechanism: Option<Mechanism>) -> Exchange {
+    Exchange {
+        share: trip.share,
+        outcome,
+        mechanisms: mechanism.into_iter().collect(),
+        chance: trip.chance,
+        supposed: trip.supposed,
+        hops: trip.hops,
+    }
+}

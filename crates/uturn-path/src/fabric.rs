@@ -1,0 +1,166 @@
+//! The network between the nodes: which node, which load balancer, or nobody.
+//!
+//! What a load balancer sent out with the client's address kept comes back to it when the
+//! reply crosses the fabric, and only then.
+
+use std::net::IpAddr;
+
+use uturn_model::lb::Scope;
+use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
+use uturn_model::{Family, Mechanism, Node, Origin, Protocol, Text};
+use uturn_netfilter::{Connection, Entry, IpProtocol};
+
+use crate::engine::Engine;
+use crate::node::UPLINK;
+use crate::travel::{Arrival, Party, Stop, Trip, lost};
+
+impl<'a> Engine<'a> {
+    pub(crate) fn at_fabric(&self, mut trip: Trip) -> Vec<Arrival<'a>> {
+        let leg = trip.packet.leg();
+        if let Some((balancer, _)) =
+            trip.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
+        {
+            let balancer = *balancer;
+            return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
+        }
+        if let Some(back) = trip.fabric.iter().find(|one| one.reply == leg).cloned() {
+            let home = Leg { src: back.original.dst, dst: back.original.src };
+            let step = Step::new(
+                StepKind::Untranslate,
+                "the public address becomes the node's own again",
+                By::new("the VPC's address translation", Origin::file("fabric")),
+            );
+            trip.note(Place::Fabric, step.changing(leg, home));
+            trip.packet = trip.packet.with_leg(home);
+        }
+        let dst = trip.packet.dst;
+        if let Some(balancer) = self.balancers.iter().position(|one| one.vip == dst) {
+            if self.balancers[balancer].scope == Scope::Public {
+                self.go_public(&mut trip);
+            }
+            return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
+        }
+        match self.node_towards(dst) {
+            Some(node) => {
+                let groups = node.security_groups.as_deref();
+                match groups.and_then(|groups| self.shut_out(groups, &trip)) {
+                    Some(step) => {
+                        trip.note(Place::Fabric, step);
+                        vec![lost(trip, Mechanism::SecurityGroup)]
+                    }
+                    None => self.at_node(node, &Entry::Interface(UPLINK.into()), trip),
+                }
+            }
+            None if self.is_inside(dst) => {
+                trip.note(
+                    Place::Fabric,
+                    Step::new(
+                        StepKind::Drop,
+                        format!("no node or pod has the address {dst}"),
+                        By::new("the VPC's routes", Origin::file("fabric")),
+                    ),
+                );
+                vec![lost(trip, Mechanism::NoRoute)]
+            }
+            None => {
+                let step = Step::new(
+                    StepKind::Route,
+                    "leaves the cluster's network",
+                    By::new("the VPC's routes", Origin::file("fabric")),
+                );
+                trip.note(Place::Fabric, step.seeing(trip.packet.leg()));
+                vec![Arrival { trip, stop: Stop::At(Party::Outside) }]
+            }
+        }
+    }
+
+    /// On its way to a public address, a packet of a node gets the node's public address.
+    fn go_public(&self, trip: &mut Trip) {
+        let leg = trip.packet.leg();
+        let Some(node) = self.node_towards(leg.src.ip()) else { return };
+        let stated = node
+            .external_ips
+            .iter()
+            .copied()
+            .find(|ip| Family::of(*ip) == Family::of(leg.src.ip()));
+        // Which address it is does not matter, only that the node does not know it.
+        let public = stated.unwrap_or(match leg.src.ip() {
+            IpAddr::V4(_) => IpAddr::from([203, 0, 113, 254]),
+            IpAddr::V6(ip) => IpAddr::V6(ip),
+        });
+        let outside = Leg { src: (public, leg.src.port()).into(), dst: leg.dst };
+        let step = Step::new(
+            StepKind::Translate,
+            "leaves the VPC with the node's public address",
+            By::new(format!("Node {}", node.name), node.origin.clone()),
+        );
+        trip.note(Place::Fabric, step.changing(leg, outside));
+        trip.fabric.push(Connection {
+            protocol: trip.packet.protocol(),
+            original: leg,
+            reply: Leg { src: outside.dst, dst: outside.src },
+            mark: 0,
+        });
+        trip.packet = trip.packet.with_leg(outside);
+    }
+
+    /// The node that packets to this address are delivered to.
+    fn node_towards(&self, address: IpAddr) -> Option<&'a Node> {
+        if let Some(node) = self.cluster.nodes.values().find(|node| node.has_address(address)) {
+            return Some(node);
+        }
+        if let Some(pod) = self.pod_at(address) {
+            return pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name));
+        }
+        self.cluster
+            .nodes
+            .values()
+            .find(|node| node.pod_cidrs.iter().any(|net| net.contains(&address)))
+    }
+
+    /// Whether the address belongs to the VPC or the pods' network.
+    fn is_inside(&self, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        network
+            .vpc_cidrs
+            .value
+            .iter()
+            .chain(&network.pod_cidrs.value)
+            .any(|net| net.contains(&address))
+    }
+
+    /// Why security groups keep a packet out, if they do. They are stateful: an answer
+    /// passes wherever its request did. Several groups add up, as their rules stand.
+    pub(crate) fn shut_out(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
+        if trip.way == Way::Back || groups.is_empty() {
+            return None;
+        }
+        let leg = trip.packet.leg();
+        let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
+            .into_iter()
+            .find(|one| IpProtocol::from(*one) == trip.packet.protocol())?;
+        let known: Vec<_> =
+            groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
+        // A group of which nothing is known is supposed to let everything through.
+        let last = known.last().filter(|_| known.len() == groups.len())?;
+        let rule = known
+            .iter()
+            .flat_map(|group| &group.inbound)
+            .find(|rule| rule.matches(leg.src.ip(), protocol, leg.dst.port()));
+        let (why, origin) = match rule {
+            Some(rule) if rule.accept => return None,
+            Some(rule) => ("drops", &rule.origin),
+            None => ("has no rule that accepts", &last.origin),
+        };
+        let names: Vec<&str> = groups.iter().map(|name| &**name).collect();
+        let why = format!(
+            "security group {} {why} {} port {} from {}",
+            names.join(", "),
+            protocol,
+            leg.dst.port(),
+            leg.src.ip()
+        );
+        let by = By::new(format!("SecurityGroup {}", names.join(", ")), origin.clone());
+        Some(Step::new(StepKind::Drop, why, by).seeing(leg))
+    }
+}

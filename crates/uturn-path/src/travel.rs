@@ -1,0 +1,278 @@
+//! A packet from place to place, until a process, a load balancer or nobody gets it.
+
+use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
+use uturn_model::{Hop, Mechanism, Name, Node, Pod, Supposition};
+use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet};
+
+use crate::engine::Engine;
+use crate::node::{BRIDGE, POD_LINKS, UPLINK};
+
+/// More hops than any real way has: a packet that goes round is lost.
+const MOST_HOPS: usize = 32;
+
+/// Who sends or gets a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Party<'a> {
+    /// A pod with a network of its own.
+    Pod(&'a Pod),
+    /// A process in a node's network; a hostNetwork pod where it is known which.
+    Host(&'a Node, Option<&'a Pod>),
+    /// A load balancer, by its place in the engine's list.
+    Balancer(usize),
+    /// Somebody outside.
+    Outside,
+}
+
+impl PartialEq for Party<'_> {
+    /// The same network, that is: who answers at an address is the same party.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Pod(a), Self::Pod(b)) => a.name == b.name,
+            (Self::Host(a, _), Self::Host(b, _)) => a.name == b.name,
+            (Self::Balancer(a), Self::Balancer(b)) => a == b,
+            (Self::Outside, Self::Outside) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A packet on its way, with what it has seen and what it left behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Trip {
+    pub(crate) share: f64,
+    pub(crate) packet: Packet,
+    pub(crate) way: Way,
+    pub(crate) hops: Vec<Hop>,
+    /// Whether a rule threw dice on the way.
+    pub(crate) chance: bool,
+    /// What had to be taken for true.
+    pub(crate) supposed: Vec<Supposition>,
+    /// What each node's connection tracking remembers of this flow.
+    nodes: Vec<(Name, Connection)>,
+    /// What the fabric translated (a node's private address to its public one).
+    pub(crate) fabric: Vec<Connection>,
+    /// What load balancers sent out, with the sender.
+    pub(crate) legs: Vec<(usize, Leg)>,
+}
+
+impl Trip {
+    pub(crate) fn new(packet: Packet) -> Self {
+        Self {
+            share: 1.0,
+            packet,
+            way: Way::Out,
+            hops: Vec::new(),
+            chance: false,
+            supposed: Vec::new(),
+            nodes: Vec::new(),
+            fabric: Vec::new(),
+            legs: Vec::new(),
+        }
+    }
+
+    /// The answer to what just arrived, about to leave.
+    pub(crate) fn answer(&self) -> Self {
+        Self { packet: self.packet.reply(), way: Way::Back, ..self.clone() }
+    }
+
+    /// Another packet in the same world, with the same memory and no hops yet.
+    pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
+        Self { packet, way, share: 1.0, hops: Vec::new(), chance: false, ..self.clone() }
+    }
+
+    /// Remembers that a load balancer sent this leg.
+    pub(crate) fn sent_by(mut self, balancer: usize) -> Self {
+        self.legs.push((balancer, self.packet.leg()));
+        self
+    }
+
+    /// Adds a step at a place; goes on in the last hop where it is the same stay.
+    pub(crate) fn note(&mut self, place: Place, step: Step) {
+        match self.hops.last_mut() {
+            Some(hop) if hop.place == place && hop.way == self.way => hop.steps.push(step),
+            _ => self.hops.push(Hop { place, way: self.way, steps: vec![step] }),
+        }
+    }
+
+    fn remember(&mut self, node: &Name, connection: Connection) {
+        let known = self
+            .nodes
+            .iter()
+            .any(|(name, one)| name == node && one.original == connection.original);
+        if !known {
+            self.nodes.push((node.clone(), connection));
+        }
+    }
+}
+
+/// Where a packet ended.
+#[derive(Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) trip: Trip,
+    pub(crate) stop: Stop<'a>,
+}
+
+/// How a packet ended.
+#[derive(Debug)]
+pub(crate) enum Stop<'a> {
+    /// Somebody has it.
+    At(Party<'a>),
+    /// Nobody will ever answer.
+    Lost(Mechanism),
+    /// Somebody on the way said no.
+    Refused(Mechanism),
+}
+
+impl<'a> Engine<'a> {
+    /// Sends a packet and follows it in every way it can go.
+    pub(crate) fn send(&self, from: Party<'a>, mut trip: Trip) -> Vec<Arrival<'a>> {
+        let leg = trip.packet.leg();
+        let step = Step::new(StepKind::Send, sends(trip.way), self.by(from)).seeing(leg);
+        match from {
+            Party::Pod(pod) => {
+                trip.note(Place::Pod(pod.name.clone()), step);
+                match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
+                    Some(node) => {
+                        self.at_node(node, &Entry::Interface(self.pod_link().into()), trip)
+                    }
+                    None => vec![lost(trip, Mechanism::NoRoute)],
+                }
+            }
+            Party::Host(node, pod) => {
+                let place = match pod {
+                    Some(pod) => Place::Pod(pod.name.clone()),
+                    None => Place::Node(node.name.clone()),
+                };
+                trip.note(place, step);
+                self.at_node(node, &Entry::Local, trip)
+            }
+            // What a load balancer does is noted where it decides.
+            Party::Balancer(_) => self.at_fabric(trip),
+            Party::Outside => {
+                trip.note(Place::Outside, step);
+                self.at_fabric(trip)
+            }
+        }
+    }
+
+    /// The interface that pods send through.
+    fn pod_link(&self) -> &'static str {
+        match self.cluster.network.mode.value {
+            uturn_model::network::NetworkMode::GlobalRouter => BRIDGE,
+            uturn_model::network::NetworkMode::VpcCni => POD_LINKS,
+        }
+    }
+
+    pub(crate) fn at_node(&self, node: &'a Node, entry: &Entry, trip: Trip) -> Vec<Arrival<'a>> {
+        if trip.hops.len() > MOST_HOPS {
+            return vec![lost(trip, Mechanism::NoRoute)];
+        }
+        let known: Vec<Connection> = trip
+            .nodes
+            .iter()
+            .filter(|(name, _)| *name == node.name)
+            .map(|(_, connection)| connection.clone())
+            .collect();
+        let ends = self.kernels[&node.name].walk(&trip.packet, entry, &known);
+        ends.into_iter().flat_map(|end| self.after_node(node, end, trip.clone())).collect()
+    }
+
+    fn after_node(&self, node: &'a Node, end: End, mut trip: Trip) -> Vec<Arrival<'a>> {
+        trip.share *= end.share;
+        trip.chance |= end.share < 1.0;
+        trip.packet = end.packet;
+        add_new(&mut trip.supposed, end.supposed);
+        add_new(&mut trip.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
+        for step in end.steps {
+            trip.note(Place::Node(node.name.clone()), step);
+        }
+        if let Some(connection) = end.connection {
+            trip.remember(&node.name, connection);
+        }
+        match end.kind {
+            EndKind::Local => {
+                let port = trip.packet.leg().dst.port();
+                let pod = self.host_pod_on(node, port);
+                vec![Arrival { trip, stop: Stop::At(Party::Host(node, pod)) }]
+            }
+            EndKind::Forward if end.out.as_deref() == Some(UPLINK) => self.at_fabric(trip),
+            EndKind::Forward => match self.pod_at(trip.packet.dst) {
+                Some(pod) if pod.node.as_ref() == Some(&node.name) => {
+                    vec![Arrival { trip, stop: Stop::At(Party::Pod(pod)) }]
+                }
+                _ => vec![lost(trip, Mechanism::NoEndpoint)],
+            },
+            EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
+            EndKind::Drop(reason) => vec![lost(trip, mechanism_of(&reason))],
+            EndKind::Reject(_) => {
+                let why = self.why_rejected(&trip);
+                vec![Arrival { trip, stop: Stop::Refused(why) }]
+            }
+        }
+    }
+
+    /// A rule that says so itself, in kube-proxy's words, rejects for want of endpoints.
+    fn why_rejected(&self, trip: &Trip) -> Mechanism {
+        let rule = trip.hops.last().and_then(|hop| hop.steps.last()).map(|step| &*step.by.rule);
+        match rule {
+            Some(rule) if rule.contains("has no endpoints") => Mechanism::NoEndpoint,
+            _ => Mechanism::Firewall,
+        }
+    }
+
+    /// What a party's own doing rests on.
+    pub(crate) fn by(&self, party: Party<'_>) -> By {
+        match party {
+            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
+                By::new(format!("Pod {}", pod.name), pod.origin.clone())
+            }
+            Party::Host(node, None) => By::new(format!("Node {}", node.name), node.origin.clone()),
+            Party::Balancer(i) => By::new(
+                format!("load balancer {}", self.balancers[i].name),
+                self.balancer_origin(i),
+            ),
+            Party::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),
+        }
+    }
+}
+
+/// A rule that nobody models: both ways were followed, half and half.
+fn both_ways(node: &Node, by: &By) -> Supposition {
+    Supposition {
+        about: format!("a rule of node {} that uturn does not model", node.name).into(),
+        taken: "both ways, half and half".into(),
+        because: by.to_string().into(),
+        settle: "look at the rule".into(),
+    }
+}
+
+/// Adds what is not there yet.
+pub(crate) fn add_new(known: &mut Vec<Supposition>, more: Vec<Supposition>) {
+    for one in more {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+}
+
+fn sends(way: Way) -> &'static str {
+    match way {
+        Way::Out => "connects",
+        Way::Back => "answers",
+    }
+}
+
+/// Nobody will ever answer this packet.
+pub(crate) fn lost<'a>(trip: Trip, mechanism: Mechanism) -> Arrival<'a> {
+    Arrival { trip, stop: Stop::Lost(mechanism) }
+}
+
+fn mechanism_of(reason: &DropReason) -> Mechanism {
+    match reason {
+        DropReason::LocalSource => Mechanism::LocalSourceDrop,
+        DropReason::ReversePathFilter => Mechanism::ReversePathFilter,
+        DropReason::Rule(by) if by.rule.contains("has no local endpoints") => Mechanism::NoEndpoint,
+        DropReason::Rule(_) | DropReason::Policy(_) => Mechanism::Firewall,
+        _ => Mechanism::NoRoute,
+    }
+}
