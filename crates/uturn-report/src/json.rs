@@ -1,0 +1,150 @@
+//! The JSON contract.
+
+use serde_json::{Map, Value, json};
+use uturn_diagnose::Finding;
+use uturn_model::route::{Hop, Leg, Route, Step};
+use uturn_model::{Client, Flow, Outcome, Supposition, Verdict};
+
+use crate::scan::ScanReport;
+
+/// `scan -o json`.
+pub fn scan(report: &ScanReport) -> Value {
+    json!({
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "flows": report.flows,
+        "fine": report.fine,
+        "supposed": report.supposed.iter().map(supposition).collect::<Vec<_>>(),
+        "skipped": report.skipped.iter().map(|one| json!({"kind": &*one.kind, "count": one.count}))
+            .collect::<Vec<_>>(),
+        "seen": report.seen.iter().map(|(kind, count)| (kind.to_string(), json!(count)))
+            .collect::<Map<_, _>>(),
+    })
+}
+
+fn finding(one: &Finding) -> Value {
+    let mut subject = Map::new();
+    subject.insert("kind".into(), json!(one.subject.kind.as_str()));
+    if let Some(namespace) = &one.subject.namespace {
+        subject.insert("namespace".into(), json!(namespace.as_str()));
+    }
+    subject.insert("name".into(), json!(&*one.subject.name));
+    let mut value = json!({
+        "code": one.code.to_string(),
+        "severity": one.severity.as_str(),
+        "title": one.code.title(),
+        "subject": subject,
+        "targets": one.targets,
+        "clients": one.clients.iter().map(|pod| Client::Pod(pod.clone()).to_string())
+            .collect::<Vec<_>>(),
+        "nodes": one.nodes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "share_failing": one.share_failing,
+        "mechanism": one.mechanism.as_str(),
+        "evidence": one.evidence.iter().map(|evidence| json!({
+            "place": evidence.place,
+            "what": &*evidence.what,
+            "by": by(&evidence.by),
+        })).collect::<Vec<_>>(),
+        "cures": one.cures,
+    });
+    extend(&mut value, outcome(one.outcome));
+    value
+}
+
+/// `trace -o json`.
+pub fn trace(flow_walked: &Flow, verdicts: &[Verdict], findings: &[String]) -> Value {
+    let routes: Vec<Value> =
+        verdicts.iter().flat_map(|verdict| &verdict.routes).map(route).collect();
+    json!({
+        "flow": flow(flow_walked),
+        "verdicts": verdicts.iter().map(verdict).collect::<Vec<_>>(),
+        "routes": routes,
+        "findings": findings,
+    })
+}
+
+/// A flow.
+pub fn flow(flow: &Flow) -> Value {
+    json!({
+        "from": flow.from.to_string(),
+        "to": flow.to.to_string(),
+        "protocol": flow.protocol.lower(),
+    })
+}
+
+/// An outcome with whatever belongs to it.
+pub fn outcome(outcome: Outcome) -> Value {
+    let mut value = json!({ "outcome": outcome.word() });
+    if let Outcome::Status { code, .. } = outcome {
+        extend(&mut value, json!({ "status": code }));
+    }
+    if let Some(after) = outcome.after() {
+        extend(&mut value, json!({ "after_ms": after.as_millis() as u64 }));
+    }
+    value
+}
+
+/// An outcome and its share.
+pub fn share_of(one: (Outcome, f64)) -> Value {
+    let mut value = outcome(one.0);
+    extend(&mut value, json!({ "share": one.1 }));
+    value
+}
+
+/// Adds the fields of one object to another.
+pub fn extend(value: &mut Value, more: Value) {
+    if let (Value::Object(fields), Value::Object(more)) = (value, more) {
+        fields.extend(more);
+    }
+}
+
+fn verdict(verdict: &Verdict) -> Value {
+    json!({
+        "if": verdict.conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
+        "outcomes": verdict.outcomes.iter().copied().map(share_of).collect::<Vec<_>>(),
+        "mechanisms": verdict.mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
+        "supposed": verdict.supposed.iter().map(supposition).collect::<Vec<_>>(),
+    })
+}
+
+fn route(route: &Route) -> Value {
+    let mut value = share_of((route.outcome, route.share));
+    extend(
+        &mut value,
+        json!({
+            "mechanisms": route.mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
+            "hops": route.hops.iter().map(hop).collect::<Vec<_>>(),
+        }),
+    );
+    value
+}
+
+fn hop(hop: &Hop) -> Value {
+    json!({
+        "place": hop.place.to_string(),
+        "way": hop.way.to_string(),
+        "steps": hop.steps.iter().map(step).collect::<Vec<_>>(),
+    })
+}
+
+fn step(step: &Step) -> Value {
+    let mut value = json!({ "kind": step.kind.as_str(), "why": &*step.why, "by": by(&step.by) });
+    if let Some(before) = step.before {
+        extend(&mut value, json!({ "before": leg(before) }));
+    }
+    if let Some(after) = step.after {
+        extend(&mut value, json!({ "after": leg(after) }));
+    }
+    value
+}
+
+fn by(by: &uturn_model::By) -> Value {
+    json!({ "rule": &*by.rule, "source": by.source.to_string() })
+}
+
+fn leg(leg: Leg) -> Value {
+    json!({ "src": leg.src.to_string(), "dst": leg.dst.to_string() })
+}
+
+fn supposition(one: &Supposition) -> Value {
+    json!(one.to_string())
+}

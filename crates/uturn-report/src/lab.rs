@@ -1,0 +1,170 @@
+//! What the lab measured, beside what was expected and predicted.
+
+use serde_json::{Value, json};
+use uturn_model::{Flow, Mechanism, Outcome};
+
+use crate::style::Style;
+use crate::{json, table, words};
+
+/// One case of a scenario.
+#[derive(Clone, Debug)]
+pub struct CaseReport {
+    /// The scenario.
+    pub scenario: String,
+    /// The case: `3 nodes`.
+    pub case: String,
+    /// Its flows; empty when it did not run.
+    pub flows: Vec<FlowReport>,
+    /// How long it took.
+    pub seconds: f64,
+    /// Why it did not run.
+    pub not_run: Option<String>,
+}
+
+/// One flow of a case.
+#[derive(Clone, Debug)]
+pub struct FlowReport {
+    /// The flow.
+    pub flow: Flow,
+    /// What the scenario says.
+    pub expected: Vec<(Outcome, f64)>,
+    /// What the engine says, where it was asked.
+    pub predicted: Option<Predicted>,
+    /// What the kernel did.
+    pub measured: Vec<(Outcome, u64)>,
+    /// What does not agree.
+    pub differences: Vec<String>,
+}
+
+/// What the engine says of a flow.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// Outcomes with their shares.
+    pub outcomes: Vec<(Outcome, f64)>,
+    /// Why.
+    pub mechanisms: Vec<Mechanism>,
+}
+
+impl CaseReport {
+    /// Whether everything in it agrees.
+    pub fn agrees(&self) -> bool {
+        self.flows.iter().all(|flow| flow.differences.is_empty())
+    }
+}
+
+/// The table.
+pub fn text(cases: &[CaseReport], style: Style) -> String {
+    let verifies = cases.iter().flat_map(|case| &case.flows).any(|flow| flow.predicted.is_some());
+    let mut rows = Vec::new();
+    let mut notes = String::new();
+    for case in cases {
+        if let Some(why) = &case.not_run {
+            notes.push_str(&format!("not run: {} ({}): {why}\n", case.scenario, case.case));
+        }
+        for (i, flow) in case.flows.iter().enumerate() {
+            let first = |text: &str| if i == 0 { text.to_owned() } else { String::new() };
+            let mut row = vec![
+                first(&case.scenario),
+                first(&case.case),
+                flow.flow.from.to_string(),
+                flow.flow.to.to_string(),
+            ];
+            if let Some(predicted) = &flow.predicted {
+                row.push(shares(&predicted.outcomes));
+            }
+            row.push(counts(&flow.measured));
+            let agrees = flow.differences.is_empty();
+            row.push(if agrees { style.green("agrees") } else { style.red("DIFFERS") });
+            rows.push(row);
+            for difference in &flow.differences {
+                notes.push_str(&format!(
+                    "{} ({}): {} → {}: {difference}\n",
+                    case.scenario, case.case, flow.flow.from, flow.flow.to
+                ));
+            }
+        }
+    }
+    let mut heading = vec!["SCENARIO", "CASE", "FROM", "TO"];
+    if verifies {
+        heading.push("PREDICTED");
+    }
+    heading.extend(["MEASURED", ""]);
+    let mut text =
+        if rows.is_empty() { String::new() } else { table::render(&heading, &rows, style) };
+    if !notes.is_empty() {
+        text.push_str(&format!("\n{notes}"));
+    }
+    let ran = cases.iter().filter(|case| case.not_run.is_none());
+    let differ = ran.clone().filter(|case| !case.agrees()).count();
+    let seconds: f64 = cases.iter().map(|case| case.seconds).sum();
+    text.push_str(&format!(
+        "\n{} in {seconds:.1} s, {}\n",
+        words::count(ran.count(), "case"),
+        match differ {
+            0 => style.green("all agree"),
+            some => style.red(&format!("{some} with a difference")),
+        }
+    ));
+    text
+}
+
+fn shares(outcomes: &[(Outcome, f64)]) -> String {
+    let parts: Vec<String> = outcomes
+        .iter()
+        .map(|(outcome, share)| format!("{} {outcome}", words::share(*share)))
+        .collect();
+    parts.join(", ")
+}
+
+fn counts(measured: &[(Outcome, u64)]) -> String {
+    let parts: Vec<String> =
+        measured.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+    parts.join(", ")
+}
+
+/// `lab verify -o json`.
+pub fn json(cases: &[CaseReport]) -> Value {
+    let scenarios: Vec<Value> = cases
+        .iter()
+        .map(|case| {
+            json!({
+                "name": case.scenario,
+                "case": case.case,
+                "flows": case.flows.iter().map(flow).collect::<Vec<_>>(),
+                "seconds": case.seconds,
+                "not_run": case.not_run,
+                "agrees": case.not_run.is_none() && case.agrees(),
+            })
+        })
+        .collect();
+    json!({ "scenarios": scenarios })
+}
+
+fn flow(one: &FlowReport) -> Value {
+    let share_list =
+        |list: &[(Outcome, f64)]| list.iter().copied().map(json::share_of).collect::<Vec<_>>();
+    let measured: Vec<Value> = one
+        .measured
+        .iter()
+        .map(|(outcome, count)| {
+            let mut value = json::outcome(*outcome);
+            json::extend(&mut value, json!({ "count": count }));
+            value
+        })
+        .collect();
+    let mut value = json::flow(&one.flow);
+    json::extend(
+        &mut value,
+        json!({
+            "expected": share_list(&one.expected),
+            "predicted": one.predicted.as_ref().map(|predicted| share_list(&predicted.outcomes)),
+            "mechanisms": one.predicted.as_ref().map(|predicted| {
+                predicted.mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>()
+            }),
+            "measured": measured,
+            "agrees": one.differences.is_empty(),
+            "differences": one.differences,
+        }),
+    );
+    value
+}

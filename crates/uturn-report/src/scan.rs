@@ -1,0 +1,150 @@
+//! What a scan found, as a table.
+
+use std::collections::BTreeMap;
+
+use uturn_diagnose::{Finding, Severity};
+use uturn_model::{Kind, Skipped, Supposition, Text};
+
+use crate::style::Style;
+use crate::{table, words};
+
+/// All that a scan has to say.
+#[derive(Clone, Debug)]
+pub struct ScanReport {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// How many flows were looked at (a class of clients against a target is one).
+    pub flows: usize,
+    /// How many of them are fine.
+    pub fine: usize,
+    /// What was taken for true.
+    pub supposed: Vec<Supposition>,
+    /// Kinds that were seen and not needed.
+    pub skipped: Vec<Skipped>,
+    /// How many objects of each kind were read.
+    pub seen: BTreeMap<Text, usize>,
+}
+
+/// The table, and what stands below it.
+pub fn text(report: &ScanReport, style: Style) -> String {
+    let mut text = String::new();
+    if !report.findings.is_empty() {
+        text.push_str(&rows(report, style));
+        text.push('\n');
+    }
+    if style.wide {
+        for finding in &report.findings {
+            text.push_str(&details(finding, style));
+        }
+    }
+    text.push_str(&summary(report, style));
+    text
+}
+
+fn rows(report: &ScanReport, style: Style) -> String {
+    let rows: Vec<Vec<String>> = report
+        .findings
+        .iter()
+        .map(|one| {
+            let share =
+                format!("{} {}", words::share(one.share_failing), words::ending(one.outcome));
+            vec![
+                match one.severity {
+                    Severity::Error => style.red(&share),
+                    Severity::Warning | Severity::Info => style.yellow(&share),
+                },
+                format!(
+                    "{} on {}",
+                    words::count(one.clients.len(), "pod"),
+                    words::count(one.nodes.len(), "node")
+                ),
+                format!("{} {}", subject(one), targets(one)),
+                one.mechanism.to_string(),
+                one.code.to_string(),
+                one.cures.first().cloned().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    table::render(&["FAILING", "WHO", "CANNOT REACH", "BECAUSE", "CODE", "CURE"], &rows, style)
+}
+
+/// The first target, and how many more there are.
+fn targets(finding: &Finding) -> String {
+    let first = finding.targets.first().map_or("", String::as_str);
+    match finding.targets.len() {
+        0 | 1 => first.to_owned(),
+        many => format!("{first} + {} more", many - 1),
+    }
+}
+
+fn subject(finding: &Finding) -> String {
+    let word = match finding.subject.kind {
+        Kind::Service => "svc",
+        Kind::Ingress => "ingress",
+        other => other.as_str(),
+    };
+    match &finding.subject.namespace {
+        Some(namespace) => format!("{word}/{namespace}/{}", finding.subject.name),
+        None => format!("{word}/{}", finding.subject.name),
+    }
+}
+
+fn details(finding: &Finding, style: Style) -> String {
+    let mut text = style.bold(&format!(
+        "{} {} {}: {}\n",
+        finding.code,
+        subject(finding),
+        finding.targets.join(", "),
+        finding.code.title()
+    ));
+    let clients: Vec<String> = finding.clients.iter().map(ToString::to_string).collect();
+    text.push_str(&format!("  clients   {}\n", clients.join(", ")));
+    for evidence in &finding.evidence {
+        text.push_str(&format!(
+            "  evidence  {}: {}\n            {}\n",
+            evidence.place,
+            evidence.what,
+            style.dim(&evidence.by.to_string())
+        ));
+    }
+    for cure in &finding.cures {
+        text.push_str(&format!("  cure      {cure}\n"));
+    }
+    text.push('\n');
+    text
+}
+
+fn summary(report: &ScanReport, style: Style) -> String {
+    let mut text = match report.findings.len() {
+        0 => style.green("nothing found"),
+        found => words::count(found, "finding"),
+    };
+    text.push_str(&format!(
+        "; {} of {} fine (a class of pods × a target each)\n",
+        report.fine,
+        words::count(report.flows, "flow")
+    ));
+    for one in &report.supposed {
+        text.push_str(&format!("supposed: {one}\n"));
+    }
+    if !report.skipped.is_empty() {
+        let kinds: Vec<String> =
+            report.skipped.iter().map(|one| format!("{} {}", one.count, one.kind)).collect();
+        text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
+    }
+    if let Some(first) = report.findings.first() {
+        text.push_str(&format!("\nuturn explain {} tells what it means", first.code));
+        let at_home = |pod: &&uturn_model::NamespacedName| {
+            Some(&pod.namespace) == first.subject.namespace.as_ref()
+        };
+        let client = first.clients.iter().find(at_home).or(first.clients.first());
+        if let Some(client) = client {
+            text.push_str(&format!(
+                "; uturn trace --from pod/{client} --to {} shows the way, packet by packet",
+                subject(first)
+            ));
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! One flow, hop by hop, out and back.
+
+use uturn_model::route::{Hop, Place, Route, Step, StepKind};
+use uturn_model::{Flow, Verdict};
+
+use crate::style::Style;
+use crate::{table, words};
+
+/// The verdict first, then each way with what decided every step.
+pub fn text(flow: &Flow, verdicts: &[Verdict], codes: &[String], style: Style) -> String {
+    let mut text = String::new();
+    for verdict in verdicts {
+        let said = words::verdict(verdict);
+        let said = if verdict.is_fine() { style.green(&said) } else { style.red(&said) };
+        if !verdict.conditions.is_empty() {
+            text.push_str(&format!("if {}: ", verdict.conditions.join(" and ")));
+        }
+        text.push_str(&style.bold(&said));
+        let mut reasons: Vec<String> = codes.to_vec();
+        reasons.extend(verdict.mechanisms.iter().map(ToString::to_string));
+        if !reasons.is_empty() {
+            text.push_str(&format!("   {}", reasons.join(" ")));
+        }
+        text.push_str(&format!("\n{} → {} ({})\n", flow.from, flow.to, flow.protocol));
+        let mut routes: Vec<&Route> = verdict.routes.iter().collect();
+        // What goes wrong is what people came for.
+        routes.sort_by_key(|route| route.outcome.is_fine());
+        for (i, route) in routes.iter().enumerate() {
+            text.push_str(&way(i + 1, routes.len(), route, style));
+        }
+        for one in &verdict.supposed {
+            text.push_str(&format!("\nsupposed: {one}"));
+        }
+        if !verdict.supposed.is_empty() {
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn way(number: usize, of: usize, route: &Route, style: Style) -> String {
+    let heading =
+        format!("way {number} of {of} · {} · {}", words::share(route.share), route.outcome);
+    let mut text = format!("\n  {}\n", style.bold(&heading));
+    for hop in &route.hops {
+        text.push_str(&stay(hop, style));
+    }
+    text
+}
+
+fn stay(hop: &Hop, style: Style) -> String {
+    let (kind, name) = match &hop.place {
+        Place::Dns => ("name", String::new()),
+        Place::Pod(name) => ("pod", name.to_string()),
+        Place::Node(name) => ("node", name.to_string()),
+        Place::Fabric => ("fabric", String::new()),
+        Place::LoadBalancer(name) => ("lb", name.to_string()),
+        Place::Outside => ("outside", String::new()),
+    };
+    let mut text = String::new();
+    for step in told(hop, style) {
+        let first = match text.as_str() {
+            "" => format!("{kind:<7} {name:<14} {:<4}", hop.way.to_string()),
+            _ => String::new(),
+        };
+        text.push_str(&line(&first, step, style));
+    }
+    text
+}
+
+/// The steps worth a line: all of them when everything is wanted, else those that decide.
+/// A stay without any is told by its last step.
+fn told(hop: &Hop, style: Style) -> Vec<&Step> {
+    let at_node = matches!(hop.place, Place::Node(_));
+    let decides = |step: &&Step| match step.kind {
+        StepKind::Mark | StepKind::Filter | StepKind::Route => false,
+        // The pick among endpoints shows in the translation that follows it.
+        StepKind::Balance => !at_node,
+        _ => true,
+    };
+    let mut steps: Vec<&Step> =
+        hop.steps.iter().filter(|step| style.wide || decides(step)).collect();
+    if steps.is_empty() {
+        let route = hop.steps.iter().find(|step| step.kind == StepKind::Route);
+        steps.extend(route.or(hop.steps.last()));
+    }
+    steps
+}
+
+/// A step takes one line where it fits, and a second one for what it rests on where not.
+fn line(place: &str, step: &Step, style: Style) -> String {
+    let indent = 2 + 28;
+    let addresses = addresses(step);
+    let main = match (step.kind, addresses) {
+        (StepKind::Balance | StepKind::Resolve | StepKind::Timeout, _) | (_, None) => {
+            step.why.to_string()
+        }
+        (StepKind::Translate | StepKind::Untranslate, Some(addresses)) => addresses,
+        (_, Some(addresses)) => format!("{addresses}  {}", step.why),
+    };
+    let main = if step.kind == StepKind::Turn { format!("↩ {main}") } else { main };
+    let painted = match step.kind {
+        StepKind::Turn | StepKind::Drop | StepKind::Reject | StepKind::Timeout => style.red(&main),
+        StepKind::Unknown => style.yellow(&main),
+        StepKind::Translate | StepKind::Untranslate => style.bold(&main),
+        _ => main.clone(),
+    };
+    let rule = if style.wide { step.by.rule.to_string() } else { words::short_rule(&step.by.rule) };
+    let source = step.by.source.to_string();
+    // That a pod sends and answers needs no proof.
+    let plain = matches!(step.kind, StepKind::Send | StepKind::Deliver);
+    let by = match plain && !style.wide {
+        true => String::new(),
+        false if *rule == *source => rule,
+        false => format!("{rule}  {source}"),
+    };
+    let mut text = format!("  {}{painted}", pad(place, 28));
+    if by.is_empty() {
+        text.push('\n');
+    } else if indent + table::length(&main) + 3 + table::length(&by) <= style.width || style.wide {
+        text.push_str(&format!("   {}\n", style.dim(&by)));
+    } else {
+        text.push_str(&format!("\n{}{}\n", " ".repeat(indent + 2), style.dim(&by)));
+    }
+    text
+}
+
+fn pad(text: &str, width: usize) -> String {
+    let length = table::length(text);
+    if length < width {
+        format!("{text}{}", " ".repeat(width - length))
+    } else {
+        format!("{text} ")
+    }
+}
+
+/// What a step shows of the packet: what changed, or what there is.
+fn addresses(step: &Step) -> Option<String> {
+    let after = step.after?;
+    let Some(before) = step.before.filter(|before| *before != after) else {
+        return Some(after.to_string());
+    };
+    let mut changes = Vec::new();
+    if before.dst != after.dst {
+        changes.push(format!("to {} ⇒ {}", before.dst, after.dst));
+    }
+    if before.src != after.src {
+        changes.push(format!("from {} ⇒ {}", before.src, after.src));
+    }
+    Some(changes.join(", "))
+}
