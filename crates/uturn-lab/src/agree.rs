@@ -1,0 +1,159 @@
+//! Whether what was measured is what was predicted.
+//!
+//! Where a scheduler takes targets in turns and the connects are a whole number of turns,
+//! counts must be exact. Where chance decides, exactly the predicted outcomes may occur,
+//! each about as often as its share says: a right prediction is called wrong one time in a
+//! million.
+
+use std::fmt;
+
+use uturn_model::Outcome;
+
+/// How often a right prediction may be called wrong.
+const ERROR_RATE: f64 = 1e-6;
+
+/// Whether they agree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Agreement {
+    /// They do.
+    Agrees,
+    /// They do not.
+    Differs(Vec<Difference>),
+}
+
+impl Agreement {
+    /// Whether they do.
+    pub fn holds(&self) -> bool {
+        *self == Self::Agrees
+    }
+}
+
+/// One outcome that occurred as often as it should not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The share that was predicted; zero when it was not.
+    pub predicted: f64,
+    /// How often it occurred.
+    pub measured: u64,
+    /// Out of how many.
+    pub of: u64,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { outcome, predicted, measured, of } = self;
+        write!(f, "{outcome}: {measured} of {of} measured, ")?;
+        if *predicted == 0.0 {
+            f.write_str("none predicted")
+        } else {
+            write!(f, "{:.1} predicted", predicted * *of as f64)
+        }
+    }
+}
+
+/// Compares shares with counts. `exact` says that no chance is involved.
+pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: bool) -> Agreement {
+    let of: u64 = measured.iter().map(|(_, count)| count).sum();
+    let mut outcomes: Vec<Outcome> =
+        predicted.iter().map(|one| one.0).chain(measured.iter().map(|one| one.0)).collect();
+    outcomes.sort_unstable();
+    outcomes.dedup();
+    let tests = outcomes.len().max(1) as f64;
+    let differences: Vec<Difference> = outcomes
+        .into_iter()
+        .filter_map(|outcome| {
+            let share: f64 = predicted.iter().filter(|one| one.0 == outcome).map(|one| one.1).sum();
+            let count: u64 = measured.iter().filter(|one| one.0 == outcome).map(|one| one.1).sum();
+            let fits = if exact {
+                (share * of as f64 - count as f64).abs() < 1e-6 * (of as f64).max(1.0)
+            } else {
+                is_likely(count, of, share, ERROR_RATE / tests)
+            };
+            let difference = Difference { outcome, predicted: share, measured: count, of };
+            (!fits || of == 0).then_some(difference)
+        })
+        .collect();
+    if differences.is_empty() { Agreement::Agrees } else { Agreement::Differs(differences) }
+}
+
+/// Whether `count` hits of `of` tries at odds of `share` lie between the bounds that cut off
+/// half of `error` on each side.
+fn is_likely(count: u64, of: u64, share: f64, error: f64) -> bool {
+    if share <= 0.0 {
+        return count == 0;
+    }
+    if share >= 1.0 {
+        return count == of;
+    }
+    let at_most: f64 = (0..=count).map(|k| binomial(k, of, share)).sum();
+    let at_least: f64 = (count..=of).map(|k| binomial(k, of, share)).sum();
+    at_most > error / 2.0 && at_least > error / 2.0
+}
+
+fn binomial(k: u64, n: u64, p: f64) -> f64 {
+    let choose: f64 = (1..=k).map(|i| ((n - k + i) as f64 / i as f64).ln()).sum();
+    (choose + k as f64 * p.ln() + (n - k) as f64 * (1.0 - p).ln()).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LATE: Outcome = Outcome::Answered { after: Duration::from_secs(4) };
+
+    #[test]
+    fn exact_means_exact() {
+        let third = [(Outcome::AT_ONCE, 2.0 / 3.0), (LATE, 1.0 / 3.0)];
+        assert!(agrees(&third, &[(Outcome::AT_ONCE, 8), (LATE, 4)], true).holds());
+        let verdict = agrees(&third, &[(Outcome::AT_ONCE, 9), (LATE, 3)], true);
+        let Agreement::Differs(differences) = verdict else { panic!("they differ") };
+        assert_eq!(differences.len(), 2);
+        assert_eq!(differences[0].to_string(), "answered at once: 9 of 12 measured, 8.0 predicted");
+    }
+
+    #[test]
+    fn an_outcome_nobody_predicted_is_a_difference() {
+        let always = [(Outcome::AT_ONCE, 1.0)];
+        let measured = [(Outcome::AT_ONCE, 11), (Outcome::Hangs, 1)];
+        for exact in [true, false] {
+            let Agreement::Differs(all) = agrees(&always, &measured, exact) else {
+                panic!("they differ")
+            };
+            assert!(all.iter().any(|one| one.outcome == Outcome::Hangs && one.predicted == 0.0));
+        }
+    }
+
+    #[test]
+    fn nothing_measured_agrees_with_nothing() {
+        assert!(!agrees(&[(Outcome::AT_ONCE, 1.0)], &[], true).holds());
+        assert!(!agrees(&[(Outcome::AT_ONCE, 1.0)], &[], false).holds());
+    }
+
+    #[test]
+    fn chance_has_room_but_not_too_much() {
+        let half = [(Outcome::AT_ONCE, 0.5), (Outcome::Hangs, 0.5)];
+        let measured = |hangs| [(Outcome::AT_ONCE, 40 - hangs), (Outcome::Hangs, hangs)];
+        for (hangs, fits) in [(20, true), (10, true), (5, true), (3, false), (0, false)] {
+            assert_eq!(agrees(&half, &measured(hangs), false).holds(), fits, "{hangs}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn binomials_add_up(n in 1u64..400, p in 0.001f64..0.999) {
+            let sum: f64 = (0..=n).map(|k| binomial(k, n, p)).sum();
+            prop_assert!((sum - 1.0).abs() < 1e-6);
+        }
+
+        #[test]
+        fn the_expected_count_is_always_likely(n in 1u64..400, p in 0.001f64..0.999) {
+            prop_assert!(is_likely((n as f64 * p).round() as u64, n, p, ERROR_RATE));
+        }
+    }
+}

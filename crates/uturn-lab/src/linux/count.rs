@@ -1,0 +1,76 @@
+//! Counts, in the fabric's kernel, who calls a load balancer's address: "it never leaves the
+//! node" is then a measurement.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::Family;
+
+use super::namespace::Namespace;
+use super::system::{During, output};
+use crate::LabError;
+
+/// A source and a destination that are watched for.
+pub(crate) type Call = (IpAddr, SocketAddr);
+
+/// Rules of the mangle table that count packets which begin a connection.
+pub(crate) fn rules(calls: &BTreeSet<Call>, family: Family) -> String {
+    let of_family = calls.iter().filter(|(source, _)| Family::of(*source) == family);
+    let rule = |(source, to): &Call| {
+        let (ip, port) = (to.ip(), to.port());
+        format!(
+            "-A PREROUTING -s {source} -d {ip} -p tcp -m tcp --dport {port} \
+             -m conntrack --ctstate NEW -m comment --comment \"{}\"\n",
+            label(*source, *to)
+        )
+    };
+    let rules: String = of_family.map(rule).collect();
+    format!("*mangle\n{rules}COMMIT\n")
+}
+
+/// How many packets each call had.
+pub(crate) fn read(
+    fabric: &Namespace,
+    calls: &BTreeSet<Call>,
+) -> Result<BTreeMap<Call, u64>, LabError> {
+    let doing = "count who called the load balancers";
+    let mut counts = BTreeMap::new();
+    for (family, program) in [(Family::V4, "iptables-save"), (Family::V6, "ip6tables-save")] {
+        let of_family = || calls.iter().filter(|(source, _)| Family::of(*source) == family);
+        if of_family().next().is_none() {
+            continue;
+        }
+        let text = fabric.run(|| output(program, &["-c", "-t", "mangle"])).during(doing)?;
+        for call in of_family() {
+            let label = format!("\"{}\"", label(call.0, call.1));
+            let line = text.lines().find(|line| line.contains(&label));
+            let count = line.and_then(packets).ok_or_else(|| LabError::Program {
+                doing: doing.into(),
+                said: format!("{program} does not show the rule {label}"),
+            })?;
+            counts.insert(*call, count);
+        }
+    }
+    Ok(counts)
+}
+
+/// A comment that names the call.
+fn label(source: IpAddr, to: SocketAddr) -> String {
+    format!("{source} calls {to}")
+}
+
+/// `[12:720] -A …`: 12.
+fn packets(line: &str) -> Option<u64> {
+    line.strip_prefix('[')?.split_once(':')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read() {
+        assert_eq!(packets("[12:720] -A PREROUTING -s 10.1.1.10/32"), Some(12));
+        assert_eq!(packets("-A PREROUTING"), None);
+    }
+}

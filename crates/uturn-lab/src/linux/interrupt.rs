@@ -1,0 +1,61 @@
+//! Ctrl-C and SIGTERM while a lab stands: it is taken down in order, then the run ends.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::system::During;
+use crate::LabError;
+
+static SIGNALS: OnceLock<Signals> = OnceLock::new();
+
+struct Signals {
+    raised: Arc<AtomicBool>,
+    /// While no lab stands, signals do what they always do.
+    idle: Arc<AtomicBool>,
+}
+
+/// Holds signals back as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Watch(());
+
+impl Watch {
+    pub(crate) fn new() -> Result<Self, LabError> {
+        let signals = match SIGNALS.get() {
+            Some(signals) => signals,
+            None => {
+                let signals = register().during("listen for signals")?;
+                SIGNALS.get_or_init(|| signals)
+            }
+        };
+        signals.idle.store(false, Ordering::SeqCst);
+        Ok(Self(()))
+    }
+
+    /// An error once the user wants to stop.
+    pub(crate) fn check(&self) -> Result<(), LabError> {
+        let raised = SIGNALS.get().is_some_and(|signals| signals.raised.load(Ordering::SeqCst));
+        if raised { Err(LabError::Interrupted) } else { Ok(()) }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(signals) = SIGNALS.get() {
+            signals.idle.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+fn register() -> io::Result<Signals> {
+    let signals =
+        Signals { raised: Arc::new(AtomicBool::new(false)), idle: Arc::new(AtomicBool::new(true)) };
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_default(signal, Arc::clone(&signals.idle))?;
+        flag::register(signal, Arc::clone(&signals.raised))?;
+    }
+    Ok(signals)
+}

@@ -1,0 +1,124 @@
+//! Network namespaces: made, given a name that `ip netns` shows, entered, removed.
+//!
+//! A namespace belongs to a thread, so everything that is done inside one is done on a
+//! thread made for it ([`Namespace::run`]). Sockets keep the namespace they were opened in.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+/// Where `ip netns` looks.
+const NAMES: &str = "/run/netns";
+
+/// The calling thread's own namespace.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// A namespace of the lab's own; goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    name: String,
+    file: File,
+}
+
+impl Namespace {
+    /// A new one with this name.
+    pub(crate) fn new(name: String) -> io::Result<Self> {
+        fs::create_dir_all(NAMES)?;
+        let path = path_of(&name);
+        File::create_new(&path)?;
+        let made = in_new_thread(|| {
+            new_network_namespace()?;
+            Ok(mount_bind(OWN, &path)?)
+        });
+        match made.and_then(|()| File::open(&path)) {
+            Ok(file) => Ok(Self { name, file }),
+            Err(error) => {
+                let _ = remove(&name);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does something on a thread inside the namespace.
+    pub(crate) fn run<T: Send>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        in_new_thread(|| {
+            move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?;
+            work()
+        })
+    }
+
+    /// Sets a sysctl: `net/ipv4/ip_forward`. Only from within [`Namespace::run`].
+    pub(crate) fn set_sysctl(path: &str, value: &str) -> io::Result<()> {
+        fs::write(Path::new("/proc/sys").join(path), value)
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // What could not be removed now, the next sweep finds.
+        let _ = remove(&self.name);
+    }
+}
+
+/// The names of namespaces that begin so.
+pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(NAMES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        if let Ok(name) = entry?.file_name().into_string()
+            && name.starts_with(prefix)
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Takes a namespace's name away. Without a name and without a process in it the namespace
+/// goes, and its links, addresses and rules with it.
+pub(crate) fn remove(name: &str) -> io::Result<()> {
+    let path = path_of(name);
+    let unmounted = unmount(&path, UnmountFlags::DETACH);
+    // A name that was never mounted goes too: its making was cut short. One that still is
+    // mounted does not.
+    fs::remove_file(&path).map_err(|error| unmounted.map_or_else(Into::into, |()| error))
+}
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new(NAMES).join(name)
+}
+
+fn in_new_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, work)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[expect(unsafe_code, reason = "unshare is unsafe only where file descriptors are unshared")]
+fn new_network_namespace() -> io::Result<()> {
+    // SAFETY: the flag is not FILES, so no thread loses sight of a descriptor.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
+}

@@ -1,0 +1,267 @@
+//! Links, addresses, routes, neighbours: asked of the kernel through netlink, one request
+//! and its acknowledgement at a time.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use ipnet::IpNet;
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeader, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{
+    InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind, InfoVeth, LinkAttribute,
+    LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourHeader, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleHeader, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+
+/// A hardware address.
+pub(crate) type Mac = [u8; 6];
+
+/// An interface by number; the loopback's is always 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Index(u32);
+
+impl Index {
+    pub(crate) const LOOPBACK: Self = Self(1);
+}
+
+/// One end of a pair of links.
+pub(crate) struct End<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) mac: Mac,
+}
+
+/// A route's way.
+#[derive(Clone, Copy)]
+pub(crate) enum Via {
+    /// Straight out of an interface.
+    Link(Index),
+    /// To a router that is right behind an interface, whatever its address.
+    Router(IpAddr, Index),
+}
+
+/// A connection to the kernel, in the namespace of the thread that opened it.
+pub(crate) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// A pair of links: one end here, the other in another namespace. Both are down.
+    pub(crate) fn add_pair(
+        &mut self,
+        here: &End<'_>,
+        there: &End<'_>,
+        other: &impl AsFd,
+    ) -> io::Result<()> {
+        let end = |end: &End<'_>| {
+            let mut message = LinkMessage::default();
+            message.attributes.push(LinkAttribute::IfName(end.name.into()));
+            message.attributes.push(LinkAttribute::Address(end.mac.to_vec()));
+            message
+        };
+        let mut peer = end(there);
+        peer.attributes.push(LinkAttribute::NetNsFd(other.as_fd().as_raw_fd()));
+        let mut message = end(here);
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        self.create(RouteNetlinkMessage::NewLink(message))
+    }
+
+    /// A bridge, up.
+    pub(crate) fn add_bridge(&mut self, name: &str, mac: Mac) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        message.attributes.push(LinkAttribute::Address(mac.to_vec()));
+        message.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]));
+        self.create(RouteNetlinkMessage::NewLink(message))
+    }
+
+    /// Makes a link a port of a bridge, one that may send back what came out of it: a pod
+    /// that calls a Service and is picked itself.
+    pub(crate) fn add_port(&mut self, bridge: Index, port: Index) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = port.0;
+        message.attributes.push(LinkAttribute::Controller(bridge.0));
+        self.change(RouteNetlinkMessage::SetLink(message))?;
+        let mut message = LinkMessage::default();
+        message.header.index = port.0;
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::PortKind(InfoPortKind::Bridge),
+            LinkInfo::PortData(InfoPortData::BridgePort(vec![InfoBridgePort::HairpinMode(true)])),
+        ]));
+        self.change(RouteNetlinkMessage::NewLink(message))
+    }
+
+    pub(crate) fn up(&mut self, link: Index) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = link.0;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        self.change(RouteNetlinkMessage::SetLink(message))
+    }
+
+    pub(crate) fn index(&mut self, name: &str) -> io::Result<Index> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        match self.ask(RouteNetlinkMessage::GetLink(message), NLM_F_REQUEST)? {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => {
+                Ok(Index(link.header.index))
+            }
+            other => Err(io::Error::other(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    pub(crate) fn add_address(&mut self, link: Index, address: IpNet) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header = AddressHeader {
+            family: family(address.addr()),
+            prefix_len: address.prefix_len(),
+            scope: AddressScope::Universe,
+            index: link.0,
+            ..AddressHeader::default()
+        };
+        message.attributes.push(AddressAttribute::Local(address.addr()));
+        message.attributes.push(AddressAttribute::Address(address.addr()));
+        if address.addr().is_ipv6() {
+            // Usable at once: nobody else can have it.
+            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
+        self.create(RouteNetlinkMessage::NewAddress(message))
+    }
+
+    pub(crate) fn add_route(&mut self, to: IpNet, via: Via) -> io::Result<()> {
+        let mut header = route_header(to);
+        header.scope = match via {
+            Via::Link(_) => RouteScope::Link,
+            Via::Router(..) => RouteScope::Universe,
+        };
+        let mut message = RouteMessage::default();
+        message.attributes.push(RouteAttribute::Destination(to.network().into()));
+        match via {
+            Via::Link(link) => message.attributes.push(RouteAttribute::Oif(link.0)),
+            Via::Router(router, link) => {
+                header.flags = RouteFlags::Onlink;
+                message.attributes.push(RouteAttribute::Gateway(router.into()));
+                message.attributes.push(RouteAttribute::Oif(link.0));
+            }
+        }
+        message.header = header;
+        self.create(RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// In `table`, everything of a family is for this very namespace.
+    pub(crate) fn add_local_table(&mut self, all: IpNet, table: u8) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header = route_header(all);
+        message.header.table = table;
+        message.header.kind = RouteType::Local;
+        message.header.scope = RouteScope::Host;
+        message.attributes.push(RouteAttribute::Oif(Index::LOOPBACK.0));
+        self.create(RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// Packets with this mark are routed by `table`.
+    pub(crate) fn add_mark_rule(&mut self, all: IpNet, mark: u32, table: u8) -> io::Result<()> {
+        let mut message = RuleMessage::default();
+        message.header = RuleHeader {
+            family: family(all.addr()),
+            action: RuleAction::ToTable,
+            table,
+            ..RuleHeader::default()
+        };
+        message.attributes.push(RuleAttribute::FwMark(mark));
+        message.attributes.push(RuleAttribute::FwMask(mark));
+        // Anywhere between the local table's rule (0) and the main table's (32766).
+        message.attributes.push(RuleAttribute::Priority(100));
+        self.create(RouteNetlinkMessage::NewRule(message))
+    }
+
+    /// Says once and for all which hardware has an address.
+    pub(crate) fn add_neighbour(&mut self, at: Index, ip: IpAddr, mac: Mac) -> io::Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header = NeighbourHeader {
+            family: family(ip),
+            ifindex: at.0,
+            state: NeighbourState::Permanent,
+            ..NeighbourHeader::default()
+        };
+        message.attributes.push(NeighbourAttribute::Destination(match ip {
+            IpAddr::V4(ip) => NeighbourAddress::Inet(ip),
+            IpAddr::V6(ip) => NeighbourAddress::Inet6(ip),
+        }));
+        message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
+        self.create(RouteNetlinkMessage::NewNeighbour(message))
+    }
+
+    fn create(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
+        self.ask(message, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    fn change(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
+        self.ask(message, NLM_F_REQUEST | NLM_F_ACK).map(drop)
+    }
+
+    fn ask(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<NetlinkPayload<RouteNetlinkMessage>> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let (bytes, _) = self.socket.recv_from_full()?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        match answer.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+            payload => Ok(payload),
+        }
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+fn route_header(to: IpNet) -> RouteHeader {
+    RouteHeader {
+        address_family: family(to.addr()),
+        destination_prefix_length: to.prefix_len(),
+        table: RouteHeader::RT_TABLE_MAIN,
+        protocol: RouteProtocol::Static,
+        kind: RouteType::Unicast,
+        ..RouteHeader::default()
+    }
+}

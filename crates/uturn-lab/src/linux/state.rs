@@ -1,0 +1,170 @@
+//! What a run leaves on record while it lives, so that the next one can clean up after it.
+//!
+//! A run's folder holds a lock that dies with its process, the processes it started, and
+//! what they need. Namespaces carry the run's name. A folder whose lock can be taken
+//! belongs to a dead run.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::namespace;
+use super::system::During;
+use crate::LabError;
+
+const FOLDER: &str = "/run/uturn-lab";
+
+/// A run that is alive as long as this is.
+#[derive(Debug)]
+pub(crate) struct Run {
+    id: String,
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Run {
+    pub(crate) fn new() -> Result<Self, LabError> {
+        let during = "record the run";
+        let _alone = alone().during(during)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let id = format!("{}-{:05x}", std::process::id(), now.subsec_micros());
+        let folder = Path::new(FOLDER).join(&id);
+        fs::create_dir(&folder).during(during)?;
+        let lock = File::create_new(folder.join("lock")).during(during)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).during(during)?;
+        Ok(Self { id, folder, _lock: lock })
+    }
+
+    /// What a namespace of this run is called.
+    pub(crate) fn namespace(&self, what: &str) -> String {
+        format!("{}{what}", prefix(&self.id))
+    }
+
+    /// A file in the run's folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Puts a process on record.
+    pub(crate) fn started(&self, process: u32) -> io::Result<()> {
+        let began = began(process).unwrap_or_default();
+        let mut file = File::options().create(true).append(true).open(self.file("processes"))?;
+        writeln!(file, "{process} {began}")
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // What could not be removed now, the next sweep finds.
+        let _ = fs::remove_dir_all(&self.folder);
+        remove_folder();
+    }
+}
+
+pub(crate) fn sweep() -> Result<Vec<String>, LabError> {
+    let during = "sweep what dead runs left";
+    if !Path::new(FOLDER).exists() {
+        return Ok(Vec::new());
+    }
+    let alone_guard = alone().during(during)?;
+    let mut removed = Vec::new();
+    for entry in fs::read_dir(FOLDER).during(during)? {
+        let folder = entry.during(during)?.path();
+        let is_dead = folder.is_dir() && is_dead(&folder).during(during)?;
+        if let Some(id) = folder.file_name().and_then(|name| name.to_str())
+            && is_dead
+        {
+            bury(id, &folder, &mut removed).during(during)?;
+        }
+    }
+    drop(alone_guard);
+    remove_folder();
+    Ok(removed)
+}
+
+fn bury(id: &str, folder: &Path, removed: &mut Vec<String>) -> io::Result<()> {
+    for process in processes(folder)? {
+        match kill_process(process, Signal::KILL) {
+            Ok(()) => removed.push(format!("process {}", process.as_raw_nonzero())),
+            Err(Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    for name in namespace::names_with(&prefix(id))? {
+        namespace::remove(&name)?;
+        removed.push(format!("namespace {name}"));
+    }
+    fs::remove_dir_all(folder)?;
+    removed.push(format!("state of run {id}"));
+    Ok(())
+}
+
+/// Processes on record that are still the ones that were started.
+fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
+    let text = match fs::read_to_string(folder.join("processes")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text?,
+    };
+    let same = |line: &str| {
+        let (process, was) = line.split_once(' ')?;
+        let process = process.parse().ok()?;
+        (began(process)? == was).then(|| Pid::from_raw(i32::try_from(process).ok()?))?
+    };
+    Ok(text.lines().filter_map(same).collect())
+}
+
+/// When a process began, in the kernel's own count: the 22nd field of its `stat`.
+fn began(process: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The second field is a name in brackets that may hold anything.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(19).map(String::from)
+}
+
+fn is_dead(folder: &Path) -> io::Result<bool> {
+    let lock = match File::open(folder.join("lock")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        lock => lock?,
+    };
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Keeps others from making and sweeping runs meanwhile.
+fn alone() -> io::Result<File> {
+    let path = Path::new(FOLDER).join(".lock");
+    loop {
+        fs::create_dir_all(FOLDER)?;
+        let lock = File::create(&path)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        // Whoever had it before may have removed it.
+        let inode = lock.metadata()?.ino();
+        if fs::metadata(&path).is_ok_and(|named| named.ino() == inode) {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Removes the folder of all runs once there is none.
+fn remove_folder() {
+    let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|one| one.path().is_dir());
+    if let Ok(_alone) = alone()
+        && fs::read_dir(FOLDER).is_ok_and(|mut entries| !entries.any(is_run))
+    {
+        let _ = fs::remove_file(Path::new(FOLDER).join(".lock"));
+        let _ = fs::remove_dir(FOLDER);
+    }
+}
+
+fn prefix(id: &str) -> String {
+    format!("uturn-{id}-")
+}

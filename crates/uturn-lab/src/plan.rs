@@ -1,0 +1,149 @@
+//! What is asked of the lab, what it gives, and what can go wrong.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use uturn_model::{Cluster, Flow, LoadBalancer, Outcome, Text};
+
+/// What to build and what to measure.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// Its load balancers.
+    pub load_balancers: &'a [LoadBalancer],
+    /// What to measure. Clients are pods or nodes, destinations are already concrete.
+    pub flows: &'a [Flow],
+    /// How many connects a flow makes, at least. Rounded up to a whole number of turns of
+    /// the load balancer's scheduler, so that its picks can be held to exact counts.
+    pub connects: usize,
+    /// The `uturn` executable, which is started again as the load balancer.
+    pub program: PathBuf,
+}
+
+/// What came out for one flow.
+#[derive(Clone, Debug)]
+pub struct MeasuredFlow {
+    /// The flow.
+    pub flow: Flow,
+    /// How its connects ended, and how many of them ended so; waiting is rounded to whole
+    /// seconds. In the order of [`Outcome`].
+    pub counts: Vec<(Outcome, u64)>,
+    /// What else was seen.
+    pub evidence: Evidence,
+}
+
+/// What the load balancer and the servers saw of a flow. Each list is sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// How many packets that begin a connection came to the load balancer's address from
+    /// the client, or from its node in its place. Zero: the flow never left the node.
+    pub reached_load_balancer: u64,
+    /// Targets that the load balancer on layer 7 picked first, and how often.
+    pub picked: Vec<(SocketAddr, u64)>,
+    /// Targets that did not answer the load balancer in time, and how often.
+    pub timed_out: Vec<(SocketAddr, u64)>,
+    /// Who answered (`pod shop/front-1`), and how often.
+    pub answered_by: Vec<(Text, u64)>,
+    /// The client addresses that those who answered saw, and how often.
+    pub sources_seen: Vec<(IpAddr, u64)>,
+    /// What they saw in `X-Forwarded-For`, and how often.
+    pub forwarded_for: Vec<(Text, u64)>,
+}
+
+/// Why there can be no lab here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// Namespaces are Linux's.
+    NotLinux,
+    /// Making network namespaces needs root.
+    NotRoot,
+    /// A program is not installed.
+    Missing {
+        /// The program.
+        program: &'static str,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// The kernel lacks something.
+    Kernel {
+        /// What was tried.
+        tried: String,
+        /// What it said.
+        said: String,
+    },
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLinux => f.write_str("the lab needs Linux: it is built of network namespaces"),
+            Self::NotRoot => f.write_str("the lab needs root: it makes network namespaces"),
+            Self::Missing { program, package } => write!(
+                f,
+                "the lab needs {program}, which is not installed \
+                 (Debian: apt-get install {package})"
+            ),
+            Self::Kernel { tried, said } => {
+                write!(f, "this kernel cannot carry a lab: {tried}: {said}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// Why a measurement did not come about.
+#[derive(Debug)]
+pub enum LabError {
+    /// There can be no lab here.
+    Unavailable(Unavailable),
+    /// The plan asks for what the lab cannot build.
+    Plan(String),
+    /// The kernel refused.
+    System {
+        /// What was being done.
+        doing: String,
+        /// What it said.
+        source: io::Error,
+    },
+    /// A program that was started failed.
+    Program {
+        /// What was being done.
+        doing: String,
+        /// What the program said.
+        said: String,
+    },
+    /// The user wants to stop. Everything is taken down.
+    Interrupted,
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(why) => why.fmt(f),
+            Self::Plan(what) => write!(f, "the lab cannot build this: {what}"),
+            Self::System { doing, source } => write!(f, "cannot {doing}: {source}"),
+            Self::Program { doing, said } => write!(f, "cannot {doing}: {}", said.trim_end()),
+            Self::Interrupted => f.write_str("interrupted; the lab is taken down"),
+        }
+    }
+}
+
+impl std::error::Error for LabError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unavailable(why) => Some(why),
+            Self::System { source, .. } => Some(source),
+            Self::Plan(_) | Self::Program { .. } | Self::Interrupted => None,
+        }
+    }
+}
+
+impl From<Unavailable> for LabError {
+    fn from(why: Unavailable) -> Self {
+        Self::Unavailable(why)
+    }
+}

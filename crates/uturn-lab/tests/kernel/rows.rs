@@ -1,0 +1,362 @@
+//! The rows, what must come out, and what must not be left.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use uturn_lab::{LabError, MeasuredFlow, Plan};
+use uturn_lb::l7::{self, Event};
+use uturn_lb::profile::tke_snat;
+use uturn_model::node::RpFilter;
+use uturn_model::{Cluster, Flow, LoadBalancer, Outcome, Protocol};
+use uturn_snapshot::{Source, read_load_balancers};
+
+use crate::cluster::{cluster, cluster_v6};
+
+/// Short, so that the test is quick; what 4 s do, 1 s does too.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+const LATE: Outcome = Outcome::Answered { after: TIMEOUT };
+
+const INGRESS: &str = "http://10.0.0.100/";
+const SERVICE: &str = "http://10.0.0.200/";
+
+pub(crate) fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("lb") => balance(&arguments),
+        Some("victim") => victim(),
+        Some("--list") => println!("kernel: test"),
+        _ => match uturn_lab::available() {
+            Ok(()) => {
+                let only = arguments.iter().find(|argument| !argument.starts_with('-'));
+                all(only.map_or("", String::as_str));
+            }
+            Err(why) => uturn_testing::left_out("the rows of the lab", why),
+        },
+    }
+}
+
+/// What `uturn lb run --netns NAME --until-stdin-closes -f FILE` does.
+fn balance(arguments: &[String]) {
+    let [_, _, _, space, _, _, file] = arguments else { panic!("{arguments:?}") };
+    let text = fs::read_to_string(file).unwrap();
+    let load_balancers = read_load_balancers(Source { name: file.as_str().into(), text }).unwrap();
+    l7::enter(space).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    l7::stop_with_stdin(Arc::clone(&stop));
+    let report: Arc<dyn Fn(&Event) + Send + Sync> =
+        Arc::new(|event: &Event| println!("{}", event.to_json()));
+    l7::run(&load_balancers, &report, &stop).unwrap();
+}
+
+fn all(only: &str) {
+    let rows: &[(&str, fn())] = &[
+        ("l7-loop", l7_loop),
+        ("l7-loop-strict", l7_loop_strict),
+        ("l7-snat", l7_snat),
+        ("l7-no-rule", l7_no_rule),
+        ("l4-iptables", l4_iptables),
+        ("l4-not-on-the-node", l4_not_on_the_node),
+        ("cluster-ip", cluster_ip),
+        ("node-port", node_port),
+        ("nobody-listens", nobody_listens),
+        ("ipv6", ipv6),
+        ("terminated", terminated),
+        ("killed", killed),
+        ("bad-plan", bad_plan),
+    ];
+    uturn_lab::sweep().unwrap();
+    let before = host();
+    for (name, row) in rows.iter().filter(|(name, _)| name.starts_with(only)) {
+        let began = Instant::now();
+        row();
+        assert_eq!(labs_of(std::process::id()), [""; 0], "left behind by {name}");
+        assert_eq!(host(), before, "{name} changed the host");
+        println!("{name} ok, {:.1} s", began.elapsed().as_secs_f64());
+    }
+}
+
+/// One request in N waits for the target that is the client's own node; a process on the
+/// node itself is recognised by its address, and has nowhere to go if it is the only one.
+fn l7_loop() {
+    for nodes in [1, 2, 3, 5] {
+        for one in measure(&mut quick(nodes), &clients(nodes), INGRESS) {
+            let total: u64 = one.counts.iter().map(|(_, count)| count).sum();
+            let from = one.flow.from.to_string();
+            let expected = match (from.starts_with("pod/shop/web-"), nodes) {
+                (true, 1) => vec![(Outcome::Status { code: 504, after: TIMEOUT }, total)],
+                (true, _) => {
+                    let late = total / u64::from(nodes);
+                    vec![(Outcome::AT_ONCE, total - late), (LATE, late)]
+                }
+                (false, 1) => vec![(Outcome::Status { code: 503, after: Duration::ZERO }, total)],
+                (false, _) => vec![(Outcome::AT_ONCE, total)],
+            };
+            assert_eq!(one.counts, expected, "{from}, {nodes} nodes: {:?}", one.evidence);
+            if from.starts_with("pod/shop/web-") {
+                let picked: Vec<u64> = one.evidence.picked.iter().map(|one| one.1).collect();
+                assert_eq!(picked, vec![total / u64::from(nodes); nodes.into()], "{from}");
+                assert_eq!(one.evidence.timed_out.len(), 1, "{from}: only its own node fails");
+            }
+        }
+    }
+}
+
+/// Source validation changes why it fails, not that it fails.
+fn l7_loop_strict() {
+    let mut set = quick(2);
+    for node in set.0.nodes.values_mut() {
+        node.rp_filter = Some(RpFilter::Strict);
+    }
+    let measured = measure(&mut set, &["pod/shop/web-1".into()], INGRESS);
+    assert_eq!(measured[0].counts, [(Outcome::AT_ONCE, 6), (LATE, 6)]);
+}
+
+fn l7_snat() {
+    let mut set = quick(2);
+    set.1[0].listeners[0].profile.source = tke_snat();
+    for one in measure(&mut set, &clients(2), INGRESS) {
+        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
+    }
+    let measured = measure(&mut set, &["pod/shop/web-1".into()], INGRESS);
+    assert_eq!(measured[0].evidence.forwarded_for, [("10.1.1.10".into(), 12)]);
+}
+
+fn l7_no_rule() {
+    let mut set = quick(1);
+    set.1[0].listeners[0].rules[0].host = Some("shop.example.com".into());
+    let not_found = Outcome::Status { code: 404, after: Duration::ZERO };
+    let measured = measure(&mut set, &["pod/shop/web-1".into()], INGRESS);
+    assert_eq!(measured[0].counts, [(not_found, 12)]);
+    let measured = measure(&mut set, &["pod/shop/host-1".into()], "http://shop.example.com/");
+    assert_eq!(measured[0].counts[0].0, Outcome::Status { code: 503, after: Duration::ZERO });
+}
+
+/// The node serves the load balancer's address by itself.
+fn l4_iptables() {
+    for nodes in [1, 2, 3, 5] {
+        for one in measure(&mut quick(nodes), &clients(nodes), SERVICE) {
+            let total = one.counts.iter().map(|(_, count)| count).sum();
+            assert_eq!(one.counts, [(Outcome::AT_ONCE, total)], "{}", one.flow.from);
+            assert_eq!(one.evidence.reached_load_balancer, 0, "{}", one.flow.from);
+        }
+    }
+}
+
+/// When nobody told the node the address, layer 4 loops too, and does not try again.
+fn l4_not_on_the_node() {
+    for nodes in [1, 2, 4] {
+        let mut set = quick(nodes);
+        for service in set.0.services.values_mut() {
+            service.load_balancer.clear();
+        }
+        for one in measure(&mut set, &clients(nodes), SERVICE) {
+            let total: u64 = one.counts.iter().map(|(_, count)| count).sum();
+            let from = one.flow.from.to_string();
+            let hangs = match (from.starts_with("pod/shop/web-"), nodes) {
+                (true, _) => total / u64::from(nodes),
+                // Nobody is left to be picked.
+                (false, 1) => total,
+                (false, _) => 0,
+            };
+            let mut expected = vec![(Outcome::AT_ONCE, total - hangs), (Outcome::Hangs, hangs)];
+            expected.retain(|(_, count)| *count > 0);
+            assert_eq!(one.counts, expected, "{from}, {nodes} nodes");
+            assert!(one.evidence.reached_load_balancer >= total, "{from}, {nodes} nodes");
+        }
+    }
+}
+
+/// From another node, from the same node, and from the server itself.
+fn cluster_ip() {
+    let flows = ["pod/shop/web-1", "pod/shop/web-2", "pod/shop/front", "node/n1"].map(String::from);
+    let seen = ["10.1.1.10", "10.1.2.10", "10.1.2.1", "10.0.0.11"];
+    for (one, source) in measure(&mut quick(2), &flows, "svc/shop/front").iter().zip(seen) {
+        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
+        assert_eq!(one.evidence.sources_seen, [(source.parse().unwrap(), 12)]);
+        assert_eq!(one.evidence.answered_by, [("pod shop/front".into(), 12)]);
+    }
+}
+
+fn node_port() {
+    for one in measure(&mut quick(2), &clients(2), "10.0.0.11:30080") {
+        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
+    }
+}
+
+fn nobody_listens() {
+    let flows = ["pod/shop/web-1".into(), "node/n2".into()];
+    for to in ["pod/shop/front:81", "10.0.0.11:81"] {
+        for one in measure(&mut quick(2), &flows, to) {
+            assert_eq!(one.counts, [(Outcome::Refused, 12)], "{} → {to}", one.flow.from);
+        }
+    }
+    let (mut cluster, load_balancers) = quick(1);
+    for slice in cluster.endpoints.values_mut().flatten() {
+        slice.endpoints.clear();
+    }
+    let flows = ["pod/shop/web-1".into(), "node/n1".into()];
+    for one in measure(&mut (cluster, load_balancers), &flows, "svc/shop/front") {
+        assert_eq!(one.counts, [(Outcome::Refused, 12)], "{}", one.flow.from);
+    }
+}
+
+fn ipv6() {
+    let mut set = quick_set(cluster_v6(2));
+    let flows = ["pod/shop/web-1".into(), "pod/shop/web-2".into(), "node/n1".into()];
+    let half = vec![(Outcome::AT_ONCE, 6), (LATE, 6)];
+    let all = vec![(Outcome::AT_ONCE, 12)];
+    for (to, pods) in [
+        ("http://[fd00::100]/", half),
+        ("http://[fd00::200]/", all.clone()),
+        ("svc/shop/front", all.clone()),
+    ] {
+        let measured = measure(&mut set, &flows, to);
+        for (one, expected) in measured.iter().zip([&pods, &pods, &all]) {
+            assert_eq!(one.counts, *expected, "{} → {to}", one.flow.from);
+        }
+    }
+}
+
+/// SIGTERM: the run itself takes everything down.
+fn terminated() {
+    let (mut child, _) = start_victim();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(output.last().unwrap().contains("interrupted"));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(labs_of(child.id()), [""; 0]);
+}
+
+/// SIGKILL: nobody takes anything down but the next lab command.
+fn killed() {
+    let (mut child, balancer) = start_victim();
+    let stands = labs_of(child.id());
+    assert!(stands.iter().any(|name| name.ends_with("-fabric")), "{stands:?}");
+    uturn_lab::sweep().unwrap();
+    assert_eq!(labs_of(child.id()), stands, "what lives is not swept");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let swept = uturn_lab::sweep().unwrap();
+    assert!(swept.iter().any(|line| line.ends_with("-fabric")), "{swept:?}");
+    assert_eq!(labs_of(child.id()), [""; 0]);
+    let limit = Instant::now() + Duration::from_secs(10);
+    while fs::exists(format!("/proc/{balancer}/exe")).unwrap() {
+        assert!(Instant::now() < limit, "the load balancer lives on");
+    }
+}
+
+fn bad_plan() {
+    let (cluster, load_balancers) = quick(1);
+    for (from, to) in [
+        ("pod/shop/none", INGRESS),
+        ("outside", INGRESS),
+        ("pod/shop/web-1", "https://10.0.0.100/"),
+        ("pod/shop/web-1", "http://nowhere.example.com/"),
+        ("pod/shop/web-1", "svc/shop/none"),
+    ] {
+        let flows = [flow(from, to)];
+        let plan = plan(&cluster, &load_balancers, &flows);
+        let error = uturn_lab::measure(&plan, &mut |_| {}).unwrap_err();
+        assert!(matches!(error, LabError::Plan(_)), "{from} → {to}: {error}");
+    }
+    let flows = [flow("pod/shop/web-1", INGRESS)];
+    let plan = Plan { program: "/nonexistent".into(), ..plan(&cluster, &load_balancers, &flows) };
+    let error = uturn_lab::measure(&plan, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("start the load balancer"), "{error}");
+}
+
+/// A run that waits long enough to be ended in the middle.
+fn victim() {
+    let (cluster, load_balancers) = cluster(1);
+    let flows = [flow("pod/shop/web-1", INGRESS)];
+    let plan = plan(&cluster, &load_balancers, &flows);
+    let error = uturn_lab::measure(&plan, &mut |text| println!("{text}")).unwrap_err();
+    println!("{error}");
+}
+
+/// The victim once it measures, and its load balancer's process.
+fn start_victim() -> (Child, String) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .arg("victim")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stdout.as_mut().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("measuring") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "the victim ended by itself");
+    }
+    let run = names("/run/uturn-lab")
+        .into_iter()
+        .find(|run| run.starts_with(&format!("{}-", child.id())))
+        .unwrap();
+    let record = fs::read_to_string(format!("/run/uturn-lab/{run}/processes")).unwrap();
+    (child, record.split(' ').next().unwrap().to_owned())
+}
+
+/// What of this machine's own a lab could change: its links and its rules.
+fn host() -> (BTreeSet<String>, String) {
+    let mut save = Command::new("iptables-save");
+    let rules = save.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").output().unwrap().stdout;
+    let rules = String::from_utf8(rules).unwrap();
+    (names("/sys/class/net"), rules.lines().filter(|line| line.starts_with('-')).collect())
+}
+
+/// What stands, or still stands, of the labs of a process.
+fn labs_of(process: u32) -> Vec<String> {
+    let spaces = names("/run/netns").into_iter();
+    let spaces = spaces.filter(|name| name.starts_with(&format!("uturn-{process}-")));
+    let states = names("/run/uturn-lab").into_iter();
+    let states = states.filter(|name| name.starts_with(&format!("{process}-")));
+    spaces.chain(states).collect()
+}
+
+fn names(folder: &str) -> BTreeSet<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return BTreeSet::new() };
+    entries.map(|one| one.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn quick(nodes: u8) -> (Cluster, Vec<LoadBalancer>) {
+    quick_set(cluster(nodes))
+}
+
+fn quick_set(
+    (cluster, mut load_balancers): (Cluster, Vec<LoadBalancer>),
+) -> (Cluster, Vec<LoadBalancer>) {
+    for listener in load_balancers.iter_mut().flat_map(|lb| &mut lb.listeners) {
+        listener.profile.connect_timeout = TIMEOUT;
+    }
+    (cluster, load_balancers)
+}
+
+fn clients(nodes: u8) -> Vec<String> {
+    let of = |i| [format!("pod/shop/web-{i}"), format!("pod/shop/host-{i}"), format!("node/n{i}")];
+    (1..=nodes).flat_map(of).collect()
+}
+
+fn flow(from: &str, to: &str) -> Flow {
+    Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp }
+}
+
+fn plan<'a>(cluster: &'a Cluster, lbs: &'a [LoadBalancer], flows: &'a [Flow]) -> Plan<'a> {
+    let program = std::env::current_exe().unwrap();
+    Plan { cluster, load_balancers: lbs, flows, connects: 12, program }
+}
+
+fn measure(
+    (cluster, load_balancers): &mut (Cluster, Vec<LoadBalancer>),
+    clients: &[String],
+    to: &str,
+) -> Vec<MeasuredFlow> {
+    let flows: Vec<Flow> = clients.iter().map(|from| flow(from, to)).collect();
+    let plan = plan(cluster, load_balancers, &flows);
+    uturn_lab::measure(&plan, &mut |_| {}).unwrap()
+}
