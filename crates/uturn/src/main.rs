@@ -1,2 +1,30 @@
-//! The binary.
-fn main() {}
+//! `uturn`: finds, explains and proves load-balancer loopback in Kubernetes.
+//!
+//! **Owns** the command line: what is typed ([`cli`]), where the cluster comes from
+//! ([`input`]), what is printed where ([`printer`]) and the exit status ([`status`]). Each
+//! command is one file in [`commands`].
+//!
+//! **Refuses** to know anything about packets or clusters itself.
+
+mod cli;
+mod commands;
+mod input;
+mod printer;
+mod scenarios;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return status::usage(&usage),
+    };
+    let printer = printer::Printer::new(&cli.global);
+    match commands::run(cli, &printer) {
+        Ok(status) => status.into(),
+        Err(failure) => failure.report(&printer).into(),
+    }
+}

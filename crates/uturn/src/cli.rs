@@ -1,0 +1,241 @@
+//! What is typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use uturn_model::{Client, Destination, Protocol, ProxyMode, Version};
+
+/// Finds, explains and proves load-balancer loopback in Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
+#[command(after_help = "\
+Exit status: 0 nothing found or all agrees, 1 something found, 2 wrong usage or bad input,
+3 it could not be done here.
+
+Begin with: uturn scan -f examples/shop")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// Say more on stderr
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Say only what is wrong on stderr
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Colours: auto means on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Find flows that fail: every class of client against every target
+    Scan(Scan),
+    /// Follow one flow, hop by hop, out and back
+    Trace(Trace),
+    /// Print the page of a finding's code or of a mechanism
+    Explain(Explain),
+    /// Print what kube-proxy programs on a node, ready to load
+    Rules(Rules),
+    /// Build scenarios on a real kernel and measure them
+    #[command(subcommand)]
+    Lab(Lab),
+    /// Run the load balancer
+    #[command(subcommand)]
+    Lb(Lb),
+    /// Print a completion script
+    Completion(Completion),
+}
+
+/// Where the cluster comes from.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Inputs {
+    /// Manifests and Facts: a file, a folder, or - for standard input (repeat for more)
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// Report on this namespace only
+    #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces")]
+    pub(crate) namespace: Option<String>,
+    /// Report on all namespaces (what happens anyway without -n)
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+    /// Exit with 1 when there is a finding at least this bad
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    pub(crate) fail_on: FailOn,
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    Info,
+    Warning,
+    Error,
+    /// Never, whatever is found
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    Text,
+    /// Text with everything that is known
+    Wide,
+    Json,
+    Yaml,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// Who calls: pod/NS/NAME, deploy/NS/NAME (or another workload), node/NAME, outside[/IP]
+    #[arg(long, value_name = "CLIENT")]
+    pub(crate) from: Client,
+    /// What is called: a URL, HOST:PORT, IP:PORT, svc/NS/NAME[:PORT],
+    /// ingress/NS/NAME[/HOST/PATH], pod/NS/NAME:PORT
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) to: Destination,
+    /// By which protocol
+    #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
+    pub(crate) proto: Protocol,
+    /// Show every single way, also those that end alike
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Explain {
+    /// A code (UT101) or a mechanism (asymmetric-return); none lists all
+    pub(crate) word: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Rules {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// The node
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: String,
+    /// kube-proxy's mode, instead of what the cluster says
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<ProxyMode>,
+    /// kube-proxy's version, instead of what the cluster says
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) kube_proxy_version: Option<Version>,
+    /// Which rules
+    #[arg(long, value_name = "FORMAT", default_value = "iptables")]
+    pub(crate) format: RulesFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RulesFormat {
+    Iptables,
+    Ip6tables,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    /// List the scenarios
+    List(LabList),
+    /// Build scenarios and measure them
+    Run(LabRun),
+    /// Build scenarios, measure them, and hold what was predicted against it
+    Verify(LabRun),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LabList {
+    /// Scenario files of your own, beside those that are built in
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LabRun {
+    /// Scenarios by name; none means all
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) names: Vec<String>,
+    /// Scenario files of your own, beside those that are built in
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only cases with this many nodes (repeat for more)
+    #[arg(long, value_name = "N")]
+    pub(crate) nodes: Vec<usize>,
+    /// Connects for each flow, at least
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) connects: u32,
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lb {
+    /// Run the load balancers of a file until stopped
+    Run(LbRun),
+    /// Check such a file
+    Check(LbCheck),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LbRun {
+    /// LoadBalancer documents; - for standard input
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub(crate) file: PathBuf,
+    /// Run inside this network namespace (as `ip netns` names it)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) netns: Option<String>,
+    /// Stop when standard input is closed
+    #[arg(long)]
+    pub(crate) until_stdin_closes: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LbCheck {
+    /// LoadBalancer documents; - for standard input
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Completion {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,44 @@
+//! The commands: one file each.
+
+mod completion;
+mod explain;
+mod lab;
+mod lb;
+mod rules;
+mod scan;
+mod trace;
+
+use serde_json::Value;
+use uturn_report::yaml;
+
+use crate::cli::{Cli, Command, Output};
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+
+/// Runs what was typed.
+pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
+    match cli.command {
+        Command::Scan(scan) => scan::run(&scan, printer),
+        Command::Trace(trace) => trace::run(&trace, printer),
+        Command::Explain(explain) => explain::run(&explain, printer),
+        Command::Rules(rules) => rules::run(&rules, printer),
+        Command::Lab(lab) => lab::run(&lab, printer),
+        Command::Lb(lb) => lb::run(&lb, printer),
+        Command::Completion(completion) => Ok(completion::run(&completion, printer)),
+    }
+}
+
+/// Prints a result in the form that was asked for.
+fn print(
+    printer: &Printer,
+    output: Output,
+    text: impl FnOnce(uturn_report::Style) -> String,
+    value: impl FnOnce() -> Value,
+) {
+    printer.result(&match output {
+        Output::Text => text(printer.style(false)),
+        Output::Wide => text(printer.style(true)),
+        Output::Json => format!("{:#}\n", value()),
+        Output::Yaml => yaml::document(&value()),
+    });
+}

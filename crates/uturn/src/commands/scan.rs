@@ -1,0 +1,55 @@
+//! `uturn scan`: every class of client against every target.
+
+use uturn_diagnose::{Severity, diagnose};
+use uturn_model::Verdict;
+use uturn_path::Engine;
+use uturn_report::{ScanReport, json, scan};
+
+use super::print;
+use crate::cli::{FailOn, Scan};
+use crate::input;
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+
+pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
+    let loaded = input::load(&args.inputs, printer)?;
+    if loaded.seen.is_empty() {
+        return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
+    }
+    let cluster = &loaded.cluster;
+    let engine = Engine::new(cluster)?;
+    let mut targets = engine.targets();
+    if let Some(namespace) = &args.namespace {
+        let wanted = |name: &uturn_model::Name| name.as_str() == namespace;
+        targets.retain(|target| target.object.namespace.as_ref().is_some_and(wanted));
+        if targets.is_empty() {
+            return Err(Failure::usage(format!(
+                "namespace {namespace:?} has no Service and no Ingress"
+            )));
+        }
+    }
+    let met = engine.scan(&targets)?;
+    if met.is_empty() {
+        printer.note(
+            "no flow was looked at: that needs a Service or an Ingress with an address, \
+             and a pod or a workload that could call it",
+        );
+    }
+    let report = ScanReport {
+        findings: diagnose(&engine, &met)?,
+        flows: met.len(),
+        fine: met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine)).count(),
+        supposed: engine.supposed(),
+        skipped: cluster.skipped.clone(),
+        seen: loaded.seen.clone(),
+    };
+    print(printer, args.output, |style| scan::text(&report, style), || json::scan(&report));
+    let bad_enough = |severity| match args.fail_on {
+        FailOn::Info => true,
+        FailOn::Warning => severity >= Severity::Warning,
+        FailOn::Error => severity >= Severity::Error,
+        FailOn::Never => false,
+    };
+    let found = report.findings.iter().any(|one| bad_enough(one.severity));
+    Ok(if found { Status::Found } else { Status::Clean })
+}

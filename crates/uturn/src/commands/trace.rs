@@ -1,0 +1,53 @@
+//! `uturn trace`: one flow, hop by hop.
+
+use uturn_diagnose::Code;
+use uturn_model::{Destination, Flow, Kind, Verdict};
+use uturn_path::Engine;
+use uturn_report::{json, trace};
+
+use super::print;
+use crate::cli::Trace;
+use crate::input;
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+
+pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
+    let cluster = input::cluster(&args.inputs, printer)?;
+    let mut engine = Engine::new(&cluster)?;
+    if args.all {
+        engine = engine.with_every_way();
+    }
+    let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
+    let verdicts = engine.verdicts(&flow)?;
+    let codes = codes(&engine, &flow, &verdicts);
+    print(
+        printer,
+        args.output,
+        |style| trace::text(&flow, &verdicts, &codes, style),
+        || json::trace(&flow, &verdicts, &codes),
+    );
+    let fine = verdicts.iter().all(Verdict::is_fine);
+    Ok(if fine { Status::Clean } else { Status::Found })
+}
+
+/// The codes of what goes wrong.
+fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
+    let kind = kind_of(engine, &flow.to);
+    let mut codes: Vec<Code> = verdicts
+        .iter()
+        .flat_map(|verdict| &verdict.mechanisms)
+        .map(|mechanism| Code::of(*mechanism, kind))
+        .collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.iter().map(ToString::to_string).collect()
+}
+
+/// What a destination belongs to: an Ingress where one of its listeners serves it.
+fn kind_of(engine: &Engine<'_>, to: &Destination) -> Kind {
+    match (to, engine.balancer_behind(to)) {
+        (Destination::Ingress { .. }, _) => Kind::Ingress,
+        (_, Some(rule)) => rule.owner.kind,
+        _ => Kind::Service,
+    }
+}

@@ -1,0 +1,87 @@
+//! How a command ends: the exit status of the contract, and failures that lead to one.
+
+use std::process::ExitCode;
+
+use crate::printer::Printer;
+
+/// The exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Nothing found, or prediction and kernel agree.
+    Clean = 0,
+    /// Something found, or a disagreement.
+    Found = 1,
+    /// Wrong usage or bad input.
+    BadInput = 2,
+    /// It could not be done here.
+    NotHere = 3,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(status as u8)
+    }
+}
+
+/// Why a command came to nothing.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: Status,
+    messages: Vec<String>,
+}
+
+impl Failure {
+    /// The user's input is at fault; every fault is said.
+    pub(crate) fn input(messages: Vec<String>) -> Self {
+        Self { status: Status::BadInput, messages }
+    }
+
+    /// What was typed is at fault.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::input(vec![message.into()])
+    }
+
+    /// It cannot be done on this machine, or not yet.
+    pub(crate) fn not_here(message: impl Into<String>) -> Self {
+        Self { status: Status::NotHere, messages: vec![message.into()] }
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn report(self, printer: &Printer) -> Status {
+        for message in &self.messages {
+            printer.error(message);
+        }
+        if self.messages.len() > 1 {
+            printer.note(&format!("{} errors", self.messages.len()));
+        }
+        self.status
+    }
+}
+
+impl From<uturn_path::Cannot> for Failure {
+    fn from(why: uturn_path::Cannot) -> Self {
+        use uturn_path::Cannot;
+        let status = match &why {
+            Cannot::Compile(..) => Status::NotHere,
+            _ => Status::BadInput,
+        };
+        Self { status, messages: vec![why.to_string()] }
+    }
+}
+
+impl From<Vec<uturn_path::Cannot>> for Failure {
+    fn from(all: Vec<uturn_path::Cannot>) -> Self {
+        let all_here = all.iter().all(|one| matches!(one, uturn_path::Cannot::Compile(..)));
+        Self {
+            status: if all_here { Status::NotHere } else { Status::BadInput },
+            messages: all.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// Help and version are no errors; anything else that clap says is wrong usage.
+pub(crate) fn usage(said: &clap::Error) -> ExitCode {
+    // Nothing can be done about a stream that is closed.
+    let _ = said.print();
+    if said.use_stderr() { Status::BadInput.into() } else { Status::Clean.into() }
+}

@@ -1,0 +1,131 @@
+//! Bad input: a clear message for each, exit status 2, never a panic.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::common::{root, told, uturn};
+use insta::assert_snapshot;
+
+/// A folder of one test, gone when it ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> &Self {
+        fs::write(self.0.join(name), text).unwrap();
+        self
+    }
+
+    /// Scans a path inside the folder, which is where the command runs.
+    fn scan(&self, path: &str) -> String {
+        let output = uturn(&["scan", "-f", path]).current_dir(&self.0).output().unwrap();
+        told(&output)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const SERVICE: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: front, namespace: shop}
+spec:
+  ports: [{port: 80}]
+";
+
+#[test]
+fn a_file_cut_in_half() {
+    let folder = Folder::new("cut");
+    let whole = fs::read_to_string(root().join("examples/shop/front.yaml")).unwrap();
+    let half = &whole[..whole.find("ingress: [{ip: 10.0").unwrap() + 12];
+    assert_snapshot!(folder.file("half.yaml", half).scan("half.yaml"));
+}
+
+#[test]
+fn json_cut_in_half() {
+    let folder = Folder::new("cut-json");
+    let text = r#"{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "fro"#;
+    assert_snapshot!(folder.file("half.json", text).scan("half.json"));
+}
+
+#[test]
+fn tabs() {
+    let folder = Folder::new("tabs");
+    let text = SERVICE.replace("  ports", "\tports");
+    assert_snapshot!(folder.file("tabs.yaml", &text).scan("tabs.yaml"));
+}
+
+#[test]
+fn an_unknown_api_version() {
+    let folder = Folder::new("version");
+    let text = "apiVersion: networking.k8s.io/v9\nkind: Ingress\nmetadata: {name: front}\n";
+    assert_snapshot!(folder.file("ingress.yaml", text).scan("ingress.yaml"));
+}
+
+#[test]
+fn a_service_without_ports() {
+    let folder = Folder::new("ports");
+    let text = SERVICE.replace("ports: [{port: 80}]", "type: ClusterIP");
+    assert_snapshot!(folder.file("service.yaml", &text).scan("service.yaml"));
+}
+
+#[test]
+fn a_path_that_does_not_exist() {
+    assert_snapshot!(Folder::new("missing").scan("nowhere.yaml"));
+}
+
+#[test]
+fn two_objects_of_one_name() {
+    let folder = Folder::new("twice");
+    folder.file("a.yaml", SERVICE).file("b.yaml", SERVICE);
+    assert_snapshot!(folder.scan("."));
+}
+
+#[test]
+fn one_bad_file_hides_no_other() {
+    let folder = Folder::new("many");
+    folder
+        .file("a.yaml", &SERVICE.replace("  ports", "\tports"))
+        .file("b.yaml", &SERVICE.replace("port: 80", "port: 70000"))
+        .file("c.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: Front}\nspec: {type: Ingress, ports: [{port: x}]}\n")
+        .file("d.json", "{\"apiVersion\": 1}");
+    assert_snapshot!(folder.scan("."));
+}
+
+#[test]
+fn something_that_is_no_manifest() {
+    let folder = Folder::new("other");
+    fs::write(folder.0.join("noise.yaml"), [0u8, 159, 146, 150]).unwrap();
+    folder.file("words.yaml", "just some words\n");
+    assert_snapshot!(folder.scan("."));
+}
+
+#[test]
+fn a_hundred_megabytes() {
+    let folder = Folder::new("large");
+    let line = [b'a'; 1 << 16];
+    let mut file = fs::File::create(folder.0.join("large.yaml")).unwrap();
+    for _ in 0..(100 << 20) / line.len() {
+        file.write_all(&line).unwrap();
+    }
+    drop(file);
+    assert_snapshot!(folder.scan("large.yaml"));
+}
+
+#[test]
+fn nothing_at_all() {
+    let folder = Folder::new("nothing");
+    folder.file("empty.yaml", "");
+    assert_snapshot!(folder.scan("empty.yaml"));
+}

@@ -1,0 +1,190 @@
+//! Whole commands: what a user types, and everything that comes back.
+
+use super::common::{run, uturn};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+const SHOP: &[&str] = &["-f", "examples/shop"];
+
+fn on_shop(args: &[&str]) -> String {
+    run(&[&args[..1], SHOP, &args[1..]].concat())
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = uturn(args).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn scan_of_the_shop() {
+    assert_snapshot!(on_shop(&["scan"]));
+}
+
+#[test]
+fn scan_wide() {
+    assert_snapshot!(on_shop(&["scan", "-o", "wide"]));
+}
+
+#[test]
+fn scan_yaml() {
+    assert_snapshot!(on_shop(&["scan", "-o", "yaml"]));
+}
+
+#[test]
+fn scan_json_follows_the_contract() {
+    let scan = json(&["scan", "-f", "examples/shop", "-o", "json"]);
+    let findings = scan["findings"].as_array().unwrap();
+    let finding = findings.iter().find(|one| one["code"] == "UT101").unwrap();
+    assert_eq!(finding["severity"], "error");
+    assert_eq!(finding["subject"]["kind"], "Ingress");
+    assert_eq!(finding["subject"]["namespace"], "shop");
+    assert_eq!(finding["subject"]["name"], "front");
+    assert_eq!(finding["mechanism"], "asymmetric-return");
+    assert!((finding["share_failing"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-6);
+    assert_eq!(finding["outcome"], "answered");
+    assert_eq!(finding["after_ms"], 4000);
+    let clients = finding["clients"].as_array().unwrap();
+    assert!(clients.iter().any(|one| one == "pod/shop/web-0"), "{clients:?}");
+    for field in ["evidence", "cures"] {
+        assert!(!finding[field].as_array().unwrap().is_empty(), "{field}");
+    }
+    for field in ["supposed", "skipped"] {
+        assert!(scan[field].is_array(), "{field}");
+    }
+    assert!(scan["seen"].is_object());
+}
+
+#[test]
+fn snat_stated_in_facts_cures_it() {
+    assert_snapshot!(run(&["scan", "-f", "examples/shop", "-f", "examples/facts-snat.yaml"]));
+}
+
+#[test]
+fn severity_that_counts_is_the_users_choice() {
+    assert!(on_shop(&["scan", "--fail-on", "never"]).starts_with("exit 0\n"));
+    assert!(on_shop(&["scan", "--fail-on", "info"]).starts_with("exit 1\n"));
+    assert!(on_shop(&["scan", "-n", "shop"]).starts_with("exit 1\n"));
+    assert!(on_shop(&["scan", "-n", "kube-system"]).starts_with("exit 0\n"));
+    assert!(on_shop(&["scan", "-n", "nowhere"]).starts_with("exit 2\n"));
+}
+
+#[test]
+fn trace_of_the_loop() {
+    assert_snapshot!(on_shop(&[
+        "trace",
+        "--from",
+        "pod/shop/web-0",
+        "--to",
+        "http://shop.example.com/"
+    ]));
+}
+
+#[test]
+fn trace_of_the_short_circuit() {
+    assert_snapshot!(on_shop(&["trace", "--from", "pod/shop/web-0", "--to", "10.0.0.101:80"]));
+}
+
+#[test]
+fn trace_json_follows_the_contract() {
+    let trace = json(&[
+        "trace",
+        "-f",
+        "examples/shop",
+        "--from",
+        "pod/shop/web-0",
+        "--to",
+        "http://10.0.0.100/",
+        "-o",
+        "json",
+    ]);
+    assert_eq!(trace["flow"]["from"], "pod/shop/web-0");
+    assert_eq!(trace["flow"]["to"], "http://10.0.0.100/");
+    assert_eq!(trace["flow"]["protocol"], "tcp");
+    assert_eq!(trace["findings"], serde_json::json!(["UT101"]));
+    let sum = |list: &Value| -> f64 {
+        list.as_array().unwrap().iter().map(|one| one["share"].as_f64().unwrap()).sum()
+    };
+    for verdict in trace["verdicts"].as_array().unwrap() {
+        assert!((sum(&verdict["outcomes"]) - 1.0).abs() < 1e-9);
+        assert_eq!(verdict["mechanisms"], serde_json::json!(["asymmetric-return"]));
+    }
+    assert!((sum(&trace["routes"]) - 1.0).abs() < 1e-9);
+    for route in trace["routes"].as_array().unwrap() {
+        let hops = route["hops"].as_array().unwrap();
+        for way in ["out", "back"] {
+            assert!(hops.iter().any(|hop| hop["way"] == way), "no way {way}");
+        }
+        for step in hops.iter().flat_map(|hop| hop["steps"].as_array().unwrap()) {
+            for field in ["rule", "source"] {
+                assert!(!step["by"][field].as_str().unwrap().is_empty(), "{step}");
+            }
+            assert!(!step["why"].as_str().unwrap().is_empty(), "{step}");
+        }
+    }
+}
+
+#[test]
+fn every_way_adds_up_too() {
+    let trace = json(&[
+        "trace",
+        "-f",
+        "examples/shop",
+        "--from",
+        "deploy/shop/web",
+        "--to",
+        "ingress/shop/front",
+        "--all",
+        "-o",
+        "json",
+    ]);
+    let routes = trace["routes"].as_array().unwrap();
+    let sum: f64 = routes.iter().map(|one| one["share"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9);
+    assert!(routes.len() > 3 * 3, "three clients, three targets: {}", routes.len());
+}
+
+#[test]
+fn a_flow_that_is_fine_exits_with_0() {
+    assert!(
+        on_shop(&["trace", "--from", "pod/shop/web-0", "--to", "svc/shop/front"])
+            .starts_with("exit 0\n")
+    );
+}
+
+#[test]
+fn explain() {
+    assert!(run(&["explain", "UT101"]).starts_with("exit 0\n--- stdout\n# UT101 "));
+    assert!(run(&["explain", "asymmetric-return"]).starts_with("exit 0\n"));
+    assert_snapshot!(run(&["explain"]));
+    assert_snapshot!("explain_unknown", run(&["explain", "UT999"]));
+}
+
+#[test]
+fn rules_are_ready_to_load() {
+    let told = on_shop(&["rules", "--node", "n1"]);
+    assert!(told.starts_with("exit 0\n"), "{told}");
+    for line in ["*nat", "*filter", "COMMIT", ":KUBE-SERVICES - [0:0]"] {
+        assert!(told.lines().any(|one| one == line), "{line}");
+    }
+    assert_snapshot!("rules_unknown_node", on_shop(&["rules", "--node", "n9"]));
+}
+
+#[test]
+fn help_and_usage() {
+    assert_snapshot!("help", run(&["--help"]));
+    assert_snapshot!("help_trace", run(&["trace", "--help"]));
+    assert_snapshot!(
+        "wrong_client",
+        on_shop(&["trace", "--from", "web", "--to", "svc/shop/front"])
+    );
+    assert_snapshot!(
+        "unknown_client",
+        on_shop(&["trace", "--from", "pod/shop/nobody", "--to", "svc/shop/front"])
+    );
+    assert_snapshot!("no_manifests", run(&["scan"]));
+}
+
+#[test]
+fn lab_list() {
+    assert_snapshot!(run(&["lab", "list"]));
+}

@@ -1,0 +1,40 @@
+//! Runs whole commands as a user would, from the root of the tree.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The root of the tree.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A command that has not run yet.
+pub(crate) fn uturn(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_uturn"));
+    command
+        .args(args)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "110")
+        .env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// All that a command gives: its exit status, stdout and stderr.
+pub(crate) fn told(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().map_or("killed".to_owned(), |code| code.to_string());
+    let mut told = format!("exit {code}\n");
+    for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        if !bytes.is_empty() {
+            told.push_str(&format!("--- {name}\n{}", text(bytes)));
+        }
+    }
+    told
+}
+
+/// Runs a command and gives all that it gives.
+pub(crate) fn run(args: &[&str]) -> String {
+    told(&uturn(args).output().unwrap())
+}

@@ -1,0 +1,8 @@
+//! Whole commands: exit status, stdout and stderr, as a user gets them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod bad_input;
+mod commands;
+mod common;
+mod lab;
