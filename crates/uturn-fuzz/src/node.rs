@@ -1,0 +1,69 @@
+//! What a node's kernel says, as text.
+
+use uturn_model::Family;
+use uturn_netfilter::{ParseError, addr, iptables, routes, rules, sysctl};
+
+use crate::text;
+
+/// The name that inputs have here, to be found again in errors.
+const FILE: &str = "input";
+
+/// `iptables-save`: what is printed is read back the same, and printed the same again.
+pub fn iptables(data: &[u8]) -> bool {
+    let text = text(data);
+    let mut taken = false;
+    for family in Family::BOTH {
+        let Some(read) = checked(iptables::parse(FILE, &text, family), &text) else { continue };
+        taken = true;
+        let printed = read.to_string();
+        match iptables::parse(FILE, &printed, family) {
+            Ok(again) => assert_eq!(again, read, "printed as:\n{printed}"),
+            Err(errors) => panic!("printed as:\n{printed}\nand refused: {errors:?}"),
+        }
+    }
+    taken
+}
+
+/// `ip addr`.
+pub fn addr(data: &[u8]) -> bool {
+    let text = text(data);
+    checked(addr::parse(FILE, &text), &text).is_some()
+}
+
+/// `ip route show table all`.
+pub fn routes(data: &[u8]) -> bool {
+    let text = text(data);
+    checked(routes::parse(FILE, &text), &text).is_some()
+}
+
+/// `ip rule`: a line, a rule.
+pub fn rules(data: &[u8]) -> bool {
+    let text = text(data);
+    let Some(read) = checked(rules::parse(FILE, &text), &text) else { return false };
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+    assert_eq!(read.len(), lines, "no line is skipped");
+    true
+}
+
+/// `sysctl -a`.
+pub fn sysctl(data: &[u8]) -> bool {
+    let text = text(data);
+    checked(sysctl::parse(FILE, &text), &text).is_some()
+}
+
+/// What was read. A refusal has at least one error, and each says what and where.
+fn checked<T>(read: Result<T, Vec<ParseError>>, text: &str) -> Option<T> {
+    let errors = match read {
+        Ok(value) => return Some(value),
+        Err(errors) => errors,
+    };
+    assert!(!errors.is_empty(), "a refusal says why");
+    // An input that ends too early is wrong in the line after its last.
+    let last = text.lines().count() as u32 + 1;
+    for error in errors {
+        assert!(!error.message.is_empty(), "an error says what");
+        assert_eq!(&*error.origin.file, FILE);
+        assert!((1..=last).contains(&error.origin.line), "of {last} lines: {error}");
+    }
+    None
+}

@@ -1,0 +1,56 @@
+//! The short texts that people type: clients, destinations, names, versions.
+
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use uturn_model::{Client, Destination, Name, NamespacedName, Port, Version};
+
+use crate::text;
+
+/// `--from`.
+pub fn client(data: &[u8]) -> bool {
+    printed_is_read_back::<Client>(&text(data))
+}
+
+/// `--to`.
+pub fn destination(data: &[u8]) -> bool {
+    printed_is_read_back::<Destination>(&text(data))
+}
+
+/// Names, names with a namespace, and ports.
+pub fn names(data: &[u8]) -> bool {
+    let text = text(data);
+    let name = Name::new(&*text);
+    if let Ok(name) = &name {
+        assert_eq!(name.to_string(), text, "a name is kept as it was written");
+    }
+    let namespaced = printed_is_read_back::<NamespacedName>(&text);
+    let port = printed_is_read_back::<Port>(&text);
+    name.is_ok() || namespaced || port
+}
+
+/// Versions of components.
+pub fn version(data: &[u8]) -> bool {
+    printed_is_read_back::<Version>(&text(data))
+}
+
+/// What is accepted prints as something that means the same.
+fn printed_is_read_back<T>(text: &str) -> bool
+where
+    T: FromStr + Display + Debug + PartialEq,
+    T::Err: Display,
+{
+    let value = match text.parse::<T>() {
+        Ok(value) => value,
+        Err(fault) => {
+            assert!(!fault.to_string().is_empty(), "a refusal says why");
+            return false;
+        }
+    };
+    let printed = value.to_string();
+    match printed.parse::<T>() {
+        Ok(again) => assert_eq!(again, value, "read from {text:?}, printed as {printed:?}"),
+        Err(fault) => panic!("read from {text:?}, printed as {printed:?}, refused: {fault}"),
+    }
+    true
+}

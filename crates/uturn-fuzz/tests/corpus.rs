@@ -1,0 +1,79 @@
+//! Every target over its seeds and a fixed count of mutants, as an ordinary test: a machine
+//! without cargo-fuzz meets the same inputs every time.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use uturn_fuzz::mutate::Mutants;
+use uturn_fuzz::{TARGETS, Target};
+
+const MUTANTS: usize = 2_000;
+
+#[test]
+fn targets_hold_over_seeds_and_mutants() {
+    let broken: Vec<String> = thread::scope(|scope| {
+        let runs: Vec<_> = TARGETS
+            .iter()
+            .map(|(name, target)| scope.spawn(move || first_broken(name, *target)))
+            .collect();
+        runs.into_iter().filter_map(|run| run.join().expect("targets are caught")).collect()
+    });
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn a_target_takes_some_of_its_seeds() {
+    for (name, target) in TARGETS {
+        assert!(seeds(name).iter().any(|seed| target(seed)), "{name} refuses all of its seeds");
+    }
+}
+
+#[test]
+fn a_target_has_seeds_and_a_program() {
+    let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(names.len(), TARGETS.len(), "a name is used once");
+    assert_eq!(entries(&fuzz().join("corpus")), names, "folders in fuzz/corpus");
+    let programs = names.iter().map(|name| format!("{name}.rs")).collect();
+    assert_eq!(entries(&fuzz().join("targets")), programs, "files in fuzz/targets");
+    let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
+    for name in &names {
+        assert!(!seeds(name).is_empty(), "fuzz/corpus/{name} holds no seed");
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} in fuzz/Cargo.toml");
+    }
+}
+
+/// Runs until something breaks; keeps what broke it and says where.
+fn first_broken(name: &str, target: Target) -> Option<String> {
+    let seeds = seeds(name);
+    let mutants = Mutants::new(&seeds, 1).take(MUTANTS);
+    let input = seeds
+        .iter()
+        .cloned()
+        .chain(mutants)
+        .find(|input| catch_unwind(|| target(input)).is_err())?;
+    let file = fuzz().join("artifacts").join(name).join("from-test");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, &input).unwrap();
+    let start = String::from_utf8_lossy(&input[..input.len().min(200)]).into_owned();
+    Some(format!("{name} breaks on {} ({} bytes): {start:?}", file.display(), input.len()))
+}
+
+fn seeds(name: &str) -> Vec<Vec<u8>> {
+    let folder = fuzz().join("corpus").join(name);
+    entries(&folder).into_iter().map(|file| fs::read(folder.join(file)).unwrap()).collect()
+}
+
+/// Names in a folder, in order; none when there is no such folder.
+fn entries(folder: &Path) -> BTreeSet<String> {
+    let Ok(list) = fs::read_dir(folder) else { return BTreeSet::new() };
+    list.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
+}
