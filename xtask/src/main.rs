@@ -1,2 +1,217 @@
-//! Tasks.
-fn main() {}
+//! What people and CI run: `cargo xtask WORD`.
+//!
+//! **Owns** the order of checks, what they need from the machine, and saying what was left
+//! out. **Refuses** to know anything about uturn's own subject, and every dependency.
+//! **Start reading** at [`Task`]; each task has a file of its own.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
+
+mod deny;
+mod fuzz;
+mod lint;
+mod machine;
+mod portable;
+mod shell;
+mod test;
+
+use std::env;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use shell::Failure;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  test               install the Debian packages that tests need (as root; else say the line
+                     to run), run every test of the workspace, say what was left out and why
+  lint               formatting, clippy and documentation; warnings are errors
+  deny               licenses, banned crates, sources (installs cargo-deny under target/tools)
+       --advisories  known vulnerabilities too: needs a network
+  portable           check that all but the lab builds for macOS and Windows
+  fuzz               run the fuzz targets (needs a nightly toolchain and cargo-fuzz)
+       --count N     so many inputs a target (default 20000)
+  ci                 all of the above, in this order
+  help               this text
+
+exit: 0 done, 1 something failed, 2 wrong usage
+";
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Task {
+    Test,
+    Lint,
+    Deny { advisories: bool },
+    Portable,
+    Fuzz { count: u32 },
+    Ci,
+    Help,
+}
+
+/// How a task ended that did not fail.
+#[derive(Debug, PartialEq, Eq)]
+enum Done {
+    /// All of it was done.
+    Whole,
+    /// It, or a part of it, could not be done on this machine.
+    LeftOut(String),
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    match Task::parse(&words) {
+        Ok(Task::Help) => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        Ok(task) => run_all(&task.parts()),
+        Err(fault) => {
+            eprintln!("error: {fault}\n\n{HELP}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs every task even after one failed: one run tells all.
+fn run_all(tasks: &[Task]) -> ExitCode {
+    let mut failed = false;
+    let mut lines = Vec::new();
+    for task in tasks {
+        let start = Instant::now();
+        let ended = task.run();
+        let took = start.elapsed().as_secs();
+        lines.push(match ended {
+            Ok(Done::Whole) => format!("{}: passed ({took} s)", task.word()),
+            Ok(Done::LeftOut(why)) if task.may_be_left_out() => {
+                format!("{}: left out: {why}", task.word())
+            }
+            Ok(Done::LeftOut(why)) => {
+                failed = true;
+                format!("{}: FAILED: could not be done here: {why}", task.word())
+            }
+            Err(why) => {
+                failed = true;
+                format!("{}: FAILED: {why}", task.word())
+            }
+        });
+    }
+    println!();
+    for line in lines {
+        println!("xtask {line}");
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+impl Task {
+    fn parse(words: &[String]) -> Result<Self, String> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [] => Err("which task?".to_owned()),
+            ["help" | "-h" | "--help", ..] | [_, "-h" | "--help"] => Ok(Self::Help),
+            ["test"] => Ok(Self::Test),
+            ["lint"] => Ok(Self::Lint),
+            ["deny"] => Ok(Self::Deny { advisories: false }),
+            ["deny", "--advisories"] => Ok(Self::Deny { advisories: true }),
+            ["portable"] => Ok(Self::Portable),
+            ["fuzz"] => Ok(Self::Fuzz { count: fuzz::USUAL_COUNT }),
+            ["fuzz", "--count", count] => match count.parse() {
+                Ok(count) if count > 0 => Ok(Self::Fuzz { count }),
+                _ => Err(format!("--count {count}: expected a number above 0")),
+            },
+            ["fuzz", "--count"] => Err("--count: expected a number after it".to_owned()),
+            ["ci"] => Ok(Self::Ci),
+            [task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "ci"), other, ..] => {
+                Err(format!("{task} takes no {other:?}"))
+            }
+            [other, ..] => Err(format!("{other:?} is no task")),
+        }
+    }
+
+    /// The single tasks it is made of.
+    fn parts(self) -> Vec<Self> {
+        match self {
+            Self::Ci => vec![
+                Self::Test,
+                Self::Lint,
+                Self::Deny { advisories: false },
+                Self::Portable,
+                Self::Fuzz { count: fuzz::USUAL_COUNT },
+            ],
+            single => vec![single],
+        }
+    }
+
+    fn run(&self) -> Result<Done, Failure> {
+        match self {
+            Self::Test => test::run(),
+            Self::Lint => lint::run(),
+            Self::Deny { advisories } => deny::run(*advisories),
+            Self::Portable => portable::run(),
+            Self::Fuzz { count } => fuzz::run(*count),
+            Self::Ci | Self::Help => Ok(Done::Whole),
+        }
+    }
+
+    /// CI must not pass by leaving out; fuzz targets run there as ordinary tests anyway.
+    fn may_be_left_out(&self) -> bool {
+        !machine::is_ci() || matches!(self, Self::Fuzz { .. })
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Lint => "lint",
+            Self::Deny { .. } => "deny",
+            Self::Portable => "portable",
+            Self::Fuzz { .. } => "fuzz",
+            Self::Ci => "ci",
+            Self::Help => "help",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Task, String> {
+        Task::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn known_words_are_tasks() {
+        assert_eq!(parse("test"), Ok(Task::Test));
+        assert_eq!(parse("deny --advisories"), Ok(Task::Deny { advisories: true }));
+        assert_eq!(parse("fuzz --count 7"), Ok(Task::Fuzz { count: 7 }));
+        assert_eq!(parse("fuzz --help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn unknown_words_are_refused_by_name() {
+        for (line, named) in [
+            ("", "which"),
+            ("tests", "\"tests\""),
+            ("test fast", "\"fast\""),
+            ("fuzz --count", "--count"),
+            ("fuzz --count 0", "--count 0"),
+            ("fuzz --count 5 more", "\"--count\""),
+        ] {
+            let fault = parse(line).unwrap_err();
+            assert!(fault.contains(named), "{line:?}: {fault}");
+        }
+    }
+
+    #[test]
+    fn ci_is_every_other_task() {
+        let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
+        assert_eq!(parts, ["test", "lint", "deny", "portable", "fuzz"]);
+    }
+
+    #[test]
+    fn help_names_every_task() {
+        for task in Task::Ci.parts() {
+            assert!(HELP.contains(&format!("\n  {}", task.word())), "{task:?}");
+        }
+    }
+}

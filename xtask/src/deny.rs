@@ -1,0 +1,27 @@
+//! `deny`: what may be in the dependency tree (deny.toml says it).
+
+use std::process::Command;
+
+use crate::shell::{self, Failure};
+use crate::{Done, machine};
+
+/// Pinned, so that a new release does not change what a green run means.
+const VERSION: &str = "0.20.2";
+
+pub(crate) fn run(advisories: bool) -> Result<Done, Failure> {
+    let tools = shell::root().join("target").join("tools");
+    if machine::find_tool(&tools, "cargo-deny").is_none() {
+        let mut install = shell::plain_cargo(&["install", "--locked", "--version", VERSION]);
+        shell::run(install.arg("--root").arg(&tools).arg("cargo-deny"))?;
+    }
+    let Some(program) = machine::find_tool(&tools, "cargo-deny") else {
+        return Err(Failure("cargo-deny was installed but is not there".to_owned()));
+    };
+    let mut check = Command::new(program);
+    check.args(["--workspace", "check", "bans", "licenses", "sources"]);
+    if advisories {
+        check.arg("advisories");
+    }
+    shell::run(check.current_dir(shell::root()))?;
+    Ok(Done::Whole)
+}

@@ -1,0 +1,76 @@
+//! What this machine is and has, and getting what tests need on a Debian-like system.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::shell::{self, Failure};
+
+/// A program that tests call, and the Debian package it comes in.
+struct Needed {
+    program: &'static str,
+    package: &'static str,
+}
+
+/// What the lab calls. Without them its tests leave themselves out and say so.
+const NEEDED: [Needed; 2] = [
+    Needed { program: "ip", package: "iproute2" },
+    Needed { program: "iptables-restore", package: "iptables" },
+];
+
+/// Whether this runs in CI, where leaving something out in silence is a fault.
+pub(crate) fn is_ci() -> bool {
+    env::var("CI").is_ok_and(|value| value != "false" && !value.is_empty())
+}
+
+/// Installs the missing packages as root on a Debian-like system. Otherwise, or when that
+/// fails, says why the lab has to do without.
+pub(crate) fn install_packages() -> Result<(), String> {
+    let missing: Vec<&Needed> = NEEDED.iter().filter(|one| find(one.program).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !cfg!(target_os = "linux") {
+        return Err("the lab needs Linux".to_owned());
+    }
+    let packages: Vec<&str> = missing.iter().map(|one| one.package).collect();
+    let programs: Vec<&str> = missing.iter().map(|one| one.program).collect();
+    let programs = programs.join(", ");
+    if find("apt-get").is_none() {
+        return Err(format!("{programs} not found; install them as your system does it"));
+    }
+    let line = format!("apt-get install --no-install-recommends {}", packages.join(" "));
+    if !is_root() {
+        return Err(format!("{programs} not found; to have them, run: sudo {line}"));
+    }
+    apt_get(&["update"])
+        .and_then(|()| {
+            apt_get(&[&["install", "--yes", "--no-install-recommends"], &packages[..]].concat())
+        })
+        .map_err(|failure| format!("{programs} not found, and {failure}"))
+}
+
+/// Where a program is. Debian keeps some of ours out of an ordinary user's path.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let beside = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    env::split_paths(&path)
+        .chain(beside)
+        .map(|folder| folder.join(program).with_extension(env::consts::EXE_EXTENSION))
+        .find(|file| file.is_file())
+}
+
+/// A program of ours under `target/tools`, else on the path.
+pub(crate) fn find_tool(tools: &Path, program: &str) -> Option<PathBuf> {
+    let ours = tools.join("bin").join(program).with_extension(env::consts::EXE_EXTENSION);
+    if ours.is_file() { Some(ours) } else { find(program) }
+}
+
+fn is_root() -> bool {
+    shell::output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0")
+}
+
+fn apt_get(words: &[&str]) -> Result<(), Failure> {
+    let mut command = Command::new("apt-get");
+    shell::run(command.args(words).env("DEBIAN_FRONTEND", "noninteractive"))
+}

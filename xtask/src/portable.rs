@@ -1,0 +1,52 @@
+//! `portable`: everything but the lab builds on other systems too. Checking is enough, so
+//! no linker of theirs is needed.
+
+use std::process::Command;
+
+use crate::Done;
+use crate::shell::{self, Failure};
+
+const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
+
+const CRATES: [&str; 9] = [
+    "uturn-model",
+    "uturn-snapshot",
+    "uturn-netfilter",
+    "uturn-kubeproxy",
+    "uturn-lb",
+    "uturn-path",
+    "uturn-diagnose",
+    "uturn-report",
+    "uturn",
+];
+
+pub(crate) fn run() -> Result<Done, Failure> {
+    let (here, missing): (Vec<&str>, Vec<&str>) = TARGETS.into_iter().partition(|one| have(one));
+    shell::run_each(here.into_iter().map(check))?;
+    if missing.is_empty() {
+        return Ok(Done::Whole);
+    }
+    let missing = missing.join(" ");
+    Ok(Done::LeftOut(format!("to have what it needs, run: rustup target add {missing}")))
+}
+
+/// Whether the target's standard library is installed, after trying to get it.
+fn have(target: &str) -> bool {
+    let installed = shell::output(&mut rustup(&["target", "list", "--installed"]));
+    installed.is_some_and(|list| list.lines().any(|line| line.trim() == target))
+        || shell::run(&mut rustup(&["target", "add", target])).is_ok()
+}
+
+fn rustup(words: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(words).current_dir(shell::root());
+    command
+}
+
+fn check(target: &str) -> Command {
+    let mut command = shell::cargo(&["check", "--target", target]);
+    for name in CRATES {
+        command.args(["--package", name]);
+    }
+    command
+}

@@ -1,0 +1,90 @@
+//! Running other programs: what is run is shown, and what failed is named.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::machine;
+
+/// Why a task failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A cargo command of this workspace; in CI the lock file must already be right.
+pub(crate) fn cargo(words: &[&str]) -> Command {
+    let mut command = plain_cargo(words);
+    if machine::is_ci() {
+        command.env("CARGO_NET_RETRY", "5").arg("--locked");
+    }
+    command
+}
+
+/// A cargo command that takes no `--locked`, or that has words after `--`.
+pub(crate) fn plain_cargo(words: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words).current_dir(root());
+    command
+}
+
+/// The top of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or(here.clone(), PathBuf::from)
+}
+
+/// Runs a command in front of the user.
+pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
+    let line = shown(command);
+    println!("+ {line}");
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure(format!("`{line}` ended with {status}"))),
+        Err(error) => Err(Failure(format!("`{line}` could not be started: {error}"))),
+    }
+}
+
+/// Runs every command, also after one failed, and names all that failed.
+pub(crate) fn run_each(commands: impl IntoIterator<Item = Command>) -> Result<(), Failure> {
+    let failures: Vec<String> = commands
+        .into_iter()
+        .filter_map(|mut command| run(&mut command).err().map(|failure| failure.0))
+        .collect();
+    if failures.is_empty() { Ok(()) } else { Err(Failure(failures.join("; "))) }
+}
+
+/// What a command prints, or nothing when it cannot be run or fails.
+pub(crate) fn output(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The command as one would type it.
+fn shown(command: &Command) -> String {
+    let program = PathBuf::from(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    let words = command.get_args().map(|word| word.to_string_lossy());
+    std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_named() {
+        let missing = || Command::new("no-such-program-anywhere");
+        let failure = run_each([missing(), missing()]).unwrap_err().0;
+        assert_eq!(failure.matches("no-such-program-anywhere").count(), 2, "{failure}");
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace() {
+        assert!(root().join("Cargo.lock").is_file());
+    }
+}
