@@ -61,14 +61,14 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         if let Some(why) = &case.not_run {
             notes.push_str(&format!("not run: {} ({}): {why}\n", case.scenario, case.case));
         }
-        for (i, flow) in case.flows.iter().enumerate() {
+        for (i, (flow, more)) in alike(&case.flows).into_iter().enumerate() {
             let first = |text: &str| if i == 0 { text.to_owned() } else { String::new() };
-            let mut row = vec![
-                first(&case.scenario),
-                first(&case.case),
-                flow.flow.from.to_string(),
-                flow.flow.to.to_string(),
-            ];
+            let from = match more {
+                0 => flow.flow.from.to_string(),
+                more => format!("{} + {more} more", flow.flow.from),
+            };
+            let mut row =
+                vec![first(&case.scenario), first(&case.case), from, flow.flow.to.to_string()];
             if let Some(predicted) = &flow.predicted {
                 row.push(shares(&predicted.outcomes));
             }
@@ -106,6 +106,27 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         }
     ));
     text
+}
+
+/// Flows to one target that came out alike are one row: the first, and how many more.
+fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
+    let mut rows: Vec<(&FlowReport, usize)> = Vec::new();
+    for flow in flows {
+        let same = |row: &&mut (&FlowReport, usize)| {
+            let predicted =
+                |one: &FlowReport| one.predicted.as_ref().map(|one| one.outcomes.clone());
+            row.0.flow.to == flow.flow.to
+                && row.0.measured == flow.measured
+                && predicted(row.0) == predicted(flow)
+                && row.0.differences.is_empty()
+                && flow.differences.is_empty()
+        };
+        match rows.iter_mut().find(same) {
+            Some(row) => row.1 += 1,
+            None => rows.push((flow, 0)),
+        }
+    }
+    rows
 }
 
 fn shares(outcomes: &[(Outcome, f64)]) -> String {
