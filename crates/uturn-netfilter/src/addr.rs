@@ -4,11 +4,15 @@ use std::net::IpAddr;
 
 use uturn_model::{Family, Text};
 
+use crate::json::{self, Item};
 use crate::{Interface, ParseError};
 
-/// Reads what `ip addr` printed.
+/// Reads what `ip addr` or `ip link` printed, with or without `-j`.
 pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
     let file = source.into();
+    if json::is_json(text) {
+        return from_json(&file, text);
+    }
     let (mut interfaces, mut errors) = (Vec::<Interface>::new(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {
         let mut fault = |message: String| errors.push(ParseError::new(&file, number, 1, message));
@@ -35,6 +39,29 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<Interface>, Vec<
         }
     }
     if errors.is_empty() { Ok(interfaces) } else { Err(errors) }
+}
+
+fn from_json(file: &Text, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
+    let (mut interfaces, mut errors) = (Vec::new(), Vec::new());
+    for item in json::items(file, text)? {
+        match interface(&item) {
+            Ok(interface) => interfaces.push(interface),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(interfaces) } else { Err(errors) }
+}
+
+fn interface(item: &Item) -> Result<Interface, ParseError> {
+    let name = item.need("ifname", "the name of an interface", |name| Some(name.into()))?;
+    let up = item.words("flags").any(|flag| flag == "UP");
+    let mut addresses = Vec::new();
+    for one in item.objects("addr_info") {
+        let ip: IpAddr = one.need("local", "an address", |ip| ip.parse().ok())?;
+        let fits = |prefix: &str| prefix.parse().ok().filter(|p| *p <= Family::of(ip).bits());
+        addresses.push((ip, one.need("prefixlen", "the length of a prefix", fits)?));
+    }
+    Ok(Interface { name, addresses, up })
 }
 
 fn heading(line: &str) -> Option<Interface> {

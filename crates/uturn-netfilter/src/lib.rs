@@ -1,15 +1,17 @@
 //! One node's kernel: its rules as text and as a model, and the way a packet takes through it.
 //!
-//! **Owns** reading what a node's kernel says ([`iptables`] rules, [`addr`]esses,
-//! [`routes`], policy [`rules`], [`sysctl`]s), printing rules back, and walking a packet
+//! **Owns** reading what a node's kernel says ([`iptables`] and [`nft`] rules, [`ipset`]s,
+//! [`ipvs`] servers, [`addr`]esses, [`routes`], policy [`rules`], [`sysctl`]s, known
+//! connections ([`conntrack`])), printing rules back, and walking a packet
 //! through the result ([`Kernel::walk`]): hooks and tables in the kernel's order,
 //! connection tracking, address translation, route lookup with its checks of the source.
 //!
 //! **Refuses** clusters, Services and load balancers: it knows packets and rules only. It
 //! does no I/O. Matches that nobody models are kept as written and walked both ways; a
-//! walk never guesses.
+//! walk never guesses. `docs/rules.md` lists what is modelled, from
+//! [`iptables::catalogue`].
 //!
-//! **Start reading** at [`NodeState`] and [`Kernel`], then [`iptables`].
+//! **Start reading** at [`NodeState`] and [`Kernel`], then [`iptables`] and [`nft`].
 //!
 //! ```text
 //!  text ──parse──▶ NodeState ──Kernel::new──▶ Kernel ──walk(Packet, Entry)──▶ [End]
@@ -42,11 +44,21 @@
 //!   are not walked.
 //! - A port that MASQUERADE or SNAT would have to change, because another connection holds
 //!   it or at random, is kept.
+//! - Of nftables, tables of the families `arp` and `bridge` are read and not walked: what is
+//!   walked are packets that are routed. Of base chains with one priority, those that were
+//!   made last are asked first, and those of nftables before tables of iptables.
 
 pub mod addr;
+mod capture;
+pub mod conntrack;
 mod error;
+mod hash;
+pub mod ipset;
 pub mod iptables;
+pub mod ipvs;
+mod json;
 mod kernel;
+pub mod nft;
 mod packet;
 pub mod routes;
 pub mod rules;
@@ -56,7 +68,8 @@ pub mod sysctl;
 pub use error::{LoadError, ParseError};
 pub use kernel::Kernel;
 pub use packet::{
-    Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet, RejectWith, Transport,
+    Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet, RejectWith, Scheduled,
+    Transport,
 };
 pub use state::{
     Interface, NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_DEFAULT,

@@ -6,6 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::route::Leg;
 use uturn_model::{By, Family, Protocol, Step, Supposition, Text};
 
+use crate::ipvs::Forwarding;
+
 /// A packet, as far as rules look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Packet {
@@ -207,6 +209,15 @@ impl fmt::Display for IpProtocol {
     }
 }
 
+/// An address without the bits outside a mask.
+pub(crate) fn within(ip: IpAddr, mask: IpAddr) -> IpAddr {
+    match (ip, mask) {
+        (IpAddr::V4(ip), IpAddr::V4(mask)) => IpAddr::V4(ip & mask),
+        (IpAddr::V6(ip), IpAddr::V6(mask)) => IpAddr::V6(ip & mask),
+        _ => ip,
+    }
+}
+
 /// Where a packet enters the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
@@ -229,13 +240,30 @@ pub struct Connection {
     pub reply: Leg,
     /// The connection's own mark.
     pub mark: u32,
+    /// Where IPVS sent it, if it did.
+    pub scheduled: Option<Scheduled>,
+}
+
+/// What IPVS remembers of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Scheduled {
+    /// The client, as IPVS saw it.
+    pub client: SocketAddr,
+    /// The virtual server's address, as the client asked for it.
+    pub address: SocketAddr,
+    /// The real server.
+    pub real: SocketAddr,
+    /// How packets get there.
+    pub method: Forwarding,
+    /// Whether connection tracking remembers it too: `net.ipv4.vs.conntrack`.
+    pub tracked: bool,
 }
 
 impl Connection {
     /// A connection that nothing translated.
     pub fn untranslated(packet: &Packet) -> Self {
         let (original, reply) = (packet.leg(), packet.reply().leg());
-        Self { protocol: packet.protocol(), original, reply, mark: 0 }
+        Self { protocol: packet.protocol(), original, reply, mark: 0, scheduled: None }
     }
 
     /// Whether its source was translated.
@@ -243,9 +271,15 @@ impl Connection {
         self.original.src != self.reply.dst
     }
 
-    /// Whether its destination was translated.
+    /// Whether its destination was translated by a rule; what IPVS does is none.
     pub fn destination_translated(&self) -> bool {
-        self.original.dst != self.reply.src
+        let given = self.scheduled.as_ref().map_or(self.reply.src, |one| one.address);
+        self.original.dst != given
+    }
+
+    /// Whether connection tracking knows it, and not IPVS alone.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.scheduled.as_ref().is_none_or(|one| one.tracked)
     }
 }
 

@@ -5,12 +5,16 @@ use std::net::IpAddr;
 use uturn_model::{Family, IpNet, Origin, Text};
 
 use crate::ParseError;
+use crate::json::{self, Item};
 use crate::state::{RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN};
 
 /// Reads what `ip route show table all` and `ip -6 route show table all` printed, one
-/// after the other. Routes that the kernel calls dead are left out: it does not use them.
+/// after the other, with or without `-j`. Routes that the kernel calls dead are left out: it does not use them.
 pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
     let file = source.into();
+    if json::is_json(text) {
+        return from_json(&file, text);
+    }
     let (mut routes, mut errors) = (Vec::<RouteEntry>::new(), Vec::new());
     // A route with several next hops: its first line, and whether a hop has used it.
     let mut several: Option<RouteEntry> = None;
@@ -43,6 +47,62 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec
         }
     }
     if errors.is_empty() { Ok(routes) } else { Err(errors) }
+}
+
+fn from_json(file: &Text, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
+    let (mut routes, mut errors) = (Vec::new(), Vec::new());
+    for item in json::items(file, text)? {
+        if let Err(error) = of_item(&item, &mut routes) {
+            errors.push(error);
+        }
+    }
+    if errors.is_empty() { Ok(routes) } else { Err(errors) }
+}
+
+/// One route, or one for each of several next hops.
+fn of_item(item: &Item, routes: &mut Vec<RouteEntry>) -> Result<(), ParseError> {
+    let dead = |item: &Item| item.words("flags").any(|flag| flag == "dead");
+    let kind = |word: &str| RouteKind::ALL.into_iter().find(|kind| kind.word() == word);
+    let kind = item.maybe("type", "the kind of a route", kind)?.unwrap_or(RouteKind::Unicast);
+    let v6 = |item: &Item| item.text("gateway").is_some_and(|via| via.contains(':'));
+    // Only routes of IPv6 have a preference.
+    let family = match item.has("pref") || v6(item) || item.objects("nexthops").any(|one| v6(&one))
+    {
+        true => Family::V6,
+        false => Family::V4,
+    };
+    let dst = item.need("dst", "a destination", |word| match (word, family) {
+        ("default", Family::V4) => "0.0.0.0/0".parse().ok(),
+        ("default", Family::V6) => "::/0".parse().ok(),
+        _ => word.parse::<IpAddr>().map(IpNet::from).ok().or_else(|| word.parse().ok()),
+    })?;
+    let address = |word: &str| word.parse::<IpAddr>().ok();
+    let route = RouteEntry {
+        dst,
+        via: None,
+        dev: None,
+        table: item.text("table").map_or(TABLE_MAIN, |name| table(&name)),
+        kind,
+        src: item.maybe("prefsrc", "an address", address)?,
+        metric: item.maybe("metric", "a number", |word| word.parse().ok())?.unwrap_or(0),
+        origin: item.origin.clone(),
+    };
+    let several: Vec<Item> = item.objects("nexthops").collect();
+    let hops = if several.is_empty() { std::slice::from_ref(item) } else { &several };
+    for hop in hops.iter().filter(|hop| !dead(hop) && !dead(item)) {
+        let mut via = hop.maybe("gateway", "an address", address)?;
+        if let Some(other) = hop.object("via") {
+            via = Some(other.need("host", "an address", address)?);
+        }
+        let dev = hop.text("dev").or_else(|| item.text("dev")).map(Text::from);
+        if kind == RouteKind::Unicast && dev.is_none() {
+            return Err(
+                item.fault("found no \"dev\", expected the interface it leaves through".into())
+            );
+        }
+        routes.push(RouteEntry { via, dev, ..route.clone() });
+    }
+    Ok(())
 }
 
 /// The number of a table. Names that only a node's own configuration knows get a number of

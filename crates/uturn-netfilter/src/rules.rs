@@ -3,13 +3,17 @@
 use uturn_model::{IpNet, Origin, Text};
 
 use crate::ParseError;
+use crate::json::{self, Item};
 use crate::routes::table;
 use crate::state::{PolicyRule, RuleAction};
 
-/// Reads what `ip rule` printed. A rule with a selector or action that nobody models is
+/// Reads what `ip rule` printed, with or without `-j`. A rule with a selector or action that nobody models is
 /// kept as [`RuleAction::Unknown`].
 pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<PolicyRule>, Vec<ParseError>> {
     let file = source.into();
+    if json::is_json(text) {
+        return from_json(&file, text);
+    }
     let (mut rules, mut errors) = (Vec::new(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {
         if line.trim().is_empty() {
@@ -25,6 +29,70 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<PolicyRule>, Vec
     }
     rules.sort_by_key(|rule: &PolicyRule| rule.priority);
     if errors.is_empty() { Ok(rules) } else { Err(errors) }
+}
+
+fn from_json(file: &Text, text: &str) -> Result<Vec<PolicyRule>, Vec<ParseError>> {
+    let (mut rules, mut errors) = (Vec::new(), Vec::new());
+    for item in json::items(file, text)? {
+        match of_item(&item) {
+            Ok(rule) => rules.push(rule),
+            Err(error) => errors.push(error),
+        }
+    }
+    rules.sort_by_key(|rule: &PolicyRule| rule.priority);
+    if errors.is_empty() { Ok(rules) } else { Err(errors) }
+}
+
+fn of_item(item: &Item) -> Result<PolicyRule, ParseError> {
+    let priority = item.need("priority", "a priority", |word| word.parse().ok())?;
+    let mut rule = PolicyRule::lookup(priority, 0, item.origin.clone());
+    let nets = |name: &str, length: &str| {
+        let bits = item.maybe(length, "the length of a prefix", |word| word.parse::<u8>().ok())?;
+        let read = |word: &str| match (word, bits) {
+            ("all", _) => Some(None),
+            (_, None) => net(word).map(Some),
+            (_, Some(bits)) => IpNet::new(word.parse().ok()?, bits).ok().map(Some),
+        };
+        item.maybe(name, "`all` or a network", read).map(Option::flatten)
+    };
+    (rule.from, rule.to) = (nets("src", "srclen")?, nets("dst", "dstlen")?);
+    (rule.iif, rule.oif) = (item.text("iif").map(Text::from), item.text("oif").map(Text::from));
+    let value = item.maybe("fwmark", "a mark", mark)?;
+    let mask = item.maybe("fwmask", "a mask", mark)?;
+    rule.mark = value.map(|(value, _)| (value, mask.map_or(u32::MAX, |(mask, _)| mask)));
+    rule.invert = item.has("not");
+    let known = [
+        "priority",
+        "src",
+        "srclen",
+        "dst",
+        "dstlen",
+        "iif",
+        "oif",
+        "fwmark",
+        "fwmask",
+        "not",
+        "table",
+        "action",
+        "protocol",
+        "iif_detached",
+        "oif_detached",
+    ];
+    let others: Vec<&str> = item.names().filter(|name| !known.contains(name)).collect();
+    rule.action = match (item.text("table"), item.text("action").as_deref()) {
+        _ if !others.is_empty() => {
+            RuleAction::Unknown(format!("{priority}: with {}", others.join(", ")).into())
+        }
+        (Some(name), None) => RuleAction::Lookup(table(&name)),
+        (_, Some("unreachable")) => RuleAction::Unreachable,
+        (_, Some("prohibit")) => RuleAction::Prohibit,
+        (_, Some("blackhole")) => RuleAction::Blackhole,
+        (_, Some(other)) => RuleAction::Unknown(format!("{priority}: {other}").into()),
+        (None, None) => {
+            return Err(item.fault("found no \"table\", expected an action".into()));
+        }
+    };
+    Ok(rule)
 }
 
 fn read(line: &str, origin: Origin) -> Result<PolicyRule, (&str, String)> {

@@ -5,7 +5,10 @@ use std::net::IpAddr;
 
 use uturn_model::{Family, IpNet, Origin, Text};
 
+use crate::ipset::Sets;
 use crate::iptables::Ruleset;
+use crate::ipvs::VirtualServers;
+use crate::nft;
 use crate::sysctl::Sysctls;
 
 /// Number of the routing table `local`.
@@ -22,6 +25,13 @@ pub struct NodeState {
     pub iptables: Ruleset,
     /// Rules for IPv6.
     pub ip6tables: Ruleset,
+    /// Rules of nftables. Tables that `iptables-nft` keeps there count once: where the
+    /// fields above have such a table, that is taken.
+    pub nft: nft::Ruleset,
+    /// Sets that rules ask.
+    pub sets: Sets,
+    /// Virtual servers of IPVS.
+    pub ipvs: VirtualServers,
     /// Its interfaces, in the order of their numbers.
     pub interfaces: Vec<Interface>,
     /// Routes of all tables and both families. What the kernel adds to the table `local`

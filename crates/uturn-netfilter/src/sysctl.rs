@@ -98,6 +98,23 @@ impl Sysctls {
         self.number("net.netfilter.nf_conntrack_tcp_loose").is_none_or(|number| number != 0)
     }
 
+    /// Whether connection tracking follows what IPVS schedules, so that rules can translate
+    /// its source. As the kernel starts: no.
+    pub fn ipvs_conntrack(&self) -> bool {
+        self.is_on("net.ipv4.vs.conntrack")
+    }
+
+    /// Whether IPVS schedules a TCP connection that it sees from its middle on.
+    pub fn ipvs_sloppy_tcp(&self) -> bool {
+        self.is_on("net.ipv4.vs.sloppy_tcp")
+    }
+
+    /// Whether answers of real servers are routed again by their new source. As the kernel
+    /// starts: yes.
+    pub fn ipvs_snat_reroute(&self) -> bool {
+        self.number("net.ipv4.vs.snat_reroute").is_none_or(|number| number != 0)
+    }
+
     fn on_all_or(&self, dev: &str, switch: &str) -> bool {
         self.is_on(&format!("net.ipv4.conf.all.{switch}"))
             || self.is_on(&format!("net.ipv4.conf.{dev}.{switch}"))

@@ -176,8 +176,8 @@ fn odds_split_and_add_up() {
 #[test]
 fn what_nobody_models_is_walked_both_ways_and_named() {
     let text = "*filter\n:FORWARD ACCEPT [0:0]\n\
-                -A FORWARD -m set --match-set BAD src -m tcp --dport 80 -j DROP\n\
-                -A FORWARD -m set --match-set BAD src -j REJECT\nCOMMIT\n";
+                -A FORWARD -m osf --genre BAD --ttl 1 -m tcp --dport 80 -j DROP\n\
+                -A FORWARD -m osf --genre BAD --ttl 1 -j REJECT\nCOMMIT\n";
     let kernel = small(text);
     let all = kernel.walk(&tcp("10.1.0.9:1000", "10.9.9.9:80"), &from("cbr0"), &[]);
     let mut shown: Vec<String> = all.iter().map(show).collect();
@@ -193,11 +193,11 @@ fn what_nobody_models_is_walked_both_ways_and_named() {
     for end in &all {
         assert_eq!(end.unknown.len(), 1);
         assert_eq!(rules_of(end, StepKind::Unknown)[0], end.unknown[0].rule.to_string());
-        assert!(end.unknown[0].rule.contains("--match-set BAD src"), "{:?}", end.unknown);
+        assert!(end.unknown[0].rule.contains("--genre BAD"), "{:?}", end.unknown);
     }
     // Where another match does not agree, nothing is open.
     let udp = Packet::udp("10.1.0.9:1000".parse().unwrap(), "10.9.9.9:80".parse().unwrap());
-    let text = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -m set --match-set BAD src -j DROP\nCOMMIT\n";
+    let text = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -m osf --genre BAD --ttl 1 -j DROP\nCOMMIT\n";
     assert!(small(text).walk(&udp, &from("cbr0"), &[])[0].unknown.is_empty());
 }
 
@@ -223,7 +223,7 @@ fn too_many_open_questions_end_unsettled() {
     let mut rules = String::new();
     for i in 0..20 {
         rules.push_str(&format!(
-            "-A FORWARD -m set --match-set S{i} src -j MARK --set-xmark {i:#x}/0xff\n"
+            "-A FORWARD -m osf --genre S{i} --ttl 1 -j MARK --set-xmark {i:#x}/0xff\n"
         ));
     }
     let text = format!("*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n");

@@ -262,15 +262,20 @@ fn one_match(family: Family) -> impl Strategy<Value = Match> {
         maybe(not((any::<u8>(), maybe(any::<u8>()))))
             .prop_map(move |kind| Match::Icmp(Icmp { v6, kind })),
         (sides, not(prop::collection::vec(port_range(), 1..4)))
-            .prop_map(|(side, ports)| Match::Multiport(Multiport { side, ports })),
+            .prop_map(|(side, ports)| Match::Multiport(Box::new(Multiport { side, ports }))),
         (not(some_of(&CtState::ALL)), maybe(not(status)), direction).prop_map(
             |(states, status, direction)| {
-                Match::Conntrack(Conntrack { states: Some(states), status, direction })
+                let states = Some(states);
+                let rest = Conntrack::default();
+                Match::Conntrack(Box::new(Conntrack { states, status, direction, ..rest }))
             }
         ),
-        not(some_of(&CtState::ALL[..5])).prop_map(Match::State),
-        (maybe(not(some_of(&AddrKind::ALL))), not(some_of(&AddrKind::ALL)), limit)
-            .prop_map(|(src, dst, limit)| Match::AddrType(AddrType { src, dst: Some(dst), limit })),
+        not(some_of(&CtState::ALL[..5])).prop_map(|states| Match::State(Box::new(states))),
+        (maybe(not(some_of(&AddrKind::ALL))), not(some_of(&AddrKind::ALL)), limit).prop_map(
+            |(src, dst, limit)| {
+                Match::AddrType(Box::new(AddrType { src, dst: Some(dst), limit }))
+            }
+        ),
         mark().prop_map(Match::Mark),
         mark().prop_map(Match::Connmark),
         random.prop_map(|odds| Match::Statistic(Statistic::Random(odds))),
@@ -288,12 +293,21 @@ fn one_match(family: Family) -> impl Strategy<Value = Match> {
             any::<bool>()
         )
             .prop_map(|(action, seconds, reap, hitcount, rttl, name, mask, rdest)| {
-                Match::Recent(Recent { action, seconds, reap, hitcount, rttl, name, mask, rdest })
+                Match::Recent(Box::new(Recent {
+                    action,
+                    seconds,
+                    reap,
+                    hitcount,
+                    rttl,
+                    name,
+                    mask,
+                    rdest,
+                }))
             }),
         text().prop_map(Match::Nfacct),
         (not(ip_range(family)), maybe(not(ip_range(family))))
-            .prop_map(|(src, dst)| Match::Iprange(Iprange { src: Some(src), dst })),
-        extension().prop_map(Match::Other),
+            .prop_map(|(src, dst)| Match::Iprange(Box::new(Iprange { src: Some(src), dst }))),
+        extension().prop_map(|one| Match::Other(Box::new(one))),
     ]
 }
 

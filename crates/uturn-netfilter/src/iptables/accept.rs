@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use uturn_model::{Family, Text};
 
+use super::line::addresses;
 use super::print::TCP_FLAGS;
 use super::token::Token;
 use super::*;
@@ -13,6 +14,8 @@ pub(super) struct Args<'t, 'a> {
     pub(super) words: &'t [Token<'a>],
     pub(super) at: usize,
     pub(super) family: Family,
+    /// The comment that was read last, of this rule or one before.
+    pub(super) comment: Option<Text>,
 }
 
 /// Why an option was not taken.
@@ -25,7 +28,7 @@ pub(super) enum Refusal {
     Fault(u32, String),
 }
 
-type Taken = Result<(), Refusal>;
+pub(super) type Taken = Result<(), Refusal>;
 
 impl<'t, 'a> Args<'t, 'a> {
     pub(super) fn next(&mut self) -> Option<&'t Token<'a>> {
@@ -56,6 +59,14 @@ impl<'t, 'a> Args<'t, 'a> {
         read(&word.text, family).ok_or_else(|| {
             Refusal::Fault(word.column, format!("found {:?}, expected {expected}", word.text))
         })
+    }
+
+    fn comment(&mut self) -> Result<Text, Refusal> {
+        let word = self.value()?;
+        if let Some(comment) = self.comment.as_ref().filter(|comment| ***comment == *word.text) {
+            return Ok(comment.clone());
+        }
+        Ok(self.comment.insert(Text::from(&*word.text)).clone())
     }
 
     fn ports(&mut self) -> Result<PortRange, Refusal> {
@@ -93,15 +104,16 @@ pub(super) fn open(name: &str) -> Option<Match> {
         "sctp" => Match::Sctp(Udp::default()),
         "icmp" | "icmp6" | "icmpv6" => Match::Icmp(Icmp { v6: name != "icmp", kind: None }),
         "multiport" => {
-            Match::Multiport(Multiport { side: PortSide::Either, ports: Not::plain(Vec::new()) })
+            let ports = Not::plain(Vec::new());
+            Match::Multiport(Box::new(Multiport { side: PortSide::Either, ports }))
         }
-        "conntrack" => Match::Conntrack(Conntrack::default()),
-        "state" => Match::State(Not::plain(Vec::new())),
-        "addrtype" => Match::AddrType(AddrType::default()),
+        "conntrack" => Match::Conntrack(Box::default()),
+        "state" => Match::State(Box::new(Not::plain(Vec::new()))),
+        "addrtype" => Match::AddrType(Box::default()),
         "mark" => Match::Mark(MarkMatch { not: false, value: 0, mask: 0 }),
         "connmark" => Match::Connmark(MarkMatch { not: false, value: 0, mask: 0 }),
         "statistic" => Match::Statistic(Statistic::Nth { not: false, every: 0, packet: 0 }),
-        "recent" => Match::Recent(Recent {
+        "recent" => Match::Recent(Box::new(Recent {
             action: Not::plain(RecentAction::Set),
             seconds: None,
             reap: false,
@@ -110,9 +122,18 @@ pub(super) fn open(name: &str) -> Option<Match> {
             name: "DEFAULT".into(),
             mask: None,
             rdest: false,
-        }),
+        })),
         "nfacct" => Match::Nfacct("".into()),
-        "iprange" => Match::Iprange(Iprange::default()),
+        "rpfilter" => Match::Rpfilter(Rpfilter::default()),
+        "iprange" => Match::Iprange(Box::default()),
+        "set" => Match::Set(Box::new(SetMatch {
+            set: Not::plain("".into()),
+            directions: Vec::new(),
+            return_nomatch: false,
+            keep_counters: false,
+            keep_subcounters: false,
+        })),
+        "ipvs" => Match::Ipvs(Box::default()),
         _ => return None,
     })
 }
@@ -120,10 +141,12 @@ pub(super) fn open(name: &str) -> Option<Match> {
 /// Whether a match, after all its options (of which `count` were given), says something.
 pub(super) fn is_complete(one: &Match, count: usize) -> bool {
     match one {
-        Match::Tcp(_) | Match::Udp(_) | Match::Sctp(_) | Match::Icmp(_) | Match::Other(_) => true,
+        Match::Tcp(_) | Match::Udp(_) | Match::Sctp(_) | Match::Icmp(_) => true,
+        Match::Rpfilter(_) | Match::Other(_) => true,
         Match::Statistic(Statistic::Random(_)) => count >= 2,
         Match::Statistic(Statistic::Nth { every, packet, .. }) => packet < every,
         Match::Recent(recent) => recent.mask.is_some() || count > 0,
+        Match::Set(set) => !set.directions.is_empty(),
         _ => count > 0,
     }
 }
@@ -133,7 +156,7 @@ pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'
     let kept = |taken: Taken| if not { Err(Refusal::Unmodelled) } else { taken };
     match (one, option) {
         (Match::Comment(text), "--comment") => {
-            *text = Text::from(&*args.value()?.text);
+            *text = args.comment()?;
             kept(Ok(()))
         }
         (Match::Tcp(tcp), "--tcp-flags") => {
@@ -162,7 +185,7 @@ pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'
             if icmp.v6 == (option == "--icmpv6-type") =>
         {
             let word = args.value()?;
-            match icmp_kind(&word.text, icmp.v6) {
+            match icmp::kind(&word.text, icmp.v6) {
                 Some(None) if !not => Ok(()),
                 Some(Some(kind)) => set_once(&mut icmp.kind, not, kind),
                 _ => Err(Refusal::Unmodelled),
@@ -199,12 +222,52 @@ pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'
             })?);
             kept(Ok(()))
         }
+        (Match::Conntrack(conntrack), "--ctproto") => {
+            let value = args.read("a protocol", |word, _| IpProtocol::from_word(word))?;
+            set_once(&mut conntrack.protocol, not, value)
+        }
+        (
+            Match::Conntrack(conntrack),
+            "--ctorigsrc" | "--ctorigdst" | "--ctreplsrc" | "--ctrepldst",
+        ) => {
+            let value = args.read("an address or network", addresses)?;
+            let slot = match option {
+                "--ctorigsrc" => &mut conntrack.original_src,
+                "--ctorigdst" => &mut conntrack.original_dst,
+                "--ctreplsrc" => &mut conntrack.reply_src,
+                _ => &mut conntrack.reply_dst,
+            };
+            set_once(slot, not, value)
+        }
+        (
+            Match::Conntrack(conntrack),
+            "--ctorigsrcport" | "--ctorigdstport" | "--ctreplsrcport" | "--ctrepldstport",
+        ) => {
+            let value = args.ports()?;
+            let slot = match option {
+                "--ctorigsrcport" => &mut conntrack.original_src_port,
+                "--ctorigdstport" => &mut conntrack.original_dst_port,
+                "--ctreplsrcport" => &mut conntrack.reply_src_port,
+                _ => &mut conntrack.reply_dst_port,
+            };
+            set_once(slot, not, value)
+        }
+        (Match::Rpfilter(filter), option) if !not => {
+            match option {
+                "--loose" => filter.loose = true,
+                "--validmark" => filter.valid_mark = true,
+                "--accept-local" => filter.accept_local = true,
+                "--invert" => filter.invert = true,
+                _ => return Err(Refusal::NotMine),
+            }
+            Ok(())
+        }
         // Options of these modules that nobody models: the whole match is kept as written.
         (Match::Conntrack(_), option) if option.starts_with("--ct") => Err(Refusal::Unmodelled),
         (Match::Tcp(_), "--tcp-option") => Err(Refusal::Unmodelled),
         (Match::Sctp(_), "--chunk-types") => Err(Refusal::Unmodelled),
         (Match::State(states), "--state") => {
-            *states = Not { not, value: args.names(&CtState::ALL[..5])? };
+            **states = Not { not, value: args.names(&CtState::ALL[..5])? };
             Ok(())
         }
         (Match::AddrType(addrtype), "--src-type") => {
@@ -239,6 +302,8 @@ pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'
             let value = args.read("a range of addresses", address_range)?;
             set_once(&mut range.dst, not, value)
         }
+        (Match::Set(set), option) => accept_sets::set(set, option, not, args),
+        (Match::Ipvs(ipvs), option) => accept_sets::ipvs(ipvs, option, not, args),
         _ => Err(Refusal::NotMine),
     }
 }
@@ -303,7 +368,7 @@ fn accept_recent(recent: &mut Recent, option: &str, not: bool, args: &mut Args<'
     Ok(())
 }
 
-fn set_once<T>(slot: &mut Option<Not<T>>, not: bool, value: T) -> Taken {
+pub(super) fn set_once<T>(slot: &mut Option<Not<T>>, not: bool, value: T) -> Taken {
     match slot {
         // Twice the same option: no tool prints that, and what it means depends on the tool.
         Some(_) => Err(Refusal::Unmodelled),
@@ -357,20 +422,5 @@ fn tcp_flags(word: &str) -> Option<u8> {
         _ => word.split(',').try_fold(0, |set, name| {
             TCP_FLAGS.iter().find(|(known, _)| *known == name).map(|(_, bit)| set | bit)
         }),
-    }
-}
-
-/// A kind and code of ICMP; `Some(None)` for any.
-#[expect(clippy::option_option, reason = "any, one, or none that is modelled")]
-fn icmp_kind(word: &str, v6: bool) -> Option<Option<(u8, Option<u8>)>> {
-    match (word, v6) {
-        ("any", false) => return Some(None),
-        ("echo-request" | "ping", _) => return Some(Some((if v6 { 128 } else { 8 }, None))),
-        ("echo-reply" | "pong", _) => return Some(Some((if v6 { 129 } else { 0 }, None))),
-        _ => {}
-    }
-    match word.split_once('/') {
-        Some((kind, code)) => Some(Some((kind.parse().ok()?, Some(code.parse().ok()?)))),
-        None => Some(Some((word.parse().ok()?, None))),
     }
 }

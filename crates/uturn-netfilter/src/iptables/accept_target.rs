@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use uturn_model::Family;
 
-use super::accept::{Args, Refusal, address_range, masked, number, port_range};
+use super::accept::{Args, Refusal, address, address_range, masked, number, port_range};
+use super::line::addresses;
 use super::*;
 use crate::packet::RejectWith;
 
@@ -71,6 +72,22 @@ pub(super) fn accept_target(
             to.ports = Some(ports);
         }
         (Target::Masquerade(to) | Target::Redirect(to), "--random") => to.random = true,
+        (Target::Netmap(to), "--to") => {
+            let net = args.read("a network", addresses)?;
+            // A mask with holes is something that nobody models.
+            let Addresses::Net(net) = net else { return Err(Refusal::Unmodelled) };
+            *to = net;
+        }
+        (Target::Tproxy(to), "--on-port") => {
+            to.port = args.read("a port", |word, _| word.parse().ok())?;
+        }
+        (Target::Tproxy(to), "--on-ip") => {
+            let ip = args.read("an address", address)?;
+            to.address = Some(ip).filter(|ip| !ip.is_unspecified());
+        }
+        (Target::Tproxy(to), "--tproxy-mark") => {
+            (to.value, to.mask) = args.read("a mark: `0x1/0xff`", |word, _| masked(word))?;
+        }
         (Target::Masquerade(to), "--random-fully") => to.random_fully = true,
         _ => return Err(Refusal::NotMine),
     }

@@ -1,12 +1,12 @@
 //! Reads one rule.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 
 use uturn_model::{Family, IpNet, Origin, Text};
 
 use super::accept::{Args, Refusal, accept, address, is_complete, open};
 use super::accept_target::accept_target;
+use super::parse::Chains;
 use super::token::Token;
 use super::*;
 use crate::packet::RejectWith;
@@ -14,28 +14,47 @@ use crate::packet::RejectWith;
 /// Column and message.
 pub(super) type Fault = (u32, String);
 
+/// What one rule leaves to the next, so that rules cost few allocations.
+#[derive(Default)]
+pub(super) struct Scratch {
+    matches: Vec<Match>,
+    open: Vec<(usize, u32)>,
+    /// The latest comment: rules of one Service share theirs.
+    comment: Option<Text>,
+}
+
 /// Reads the words after `-A CHAIN`. `chains` knows the table's chains by name.
 pub(super) fn rule(
     words: &[Token<'_>],
     family: Family,
-    chains: &HashMap<&str, (usize, Text)>,
+    chains: &Chains,
     origin: &Origin,
+    scratch: &mut Scratch,
 ) -> Result<Rule, Fault> {
     // A match with an option that nobody models is kept as written, all of it. That shows
     // only at the option, so the rule is read again.
     let mut as_written: Vec<String> = Vec::new();
     loop {
-        let args = Args { words, at: 0, family };
+        let args = Args { words, at: 0, family, comment: scratch.comment.take() };
         let mut reader = Reader {
             args,
             rule: Rule::new(origin.clone()),
-            open: Vec::new(),
+            open: std::mem::take(&mut scratch.open),
             count: 0,
             as_written: &as_written,
             chains,
         };
-        match reader.read() {
-            Ok(()) => return Ok(reader.rule),
+        reader.rule.matches = std::mem::take(&mut scratch.matches);
+        let read = reader.read();
+        let Reader { mut rule, args, mut open, .. } = reader;
+        // Exactly as many as there are: most rules have three or fewer.
+        let mut matches = std::mem::take(&mut rule.matches);
+        rule.matches = Vec::with_capacity(matches.len());
+        rule.matches.append(&mut matches);
+        open.clear();
+        *scratch = Scratch { matches, open, comment: args.comment };
+        match read {
+            Ok(()) => return Ok(rule),
             Err(Stop::Fault(column, message)) => return Err((column, message)),
             Err(Stop::KeepAsWritten(name)) => as_written.push(name),
         }
@@ -55,7 +74,7 @@ struct Reader<'t, 'a> {
     /// How many options the target was given.
     count: usize,
     as_written: &'t [String],
-    chains: &'t HashMap<&'t str, (usize, Text)>,
+    chains: &'t Chains,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -69,6 +88,7 @@ impl<'a> Reader<'_, 'a> {
                 },
                 _ => (false, word),
             };
+            let not = not != self.negated_after(word);
             let (family, rule) = (self.args.family, &mut self.rule);
             let once = |taken: bool| {
                 if taken {
@@ -104,6 +124,10 @@ impl<'a> Reader<'_, 'a> {
                     self.rule.protocol = value.map(|value| Not { not, value });
                 }
                 "-f" | "--fragment" if family == Family::V4 => rule.fragment = Some(!not),
+                "-c" | "--set-counters" if !not => {
+                    once(rule.counters.is_some())?;
+                    self.rule.counters = Some(self.counters()?);
+                }
                 "-m" | "--match" if !not => self.open_match()?,
                 "-j" | "--jump" | "-g" | "--goto" if !not => {
                     once(rule.target.is_some())?;
@@ -118,6 +142,24 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         self.check(target_at)
+    }
+
+    /// `-s ! 10.0.0.0/8`, as it was once written. A `!` before another option is that
+    /// one's.
+    fn negated_after(&mut self, option: &Token<'_>) -> bool {
+        let rest = &self.args.words[self.args.at..];
+        let [mark, value, ..] = rest else { return false };
+        let takes = option.bare().starts_with('-') && mark.bare() == "!";
+        let negates =
+            takes && !value.bare().starts_with('-') && !matches!(option.bare(), "-m" | "-j" | "-g");
+        self.args.at += usize::from(negates);
+        negates
+    }
+
+    /// `-c PACKETS BYTES`
+    fn counters(&mut self) -> Result<Counters, Stop> {
+        let mut number = || self.args.read("a number", |word, _| word.parse().ok()).map_err(stop);
+        Ok(Counters { packets: number()?, bytes: number()? })
     }
 
     fn addresses(&mut self, not: bool, family: Family) -> Result<Option<Not<Addresses>>, Stop> {
@@ -140,7 +182,7 @@ impl<'a> Reader<'_, 'a> {
         let modelled = !self.as_written.iter().any(|name| *name == *word.text);
         let one = match open(&word.text) {
             Some(one) if modelled => one,
-            _ => Match::Other(self.extension(&word.text)),
+            _ => Match::Other(Box::new(self.extension(&word.text))),
         };
         self.rule.matches.push(one);
         self.open.push((0, word.column));
@@ -209,20 +251,12 @@ impl<'a> Reader<'_, 'a> {
     fn open_protocol(&mut self, option: &str) -> bool {
         let (name, options) = match self.rule.protocol {
             Some(Not { not: false, value: IpProtocol::TCP }) => {
-                ("tcp", ["--sport", "--dport", "--tcp-flags", "--syn"].as_slice())
+                ("tcp", [PORTS.as_slice(), &["--tcp-flags", "--syn"]].concat())
             }
-            Some(Not { not: false, value: IpProtocol::UDP }) => {
-                ("udp", ["--sport", "--dport"].as_slice())
-            }
-            Some(Not { not: false, value: IpProtocol::SCTP }) => {
-                ("sctp", ["--sport", "--dport"].as_slice())
-            }
-            Some(Not { not: false, value: IpProtocol::ICMP }) => {
-                ("icmp", ["--icmp-type"].as_slice())
-            }
-            Some(Not { not: false, value: IpProtocol::ICMPV6 }) => {
-                ("icmp6", ["--icmpv6-type"].as_slice())
-            }
+            Some(Not { not: false, value: IpProtocol::UDP }) => ("udp", PORTS.to_vec()),
+            Some(Not { not: false, value: IpProtocol::SCTP }) => ("sctp", PORTS.to_vec()),
+            Some(Not { not: false, value: IpProtocol::ICMP }) => ("icmp", vec!["--icmp-type"]),
+            Some(Not { not: false, value: IpProtocol::ICMPV6 }) => ("icmp6", vec!["--icmpv6-type"]),
             _ => return false,
         };
         if !options.contains(&option) {
@@ -251,9 +285,9 @@ impl<'a> Reader<'_, 'a> {
         let name = &*word.text;
         let next = self.args.words.get(self.args.at).map_or("", Token::bare);
         let modelled = !self.as_written.iter().any(|one| one == name);
-        let target = match (self.chains.get(name), goto) {
-            (Some((_, chain)), false) => Target::Jump(chain.clone()),
-            (Some((_, chain)), true) => Target::Goto(chain.clone()),
+        let target = match (self.chains.get_key_value(name), goto) {
+            (Some((chain, _)), false) => Target::Jump(chain.clone()),
+            (Some((chain, _)), true) => Target::Goto(chain.clone()),
             (None, true) => Target::Goto(name.into()),
             (None, false) => match name {
                 "ACCEPT" => Target::Accept,
@@ -266,6 +300,8 @@ impl<'a> Reader<'_, 'a> {
                 "SNAT" if modelled => Target::Snat(NAT_TO_NOTHING),
                 "MASQUERADE" if modelled => Target::Masquerade(NatPorts::default()),
                 "REDIRECT" if modelled => Target::Redirect(NatPorts::default()),
+                "NETMAP" if modelled => Target::Netmap(nowhere(self.args.family)),
+                "TPROXY" if modelled => Target::Tproxy(Tproxy::default()),
                 "TRACE" => Target::Trace,
                 "NOTRACK" => Target::Notrack { ct: false },
                 "CT" if modelled && next == "--notrack" => {
@@ -297,6 +333,8 @@ impl<'a> Reader<'_, 'a> {
             Some(Target::Connmark(_)) if self.count == 0 => {
                 "--set-xmark, --save-mark or --restore-mark"
             }
+            Some(Target::Netmap(_)) if self.count == 0 => "--to",
+            Some(Target::Tproxy(_)) if self.count == 0 => "--on-port",
             Some(Target::Dnat(NatTo { addresses: None, ports: None, .. })) => "--to-destination",
             Some(Target::Snat(NatTo { addresses: None, ports: None, .. })) => "--to-source",
             _ => return Ok(()),
@@ -305,8 +343,18 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
+const PORTS: [&str; 4] = ["--sport", "--source-port", "--dport", "--destination-port"];
+
 const NAT_TO_NOTHING: NatTo =
     NatTo { addresses: None, ports: None, random: false, random_fully: false, persistent: false };
+
+/// All addresses of a family.
+fn nowhere(family: Family) -> IpNet {
+    match family {
+        Family::V4 => ipnet::Ipv4Net::default().into(),
+        Family::V6 => ipnet::Ipv6Net::default().into(),
+    }
+}
 
 /// Targets that nobody models and that may stand without an option.
 const EXTENSIONS: [&str; 28] = [
@@ -352,6 +400,8 @@ fn takes_options(target: &Target) -> bool {
             | Target::Snat(_)
             | Target::Masquerade(_)
             | Target::Redirect(_)
+            | Target::Netmap(_)
+            | Target::Tproxy(_)
             | Target::Notrack { ct: true }
     )
 }
@@ -369,6 +419,8 @@ fn target_name(target: &Target) -> &str {
         Target::Snat(_) => "SNAT",
         Target::Masquerade(_) => "MASQUERADE",
         Target::Redirect(_) => "REDIRECT",
+        Target::Netmap(_) => "NETMAP",
+        Target::Tproxy(_) => "TPROXY",
         Target::Trace => "TRACE",
         Target::Notrack { ct: false } => "NOTRACK",
         Target::Notrack { ct: true } => "CT",
@@ -376,7 +428,7 @@ fn target_name(target: &Target) -> &str {
     }
 }
 
-fn addresses(word: &str, family: Family) -> Option<Addresses> {
+pub(super) fn addresses(word: &str, family: Family) -> Option<Addresses> {
     let Some((ip, mask)) = word.split_once('/') else {
         return Some(Addresses::Net(address(word, family)?.into()));
     };

@@ -4,9 +4,11 @@ use std::net::IpAddr;
 
 use uturn_model::Text;
 
-use super::Not;
+use super::{Addresses, Not};
+use crate::ipvs::Forwarding;
+use crate::packet::IpProtocol;
 
-/// One `-m`.
+/// One `-m`. Rules come by the hundred thousand, so what is large and rare is boxed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
     /// `comment`: asks nothing.
@@ -20,13 +22,13 @@ pub enum Match {
     /// `icmp` or `icmp6`
     Icmp(Icmp),
     /// `multiport`
-    Multiport(Multiport),
+    Multiport(Box<Multiport>),
     /// `conntrack`
-    Conntrack(Conntrack),
+    Conntrack(Box<Conntrack>),
     /// `state`
-    State(Not<Vec<CtState>>),
+    State(Box<Not<Vec<CtState>>>),
     /// `addrtype`
-    AddrType(AddrType),
+    AddrType(Box<AddrType>),
     /// `mark`
     Mark(MarkMatch),
     /// `connmark`
@@ -34,13 +36,19 @@ pub enum Match {
     /// `statistic`
     Statistic(Statistic),
     /// `recent`
-    Recent(Recent),
+    Recent(Box<Recent>),
     /// `nfacct`: counts in a named object.
     Nfacct(Text),
     /// `iprange`
-    Iprange(Iprange),
-    /// One that nobody models.
-    Other(Extension),
+    Iprange(Box<Iprange>),
+    /// `set`
+    Set(Box<SetMatch>),
+    /// `ipvs`
+    Ipvs(Box<IpvsMatch>),
+    /// `rpfilter`
+    Rpfilter(Rpfilter),
+    /// One that is kept as it was written.
+    Other(Box<Extension>),
 }
 
 /// A match or target kept as it was written.
@@ -131,6 +139,24 @@ pub struct Conntrack {
     pub status: Option<Not<Vec<CtStatus>>>,
     /// `--ctdir`
     pub direction: Option<CtDirection>,
+    /// `--ctproto`
+    pub protocol: Option<Not<IpProtocol>>,
+    /// `--ctorigsrc`
+    pub original_src: Option<Not<Addresses>>,
+    /// `--ctorigdst`
+    pub original_dst: Option<Not<Addresses>>,
+    /// `--ctreplsrc`
+    pub reply_src: Option<Not<Addresses>>,
+    /// `--ctrepldst`
+    pub reply_dst: Option<Not<Addresses>>,
+    /// `--ctorigsrcport`
+    pub original_src_port: Option<Not<PortRange>>,
+    /// `--ctorigdstport`
+    pub original_dst_port: Option<Not<PortRange>>,
+    /// `--ctreplsrcport`
+    pub reply_src_port: Option<Not<PortRange>>,
+    /// `--ctrepldstport`
+    pub reply_dst_port: Option<Not<PortRange>>,
 }
 
 /// A state of a connection, as rules see it.
@@ -326,4 +352,60 @@ pub struct Iprange {
     pub src: Option<Not<(IpAddr, IpAddr)>>,
     /// `--dst-range`
     pub dst: Option<Not<(IpAddr, IpAddr)>>,
+}
+
+/// `-m set`: whether addresses and ports of the packet are in a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetMatch {
+    /// The set's name, and whether the packet must not be in it.
+    pub set: Not<Text>,
+    /// Which end of the packet is looked at, for each part of the set's entries.
+    pub directions: Vec<SetDirection>,
+    /// `--return-nomatch`: entries that are exceptions match, all others do not.
+    pub return_nomatch: bool,
+    /// `! --update-counters`
+    pub keep_counters: bool,
+    /// `! --update-subcounters`
+    pub keep_subcounters: bool,
+}
+
+/// Which end of a packet `-m set` looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SetDirection {
+    /// Its source, or where it came in.
+    Source,
+    /// Its destination, or where it leaves.
+    Destination,
+}
+
+/// `-m ipvs`: what IPVS did with the packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IpvsMatch {
+    /// `--ipvs`: it was handled at all; the value is the opposite of `!`.
+    pub handled: Option<bool>,
+    /// `--vproto`
+    pub protocol: Option<Not<IpProtocol>>,
+    /// `--vaddr`
+    pub address: Option<Not<Addresses>>,
+    /// `--vport`
+    pub port: Option<Not<u16>>,
+    /// `--vdir`
+    pub direction: Option<CtDirection>,
+    /// `--vmethod`
+    pub method: Option<Not<Forwarding>>,
+    /// `--vportctl`
+    pub control_port: Option<Not<u16>>,
+}
+
+/// `-m rpfilter`: whether the route back to the source leads to where the packet came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rpfilter {
+    /// `--loose`: through any interface.
+    pub loose: bool,
+    /// `--validmark`: the packet's mark counts for the way back.
+    pub valid_mark: bool,
+    /// `--accept-local`: the node's own addresses are fine.
+    pub accept_local: bool,
+    /// `--invert`: packets that fail match.
+    pub invert: bool,
 }

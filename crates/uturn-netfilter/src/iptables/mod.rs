@@ -3,9 +3,14 @@
 //! [`parse`] reads such text into a [`Ruleset`], whose `Display` prints what
 //! `iptables-restore` loads and `iptables-save` would print again. What this model has no
 //! word for is kept as it was written ([`Extension`]), so nothing is lost on the way.
+//! [`parse_fragment`] loads a part onto what is there, [`catalogue`] says what a walk makes
+//! of each match and target.
 
 mod accept;
+mod accept_sets;
 mod accept_target;
+pub mod catalogue;
+mod icmp;
 mod line;
 mod matches;
 mod parse;
@@ -15,11 +20,11 @@ mod token;
 
 pub use matches::{
     AddrKind, AddrType, Conntrack, CtDirection, CtState, CtStatus, Extension, Icmp, Iprange,
-    LimitInterface, MarkMatch, Match, Multiport, PortRange, PortSide, Probability, Recent,
-    RecentAction, Statistic, Tcp, Udp,
+    IpvsMatch, LimitInterface, MarkMatch, Match, Multiport, PortRange, PortSide, Probability,
+    Recent, RecentAction, Rpfilter, SetDirection, SetMatch, Statistic, Tcp, Udp,
 };
-pub use parse::parse;
-pub use target::{ConnmarkOp, NatPorts, NatTo, Target};
+pub use parse::{parse, parse_fragment, warnings};
+pub use target::{ConnmarkOp, NatPorts, NatTo, Target, Tproxy};
 
 use std::fmt;
 use std::net::IpAddr;

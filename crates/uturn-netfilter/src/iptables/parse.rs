@@ -1,13 +1,12 @@
 //! Reads the text of `iptables-save`: tables, chains and, line by line, rules.
 
-use std::collections::HashMap;
-
 use uturn_model::{Family, Origin, Text};
 
 use super::line::{self, Fault};
 use super::token::{self, Token};
 use super::*;
 use crate::ParseError;
+use crate::hash::FastMap;
 
 /// Reads what `iptables-save` (or `ip6tables-save`, by `family`) printed.
 ///
@@ -18,13 +17,40 @@ pub fn parse(
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
-    let mut reader = Reader {
-        file: source.into(),
-        family,
-        ruleset: Ruleset::default(),
-        table: None,
-        errors: Vec::new(),
-    };
+    read(Reader::new(source.into(), family, Kind::Dump), text)
+}
+
+/// Reads a part of a dump, or what is written for `iptables-restore --noflush`, as if it
+/// were loaded onto `base`. A chain that is declared again is emptied first, unless it is
+/// a built-in one; rules are added to chains that are there. Beyond what
+/// [`parse`] reads, a chain need not be declared, `COMMIT` may be missing, a table may come
+/// twice, and `-N`, `-F` and `-X` make, empty and delete a chain.
+pub fn parse_fragment(
+    base: Ruleset,
+    source: impl Into<Text>,
+    text: &str,
+    family: Family,
+) -> Result<Ruleset, Vec<ParseError>> {
+    let mut reader = Reader::new(source.into(), family, Kind::Fragment);
+    reader.ruleset = base;
+    read(reader, text)
+}
+
+/// What a dump says of itself in remarks: that the other back end has rules too, which
+/// are not in it.
+pub fn warnings(source: impl Into<Text>, text: &str) -> Vec<ParseError> {
+    let file = source.into();
+    let lines = text.lines().zip(1u32..).filter_map(|(line, number)| {
+        let remark = line.trim_start().strip_prefix('#')?.trim();
+        remark.starts_with("Warning:").then(|| {
+            let message = format!("{remark:?}: these rules are not in this dump, capture them too");
+            ParseError::new(&file, number, 1, message)
+        })
+    });
+    lines.collect()
+}
+
+fn read(mut reader: Reader, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let mut words = Vec::new();
     let mut last = 1;
     for (line, number) in text.split('\n').zip(1u32..) {
@@ -37,22 +63,75 @@ pub fn parse(
     reader.end(last)
 }
 
-struct Reader<'a> {
+/// What is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// All there is.
+    Dump,
+    /// A part, onto something that is there.
+    Fragment,
+}
+
+struct Reader {
+    kind: Kind,
     file: Text,
     family: Family,
     ruleset: Ruleset,
-    table: Option<Open<'a>>,
+    table: Option<Open>,
     errors: Vec<ParseError>,
+    scratch: line::Scratch,
 }
+
+/// The places of a table's chains by name.
+pub(super) type Chains = FastMap<Text, usize>;
 
 /// A table that is being read.
-struct Open<'a> {
+struct Open {
     table: Table,
-    chains: HashMap<&'a str, (usize, Text)>,
+    chains: Chains,
+    /// The chain that gets the pending rules.
+    latest: usize,
+    /// Rules that follow each other in one chain, kept back so that a chain takes no more
+    /// room than it needs: most have two or three rules.
+    pending: Vec<Rule>,
 }
 
-impl<'a> Reader<'a> {
-    fn line(&mut self, line: &'a str, number: u32, words: &mut Vec<Token<'a>>) {
+impl Open {
+    fn new(table: Table, chains: Chains) -> Self {
+        Self { table, chains, latest: 0, pending: Vec::new() }
+    }
+
+    fn add(&mut self, at: usize, rule: Rule) {
+        if at != self.latest {
+            self.flush();
+            self.latest = at;
+        }
+        self.pending.push(rule);
+    }
+
+    fn flush(&mut self) {
+        let Some(chain) = self.table.chains.get_mut(self.latest) else { return };
+        if chain.rules.is_empty() {
+            chain.rules.reserve_exact(self.pending.len());
+        }
+        chain.rules.append(&mut self.pending);
+    }
+}
+
+impl Reader {
+    fn new(file: Text, family: Family, kind: Kind) -> Self {
+        Self {
+            kind,
+            file,
+            family,
+            ruleset: Ruleset::default(),
+            table: None,
+            errors: Vec::new(),
+            scratch: line::Scratch::default(),
+        }
+    }
+
+    fn line<'a>(&mut self, line: &'a str, number: u32, words: &mut Vec<Token<'a>>) {
         let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
         let (body, column) = (&line[indent..], indent as u32 + 1);
         let read = match body.as_bytes().first() {
@@ -60,6 +139,12 @@ impl<'a> Reader<'a> {
             Some(b'#') => self.remark(body).map_err(|message| (column, message)),
             Some(b'*') => self.open(&body[1..], number).map_err(|message| (column + 1, message)),
             Some(b':') => self.declare(body, number, column),
+            Some(b'-')
+                if self.kind == Kind::Fragment
+                    && ["-N", "-F", "-X"].iter().any(|one| body.starts_with(one)) =>
+            {
+                self.command(body, number, column)
+            }
             Some(b'[' | b'-') => self.append(body, number, column, words),
             Some(_) if body.trim_end() == "COMMIT" => {
                 self.commit().map_err(|message| (column, message))
@@ -95,13 +180,22 @@ impl<'a> Reader<'a> {
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
         let origin = Origin::line(self.file.clone(), number);
         let table = Table { kind: shown, chains: Vec::new(), origin };
-        self.table = Some(Open { table, chains: HashMap::new() });
+        self.table = Some(Open::new(table, Chains::default()));
         kind?;
-        if let Some(before) = unfinished {
+        if self.kind == Kind::Fragment {
+            self.put_back(unfinished);
+        } else if let Some(before) = unfinished {
             let line = before.table.origin.line;
             return Err(format!("found a new table, expected COMMIT for the one of line {line}"));
         }
         match self.ruleset.table(shown) {
+            Some(_) if self.kind == Kind::Fragment => {
+                let at = self.ruleset.tables.iter().position(|table| table.kind == shown);
+                if let Some(at) = at {
+                    self.resume(at);
+                }
+                Ok(())
+            }
             Some(before) => {
                 let line = before.origin.line;
                 Err(format!(
@@ -112,16 +206,72 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Goes on with a table that is there. Its place is kept by an empty one.
+    fn resume(&mut self, at: usize) {
+        let place = &mut self.ruleset.tables[at];
+        let empty = Table { kind: place.kind, chains: Vec::new(), origin: place.origin.clone() };
+        let table = std::mem::replace(place, empty);
+        let names = table.chains.iter().map(|chain| chain.name.clone());
+        let chains = names.zip(0..).collect();
+        self.table = Some(Open::new(table, chains));
+    }
+
+    fn put_back(&mut self, open: Option<Open>) {
+        let Some(mut open) = open else { return };
+        open.flush();
+        let table = open.table;
+        match self.ruleset.tables.iter_mut().find(|one| one.kind == table.kind) {
+            Some(place) => *place = table,
+            None => self.ruleset.tables.push(table),
+        }
+    }
+
+    /// `-N CHAIN`, `-F CHAIN`, `-X CHAIN`
+    fn command(&mut self, body: &str, number: u32, column: u32) -> Result<(), Fault> {
+        let open = self.table.as_mut().ok_or_else(|| outside(column))?;
+        open.flush();
+        let mut words = body.split_ascii_whitespace();
+        let (command, name) = (words.next().unwrap_or(""), words.next());
+        if words.next().is_some() {
+            return Err((column, format!("found {body:?}, expected {command} CHAIN")));
+        }
+        let at = name.and_then(|name| open.chains.get(name).copied());
+        match (command, name, at) {
+            ("-F", None, _) => {
+                open.table.chains.iter_mut().for_each(|chain| chain.rules.clear());
+            }
+            ("-F", _, Some(at)) => open.table.chains[at].rules.clear(),
+            ("-X", _, Some(at)) => {
+                open.table.chains.remove(at);
+                open.latest = 0;
+                let names = open.table.chains.iter().map(|chain| chain.name.clone());
+                open.chains = names.zip(0..).collect();
+            }
+            ("-N", Some(name), None) => {
+                let origin = Origin::line(self.file.clone(), number);
+                add_chain(open, name, None, Counters::default(), origin);
+            }
+            (_, Some(name), Some(_)) => {
+                return Err((column, format!("chain {name} is there already")));
+            }
+            (_, name, _) => {
+                let name = name.unwrap_or("without a name");
+                return Err((column, format!("chain {name} is not in this table")));
+            }
+        }
+        Ok(())
+    }
+
     fn commit(&mut self) -> Result<(), String> {
         let open = self.table.take().ok_or("found COMMIT, expected a table before it")?;
-        if self.ruleset.table(open.table.kind).is_none() {
-            self.ruleset.tables.push(open.table);
+        if self.kind == Kind::Fragment || self.ruleset.table(open.table.kind).is_none() {
+            self.put_back(Some(open));
         }
         Ok(())
     }
 
     /// `:NAME POLICY [packets:bytes]`
-    fn declare(&mut self, body: &'a str, number: u32, column: u32) -> Result<(), Fault> {
+    fn declare(&mut self, body: &str, number: u32, column: u32) -> Result<(), Fault> {
         let open = self.table.as_mut().ok_or_else(|| outside(column))?;
         let mut words = body[1..].split_ascii_whitespace();
         let at = |word: &str| column + (word.as_ptr() as usize - body.as_ptr() as usize) as u32;
@@ -149,22 +299,31 @@ impl<'a> Reader<'a> {
             Some(word) => counters(word)
                 .ok_or_else(|| (at(word), format!("found {word:?}, expected counters: [0:0]")))?,
         };
-        if let Some((before, _)) = open.chains.get(name) {
-            let line = open.table.chains[*before].origin.line;
+        let before = open.chains.get(name).copied();
+        if let Some(at) = before.filter(|_| self.kind == Kind::Fragment) {
+            open.flush();
+            let chain = &mut open.table.chains[at];
+            match policy {
+                Some(_) => chain.policy = policy,
+                None => chain.rules.clear(),
+            }
+            chain.counters = counters;
+            return Ok(());
+        }
+        if let Some(before) = before {
+            let line = open.table.chains[before].origin.line;
             return Err((
                 at(name),
                 format!("chain {name} a second time, the first is on line {line}"),
             ));
         }
         let origin = Origin::line(self.file.clone(), number);
-        let text = Text::from(name);
-        open.chains.insert(name, (open.table.chains.len(), text.clone()));
-        open.table.chains.push(Chain { name: text, policy, counters, rules: Vec::new(), origin });
+        add_chain(open, name, policy, counters, origin);
         Ok(())
     }
 
     /// `[packets:bytes] -A CHAIN …`
-    fn append(
+    fn append<'a>(
         &mut self,
         body: &'a str,
         number: u32,
@@ -195,21 +354,34 @@ impl<'a> Reader<'a> {
             }
             [] => return Err((column, "found counters only, expected -A CHAIN".into())),
         };
-        let Some((at, _)) = open.chains.get(&*name.text) else {
-            return Err((
-                name.column,
-                format!("chain {} is not declared in this table", name.text),
-            ));
+        // Rules of one chain mostly follow each other.
+        let known = open.table.chains.get(open.latest).filter(|chain| *chain.name == *name.text);
+        let found = known.map(|_| open.latest);
+        let at = found.or_else(|| open.chains.get(&*name.text).copied());
+        let at = match at {
+            Some(at) => at,
+            None if self.kind == Kind::Fragment && !name.text.is_empty() => {
+                let origin = Origin::line(self.file.clone(), number);
+                let policy = BUILT_IN.contains(&&*name.text).then_some(Policy::Accept);
+                add_chain(open, &name.text, policy, Counters::default(), origin)
+            }
+            None => {
+                let message = format!("chain {} is not declared in this table", name.text);
+                return Err((name.column, message));
+            }
         };
         let origin = Origin::line(self.file.clone(), number);
-        let mut rule = line::rule(rest, self.family, &open.chains, &origin)?;
-        rule.counters = counted;
-        open.table.chains[*at].rules.push(rule);
+        let mut rule = line::rule(rest, self.family, &open.chains, &origin, &mut self.scratch)?;
+        rule.counters = counted.or(rule.counters);
+        open.add(at, rule);
         Ok(())
     }
 
     fn end(mut self, last: u32) -> Result<Ruleset, Vec<ParseError>> {
-        if let Some(open) = self.table.take() {
+        if self.kind == Kind::Fragment {
+            let open = self.table.take();
+            self.put_back(open);
+        } else if let Some(open) = self.table.take() {
             let Table { kind, origin, .. } = open.table;
             let message = format!(
                 "the text ends here, expected COMMIT for table {kind} of line {}: the dump is cut",
@@ -219,6 +391,22 @@ impl<'a> Reader<'a> {
         }
         if self.errors.is_empty() { Ok(self.ruleset) } else { Err(self.errors) }
     }
+}
+
+const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
+
+/// Its place.
+fn add_chain(
+    open: &mut Open,
+    name: &str,
+    policy: Option<Policy>,
+    counters: Counters,
+    origin: Origin,
+) -> usize {
+    let (name, at) = (Text::from(name), open.table.chains.len());
+    open.chains.insert(name.clone(), at);
+    open.table.chains.push(Chain { name, policy, counters, rules: Vec::new(), origin });
+    at
 }
 
 fn outside(column: u32) -> Fault {

@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter, Result, Write};
 
 use super::token::is_border;
 use super::*;
+use crate::ipvs::Forwarding;
 
 pub(super) struct Line<'a> {
     pub(super) rule: &'a Rule,
@@ -141,6 +142,23 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
         Match::Conntrack(conntrack) => {
             f.write_str(" -m conntrack")?;
             option(f, "--ctstate", &conntrack.states, |f, all| words(f, all, &CtState::ALL))?;
+            option(f, "--ctproto", &conntrack.protocol, |f, one| one.0.fmt(f))?;
+            for (name, net) in [
+                ("--ctorigsrc", &conntrack.original_src),
+                ("--ctorigdst", &conntrack.original_dst),
+                ("--ctreplsrc", &conntrack.reply_src),
+                ("--ctrepldst", &conntrack.reply_dst),
+            ] {
+                option(f, name, net, short)?;
+            }
+            for (name, ports) in [
+                ("--ctorigsrcport", &conntrack.original_src_port),
+                ("--ctorigdstport", &conntrack.original_dst_port),
+                ("--ctreplsrcport", &conntrack.reply_src_port),
+                ("--ctrepldstport", &conntrack.reply_dst_port),
+            ] {
+                option(f, name, ports, show)?;
+            }
             option(f, "--ctstatus", &conntrack.status, |f, all| match all.is_empty() {
                 true => f.write_str("NONE"),
                 false => words(f, all, &CtStatus::ALL),
@@ -195,7 +213,77 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
             option(f, "--src-range", &range.src, show)?;
             option(f, "--dst-range", &range.dst, show)
         }
+        Match::Set(set) => print_set(f, set),
+        Match::Ipvs(ipvs) => print_ipvs(f, ipvs),
+        Match::Rpfilter(filter) => {
+            f.write_str(" -m rpfilter")?;
+            for (is_set, name) in [
+                (filter.loose, " --loose"),
+                (filter.valid_mark, " --validmark"),
+                (filter.accept_local, " --accept-local"),
+                (filter.invert, " --invert"),
+            ] {
+                f.write_str(if is_set { name } else { "" })?;
+            }
+            Ok(())
+        }
         Match::Other(extension) => print_extension(f, "-m", extension),
+    }
+}
+
+fn print_set(f: &mut Formatter<'_>, set: &SetMatch) -> Result {
+    let not = if set.set.not { " !" } else { "" };
+    write!(f, " -m set{not} --match-set ")?;
+    quoted(f, &set.set.value, plain_option)?;
+    f.write_char(' ')?;
+    list(f, &set.directions, |f, direction| {
+        f.write_str(match direction {
+            SetDirection::Source => "src",
+            SetDirection::Destination => "dst",
+        })
+    })?;
+    for (said, option) in [
+        (set.return_nomatch, " --return-nomatch"),
+        (set.keep_counters, " ! --update-counters"),
+        (set.keep_subcounters, " ! --update-subcounters"),
+    ] {
+        if said {
+            f.write_str(option)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_ipvs(f: &mut Formatter<'_>, ipvs: &IpvsMatch) -> Result {
+    f.write_str(" -m ipvs")?;
+    match ipvs.handled {
+        Some(true) => f.write_str(" --ipvs")?,
+        Some(false) => f.write_str(" ! --ipvs")?,
+        None => {}
+    }
+    option(f, "--vproto", &ipvs.protocol, |f, protocol| protocol.0.fmt(f))?;
+    option(f, "--vaddr", &ipvs.address, |f, address| address.fmt(f))?;
+    option(f, "--vport", &ipvs.port, |f, port| port.fmt(f))?;
+    match ipvs.direction {
+        Some(CtDirection::Original) => f.write_str(" --vdir ORIGINAL")?,
+        Some(CtDirection::Reply) => f.write_str(" --vdir REPLY")?,
+        None => {}
+    }
+    option(f, "--vmethod", &ipvs.method, |f, method| {
+        f.write_str(match method {
+            Forwarding::Direct => "GATE",
+            Forwarding::Tunnel => "IPIP",
+            Forwarding::Masquerade => "MASQ",
+        })
+    })?;
+    option(f, "--vportctl", &ipvs.control_port, |f, port| port.fmt(f))
+}
+
+/// A network, and a single address without its length.
+fn short(f: &mut Formatter<'_>, net: &Addresses) -> Result {
+    match net {
+        Addresses::Net(net) if net.prefix_len() == net.max_prefix_len() => net.addr().fmt(f),
+        other => other.fmt(f),
     }
 }
 
@@ -263,6 +351,15 @@ fn print_target(f: &mut Formatter<'_>, target: &Target) -> Result {
             }
             print_random(f, to.random, to.random_fully)
         }
+        Target::Netmap(net) => write!(f, " -j NETMAP --to {net}"),
+        Target::Tproxy(Tproxy { port, address, value, mask }) => {
+            write!(f, " -j TPROXY --on-port {port} --on-ip ")?;
+            match address {
+                Some(ip) => ip.fmt(f)?,
+                None => f.write_str("0.0.0.0")?,
+            }
+            write!(f, " --tproxy-mark {value:#x}/{mask:#x}")
+        }
         Target::Trace => f.write_str(" -j TRACE"),
         Target::Notrack { ct: false } => f.write_str(" -j NOTRACK"),
         Target::Notrack { ct: true } => f.write_str(" -j CT --notrack"),
@@ -302,6 +399,10 @@ fn print_extension(f: &mut Formatter<'_>, flag: &str, extension: &Extension) -> 
         match is_border(word) {
             _ if &**word == "!" => f.write_char('!'),
             true => quoted(f, word, |_| false),
+            // Its tool always writes this value in quotes.
+            false if &*extension.name == "u32" && !word.starts_with("--") => {
+                quoted(f, word, |_| false)
+            }
             false => quoted(f, word, plain_option),
         }
     })

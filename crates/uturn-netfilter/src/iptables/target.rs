@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::Text;
+use uturn_model::{IpNet, Text};
 
 use super::{Extension, PortRange};
 use crate::packet::RejectWith;
@@ -39,6 +39,11 @@ pub enum Target {
     Masquerade(NatPorts),
     /// The node itself as the destination.
     Redirect(NatPorts),
+    /// The destination (before routing) or source (after it) in another network, the
+    /// rest of the address kept.
+    Netmap(IpNet),
+    /// Given to a socket of the node, without a change to its addresses.
+    Tproxy(Tproxy),
     /// Writes to the log.
     Log(Extension),
     /// Follows the packet through the rules.
@@ -102,4 +107,17 @@ pub struct NatPorts {
     pub random: bool,
     /// `--random-fully`
     pub random_fully: bool,
+}
+
+/// `-j TPROXY`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tproxy {
+    /// `--on-port`; 0 keeps the packet's.
+    pub port: u16,
+    /// `--on-ip`; none is the address of the interface it came through.
+    pub address: Option<IpAddr>,
+    /// `--tproxy-mark`: bits that flip.
+    pub value: u32,
+    /// Bits that are cleared before.
+    pub mask: u32,
 }

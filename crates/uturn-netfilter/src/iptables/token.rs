@@ -49,7 +49,21 @@ pub(super) fn is_border(word: &str) -> bool {
                 | "--proto"
                 | "-f"
                 | "--fragment"
+                | "-c"
+                | "--set-counters"
         )
+}
+
+const ENDS_WORD: [bool; 256] = table(b" \t\r\"");
+const ENDS_QUOTE: [bool; 256] = table(b"\"\\");
+
+const fn table(bytes: &[u8]) -> [bool; 256] {
+    let (mut table, mut at) = ([false; 256], 0);
+    while at < bytes.len() {
+        table[bytes[at] as usize] = true;
+        at += 1;
+    }
+    table
 }
 
 /// Puts the words of `line` into `words`; `Err` has the column of a quote without an end.
@@ -66,8 +80,8 @@ pub(super) fn cut<'a>(line: &'a str, column: u32, words: &mut Vec<Token<'a>>) ->
             return Ok(());
         }
         let start = at;
-        let plain = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'"');
-        at += bytes[at..].iter().take_while(|byte| plain(byte)).count();
+        let length = bytes[at..].iter().position(|byte| ENDS_WORD[usize::from(*byte)]);
+        at = length.map_or(bytes.len(), |length| at + length);
         let here = column + start as u32;
         if bytes.get(at) == Some(&b'"') {
             let (text, end) = quoted(line, start, at).map_err(|quote| column + quote as u32)?;
@@ -83,8 +97,8 @@ pub(super) fn cut<'a>(line: &'a str, column: u32, words: &mut Vec<Token<'a>>) ->
 /// ends, or where the quote without an end is.
 fn quoted(line: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
     let bytes = line.as_bytes();
-    let stop = bytes[at + 1..].iter().position(|byte| matches!(byte, b'"' | b'\\'));
-    if let Some(length) = stop {
+    let length = bytes[at + 1..].iter().position(|byte| ENDS_QUOTE[usize::from(*byte)]);
+    if let Some(length) = length {
         let end = at + 1 + length;
         let ends = matches!(bytes.get(end + 1), None | Some(b' ' | b'\t' | b'\r'));
         if start == at && bytes[end] == b'"' && ends {

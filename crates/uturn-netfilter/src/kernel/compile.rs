@@ -1,17 +1,14 @@
 //! Rules made ready: jumps are resolved, long chains have an index.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use uturn_model::By;
+use uturn_model::{By, Text};
 
+use super::index::Index;
 use crate::LoadError;
-use crate::iptables::{Addresses, Chain, Match, Not, Rule, Ruleset, Table, TableKind, Target};
-use crate::packet::{IpProtocol, Packet};
-
-/// Shorter chains are read from top to bottom.
-const INDEX_FROM: usize = 16;
+use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
+use crate::packet::Packet;
 
 /// Where in its way a packet meets tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +21,7 @@ pub(super) enum Hook {
 }
 
 impl Hook {
-    const ALL: [Self; 5] =
+    pub(super) const ALL: [Self; 5] =
         [Self::Prerouting, Self::Input, Self::Forward, Self::Output, Self::Postrouting];
 
     fn chain(self) -> &'static str {
@@ -74,42 +71,70 @@ pub(super) struct CompiledChain {
 
 #[derive(Debug)]
 pub(super) struct CompiledRule {
-    /// The chain that a jump or goto leads to.
-    pub(super) to: Option<usize>,
-    /// The matches that nobody models, by number: equal ones have one number.
-    pub(super) unmodelled: Option<u32>,
-    by: OnceLock<By>,
+    to: u32,
+    unmodelled: u32,
+    /// Whether it does nothing to any packet.
+    pub(super) inert: bool,
+    said: OnceLock<Box<Said>>,
+}
+
+/// What is said of a rule in steps, made when it is first needed.
+#[derive(Debug)]
+struct Said {
+    by: By,
+    /// For the odds at which it was picked first: these are mostly the same.
+    picked: OnceLock<(u64, Text)>,
 }
 
 impl CompiledRule {
+    const NONE: u32 = u32::MAX;
+
+    /// The chain that a jump or goto leads to.
+    pub(super) fn to(&self) -> Option<usize> {
+        (self.to != Self::NONE).then_some(self.to as usize)
+    }
+
+    /// The matches that nobody models, by number: equal ones have one number.
+    pub(super) fn unmodelled(&self) -> Option<u32> {
+        (self.unmodelled != Self::NONE).then_some(self.unmodelled)
+    }
+
+    /// The rule as evidence.
     pub(super) fn by(&self, rule: &Rule, chain: &Chain) -> &By {
-        self.by.get_or_init(|| rule.by(&chain.name))
+        &self.said(rule, chain).by
+    }
+
+    /// What is said where it was picked at these odds; `say` makes the words.
+    pub(super) fn picked(
+        &self,
+        rule: &Rule,
+        chain: &Chain,
+        odds: f64,
+        say: impl Fn() -> Text,
+    ) -> Text {
+        let (known, text) = self.said(rule, chain).picked.get_or_init(|| (odds.to_bits(), say()));
+        if *known == odds.to_bits() { text.clone() } else { say() }
+    }
+
+    fn said(&self, rule: &Rule, chain: &Chain) -> &Said {
+        self.said
+            .get_or_init(|| Box::new(Said { by: rule.by(&chain.name), picked: OnceLock::new() }))
     }
 }
 
-/// Finds the rules of a chain that can match at all. Every list is in order.
-#[derive(Debug, Default)]
-struct Index {
-    /// Rules for one destination address.
-    by_address: HashMap<IpAddr, Vec<u32>>,
-    /// Rules for one destination port, whatever the address.
-    by_port: HashMap<(IpProtocol, u16), Vec<u32>>,
-    /// All others.
-    rest: Vec<u32>,
+/// Whether a rule changes neither a packet nor its way: it only counts or writes.
+fn is_inert(rule: &Rule) -> bool {
+    let writes = matches!(rule.target, None | Some(Target::Log(_) | Target::Trace));
+    writes && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
 }
 
 impl CompiledChain {
     /// The first rule from `from` on that can match.
     pub(super) fn next(&self, from: usize, packet: &Packet) -> Option<usize> {
-        let Some(index) = &self.index else {
-            return (from < self.rules.len()).then_some(from);
-        };
-        let first =
-            |list: &[u32]| list.get(list.partition_point(|at| (*at as usize) < from)).copied();
-        let port = (packet.protocol(), packet.transport.ports().1);
-        let lists =
-            [index.by_address.get(&packet.dst), index.by_port.get(&port), Some(&index.rest)];
-        lists.into_iter().flatten().filter_map(|list| first(list)).min().map(|at| at as usize)
+        match &self.index {
+            Some(index) => index.next(from, packet),
+            None => (from < self.rules.len()).then_some(from),
+        }
     }
 }
 
@@ -143,10 +168,15 @@ fn program(
                         Some(Target::Jump(to) | Target::Goto(to)) => numbers.get(&**to).copied(),
                         _ => None,
                     };
-                    CompiledRule { to, unmodelled: number(rule, unmodelled), by: OnceLock::new() }
+                    CompiledRule {
+                        to: to.map_or(CompiledRule::NONE, |to| to as u32),
+                        unmodelled: number(rule, unmodelled).unwrap_or(CompiledRule::NONE),
+                        inert: is_inert(rule),
+                        said: OnceLock::new(),
+                    }
                 })
                 .collect(),
-            index: (chain.rules.len() >= INDEX_FROM).then(|| index(&chain.rules)),
+            index: Index::new(&chain.rules, is_inert),
         })
         .collect();
     find_loops(table, &chains, errors);
@@ -180,10 +210,17 @@ fn check(
             }
             Some(_) => {}
         },
-        Some(Target::Dnat(_) | Target::Snat(_) | Target::Masquerade(_) | Target::Redirect(_))
-            if table != TableKind::Nat =>
-        {
+        Some(
+            Target::Dnat(_)
+            | Target::Snat(_)
+            | Target::Masquerade(_)
+            | Target::Redirect(_)
+            | Target::Netmap(_),
+        ) if table != TableKind::Nat => {
             error(format!("table {table} cannot translate addresses, only table nat can"));
+        }
+        Some(Target::Tproxy(_)) if table != TableKind::Mangle => {
+            error(format!("table {table} cannot give packets to a proxy, only table mangle can"));
         }
         Some(Target::Notrack { .. }) if table != TableKind::Raw => {
             error(format!(
@@ -198,6 +235,9 @@ fn check(
 fn number(rule: &Rule, numbers: &mut HashMap<String, u32>) -> Option<u32> {
     let mut text = String::new();
     for one in &rule.matches {
+        if let Match::Set(set) = one {
+            text.push_str(&format!("{:?}\n", (&set.set, &set.directions)));
+        }
         if let Match::Other(extension) = one {
             text.push_str(&extension.name);
             for word in &extension.words {
@@ -209,44 +249,6 @@ fn number(rule: &Rule, numbers: &mut HashMap<String, u32>) -> Option<u32> {
     }
     let next = numbers.len() as u32;
     (!text.is_empty()).then(|| *numbers.entry(text).or_insert(next))
-}
-
-fn index(rules: &[Rule]) -> Index {
-    let mut index = Index::default();
-    for (rule, at) in rules.iter().zip(0u32..) {
-        if let Some(address) = one_address(rule) {
-            index.by_address.entry(address).or_default().push(at);
-        } else if let Some(port) = one_port(rule) {
-            index.by_port.entry(port).or_default().push(at);
-        } else {
-            index.rest.push(at);
-        }
-    }
-    index
-}
-
-fn one_address(rule: &Rule) -> Option<IpAddr> {
-    match rule.dst {
-        Some(Not { not: false, value: Addresses::Net(net) })
-            if net.prefix_len() == net.max_prefix_len() =>
-        {
-            Some(net.addr())
-        }
-        _ => None,
-    }
-}
-
-fn one_port(rule: &Rule) -> Option<(IpProtocol, u16)> {
-    rule.matches.iter().find_map(|one| {
-        let (protocol, ports) = match one {
-            Match::Tcp(tcp) => (IpProtocol::TCP, tcp.dport?),
-            Match::Udp(udp) => (IpProtocol::UDP, udp.dport?),
-            Match::Sctp(sctp) => (IpProtocol::SCTP, sctp.dport?),
-            _ => return None,
-        };
-        let single = !ports.not && ports.value.first == ports.value.last;
-        single.then_some((protocol, ports.value.first))
-    })
 }
 
 fn find_loops(table: &Table, chains: &[CompiledChain], errors: &mut Vec<LoadError>) {
@@ -273,7 +275,7 @@ fn find_loops(table: &Table, chains: &[CompiledChain], errors: &mut Vec<LoadErro
                 continue;
             };
             *rule += 1;
-            let Some(to) = next.to else { continue };
+            let Some(to) = next.to() else { continue };
             if seen[to] == Seen::OnTheWay {
                 let origin = table.chains[at].rules[way[way.len() - 1].1 - 1].origin.clone();
                 let from = way.iter().position(|(chain, _)| *chain == to).unwrap_or(0);

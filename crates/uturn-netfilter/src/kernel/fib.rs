@@ -1,32 +1,33 @@
 //! Routing tables and the policy that picks them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use uturn_model::{By, Family, IpNet, Origin, Text};
 
+use crate::hash::{FastMap, FastSet};
 use crate::state::{NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_LOCAL};
 
 /// All tables of both families.
 #[derive(Debug)]
 pub(super) struct Fib {
     routes: Vec<Known>,
-    tables: HashMap<(Family, u32), Lengths>,
+    tables: FastMap<(Family, u32), Lengths>,
     rules: Vec<PolicyRule>,
     /// The addresses of the interfaces.
-    addresses: HashSet<IpAddr>,
+    addresses: FastSet<IpAddr>,
     /// Whether the short check of a packet's source is not enough.
     pub(super) custom: bool,
 }
 
 /// A table's routes by length of prefix and network; those to one network by metric.
-type Lengths = BTreeMap<u8, HashMap<IpAddr, Vec<usize>>>;
+type Lengths = BTreeMap<u8, FastMap<IpAddr, Vec<usize>>>;
 
 #[derive(Debug)]
 struct Known {
     route: RouteEntry,
-    by: OnceLock<By>,
+    said: OnceLock<(By, Text)>,
 }
 
 /// What is asked of the tables.
@@ -73,10 +74,10 @@ impl Fib {
         };
         let mut fib = Self {
             routes: Vec::new(),
-            tables: HashMap::new(),
+            tables: FastMap::default(),
             custom: !rules.iter().all(usual),
             rules,
-            addresses: HashSet::new(),
+            addresses: FastSet::default(),
         };
         for route in &state.routes {
             fib.add(route.clone());
@@ -104,7 +105,7 @@ impl Fib {
         let list = networks.entry(route.dst.network()).or_default();
         let at = list.partition_point(|at| self.routes[*at].route.metric <= route.metric);
         list.insert(at, self.routes.len());
-        self.routes.push(Known { route, by: OnceLock::new() });
+        self.routes.push(Known { route, said: OnceLock::new() });
     }
 
     /// The kernel adds this route with every address.
@@ -207,12 +208,25 @@ impl Fib {
         self.find(Family::of(ip), TABLE_LOCAL, ip, None).map(|(route, _)| route)
     }
 
+    /// A route as evidence, and where it leads: `through eth0, next 10.0.0.1`.
+    pub(super) fn said(&self, route: &RouteEntry) -> (By, Text) {
+        match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
+            Some(known) => known.said.get_or_init(|| (of_route(route), through(route))).clone(),
+            None => (of_route(route), through(route)),
+        }
+    }
+
     /// A route as evidence.
     pub(super) fn by(&self, route: &RouteEntry) -> By {
-        match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
-            Some(known) => known.by.get_or_init(|| of_route(route)).clone(),
-            None => of_route(route),
-        }
+        self.said(route).0
+    }
+}
+
+fn through(route: &RouteEntry) -> Text {
+    let dev = route.dev.as_deref().unwrap_or("");
+    match route.via {
+        None => format!("through {dev}").into(),
+        Some(via) => format!("through {dev}, next {via}").into(),
     }
 }
 

@@ -1,16 +1,16 @@
 //! Whether a rule matches a packet.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::{Supposition, Text};
+use uturn_model::Text;
 
-use super::Kernel;
 use super::walk::{Tracking, Walk};
+use super::{Kernel, known};
 use crate::iptables::{
-    AddrKind, AddrType, Conntrack, CtDirection, CtState, CtStatus, LimitInterface, MarkMatch,
-    Match, Not, PortRange, PortSide, Recent, RecentAction, Rule, Statistic,
+    AddrKind, AddrType, Addresses, Conntrack, CtDirection, CtState, CtStatus, IpvsMatch,
+    LimitInterface, MarkMatch, Match, Not, PortRange, PortSide, Rule, Statistic,
 };
-use crate::packet::{IpProtocol, Transport};
+use crate::packet::{Connection, IpProtocol, Transport};
 use crate::state::RouteKind;
 
 /// What a rule's matches say.
@@ -114,13 +114,8 @@ impl Kernel {
                 let some = 1.0 / f64::from((*every).max(1));
                 Some(if *not { 1.0 - some } else { some })
             }
-            Match::Recent(recent) => {
-                let found = recent.action.holds(|action| *action == RecentAction::Set);
-                if recent.action.value != RecentAction::Set {
-                    walk.suppose(empty_list(recent));
-                }
-                certain(found)
-            }
+            Match::Recent(wanted) => certain(known::recent(wanted, walk)),
+            Match::Rpfilter(wanted) => certain(self.comes_from_its_way_back(*wanted, walk)),
             Match::Iprange(range) => {
                 let within = |wanted: &Option<Not<(IpAddr, IpAddr)>>, ip| {
                     wanted.is_none_or(|wanted| {
@@ -129,7 +124,9 @@ impl Kernel {
                 };
                 certain(within(&range.src, packet.src) && within(&range.dst, packet.dst))
             }
-            Match::Other(_) => None,
+            Match::Set(set) => self.in_set(set, walk),
+            Match::Ipvs(ipvs) => certain(handled(ipvs, walk)),
+            Match::Other(extension) => self.certain(extension, walk).and_then(certain),
         }
     }
 
@@ -148,7 +145,7 @@ impl Kernel {
     }
 
     /// What an address is to this node: only the table `local` is asked.
-    fn kind_of(&self, ip: IpAddr, device: Option<&str>) -> AddrKind {
+    pub(super) fn kind_of(&self, ip: IpAddr, device: Option<&str>) -> AddrKind {
         match ip {
             IpAddr::V4(v4) if v4.octets()[0] == 0 || v4.is_broadcast() => {
                 return AddrKind::Broadcast;
@@ -184,7 +181,7 @@ fn marked(wanted: &MarkMatch, mark: u32) -> bool {
     (mark & wanted.mask == wanted.value) != wanted.not
 }
 
-fn tcp_flags(transport: Transport) -> u8 {
+pub(super) fn tcp_flags(transport: Transport) -> u8 {
     match transport {
         Transport::Tcp { syn, ack, .. } => match (syn, ack) {
             (true, true) => 0x12,
@@ -196,13 +193,33 @@ fn tcp_flags(transport: Transport) -> u8 {
     }
 }
 
-fn state(tracking: &Tracking) -> CtState {
+pub(super) fn state(tracking: &Tracking) -> CtState {
     match tracking {
         Tracking::NotYet | Tracking::Invalid => CtState::Invalid,
         Tracking::Untracked => CtState::Untracked,
         Tracking::New { .. } => CtState::New,
         Tracking::Known { .. } => CtState::Established,
     }
+}
+
+/// Whether a connection's protocol, addresses and ports are those that are asked for.
+fn tuples(wanted: &Conntrack, connection: &Connection) -> bool {
+    let (original, reply) = (connection.original, connection.reply);
+    let net = |wanted: &Option<Not<Addresses>>, end: SocketAddr| {
+        wanted.is_none_or(|wanted| wanted.holds(|net| net.contains(end.ip())))
+    };
+    let port = |wanted: &Option<Not<PortRange>>, end: SocketAddr| {
+        wanted.is_none_or(|wanted| wanted.holds(|range| range.contains(end.port())))
+    };
+    wanted.protocol.is_none_or(|wanted| wanted.holds(|one| *one == connection.protocol))
+        && net(&wanted.original_src, original.src)
+        && net(&wanted.original_dst, original.dst)
+        && net(&wanted.reply_src, reply.src)
+        && net(&wanted.reply_dst, reply.dst)
+        && port(&wanted.original_src_port, original.src)
+        && port(&wanted.original_dst_port, original.dst)
+        && port(&wanted.reply_src_port, reply.src)
+        && port(&wanted.reply_dst_port, reply.dst)
 }
 
 fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
@@ -221,8 +238,11 @@ fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
             return no;
         }
     }
-    if connection.is_none() {
+    let Some(connection) = connection else {
         return if wanted.states.is_some() { yes } else { no };
+    };
+    if !tuples(wanted, connection) {
+        return no;
     }
     let reply = matches!(tracking, Tracking::Known { reply: true, .. });
     if wanted.direction.is_some_and(|direction| (direction == CtDirection::Reply) != reply) {
@@ -244,11 +264,25 @@ fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
     }
 }
 
-fn empty_list(recent: &Recent) -> Supposition {
-    Supposition {
-        about: format!("the list {} of -m recent", recent.name).into(),
-        taken: "the packet's address is not on it".into(),
-        because: "a client's first connection comes before any entry".into(),
-        settle: format!("/proc/net/xt_recent/{} on the node", recent.name).into(),
+fn handled(wanted: &IpvsMatch, walk: &Walk) -> bool {
+    let bare = IpvsMatch { handled: wanted.handled, ..IpvsMatch::default() };
+    if *wanted == bare {
+        return wanted.handled.is_none_or(|handled| handled == walk.ipvs.done);
     }
+    // Only requests are found by their connection.
+    let Some(request) = walk.ipvs.request.as_ref().filter(|_| walk.ipvs.done) else {
+        return false;
+    };
+    let reply = matches!(walk.tracking, Tracking::Known { reply: true, .. });
+    let tracked = walk.tracking.connection().is_some();
+    let protocol = walk.packet.protocol();
+    wanted.protocol.is_none_or(|wanted| wanted.holds(|one| *one == protocol))
+        && wanted.address.is_none_or(|wanted| wanted.holds(|net| net.contains(request.address.ip())))
+        && wanted.port.is_none_or(|wanted| wanted.holds(|port| *port == request.address.port()))
+        && wanted.method.is_none_or(|wanted| wanted.holds(|method| *method == request.method))
+        && wanted
+            .direction
+            .is_none_or(|wanted| tracked && (wanted == CtDirection::Reply) == reply)
+        // No connection that is walked is one that another one controls.
+        && wanted.control_port.is_none_or(|wanted| wanted.not)
 }

@@ -2,26 +2,34 @@
 //!
 //! [`Kernel::new`] compiles rules and routes once. [`Kernel::walk`] then leads a packet
 //! from stage to stage (`stage`): tables (`tables`, `matching`), connection tracking and
-//! translation (`nat`), route look-ups (`route`, over `fib`). Where a rule leaves more
-//! than one way open, the walk is copied and each copy goes its own way with its share.
+//! translation (`nat`), IPVS (`ipvs`), route look-ups (`route`, over `fib`). What rules ask
+//! of sets is in `sets`. Where a rule leaves more than one way open, the walk is copied and
+//! each copy goes its own way with its share.
 
 mod compile;
 mod fib;
+mod index;
+mod ipvs;
+mod known;
 mod matching;
 mod nat;
+mod nft;
 mod route;
+mod sets;
 mod stage;
 mod tables;
 mod walk;
-
-use std::collections::HashMap;
 
 use uturn_model::{Family, Text};
 
 use self::compile::Programs;
 use self::fib::Fib;
+use self::ipvs::Virtual;
 use self::walk::Walk;
+use crate::hash::FastMap;
+use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
+use crate::nft::{Table, TableFamily};
 use crate::{Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
 
 /// More ways than this are not followed: a walk that meets so many rules that nobody
@@ -39,17 +47,24 @@ pub struct Kernel {
     v4: Programs,
     v6: Programs,
     fib: Fib,
-    devices: HashMap<Text, DeviceSwitches>,
+    sets: Lookup,
+    servers: Virtual,
+    nft: nft::Rules,
+    plan: stage::Plan,
+    devices: FastMap<Text, DeviceSwitches>,
 }
 
 impl Kernel {
-    /// Compiles a node's state. A jump to a chain that is not there, a loop of chains and
-    /// a target in a table where the kernel does not take it are errors, as they are for
-    /// the kernel.
+    /// Compiles a node's state. A jump to a chain that is not there, a loop of chains, a
+    /// set that is not there and a target in a table where the kernel does not take it are
+    /// errors, as they are for the kernel.
     pub fn new(state: NodeState) -> Result<Self, Vec<LoadError>> {
         let mut errors = Vec::new();
         let v4 = compile::programs(&state.iptables, &mut errors);
         let v6 = compile::programs(&state.ip6tables, &mut errors);
+        let sets = Lookup::new(&state.sets);
+        sets::check(&state, |name| sets.has(name), &mut errors);
+        let nft = nft::compile(&state.nft, |table| counts(table, &state), &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -59,7 +74,9 @@ impl Kernel {
             .iter()
             .map(|one| (one.name.clone(), DeviceSwitches::of(&one.name, &state.sysctls)))
             .collect();
-        Ok(Self { state, v4, v6, fib, devices })
+        let servers = Virtual::new(&state.ipvs);
+        let plan = stage::Plan::new(&nft);
+        Ok(Self { state, v4, v6, fib, sets, servers, nft, plan, devices })
     }
 
     /// Every way that a packet can take, with its share. `known` is what connection
@@ -92,6 +109,21 @@ impl Kernel {
         let known = self.devices.get(device).copied();
         known.unwrap_or_else(|| DeviceSwitches::of(device, &self.state.sysctls))
     }
+}
+
+/// Whether a table of nftables is walked as one: not if it is what `iptables-nft` keeps of
+/// a table that is known from `iptables-save`, which says more of it.
+fn counts(table: &Table, state: &NodeState) -> bool {
+    let known = match table.family {
+        TableFamily::Ip => &state.iptables,
+        TableFamily::Ip6 => &state.ip6tables,
+        _ => return true,
+    };
+    let built_in =
+        |name: &str| matches!(name, "PREROUTING" | "INPUT" | "FORWARD" | "OUTPUT" | "POSTROUTING");
+    let kept = table.chains.iter().all(|chain| chain.base.is_none() || built_in(&chain.name));
+    let same = known.tables.iter().any(|one| one.kind.as_str() == &*table.name);
+    !(kept && same)
 }
 
 /// One interface's switches for IPv4.

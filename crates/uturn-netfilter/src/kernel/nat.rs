@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_model::route::Leg;
-use uturn_model::{By, Family, Step, StepKind, Text};
+use uturn_model::{By, Family, IpNet, Step, StepKind, Text};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -30,7 +30,8 @@ impl Kernel {
             return;
         }
         let (packet, leg) = (&walk.packet, walk.packet.leg());
-        let mut own = known.iter().filter(|one| one.protocol == packet.protocol());
+        let mut own =
+            known.iter().filter(|one| one.protocol == packet.protocol() && one.is_tracked());
         let found = own.clone().find(|one| one.original == leg).map(|one| (one, false));
         walk.tracking = match found
             .or_else(|| own.find(|one| one.reply == leg).map(|one| (one, true)))
@@ -57,24 +58,16 @@ impl Kernel {
     ) -> Passed {
         match &walk.tracking {
             Tracking::NotYet | Tracking::Untracked | Tracking::Invalid => Passed::On,
-            Tracking::New { src_settled, dst_settled, .. } => {
-                let settled = if side == Side::Source { *src_settled } else { *dst_settled };
-                if settled {
-                    return Passed::On;
-                }
-                let passed = self.pass(TableKind::Nat, walk, open, crowded);
-                if let Tracking::New { src_settled, dst_settled, .. } = &mut walk.tracking {
-                    match side {
-                        Side::Source => *src_settled = true,
-                        Side::Destination => *dst_settled = true,
-                    }
-                }
-                passed
+            Tracking::New { .. } if is_open(side, walk) => {
+                self.pass(TableKind::Nat, walk, open, crowded)
             }
+            Tracking::New { .. } => Passed::On,
             Tracking::Known { connection, reply } => {
                 let (original, answer) = (connection.original, connection.reply);
                 let leg = walk.packet.leg();
                 let translated = match (side, reply) {
+                    // That was IPVS, which does it again by itself.
+                    (Side::Destination, false) if !connection.destination_translated() => leg,
                     (Side::Destination, false) => Leg { dst: answer.src, ..leg },
                     (Side::Source, false) => Leg { src: answer.dst, ..leg },
                     (Side::Destination, true) => Leg { dst: original.src, ..leg },
@@ -104,7 +97,7 @@ impl Kernel {
     pub(super) fn bind(
         &self,
         target: &Target,
-        why: &str,
+        why: &Text,
         by: By,
         walk: &mut Walk,
         open: &mut Vec<Walk>,
@@ -120,6 +113,14 @@ impl Kernel {
             Target::Masquerade(to) => {
                 let own = self.masquerade_address(walk).into_iter().collect();
                 (Side::Source, own, to.ports, to.random || to.random_fully)
+            }
+            Target::Netmap(net) => {
+                let before = matches!(walk.hook, Hook::Prerouting | Hook::Output);
+                let (side, ip) = match before {
+                    true => (Side::Destination, walk.packet.dst),
+                    false => (Side::Source, walk.packet.src),
+                };
+                (side, vec![moved(ip, *net)], None, false)
             }
             _ => return Ok(()),
         };
@@ -156,6 +157,36 @@ impl Kernel {
     fn masquerade_address(&self, walk: &Walk) -> Option<IpAddr> {
         let way = walk.way.as_ref()?;
         self.source_address(&way.dev, way.via, walk.packet.dst)
+    }
+}
+
+/// An address of the same rest in another network.
+fn moved(ip: IpAddr, net: IpNet) -> IpAddr {
+    match (ip, net) {
+        (IpAddr::V4(ip), IpNet::V4(net)) => (ip & net.hostmask() | net.network()).into(),
+        (IpAddr::V6(ip), IpNet::V6(net)) => (ip & net.hostmask() | net.network()).into(),
+        _ => ip,
+    }
+}
+
+/// Whether rules may still translate this end of a first packet.
+pub(super) fn is_open(side: Side, walk: &Walk) -> bool {
+    match &walk.tracking {
+        Tracking::New { src_settled, dst_settled, .. } => match side {
+            Side::Source => !src_settled,
+            Side::Destination => !dst_settled,
+        },
+        _ => false,
+    }
+}
+
+/// This end stays as it is from now on.
+pub(super) fn settle_end(side: Side, walk: &mut Walk) {
+    if let Tracking::New { src_settled, dst_settled, .. } = &mut walk.tracking {
+        match side {
+            Side::Source => *src_settled = true,
+            Side::Destination => *dst_settled = true,
+        }
     }
 }
 
@@ -201,7 +232,7 @@ fn settle(
     ip: IpAddr,
     ports: Option<PortRange>,
     random: bool,
-    why: &str,
+    why: &Text,
     by: By,
 ) {
     let before = walk.packet.leg();
@@ -225,9 +256,9 @@ fn settle(
         }
     }
     let why: Text = if random {
-        format!("{why} (from any free port; shown is its own)").into()
+        [why, " (from any free port; shown is its own)"].concat().into()
     } else {
-        why.into()
+        why.clone()
     };
     walk.steps.push(Step::new(StepKind::Translate, why, by).changing(before, after));
 }

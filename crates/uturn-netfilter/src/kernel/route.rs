@@ -8,11 +8,11 @@ use super::Kernel;
 use super::compile::Hook;
 use super::fib::{Answer, Query};
 use super::walk::{RouteOut, Walk};
-use crate::packet::{DropReason, End, EndKind};
+use crate::packet::{DropReason, End, EndKind, Packet};
 use crate::state::{Interface, PolicyRule, RouteEntry, RouteKind, RuleAction};
 
 /// A walk that goes on, or its end.
-type Routed = Result<Walk, Box<End>>;
+pub(super) type Routed = Result<Walk, Box<End>>;
 
 impl Kernel {
     /// Routes a packet that came in, to INPUT or FORWARD.
@@ -138,7 +138,7 @@ impl Kernel {
     }
 
     /// Gives a walk its route, and copies of it the routes that are as good.
-    fn spread(
+    pub(super) fn spread(
         &self,
         mut walk: Walk,
         route: &RouteEntry,
@@ -161,21 +161,27 @@ impl Kernel {
         Ok(walk)
     }
 
-    fn take(&self, walk: &mut Walk, route: &RouteEntry) {
+    pub(super) fn take(&self, walk: &mut Walk, route: &RouteEntry) {
         let local =
             matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
         let dev = if local { "lo".into() } else { route.dev.clone().unwrap_or_else(|| "".into()) };
-        let why = match (local, route.via) {
-            (true, _) => format!("{} is an address of this node", walk.packet.dst),
-            (false, None) => format!("to {} through {dev}", walk.packet.dst),
-            (false, Some(via)) => format!("to {} through {dev}, next {via}", walk.packet.dst),
-        };
+        let (by, through) = self.fib.said(route);
+        let mut why = String::with_capacity(64);
+        if local {
+            push_ip(&mut why, walk.packet.dst);
+            why.push_str(" is an address of this node");
+        } else {
+            why.push_str("to ");
+            push_ip(&mut why, walk.packet.dst);
+            why.push(' ');
+            why.push_str(&through);
+        }
         walk.way = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
-        walk.note(StepKind::Route, why, self.fib.by(route));
+        walk.note(StepKind::Route, why.as_str(), by);
     }
 
     /// A route, or why there is none.
-    fn ask<'a>(
+    pub(super) fn ask<'a>(
         &'a self,
         walk: &mut Walk,
         query: Query<'_>,
@@ -341,6 +347,23 @@ impl Kernel {
         }
     }
 
+    /// The route from a packet's destination to its source, and whether it (or one as
+    /// good) leads through an interface.
+    pub(super) fn way_back(
+        &self,
+        packet: Packet,
+        mark: u32,
+    ) -> Option<(&RouteEntry, impl Fn(&str) -> bool)> {
+        let src = Some(packet.dst).filter(|ip| !ip.is_multicast());
+        let query = Query { src, dst: packet.src, iif: "lo", oif: None, mark };
+        let Answer::Route(route, equals) = self.fib.look_up(query, &mut Vec::new()) else {
+            return None;
+        };
+        let mut all = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
+        all.push(route);
+        Some((route, move |device: &str| all.iter().any(|one| one.dev.as_deref() == Some(device))))
+    }
+
     fn forwards(&self, family: Family, iif: &str) -> bool {
         match family {
             Family::V4 => self.switches(iif).forwards,
@@ -413,6 +436,24 @@ fn own(interface: &Interface, family: Family) -> impl Iterator<Item = (IpAddr, u
         Family::of(*ip) == family && !secondary
     })
     .map(|(_, address)| *address)
+}
+
+/// What `Display` would add, without its detours: every way of a packet says it.
+fn push_ip(text: &mut String, ip: IpAddr) {
+    let IpAddr::V4(ip) = ip else {
+        text.push_str(&ip.to_string());
+        return;
+    };
+    for (at, byte) in ip.octets().into_iter().enumerate() {
+        if at > 0 {
+            text.push('.');
+        }
+        for (unit, from) in [(100, 100), (10, 10), (1, 0)] {
+            if byte >= from {
+                text.push(char::from(b'0' + byte / unit % 10));
+            }
+        }
+    }
 }
 
 fn shared_bits(a: IpAddr, b: IpAddr) -> u32 {

@@ -1,28 +1,44 @@
 //! The stages of a packet's way, in the kernel's order.
 
+use uturn_model::Family;
+
 use super::Kernel;
 use super::compile::Hook;
 use super::nat::Side;
+use super::nft::Rules;
 use super::tables::Passed;
 use super::walk::{Tracking, Walk};
 use crate::iptables::TableKind;
+use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
 
 /// One thing that happens in a hook.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+pub(super) enum Stage {
     /// A table's chain of this hook.
     Table(TableKind),
     /// Connection tracking takes the packet up.
     Track,
     /// Translation: the table `nat` for a first packet, what is known for all others.
     Nat(Side),
+    /// A base chain of nftables.
+    Nft(usize),
+    /// The same, of one that translates: for a first packet that is not translated yet.
+    NftNat(Side, usize),
+    /// A first packet's end is settled, whether it was translated or not.
+    Settled(Side),
+    /// What changed before here is no reason to route again.
+    Remember,
     /// A packet that came in is routed.
     RouteIn,
     /// A packet made here is routed again where its mark or source or destination changed.
     RouteAgain,
     /// The same, where its destination changed.
     RouteTranslated,
+    /// IPVS: answers of real servers.
+    IpvsAnswer,
+    /// IPVS: requests to virtual servers.
+    IpvsRequest,
     /// On to another hook, or out of the node.
     Onward,
 }
@@ -30,7 +46,8 @@ enum Stage {
 use Stage::*;
 
 /// By priority: raw −300, tracking −200, mangle −150, destination −100, filter 0,
-/// security 50, source 100.
+/// security 50, source 100. IPVS stands right before the source in INPUT, at the end of
+/// FORWARD, and right after the destination in OUTPUT.
 fn stages(hook: Hook) -> &'static [Stage] {
     match hook {
         Hook::Prerouting => &[
@@ -38,33 +55,128 @@ fn stages(hook: Hook) -> &'static [Stage] {
             Track,
             Table(TableKind::Mangle),
             Nat(Side::Destination),
+            Settled(Side::Destination),
             RouteIn,
         ],
         Hook::Input => &[
             Table(TableKind::Mangle),
             Table(TableKind::Filter),
             Table(TableKind::Security),
+            IpvsAnswer,
+            IpvsRequest,
             Nat(Side::Source),
+            Settled(Side::Source),
             Onward,
         ],
         Hook::Forward => &[
             Table(TableKind::Mangle),
             Table(TableKind::Filter),
             Table(TableKind::Security),
+            IpvsAnswer,
             Onward,
         ],
         Hook::Output => &[
             Table(TableKind::Raw),
             Track,
+            Remember,
             Table(TableKind::Mangle),
             RouteAgain,
             Nat(Side::Destination),
+            Settled(Side::Destination),
             RouteTranslated,
+            IpvsAnswer,
+            IpvsRequest,
             Table(TableKind::Filter),
             Table(TableKind::Security),
             Onward,
         ],
-        Hook::Postrouting => &[Table(TableKind::Mangle), Nat(Side::Source), Onward],
+        Hook::Postrouting => {
+            &[Table(TableKind::Mangle), Nat(Side::Source), Settled(Side::Source), Onward]
+        }
+    }
+}
+
+/// The stages of all hooks, those of nftables among the others.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    v4: [Vec<Stage>; 5],
+    v6: [Vec<Stage>; 5],
+}
+
+impl Plan {
+    pub(super) fn new(rules: &Rules) -> Self {
+        let of = |family| Hook::ALL.map(|hook| merged(hook, family, rules));
+        Self { v4: of(Family::V4), v6: of(Family::V6) }
+    }
+
+    fn stages(&self, family: Family, hook: Hook) -> &[Stage] {
+        let all = if family == Family::V4 { &self.v4 } else { &self.v6 };
+        &all[hook as usize]
+    }
+}
+
+/// The stages of a hook with the base chains of nftables. One that translates stands with
+/// the table `nat` whatever its priority, which only says before or after it. Of equals,
+/// those of nftables come first.
+fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
+    let mut all = stages(hook).to_vec();
+    let named = match hook {
+        Hook::Prerouting => BaseHook::Prerouting,
+        Hook::Input => BaseHook::Input,
+        Hook::Forward => BaseHook::Forward,
+        Hook::Output => BaseHook::Output,
+        Hook::Postrouting => BaseHook::Postrouting,
+    };
+    for base in rules.bases(family, named) {
+        if base.kind == ChainKind::Nat {
+            let nat = all.iter().position(|stage| matches!(stage, Nat(_)));
+            let Some((at, Nat(side))) = nat.map(|at| (at, all[at])) else { continue };
+            let (wanted, stage) = (priority(Nat(side), hook), NftNat(side, base.chain));
+            // Before the table, or before the end of all that translates.
+            let settled = all.iter().position(|stage| matches!(stage, Settled(_)));
+            let at = if base.priority <= wanted { at } else { settled.unwrap_or(at + 1) };
+            all.insert(at, stage);
+            continue;
+        }
+        let later = |stage: &Stage| {
+            !matches!(stage, Nft(_) | NftNat(..)) && priority(*stage, hook) >= base.priority
+        };
+        let mut at = all.iter().position(later).unwrap_or(all.len() - 1);
+        // What translates first is a part of the table `nat`.
+        while at > 0 && matches!(all[at - 1], NftNat(..)) {
+            at -= 1;
+        }
+        let routes = base.kind == ChainKind::Route;
+        let after = match hook {
+            Hook::Output if routes => Some(RouteAgain),
+            Hook::Output => Some(Remember),
+            _ => None,
+        };
+        all.splice(at..at, [Nft(base.chain)].into_iter().chain(after));
+    }
+    let outside = match hook {
+        Hook::Prerouting => Some((0, BaseHook::Ingress)),
+        Hook::Postrouting => Some((all.len() - 1, BaseHook::Egress)),
+        _ => None,
+    };
+    if let Some((at, named)) = outside {
+        all.splice(at..at, rules.bases(family, named).into_iter().map(|base| Nft(base.chain)));
+    }
+    all
+}
+
+fn priority(stage: Stage, hook: Hook) -> i32 {
+    match stage {
+        Table(TableKind::Raw) => -300,
+        Track => -200,
+        Remember | RouteAgain | Table(TableKind::Mangle) => -150,
+        Nat(Side::Destination) | Settled(Side::Destination) | RouteTranslated => -100,
+        IpvsAnswer | IpvsRequest if hook == Hook::Output => -99,
+        Table(TableKind::Filter) | Nft(_) | NftNat(..) => 0,
+        Table(TableKind::Security) => 50,
+        IpvsAnswer | IpvsRequest => 98,
+        Table(TableKind::Nat) | Nat(Side::Source) | Settled(Side::Source) => 100,
+        RouteIn | Onward => i32::MAX,
     }
 }
 
@@ -84,10 +196,22 @@ pub(super) fn follow(
         }
     }
     loop {
-        let stage = stages(walk.hook)[walk.stage];
+        let family = walk.packet.family();
+        let stage = kernel.plan.stages(family, walk.hook)[walk.stage];
         let passed = match stage {
             Table(kind) => kernel.pass(kind, &mut walk, open, crowded),
             Nat(side) => kernel.translate(side, &mut walk, open, crowded),
+            Nft(chain) => kernel.pass_nft(chain, &mut walk, open, crowded),
+            NftNat(side, _) if !super::nat::is_open(side, &walk) => Passed::On,
+            NftNat(_, chain) => kernel.pass_nft(chain, &mut walk, open, crowded),
+            Settled(side) => {
+                super::nat::settle_end(side, &mut walk);
+                Passed::On
+            }
+            Remember => {
+                walk.before = walk.packet;
+                Passed::On
+            }
             Track => {
                 kernel.track(&mut walk, known);
                 Passed::On
@@ -114,19 +238,35 @@ pub(super) fn follow(
                 }
                 Passed::On
             }
+            // Nothing to do, and a walk is not carried around for it.
+            IpvsAnswer | IpvsRequest
+                if kernel.state.ipvs.0.is_empty()
+                    && known.iter().all(|one| one.scheduled.is_none()) =>
+            {
+                Passed::On
+            }
+            // These say themselves where the walk goes on.
+            IpvsAnswer => match kernel.answer_virtual(walk, known, open) {
+                Ok(routed) => {
+                    walk = routed;
+                    continue;
+                }
+                Err(end) => return *end,
+            },
+            IpvsRequest => match kernel.schedule(walk, known, open) {
+                Ok(routed) => {
+                    walk = routed;
+                    continue;
+                }
+                Err(end) => return *end,
+            },
             Onward => match onward(&mut walk) {
                 Some(kind) => return walk.end(kind),
                 None => continue,
             },
         };
         match passed {
-            Passed::On => {
-                walk.stage += 1;
-                // Only what mangle and nat change is a reason to route again.
-                if walk.hook == Hook::Output && matches!(stage, Track) {
-                    walk.before = walk.packet;
-                }
-            }
+            Passed::On => walk.stage += 1,
             Passed::End(kind) => return walk.end(kind),
             Passed::Crowded(by) => {
                 walk.meet_unknown(

@@ -1,12 +1,13 @@
 //! Leads a packet through one table's chains.
 
-use uturn_model::{By, StepKind};
+use uturn_model::{By, StepKind, Supposition, Text};
 
 use super::compile::{CompiledRule, Hook, Program};
 use super::matching::Answer;
 use super::walk::{Frame, Tracking, Walk};
 use super::{Kernel, MOST_RULES};
-use crate::iptables::{Chain, ConnmarkOp, Policy, Rule, Table, TableKind, Target};
+use crate::iptables::catalogue::{self, Treatment};
+use crate::iptables::{Chain, ConnmarkOp, Match, Policy, Rule, Table, TableKind, Target};
 use crate::packet::{DropReason, EndKind};
 
 /// How a packet came out of a stage.
@@ -48,29 +49,6 @@ impl<'k> Running<'k> {
         compiled.by(rule, chain).clone()
     }
 }
-
-/// Targets that change nothing that decides a packet's way.
-const HARMLESS: [&str; 19] = [
-    "AUDIT",
-    "CHECKSUM",
-    "CLASSIFY",
-    "CONNSECMARK",
-    "CT",
-    "DSCP",
-    "ECN",
-    "HL",
-    "HMARK",
-    "IDLETIMER",
-    "LED",
-    "RATEEST",
-    "SECMARK",
-    "SET",
-    "TCPMSS",
-    "TEE",
-    "TOS",
-    "TTL",
-    "TCPOPTSTRIP",
-];
 
 impl Kernel {
     /// Leads a packet through the chain of its hook, from where it stands.
@@ -119,23 +97,23 @@ impl Kernel {
         open: &mut Vec<Walk>,
         crowded: bool,
     ) -> Done {
-        let (rule, compiled, _) = running.rule(chain, at);
+        let (rule, compiled, chain_of) = running.rule(chain, at);
         walk.asked += 1;
         if walk.asked > MOST_RULES {
             return Done::Crowded(running.by(chain, at));
         }
-        let Some(target) = &rule.target else { return Done::Next };
-        if matches!(target, Target::Log(_) | Target::Trace) {
+        if compiled.inert {
             return Done::Next;
         }
         let Answer::Yes { odds, unmodelled } = self.matches(rule, walk) else { return Done::Next };
         if unmodelled {
-            match settle(running, (chain, at), compiled.unmodelled, walk, open, crowded) {
+            match settle(running, (chain, at), compiled.unmodelled(), walk, open, crowded) {
                 Some(true) => {}
                 Some(false) => return Done::Next,
                 None => return Done::Crowded(running.by(chain, at)),
             }
         }
+        let Some(target) = &rule.target else { return Done::Next };
         let picks = matches!(
             target,
             Target::Jump(_) | Target::Goto(_) | Target::Dnat(_) | Target::Snat(_) | Target::Accept
@@ -152,8 +130,11 @@ impl Kernel {
         if picks {
             let left =
                 walk.frames.last_mut().map_or(1.0, |frame| std::mem::replace(&mut frame.odds, 1.0));
-            if left * odds < 1.0 {
-                let why = format!("{}picked one time in {}", commented(rule), one_in(left * odds));
+            let odds = left * odds;
+            if odds < 1.0 {
+                let say =
+                    || format!("{}picked one time in {}", commented(rule), one_in(odds)).into();
+                let why = compiled.picked(rule, chain_of, odds, say);
                 walk.note(StepKind::Balance, why, running.by(chain, at));
             }
         }
@@ -192,7 +173,7 @@ impl Kernel {
             }
             Target::Jump(_) | Target::Goto(_) => {
                 // Compiling has made sure that the chain is there.
-                let Some(to) = compiled.to else { return Done::Next };
+                let Some(to) = compiled.to() else { return Done::Next };
                 if matches!(target, Target::Goto(_)) {
                     walk.frames.pop();
                 }
@@ -217,7 +198,11 @@ impl Kernel {
                 connmark(*op, walk, by);
                 Done::Next
             }
-            Target::Dnat(_) | Target::Snat(_) | Target::Masquerade(_) | Target::Redirect(_) => {
+            Target::Dnat(_)
+            | Target::Snat(_)
+            | Target::Masquerade(_)
+            | Target::Redirect(_)
+            | Target::Netmap(_) => {
                 let why = why(running, rule, walk, "translated");
                 match self.bind(target, &why, by(), walk, open) {
                     Ok(()) => Done::Accept,
@@ -230,8 +215,35 @@ impl Kernel {
                 }
                 Done::Next
             }
+            Target::Tproxy(to) => {
+                let mark = (walk.packet.mark & !to.mask) ^ to.value;
+                let why = why(running, rule, walk, "given to a proxy");
+                walk.packet.mark = mark;
+                let port = if to.port == 0 { walk.packet.leg().dst.port() } else { to.port };
+                let why = format!(
+                    "{why}: for the process that listens on port {port}, with mark {mark:#x}"
+                );
+                walk.note(StepKind::Mark, why, by());
+                walk.suppose(listening(port));
+                Done::Accept
+            }
             Target::Log(_) | Target::Trace => Done::Next,
-            Target::Other(extension) if HARMLESS.contains(&&*extension.name) => Done::Next,
+            // What it changes, later packets see.
+            Target::Other(extension) if &*extension.name == "SET" => {
+                walk.suppose(super::sets::change(extension, walk.packet.family(), &by()));
+                Done::Next
+            }
+            Target::Other(extension) if &*extension.name == "CT" => {
+                if extension.words.iter().any(|word| word.starts_with("--zone")) {
+                    walk.suppose(one_zone());
+                }
+                Done::Next
+            }
+            Target::Other(extension)
+                if catalogue::of_target(&extension.name) == Treatment::NoEffect =>
+            {
+                Done::Next
+            }
             // It may let the packet pass, change it or keep it: followed as if it did
             // nothing, and as if it kept it.
             Target::Other(extension) => {
@@ -242,8 +254,9 @@ impl Kernel {
                 walk.share /= 2.0;
                 kept.share /= 2.0;
                 let name = &extension.name;
-                walk.meet_unknown(format!("nobody models {name}: as if it did nothing"), by());
-                kept.meet_unknown(format!("nobody models {name}: as if it kept the packet"), by());
+                let reason = catalogue::of_target(name).reason().unwrap_or("nobody models this");
+                walk.meet_unknown(format!("{name}: {reason}: as if it did nothing"), by());
+                kept.meet_unknown(format!("{name}: {reason}: as if it kept the packet"), by());
                 // The copy ends at once, where this table would drop it.
                 std::mem::swap(walk, &mut kept);
                 open.push(kept);
@@ -276,15 +289,47 @@ fn settle(
     for (one, taken) in [(&mut *walk, true), (&mut other, false)] {
         one.share /= 2.0;
         one.taken.push((number, leg, one.hook, taken));
-        let why = if taken {
-            "nobody models this match: as if it matched"
-        } else {
-            "nobody models this match: as if it did not match"
-        };
+        let as_if = if taken { "as if it matched" } else { "as if it did not match" };
+        let why = format!("{}: {as_if}", open_question(running.rule(chain, at).0));
         one.meet_unknown(why, running.by(chain, at));
     }
     open.push(other);
     Some(true)
+}
+
+/// What of a rule's matches is not known.
+fn open_question(rule: &Rule) -> String {
+    let names = rule.matches.iter().filter_map(|one| match one {
+        Match::Other(extension) => Some(&*extension.name),
+        Match::Conntrack(_) => Some("conntrack"),
+        _ => None,
+    });
+    let mut reasons: Vec<&str> =
+        names.filter_map(|name| catalogue::of_match(name).reason()).collect();
+    // A match that is certain for this packet is no reason, but says so only of itself.
+    reasons.dedup();
+    match reasons.is_empty() {
+        true => "nobody models this match".to_owned(),
+        false => reasons.join(", and "),
+    }
+}
+
+fn listening(port: u16) -> Supposition {
+    Supposition {
+        about: format!("a transparent proxy on port {port}").into(),
+        taken: "it listens".into(),
+        because: "without it, the kernel drops the packet here".into(),
+        settle: format!("ss -tuln 'sport = :{port}' on the node").into(),
+    }
+}
+
+fn one_zone() -> Supposition {
+    Supposition {
+        about: "zones of connection tracking".into(),
+        taken: "an answer is looked for in the zone of its connection".into(),
+        because: "rules set zones the same way for both directions".into(),
+        settle: "conntrack -L -o extended on the node".into(),
+    }
 }
 
 fn at_policy(base: &Chain, walk: &mut Walk) -> Passed {
@@ -322,11 +367,11 @@ fn connmark(op: ConnmarkOp, walk: &mut Walk, by: impl Fn() -> By) {
 }
 
 /// A rule's own comment, else that of the rule that led to its chain.
-fn why(running: Running<'_>, rule: &Rule, walk: &Walk, otherwise: &str) -> String {
+fn why(running: Running<'_>, rule: &Rule, walk: &Walk, otherwise: &str) -> Text {
     let callers = walk.frames.iter().rev().filter_map(|frame| frame.caller);
     let comments = callers.map(|(chain, at)| running.rule(chain, at).0.comment());
     let comment = std::iter::once(rule.comment()).chain(comments).flatten().next();
-    comment.map_or_else(|| otherwise.to_owned(), |comment| comment.to_string())
+    comment.map_or_else(|| otherwise.into(), Text::clone)
 }
 
 fn commented(rule: &Rule) -> String {
@@ -334,7 +379,7 @@ fn commented(rule: &Rule) -> String {
 }
 
 /// `4` for a quarter, `2.5` for two fifths.
-fn one_in(odds: f64) -> String {
+pub(super) fn one_in(odds: f64) -> String {
     let text = format!("{:.2}", 1.0 / odds);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -6,6 +6,8 @@ use uturn_model::route::Leg;
 use uturn_model::{By, Step, StepKind, Supposition, Text};
 
 use super::compile::Hook;
+use super::ipvs::Handled;
+use super::nft::Place;
 use crate::packet::{Connection, DropReason, End, EndKind, Entry, Packet};
 
 /// One way of a packet, as far as it has come.
@@ -26,6 +28,8 @@ pub(super) struct Walk {
     pub(super) oif: Option<Text>,
     pub(super) way: Option<RouteOut>,
     pub(super) tracking: Tracking,
+    pub(super) ipvs: Handled,
+    pub(super) nft: Place,
     /// The packet as it was before the hook's last translation or change of mark.
     pub(super) before: Packet,
     /// Where in a table it is; empty between tables.
@@ -37,6 +41,8 @@ pub(super) struct Walk {
     pub(super) supposed: Vec<Supposition>,
     /// What was taken for true of matches that nobody models.
     pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
+    /// What `-m recent` put on its lists.
+    pub(super) listed: Vec<(Text, IpAddr)>,
 }
 
 /// Where a packet goes next.
@@ -112,6 +118,8 @@ impl Walk {
             oif: None,
             way: None,
             tracking: Tracking::NotYet,
+            ipvs: Handled::default(),
+            nft: Place::default(),
             before: packet,
             frames: Vec::new(),
             asked: 0,
@@ -119,6 +127,7 @@ impl Walk {
             unknown: Vec::new(),
             supposed: Vec::new(),
             taken: Vec::new(),
+            listed: Vec::new(),
         }
     }
 
@@ -154,13 +163,14 @@ impl Walk {
         let settled = matches!(kind, EndKind::Local | EndKind::Forward);
         let leaves = kind == EndKind::Forward;
         let way = self.way.filter(|_| leaves);
+        let connection = self.tracking.connection().or(self.ipvs.untracked.as_ref());
         End {
             share: self.share,
             kind,
             packet: self.packet,
             out: way.as_ref().map(|way| way.dev.clone()),
             next_hop: way.and_then(|way| way.via),
-            connection: self.tracking.connection().filter(|_| settled).cloned(),
+            connection: connection.filter(|_| settled).cloned(),
             steps: self.steps,
             unknown: self.unknown,
             supposed: self.supposed,

@@ -6,7 +6,7 @@ use uturn_model::Family;
 use uturn_model::StepKind;
 use uturn_netfilter::{
     Connection, End, EndKind, Entry, Interface, Kernel, NodeState, Packet, RouteEntry, addr,
-    iptables, routes, rules, sysctl,
+    iptables, nft, routes, rules, sysctl,
 };
 
 pub(crate) fn read(node: &str, file: &str) -> String {
@@ -18,15 +18,29 @@ pub(crate) fn read(node: &str, file: &str) -> String {
 /// which the machine that the dump was made on did not have.
 pub(crate) fn state(n: u8) -> NodeState {
     let node = format!("iptables-n{n}");
-    let mut state = NodeState {
+    NodeState {
         iptables: iptables::parse("iptables.save", &read(&node, "iptables.save"), Family::V4)
             .unwrap(),
         ip6tables: iptables::parse("ip6tables.save", &read(&node, "ip6tables.save"), Family::V6)
             .unwrap(),
-        interfaces: addr::parse("addr", &read(&node, "addr")).unwrap(),
-        routes: routes::parse("route", &read(&node, "route")).unwrap(),
-        rules: rules::parse("rule", &read(&node, "rule")).unwrap(),
-        sysctls: sysctl::parse("sysctl", &read(&node, "sysctl")).unwrap(),
+        ..without_rules(&node, n)
+    }
+}
+
+/// The same of the node with nftables.
+pub(crate) fn nft_state(n: u8, file: &str) -> NodeState {
+    let node = format!("nftables-n{n}");
+    let nft = nft::parse(file, &read(&node, file)).unwrap();
+    NodeState { nft, ..without_rules(&node, n) }
+}
+
+fn without_rules(node: &str, n: u8) -> NodeState {
+    let mut state = NodeState {
+        interfaces: addr::parse("addr", &read(node, "addr")).unwrap(),
+        routes: routes::parse("route", &read(node, "route")).unwrap(),
+        rules: rules::parse("rule", &read(node, "rule")).unwrap(),
+        sysctls: sysctl::parse("sysctl", &read(node, "sysctl")).unwrap(),
+        ..NodeState::default()
     };
     let bridge = format!("10.1.{n}.1").parse().unwrap();
     state.interfaces.push(Interface {

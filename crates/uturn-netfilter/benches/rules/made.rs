@@ -1,0 +1,182 @@
+//! Rules as kube-proxy writes them, for a cluster of any size.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use uturn_kubeproxy::compile;
+use uturn_model::cluster::Provider;
+use uturn_model::dns::Dns;
+use uturn_model::network::{Network, NetworkMode};
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
+use uturn_model::{
+    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, Known, Labels, Name, NamespacedName,
+    Node, Origin, Port, Protocol, ProxyMode, ProxySettings, Service, Version,
+};
+use uturn_netfilter::iptables::Ruleset;
+use uturn_netfilter::{Interface, NodeState, Packet, routes};
+
+const NODE: &str = "n1";
+
+/// Services of which every tenth has a NodePort.
+pub(crate) fn rules(services: u32, endpoints: u32) -> String {
+    let settings = settings();
+    let mut cluster = cluster(settings.clone());
+    for number in 0..services {
+        add(&mut cluster, number, endpoints);
+    }
+    compile(&cluster, &Name::new(NODE).unwrap(), &settings, Family::V4).unwrap().iptables
+}
+
+/// A node with these rules.
+pub(crate) fn state(iptables: Ruleset) -> NodeState {
+    let interface = |name: &str, ip: [u8; 4], length| Interface {
+        name: name.into(),
+        addresses: vec![(ip.into(), length)],
+        up: true,
+    };
+    let mut state = NodeState {
+        iptables,
+        interfaces: vec![
+            interface("lo", [127, 0, 0, 1], 8),
+            interface("eth0", [10, 0, 0, 11], 24),
+            interface("cbr0", [10, 1, 1, 1], 24),
+        ],
+        routes: routes::parse(
+            "routes",
+            "default via 10.0.0.1 dev eth0\n10.0.0.0/24 dev eth0 scope link src 10.0.0.11\n\
+             10.1.1.0/24 dev cbr0 scope link src 10.1.1.1\n",
+        )
+        .unwrap(),
+        ..NodeState::default()
+    };
+    state.sysctls.set("net.ipv4.ip_forward", "1");
+    state
+}
+
+/// What is walked, by name.
+pub(crate) fn packets(services: u32) -> [(&'static str, Packet); 4] {
+    let last = services - 1;
+    let to = |ip: IpAddr, port| {
+        Packet::tcp(SocketAddr::from(([10, 1, 1, 9], 40_000)), SocketAddr::new(ip, port))
+    };
+    [
+        ("to no Service", to([192, 0, 2, 7].into(), 443)),
+        ("to a Service", to(cluster_ip(last), 80)),
+        ("a closed port", to(cluster_ip(last), 81)),
+        ("to a NodePort", to([10, 0, 0, 11].into(), 30_000 + (last / 10 * 10 / 10) as u16)),
+    ]
+}
+
+fn cluster_ip(number: u32) -> IpAddr {
+    Ipv4Addr::from_bits(u32::from_be_bytes([172, 16, 0, 1]) + number).into()
+}
+
+fn known<T>(value: T) -> Known<T> {
+    Known::supposed(value, "a benchmark")
+}
+
+fn settings() -> ProxySettings {
+    ProxySettings {
+        detector: known(LocalDetector::ClusterCidr(vec!["10.1.0.0/16".parse().unwrap()])),
+        node_port_addresses: NodePortAddresses::Primary,
+        ..ProxySettings::new(known(ProxyMode::Iptables), known(Version::new(1, 34, 4)))
+    }
+}
+
+fn cluster(proxy: ProxySettings) -> Cluster {
+    let node = Node {
+        internal_ips: vec![[10, 0, 0, 11].into()],
+        pod_cidrs: vec!["10.1.1.0/24".parse().unwrap()],
+        ..Node::new(Name::new(NODE).unwrap(), Origin::file("made"))
+    };
+    Cluster {
+        provider: known(Provider::None),
+        nodes: [(node.name.clone(), node)].into(),
+        pods: BTreeMap::new(),
+        workloads: BTreeMap::new(),
+        services: BTreeMap::new(),
+        endpoints: BTreeMap::new(),
+        ingresses: BTreeMap::new(),
+        ingress_classes: BTreeMap::new(),
+        tke_service_configs: BTreeMap::new(),
+        load_balancers: Vec::new(),
+        network: Network {
+            mode: known(NetworkMode::GlobalRouter),
+            pod_cidrs: known(Vec::new()),
+            service_cidrs: known(Vec::new()),
+            vpc_cidrs: known(Vec::new()),
+            non_masquerade_cidrs: known(Vec::new()),
+        },
+        security_groups: BTreeMap::new(),
+        dns: Dns::default(),
+        proxy,
+        controller_switches: Labels::new(),
+        network_policies: BTreeMap::new(),
+        captures: BTreeMap::new(),
+        supposed: Vec::new(),
+        skipped: Vec::new(),
+    }
+}
+
+fn add(cluster: &mut Cluster, number: u32, endpoints: u32) {
+    let origin = || Origin::file("made");
+    let name = NamespacedName::new("shop", &format!("service-{number}")).unwrap();
+    let port = |number| Port::new(number).unwrap();
+    let node_port = number.is_multiple_of(10).then(|| port(30_000 + (number / 10) as u16));
+    let service = Service {
+        name: name.clone(),
+        labels: Labels::new(),
+        annotations: Labels::new(),
+        kind: if node_port.is_some() { ServiceKind::NodePort } else { ServiceKind::ClusterIp },
+        cluster_ips: vec![cluster_ip(number)],
+        headless: false,
+        ports: vec![ServicePort {
+            name: None,
+            protocol: Protocol::Tcp,
+            port: port(80),
+            target: TargetPort::Number(port(8080)),
+            node_port,
+            app_protocol: None,
+        }],
+        selector: None,
+        external_ips: Vec::new(),
+        external_policy: Policy::Cluster,
+        internal_policy: Policy::Cluster,
+        affinity_seconds: None,
+        source_ranges: Vec::new(),
+        health_check_node_port: None,
+        allocates_node_ports: true,
+        publishes_not_ready: false,
+        traffic_distribution: None,
+        load_balancer_class: None,
+        families: Vec::new(),
+        load_balancer: Vec::new(),
+        origin: origin(),
+    };
+    let endpoint = |at: u32| Endpoint {
+        address: Ipv4Addr::from_bits(
+            u32::from_be_bytes([10, 1, 2, 1]) + (number * endpoints + at) % 60_000,
+        )
+        .into(),
+        ready: true,
+        serving: true,
+        terminating: false,
+        node: None,
+        zone: None,
+        zone_hints: Vec::new(),
+        node_hints: Vec::new(),
+        pod: None,
+    };
+    let slice = EndpointSlice {
+        name: name.clone(),
+        service: name.clone(),
+        family: Family::V4,
+        ports: vec![EndpointPort { name: None, protocol: Protocol::Tcp, port: port(8080) }],
+        endpoints: (0..endpoints).map(endpoint).collect(),
+        derived: false,
+        origin: origin(),
+    };
+    cluster.endpoints.insert(name.clone(), vec![slice]);
+    cluster.services.insert(name, service);
+}

@@ -1,0 +1,56 @@
+//! Puts a node's state together from what was captured of it.
+
+use std::fmt;
+
+use uturn_model::Family;
+use uturn_model::capture::{Capture, CaptureFile};
+
+use crate::{NodeState, ParseError, addr, ipset, iptables, ipvs, nft, routes, rules, sysctl};
+
+impl NodeState {
+    /// Reads every file of a capture; of rules of nftables in both forms, the text. All that
+    /// is wrong in any file is reported.
+    pub fn from_capture(capture: &Capture) -> Result<Self, Vec<ParseError>> {
+        let (mut state, mut errors) = (Self::default(), Vec::new());
+        for (file, captured) in &capture.files {
+            let (path, text) = (captured.path.clone(), &*captured.text);
+            match file {
+                CaptureFile::Iptables => {
+                    put(&mut state.iptables, iptables::parse(path, text, Family::V4), &mut errors);
+                }
+                CaptureFile::Ip6tables => {
+                    put(&mut state.ip6tables, iptables::parse(path, text, Family::V6), &mut errors);
+                }
+                CaptureFile::Ipset => put(&mut state.sets, ipset::parse(path, text), &mut errors),
+                CaptureFile::Ipvs => put(&mut state.ipvs, ipvs::parse(path, text), &mut errors),
+                CaptureFile::Addresses => {
+                    put(&mut state.interfaces, addr::parse(path, text), &mut errors);
+                }
+                CaptureFile::Routes => {
+                    put(&mut state.routes, routes::parse(path, text), &mut errors);
+                }
+                CaptureFile::Rules => put(&mut state.rules, rules::parse(path, text), &mut errors),
+                CaptureFile::Sysctls => {
+                    put(&mut state.sysctls, sysctl::parse(path, text), &mut errors);
+                }
+                // Both say the same; the text says more.
+                CaptureFile::NftJson if capture.files.contains_key(&CaptureFile::Nft) => {}
+                CaptureFile::Nft | CaptureFile::NftJson => {
+                    put(&mut state.nft, nft::parse(path, text), &mut errors);
+                }
+            }
+        }
+        if errors.is_empty() { Ok(state) } else { Err(errors) }
+    }
+}
+
+fn put<T: fmt::Debug>(
+    place: &mut T,
+    read: Result<T, Vec<ParseError>>,
+    errors: &mut Vec<ParseError>,
+) {
+    match read {
+        Ok(read) => *place = read,
+        Err(more) => errors.extend(more),
+    }
+}

@@ -1,0 +1,78 @@
+//! A quick hash for tables that are asked several times a rule. Each table starts it at a
+//! number of its own, so that no input can be written to make it slow.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+pub(crate) type FastMap<K, V> = HashMap<K, V, Start>;
+pub(crate) type FastSet<K> = HashSet<K, Start>;
+
+/// Where a table's hashes start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start(u64);
+
+impl Default for Start {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one(0))
+    }
+}
+
+impl BuildHasher for Start {
+    type Hasher = Quick;
+
+    fn build_hasher(&self) -> Quick {
+        Quick(self.0)
+    }
+}
+
+/// Multiplies and folds what it is given, word by word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quick(u64);
+
+impl Quick {
+    fn add(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word ^ 0xf39c_c060_5ced_c835) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.add(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.add(u64::from_le_bytes(last) ^ bytes.len() as u64);
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.add(u64::from(number));
+    }
+
+    fn write_u16(&mut self, number: u16) {
+        self.add(u64::from(number));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.add(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.add(number);
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.add(number as u64);
+        self.add((number >> 64) as u64);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.add(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

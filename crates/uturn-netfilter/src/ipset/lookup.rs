@@ -1,0 +1,367 @@
+//! Finds packets in sets without reading them from end to end.
+//!
+//! Every part of an entry is a prefix of some bits: an address, protocol and port, a mark.
+//! Entries are kept by the lengths of their prefixes, in one table for each combination
+//! of lengths, and these are asked from the longest to the shortest, as the kernel does.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use uturn_model::{Family, Text};
+
+use super::entry::mark;
+use super::{Entry, Part, PartKind, Set, SetKind, Sets};
+use crate::packet::IpProtocol;
+
+/// All sets, ready to be asked.
+#[derive(Debug, Default)]
+pub(crate) struct Lookup {
+    names: HashMap<Text, usize>,
+    sets: Vec<Index>,
+}
+
+/// What a set says of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Yes,
+    No,
+    /// An entry says that it is not in the set.
+    Except,
+    /// Nobody can say.
+    Unknown,
+}
+
+/// One end of a packet, as sets look at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe<'a> {
+    pub(crate) ip: IpAddr,
+    /// For ICMP, 256 × type + code.
+    pub(crate) port: u16,
+    pub(crate) protocol: IpProtocol,
+    pub(crate) iface: Option<&'a str>,
+    pub(crate) mark: u32,
+    /// Whether it came in with a hardware address.
+    pub(crate) has_mac: bool,
+}
+
+#[derive(Debug)]
+struct Index {
+    family: Option<Family>,
+    shape: Shape,
+}
+
+#[derive(Debug)]
+enum Shape {
+    Table(Table),
+    List(Vec<usize>),
+    Unmodelled,
+}
+
+type Key = [u128; 3];
+type Lengths = [u8; 3];
+
+#[derive(Debug)]
+struct Table {
+    kinds: Vec<PartKind>,
+    bitmap: bool,
+    /// What of an address counts.
+    mask: Option<u128>,
+    markmask: u32,
+    ifaces: HashMap<Text, u128>,
+    wildcards: HashMap<Text, u128>,
+    by_lengths: Vec<(Lengths, HashMap<Key, Flags>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flags {
+    nomatch: bool,
+    /// Whether a packet meets it depends on more than is known.
+    unsure: bool,
+}
+
+impl Lookup {
+    pub(crate) fn new(sets: &Sets) -> Self {
+        let names: HashMap<Text, usize> =
+            sets.0.iter().enumerate().map(|(at, set)| (set.name.clone(), at)).collect();
+        let sets = sets.0.iter().map(|set| Index::new(set, &names)).collect();
+        Self { names, sets }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    /// Asks a set; `probes` has one end of the packet for each direction of the rule.
+    pub(crate) fn ask(&self, name: &str, probes: &[Probe<'_>], family: Family) -> Found {
+        match self.names.get(name) {
+            Some(at) => self.ask_one(*at, probes, family),
+            None => Found::Unknown,
+        }
+    }
+
+    fn ask_one(&self, at: usize, probes: &[Probe<'_>], family: Family) -> Found {
+        let set = &self.sets[at];
+        if set.family.is_some_and(|own| own != family) {
+            return Found::No;
+        }
+        match &set.shape {
+            Shape::Unmodelled => Found::Unknown,
+            Shape::Table(table) => table.ask(probes),
+            Shape::List(members) => {
+                let mut unknown = false;
+                for member in members {
+                    // No kernel takes a list in a list, and no text with one is read.
+                    if matches!(self.sets[*member].shape, Shape::List(_)) {
+                        return Found::Unknown;
+                    }
+                    match self.ask_one(*member, probes, family) {
+                        Found::Yes if !unknown => return Found::Yes,
+                        Found::Yes | Found::Unknown => unknown = true,
+                        Found::No | Found::Except => {}
+                    }
+                }
+                if unknown { Found::Unknown } else { Found::No }
+            }
+        }
+    }
+}
+
+impl Index {
+    fn new(set: &Set, names: &HashMap<Text, usize>) -> Self {
+        let (kinds, bitmap) = match &set.kind {
+            SetKind::Hash(kinds) => (kinds, false),
+            SetKind::Bitmap(kinds) => (kinds, true),
+            SetKind::List => {
+                let member = |entry: &Entry| match entry.parts.first() {
+                    Some(Part::Set(name)) => names.get(name).copied(),
+                    _ => None,
+                };
+                let members = set.entries.iter().filter_map(member).collect();
+                return Self { family: None, shape: Shape::List(members) };
+            }
+            SetKind::Other(_) => return Self { family: None, shape: Shape::Unmodelled },
+        };
+        let family = set.family();
+        let masked = set.option("bitmask").is_some() || set.option("netmask").is_some();
+        // Networks under a further mask are new, and nobody uses them yet.
+        if masked && kinds.contains(&PartKind::Net) {
+            return Self { family, shape: Shape::Unmodelled };
+        }
+        let bits = family.map_or(32, Family::bits);
+        let mask = match (set.option("bitmask"), set.option("netmask")) {
+            (Some(mask), _) => mask.parse().ok().map(|mask: IpAddr| number(mask)),
+            (None, Some(length)) => {
+                length.parse::<u8>().ok().map(|length| top(u128::MAX, bits, length.min(bits)))
+            }
+            (None, None) => None,
+        };
+        let markmask = set.option("markmask").and_then(mark).unwrap_or(u32::MAX);
+        let mut table = Table {
+            kinds: kinds.clone(),
+            bitmap,
+            mask,
+            markmask,
+            ifaces: HashMap::new(),
+            wildcards: HashMap::new(),
+            by_lengths: Vec::new(),
+        };
+        let mut places = HashMap::new();
+        for entry in &set.entries {
+            table.add(entry, bits, &mut places);
+        }
+        table.sort();
+        Self { family, shape: Shape::Table(table) }
+    }
+}
+
+impl Table {
+    fn add(&mut self, entry: &Entry, bits: u8, places: &mut HashMap<Lengths, usize>) {
+        let mut unsure = false;
+        let wildcard = entry.has("wildcard");
+        let mut prefixes: Vec<Vec<(u128, u8)>> = Vec::with_capacity(3);
+        for part in &entry.parts {
+            prefixes.push(match part {
+                Part::Ips(first, last) => match self.mask {
+                    Some(mask) if first == last => vec![(number(*first) & mask, bits)],
+                    _ => self.masked(cover(number(*first), number(*last), bits), bits),
+                },
+                Part::Net(net) => self.masked(vec![(number(net.addr()), net.prefix_len())], bits),
+                Part::Ports(protocol, first, last) => {
+                    let own = protocol.map_or(0, |protocol| u128::from(protocol.0) << 16);
+                    cover(own | u128::from(*first), own | u128::from(*last), PORT_BITS)
+                }
+                Part::Named(protocol) => {
+                    unsure = true;
+                    vec![protocol.map_or((0, 0), |protocol| (u128::from(protocol.0) << 16, 8))]
+                }
+                Part::Iface { bridged: true, .. } | Part::Mac(_) => {
+                    unsure = true;
+                    vec![(0, 0)]
+                }
+                Part::Iface { name, .. } => {
+                    let names = if wildcard { &mut self.wildcards } else { &mut self.ifaces };
+                    // Zero stands for no interface, odd numbers for the start of a name.
+                    let next = (names.len() as u128 + 1) * 2 + u128::from(wildcard);
+                    vec![(*names.entry(name.clone()).or_insert(next), IFACE_BITS)]
+                }
+                Part::Mark(mark) => vec![(u128::from(mark & self.markmask), MARK_BITS)],
+                Part::Set(_) => Vec::new(),
+            });
+        }
+        // The hardware address of `bitmap:ip,mac` may be left open.
+        prefixes.resize(3, vec![(0, 0)]);
+        let nomatch = entry.has("nomatch");
+        for a in &prefixes[0] {
+            for b in &prefixes[1] {
+                for c in &prefixes[2] {
+                    let lengths = [a.1, b.1, c.1];
+                    let by_lengths = &mut self.by_lengths;
+                    let place = *places.entry(lengths).or_insert_with(|| {
+                        by_lengths.push((lengths, HashMap::new()));
+                        by_lengths.len() - 1
+                    });
+                    by_lengths[place].1.insert([a.0, b.0, c.0], Flags { nomatch, unsure });
+                }
+            }
+        }
+    }
+
+    /// Prefixes under the set's own mask.
+    fn masked(&self, mut prefixes: Vec<(u128, u8)>, bits: u8) -> Vec<(u128, u8)> {
+        if let Some(mask) = self.mask {
+            for (value, length) in &mut prefixes {
+                // What the mask leaves out does not count: a network as wide as that, or
+                // wider, is looked for by its own length.
+                if top(mask, bits, *length) == mask {
+                    *length = bits;
+                }
+                *value &= mask;
+            }
+        }
+        prefixes
+    }
+
+    /// From the longest prefix to the shortest, those of networks first.
+    fn sort(&mut self) {
+        let kinds = &self.kinds;
+        let rank = |lengths: &Lengths| {
+            let net = |at: usize| kinds.get(at) == Some(&PartKind::Net);
+            let nets: Vec<u8> = (0..3).filter(|at| net(*at)).map(|at| lengths[at]).collect();
+            std::cmp::Reverse((nets, *lengths))
+        };
+        self.by_lengths.sort_by_key(|(lengths, _)| rank(lengths));
+    }
+
+    fn ask(&self, probes: &[Probe<'_>]) -> Found {
+        if self.by_lengths.is_empty() || probes.len() < self.kinds.len() {
+            return Found::No;
+        }
+        let (mut values, mut bits) = ([0; 3], [0; 3]);
+        let mut iface = None;
+        for (at, (kind, probe)) in self.kinds.iter().zip(probes).enumerate() {
+            let family = Family::of(probe.ip);
+            (values[at], bits[at]) = match kind {
+                PartKind::Ip | PartKind::Net => {
+                    (number(probe.ip) & self.mask.unwrap_or(u128::MAX), family.bits())
+                }
+                PartKind::Port if self.bitmap => match probe.protocol {
+                    IpProtocol::TCP | IpProtocol::UDP => (u128::from(probe.port), PORT_BITS),
+                    _ => return Found::No,
+                },
+                PartKind::Port => {
+                    (u128::from(probe.protocol.0) << 16 | u128::from(probe.port), PORT_BITS)
+                }
+                PartKind::Iface => match probe.iface {
+                    Some(name) => {
+                        iface = Some((at, name));
+                        (self.ifaces.get(name).copied().unwrap_or(0), IFACE_BITS)
+                    }
+                    None => return Found::No,
+                },
+                PartKind::Mac if !probe.has_mac => return Found::No,
+                PartKind::Mac => (0, 0),
+                PartKind::Mark => (u128::from(probe.mark & self.markmask), MARK_BITS),
+            };
+        }
+        let mut unsure = false;
+        for (lengths, table) in &self.by_lengths {
+            let mut key = [0; 3];
+            for at in 0..self.kinds.len() {
+                key[at] = top(values[at], bits[at], lengths[at]);
+            }
+            let mut hit = table.get(&key);
+            if hit.is_none()
+                && let Some((at, name)) = iface.filter(|_| !self.wildcards.is_empty())
+            {
+                let starts = (1..=name.len()).rev().filter(|end| name.is_char_boundary(*end));
+                hit = starts.filter_map(|end| self.wildcards.get(&name[..end])).find_map(|id| {
+                    key[at] = *id;
+                    table.get(&key)
+                });
+            }
+            match hit {
+                Some(Flags { unsure: true, .. }) => unsure = true,
+                Some(_) if unsure => return Found::Unknown,
+                Some(Flags { nomatch: true, .. }) => return Found::Except,
+                Some(_) => return Found::Yes,
+                None => {}
+            }
+        }
+        if unsure { Found::Unknown } else { Found::No }
+    }
+}
+
+const PORT_BITS: u8 = 24;
+const MARK_BITS: u8 = 32;
+const IFACE_BITS: u8 = 64;
+
+fn number(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()),
+        IpAddr::V6(ip) => ip.to_bits(),
+    }
+}
+
+/// The first `length` of the lowest `bits`.
+fn top(value: u128, bits: u8, length: u8) -> u128 {
+    let whole = u128::MAX.checked_shr(128 - u32::from(bits)).unwrap_or(0);
+    let below = u32::from(bits.saturating_sub(length));
+    value & whole & u128::MAX.checked_shl(below).unwrap_or(0)
+}
+
+/// The prefixes that cover a range.
+fn cover(first: u128, last: u128, bits: u8) -> Vec<(u128, u8)> {
+    let mut prefixes = Vec::new();
+    let mut at = first;
+    loop {
+        let room = (last - at).checked_add(1).map_or(127, u128::ilog2).min(u32::from(bits));
+        let free = at.trailing_zeros().min(room);
+        prefixes.push((at, bits - free as u8));
+        let step = 1u128 << free;
+        match at.checked_add(step) {
+            Some(next) if next <= last => at = next,
+            _ => return prefixes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_covered_by_prefixes() {
+        assert_eq!(cover(80, 80, 16), [(80, 16)]);
+        assert_eq!(cover(0, 65535, 16), [(0, 0)]);
+        assert_eq!(cover(1, 4, 8), [(1, 8), (2, 7), (4, 8)]);
+        assert_eq!(cover(0, u128::MAX, 128), [(0, 1), (1 << 127, 1)]);
+        assert_eq!(cover(u128::MAX, u128::MAX, 128), [(u128::MAX, 128)]);
+        for (first, last) in [(3u128, 200u128), (0, 255), (17, 18), (128, 254)] {
+            let prefixes = cover(first, last, 8);
+            for value in 0..=255u128 {
+                let inside = prefixes.iter().any(|(p, l)| top(value, 8, *l) == *p);
+                assert_eq!(inside, (first..=last).contains(&value), "{first}-{last}: {value}");
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Virtual servers of IPVS, as `ipvsadm -Sn` prints them.
+//!
+//! [`parse`] reads that text, what `ipvsadm -Ln` shows and what stands in
+//! `/proc/net/ip_vs`, and tells them apart by itself. [`VirtualServers`] prints what
+//! `ipvsadm -R` loads.
+
+mod parse;
+mod save;
+mod shares;
+mod table;
+
+pub use parse::parse;
+pub(crate) use shares::Picks;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+
+use uturn_model::{By, Family, Origin, Protocol, Text};
+
+use crate::packet::{Connection, IpProtocol, Scheduled};
+
+/// All virtual servers of a node, in the order of the text; no two have one address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VirtualServers(pub Vec<VirtualServer>);
+
+/// A virtual server.
+#[derive(Clone, Debug)]
+pub struct VirtualServer {
+    /// Which packets it takes.
+    pub at: VirtualAddress,
+    /// How it picks a real server: `rr`, `wrr`, `sh`, …
+    pub scheduler: Text,
+    /// Whether a client keeps its real server.
+    pub persistence: Option<Persistence>,
+    /// `-o`: every packet is scheduled anew.
+    pub one_packet: bool,
+    /// Other options, as written.
+    pub options: Vec<Text>,
+    /// Its real servers, in the order of the text.
+    pub servers: Vec<RealServer>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Which packets a virtual server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VirtualAddress {
+    /// Those to an address; port 0 stands for any.
+    Address {
+        /// Of this protocol.
+        protocol: Protocol,
+        /// To there.
+        address: SocketAddr,
+    },
+    /// Those with a mark.
+    Mark {
+        /// The mark.
+        mark: u32,
+        /// Of this family.
+        family: Family,
+    },
+}
+
+/// How long a client keeps its real server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Persistence {
+    /// Seconds after its last connection; none where the text does not tell.
+    pub seconds: Option<u32>,
+    /// Clients that share a prefix of this length count as one.
+    pub prefix: u8,
+}
+
+/// A real server.
+#[derive(Clone, Debug)]
+pub struct RealServer {
+    /// Where it listens; port 0 stands for the packet's own.
+    pub address: SocketAddr,
+    /// How packets get there.
+    pub method: Forwarding,
+    /// Its weight; with 0, it gets no new connections.
+    pub weight: u32,
+    /// Other options, as written.
+    pub options: Vec<Text>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// How packets get to a real server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Forwarding {
+    /// `-m`: the destination is translated, and back in the answer.
+    Masquerade,
+    /// `-g`: sent on as they are. The real server answers for the address itself.
+    Direct,
+    /// `-i`: the same, inside another packet.
+    Tunnel,
+}
+
+impl Forwarding {
+    /// The option that `ipvsadm` has for it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Masquerade => "-m",
+            Self::Direct => "-g",
+            Self::Tunnel => "-i",
+        }
+    }
+}
+
+impl VirtualServers {
+    /// Tells connections that went through IPVS from those that a rule translated: a list
+    /// of connections alone does not say which is which.
+    pub fn recognize(&self, connections: &mut [Connection]) {
+        let servers: HashMap<(IpProtocol, SocketAddr), &VirtualServer> = self
+            .0
+            .iter()
+            .filter_map(|server| match server.at {
+                VirtualAddress::Address { protocol, address } => {
+                    Some(((protocol.into(), address), server))
+                }
+                VirtualAddress::Mark { .. } => None,
+            })
+            .collect();
+        for connection in connections.iter_mut().filter(|one| one.scheduled.is_none()) {
+            let address = connection.original.dst;
+            let server = servers.get(&(connection.protocol, address));
+            let given = connection.reply.src;
+            let real = server.and_then(|server| {
+                server.servers.iter().find(|real| {
+                    real.address == given
+                        || (real.address.ip(), real.address.port()) == (given.ip(), 0)
+                })
+            });
+            if let Some(real) = real {
+                connection.scheduled = Some(Scheduled {
+                    client: connection.original.src,
+                    address,
+                    real: given,
+                    method: real.method,
+                    tracked: true,
+                });
+            }
+        }
+    }
+}
+
+impl VirtualAddress {
+    /// The family of the packets.
+    pub fn family(self) -> Family {
+        match self {
+            Self::Address { address, .. } => Family::of(address.ip()),
+            Self::Mark { family, .. } => family,
+        }
+    }
+
+    /// The port that it takes; none for any.
+    pub(crate) fn port(self) -> Option<u16> {
+        match self {
+            Self::Address { address, .. } => Some(address.port()).filter(|port| *port > 0),
+            Self::Mark { .. } => None,
+        }
+    }
+}
+
+impl VirtualServer {
+    /// The virtual server as evidence.
+    pub fn by(&self) -> By {
+        By::new(format!("-A {self}"), self.origin.clone())
+    }
+}
+
+impl PartialEq for VirtualServer {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, &self.scheduler, self.persistence)
+            == (other.at, &other.scheduler, other.persistence)
+            && (self.one_packet, &self.options) == (other.one_packet, &other.options)
+            && self.servers == other.servers
+    }
+}
+
+impl Eq for VirtualServer {}
+
+impl PartialEq for RealServer {
+    fn eq(&self, other: &Self) -> bool {
+        (self.address, self.method, self.weight, &self.options)
+            == (other.address, other.method, other.weight, &other.options)
+    }
+}
+
+impl Eq for RealServer {}
+
+impl fmt::Display for VirtualAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address { protocol, address } => {
+                f.write_str(match protocol {
+                    Protocol::Tcp => "-t",
+                    Protocol::Udp => "-u",
+                    Protocol::Sctp => "--sctp-service",
+                })?;
+                write!(f, " {address}")
+            }
+            Self::Mark { mark, family: Family::V4 } => write!(f, "-f {mark}"),
+            Self::Mark { mark, family: Family::V6 } => write!(f, "-f {mark} -6"),
+        }
+    }
+}
+
+impl fmt::Display for VirtualServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -s {}", self.at, self.scheduler)?;
+        if let Some(persistence) = self.persistence {
+            match persistence.seconds {
+                Some(seconds) => write!(f, " -p {seconds}")?,
+                None => f.write_str(" -p")?,
+            }
+            let family = self.at.family();
+            match family {
+                _ if persistence.prefix == family.bits() => {}
+                Family::V4 => {
+                    let bits = u32::MAX.checked_shl(32 - u32::from(persistence.prefix));
+                    write!(f, " -M {}", std::net::Ipv4Addr::from_bits(bits.unwrap_or(0)))?;
+                }
+                Family::V6 => write!(f, " -M {}", persistence.prefix)?,
+            }
+        }
+        if self.one_packet {
+            f.write_str(" -o")?;
+        }
+        self.options.iter().try_for_each(|word| write!(f, " {word}"))
+    }
+}
+
+impl fmt::Display for RealServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "-r {} {} -w {}", self.address, self.method.option(), self.weight)?;
+        self.options.iter().try_for_each(|word| write!(f, " {word}"))
+    }
+}
+
+impl fmt::Display for VirtualServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for server in &self.0 {
+            writeln!(f, "-A {server}")?;
+            for real in &server.servers {
+                writeln!(f, "-a {} {real}", server.at)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! Finds the rules of a long chain that can match a packet at all.
+
+use std::net::IpAddr;
+
+use crate::hash::FastMap;
+use crate::iptables::{Addresses, Match, Not, PortRange, PortSide, Rule};
+use crate::packet::{IpProtocol, Packet};
+
+/// Chains with fewer rules that an index could tell apart are read from top to bottom.
+const INDEX_FROM: usize = 12;
+
+/// A rule for more ports than this is no rule for a port.
+const MOST_PORTS: usize = 32;
+
+/// The rules of a chain by what a packet must have, each in one list only; every list is
+/// in order.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    by_destination: Nets,
+    by_port: FastMap<(IpProtocol, u16), Vec<u32>>,
+    by_source: Nets,
+    /// All others.
+    rest: Vec<u32>,
+}
+
+/// What of a rule is the best to tell it by.
+enum Key {
+    Destination(u8, u128),
+    Ports(IpProtocol, Vec<PortRange>),
+    Source(u8, u128),
+    None,
+}
+
+impl Index {
+    /// None where it would not pay. `inert` tells rules that do nothing at all.
+    pub(super) fn new(rules: &[Rule], inert: impl Fn(&Rule) -> bool) -> Option<Self> {
+        if rules.len() < INDEX_FROM {
+            return None;
+        }
+        let mut index = Self::default();
+        for (rule, at) in rules.iter().zip(0u32..).filter(|(rule, _)| !inert(rule)) {
+            match key(rule) {
+                Key::Destination(length, bits) => index.by_destination.add(length, bits, at),
+                Key::Source(length, bits) => index.by_source.add(length, bits, at),
+                Key::Ports(protocol, ranges) => {
+                    for port in ranges.iter().flat_map(|range| range.first..=range.last) {
+                        let list = index.by_port.entry((protocol, port)).or_default();
+                        // Ranges may overlap.
+                        if list.last() != Some(&at) {
+                            list.push(at);
+                        }
+                    }
+                }
+                Key::None => index.rest.push(at),
+            }
+        }
+        (rules.len() - index.rest.len() >= INDEX_FROM).then_some(index)
+    }
+
+    /// The first rule from `from` on that can match.
+    pub(super) fn next(&self, from: usize, packet: &Packet) -> Option<usize> {
+        let from = from as u32;
+        let first = |list: &[u32]| list.get(list.partition_point(|at| *at < from)).copied();
+        let rest = first(&self.rest);
+        if rest == Some(from) {
+            return Some(from as usize);
+        }
+        let port = match self.by_port.is_empty() {
+            true => None,
+            false => self.by_port.get(&(packet.protocol(), packet.transport.ports().1)),
+        };
+        let nets = self.by_destination.lists(packet.dst).chain(self.by_source.lists(packet.src));
+        let keyed = nets.chain(port.map(Vec::as_slice)).filter_map(first).min();
+        keyed.into_iter().chain(rest).min().map(|at| at as usize)
+    }
+}
+
+/// Networks of one family, by the length of their prefix.
+#[derive(Debug, Default)]
+struct Nets(Vec<(u8, FastMap<u128, Vec<u32>>)>);
+
+impl Nets {
+    fn add(&mut self, length: u8, bits: u128, at: u32) {
+        let place = match self.0.iter().position(|(known, _)| *known == length) {
+            Some(place) => place,
+            None => {
+                self.0.push((length, FastMap::default()));
+                self.0.len() - 1
+            }
+        };
+        self.0[place].1.entry(bits).or_default().push(at);
+    }
+
+    /// The rules for each network that has the address.
+    fn lists(&self, ip: IpAddr) -> impl Iterator<Item = &[u32]> {
+        let lengths = self.0.iter();
+        lengths.filter_map(move |(length, nets)| nets.get(&network(ip, *length)).map(Vec::as_slice))
+    }
+}
+
+/// The first bits of an address.
+fn network(ip: IpAddr, length: u8) -> u128 {
+    let (bits, width) = match ip {
+        IpAddr::V4(ip) => (u128::from(ip.to_bits()), 32),
+        IpAddr::V6(ip) => (ip.to_bits(), 128),
+    };
+    let rest = u32::from(width - length.min(width));
+    bits.checked_shr(rest).unwrap_or(0)
+}
+
+fn key(rule: &Rule) -> Key {
+    let net = |some: Option<Not<Addresses>>| match some {
+        Some(Not { not: false, value: Addresses::Net(net) }) if net.prefix_len() > 0 => Some(net),
+        _ => None,
+    };
+    let (dst, src) = (net(rule.dst), net(rule.src));
+    let destination = |net: ipnet::IpNet| {
+        Key::Destination(net.prefix_len(), network(net.addr(), net.prefix_len()))
+    };
+    if let Some(dst) = dst.filter(|net| net.prefix_len() == net.max_prefix_len()) {
+        return destination(dst);
+    }
+    if let Some((protocol, ranges)) = rule.matches.iter().find_map(|one| ports(rule, one)) {
+        let count: usize =
+            ranges.iter().map(|range| usize::from(range.last - range.first) + 1).sum();
+        if count <= MOST_PORTS {
+            return Key::Ports(protocol, ranges);
+        }
+    }
+    match (dst, src) {
+        (Some(dst), _) => destination(dst),
+        (None, Some(src)) => Key::Source(src.prefix_len(), network(src.addr(), src.prefix_len())),
+        (None, None) => Key::None,
+    }
+}
+
+/// The destination ports that a match asks for.
+fn ports(rule: &Rule, one: &Match) -> Option<(IpProtocol, Vec<PortRange>)> {
+    let single = |protocol, wanted: Option<Not<PortRange>>| match wanted {
+        Some(Not { not: false, value }) => Some((protocol, vec![value])),
+        _ => None,
+    };
+    match one {
+        Match::Tcp(tcp) => single(IpProtocol::TCP, tcp.dport),
+        Match::Udp(udp) => single(IpProtocol::UDP, udp.dport),
+        Match::Sctp(sctp) => single(IpProtocol::SCTP, sctp.dport),
+        Match::Multiport(many) if many.side == PortSide::Destination && !many.ports.not => {
+            match rule.protocol {
+                Some(Not { not: false, value }) => Some((value, many.ports.value.clone())),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,503 @@
+//! Makes tables ready: names become numbers, expressions values, sets look-ups.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::OnceLock;
+
+use uturn_model::{Origin, Text};
+
+use super::encode::{encode, type_of};
+use super::links::find_loops;
+use super::lookup::{Bounds, Data, Given, Lookup};
+use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
+use super::{Chain, Entered, Rule, Rules};
+use crate::LoadError;
+use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
+
+/// Numbers of conditions that nobody models begin here; those of iptables are below.
+const FIRST_NUMBER: u32 = 1 << 30;
+
+/// Compiles the tables of which `counts` says that they count.
+pub(in crate::kernel) fn compile(
+    ruleset: &Ruleset,
+    counts: impl Fn(&Table) -> bool,
+    errors: &mut Vec<LoadError>,
+) -> Rules {
+    let walked = |table: &Table| {
+        !matches!(table.family, TableFamily::Arp | TableFamily::Bridge)
+            && !table.is_dormant()
+            && counts(table)
+    };
+    let mut compiler = Compiler { rules: Rules::default(), numbers: HashMap::new(), errors };
+    let tables = ruleset.tables.iter().enumerate().filter(|(_, table)| walked(table));
+    for (at, table) in tables {
+        compiler.table(at, table);
+    }
+    let mut rules = compiler.rules;
+    find_loops(&rules, ruleset, errors);
+    let mut bases: Vec<usize> =
+        (0..rules.chains.len()).filter(|at| rules.chains[*at].base.is_some()).collect();
+    // Of equals, the one that was made last is asked first.
+    bases.reverse();
+    bases.sort_by_key(|at| rules.chains[*at].base.as_ref().map(|base| base.priority));
+    rules.bases = bases;
+    rules
+}
+
+struct Compiler<'e> {
+    rules: Rules,
+    numbers: HashMap<String, u32>,
+    errors: &'e mut Vec<LoadError>,
+}
+
+/// A table's names, and where it is being read.
+struct Names<'t> {
+    table: &'t Table,
+    chains: HashMap<&'t str, usize>,
+    sets: HashMap<&'t str, usize>,
+    /// What holds the statement in work: `chain` or `set`, and its name.
+    place: (&'static str, &'t str),
+    origin: Origin,
+}
+
+impl Names<'_> {
+    /// What holds the statement in work, in words.
+    fn said(&self) -> String {
+        let (kind, name) = self.place;
+        format!("{kind} {name} of table {} {}", self.table.family, self.table.name)
+    }
+}
+
+impl Compiler<'_> {
+    fn table(&mut self, at: usize, table: &Table) {
+        let first = self.rules.chains.len();
+        let chains =
+            table.chains.iter().enumerate().map(|(at, chain)| (&*chain.name, first + at)).collect();
+        for (place, chain) in table.chains.iter().enumerate() {
+            let base = chain.base.as_ref().map(|base| Entered {
+                family: table.family,
+                kind: base.kind,
+                hook: base.hook,
+                priority: base.priority,
+            });
+            self.rules.chains.push(Chain { table: at, at: place, rules: Vec::new(), base });
+        }
+        let mut names = Names {
+            table,
+            chains,
+            sets: HashMap::new(),
+            place: ("table", &table.name),
+            origin: table.origin.clone(),
+        };
+        for set in &table.sets {
+            names.place = ("set", &set.name);
+            names.origin = set.origin.clone();
+            let types: Vec<Type> = set
+                .key
+                .iter()
+                .map(|part| if set.typeof_key { typed_by_text(part) } else { type_of(part) })
+                .collect();
+            let mut lookup = self.lookup(&set.elements, &types, &names);
+            lookup.name = Some(set.name.clone());
+            lookup.changes = set.changes();
+            names.sets.insert(&set.name, self.rules.lookups.len());
+            self.rules.lookups.push(lookup);
+        }
+        for (place, chain) in table.chains.iter().enumerate() {
+            names.place = ("chain", &chain.name);
+            for rule in &chain.rules {
+                names.origin = rule.origin.clone();
+                let ops = self.rule(rule, &names);
+                self.rules.chains[first + place].rules.push(Rule { ops, by: OnceLock::new() });
+            }
+        }
+    }
+
+    fn rule(&mut self, rule: &nft::Rule, names: &Names<'_>) -> Vec<Op> {
+        let mut ops = Vec::new();
+        for (at, statement) in rule.statements.iter().enumerate() {
+            let last = !rule.statements[at + 1..].iter().any(decides);
+            self.statement(statement, last, names, &mut ops);
+        }
+        let does = |op: &Op| !matches!(op, Op::Test { .. } | Op::Doubt(_));
+        // What comes after the last act says nothing.
+        let end = ops.iter().rposition(does).map_or(0, |at| at + 1);
+        ops.truncate(end);
+        ops
+    }
+
+    fn statement(
+        &mut self,
+        statement: &Statement,
+        last: bool,
+        names: &Names<'_>,
+        ops: &mut Vec<Op>,
+    ) {
+        match statement {
+            Statement::Match { left, relation, right } => {
+                let op = self.test(statement, (left, *relation, right), names);
+                ops.push(op);
+            }
+            Statement::Verdict(verdict) => {
+                ops.extend(self.verdict(verdict, names).map(Op::Verdict));
+            }
+            Statement::Vmap(key, map) => {
+                let parts = parts(key);
+                let types: Vec<Type> = parts.iter().map(|part| typed(part).1).collect();
+                let map = self.map(map, &types, names);
+                let key = self.values(&parts, names);
+                match map {
+                    Some(map) => {
+                        let number = match self.rules.lookups[map].unmodelled {
+                            true => self.unsure_number(statement, names),
+                            false => self.number(statement, names),
+                        };
+                        ops.push(Op::Vmap { key, map, number });
+                    }
+                    None => ops.push(Op::Kept(self.number(statement, names), "vmap".into())),
+                }
+            }
+            Statement::Set(key, value) => ops.extend(self.set(key, value, names)),
+            Statement::Limit(_) | Statement::Quota(_) => {
+                ops.push(Op::Doubt(self.number(statement, names)));
+            }
+            Statement::Named(kind, _) if matches!(&**kind, "limit" | "quota") => {
+                ops.push(Op::Doubt(self.number(statement, names)));
+            }
+            Statement::Counter(_) | Statement::Named(..) | Statement::Log(_) => {}
+            Statement::Nat(nat) => {
+                let nat = self.nat(nat, names);
+                ops.push(Op::Nat(nat));
+            }
+            Statement::Reject(reject) => ops.push(Op::Reject(reject.kind, reject.code.clone())),
+            Statement::Notrack => ops.push(Op::Notrack),
+            Statement::Queue(_) => {
+                ops.push(Op::Kept(self.number(statement, names), "queue".into()));
+            }
+            Statement::Tproxy(_) => {
+                ops.push(Op::Kept(self.number(statement, names), "tproxy".into()));
+            }
+            Statement::Flow(name) => ops.push(Op::Flow(name.clone())),
+            Statement::Update(update) => {
+                if let Some(set) = self.named_set(&update.set, names)
+                    && update.op != SetOp::Delete
+                {
+                    let key = self.values(&parts(&update.key), names);
+                    ops.push(Op::Add { set, key });
+                }
+                for condition in update.statements.iter().filter(|one| decides(one)) {
+                    ops.push(Op::Doubt(self.number(condition, names)));
+                }
+            }
+            Statement::Xt(kind, _) if &**kind == "match" => {
+                ops.push(Op::Doubt(self.number(statement, names)));
+            }
+            Statement::Xt(kind, _) if &**kind == "watcher" => {}
+            Statement::Xt(_, name) => {
+                ops.push(Op::Kept(self.number(statement, names), name.clone()));
+            }
+            Statement::Unknown(text) if text.starts_with("dup ") || text.starts_with("last") => {}
+            Statement::Unknown(text) => {
+                let number = self.number(statement, names);
+                ops.push(if last { Op::Kept(number, text.clone()) } else { Op::Doubt(number) });
+            }
+        }
+    }
+
+    /// The number of a statement that nobody models; equal ones have one number.
+    fn number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
+        let modelled = match statement {
+            Statement::Match { left, right, .. } => self.is_sure(left) && self.is_sure(right),
+            Statement::Vmap(key, map) => self.is_sure(key) && self.is_sure(map),
+            _ => false,
+        };
+        if modelled {
+            return FIRST_NUMBER;
+        }
+        let rule = nft::Rule {
+            statements: vec![statement.clone()],
+            comment: None,
+            origin: Origin::file(""),
+        };
+        let text = rule.line(names.table.family).to_string();
+        let next = FIRST_NUMBER + 1 + self.numbers.len() as u32;
+        *self.numbers.entry(text).or_insert(next)
+    }
+
+    /// Whether its value can always be told, or is not worth a number of its own.
+    fn is_sure(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Payload(..) | Expr::SetRef(_) => true,
+            Expr::Concat(parts) => parts.iter().all(|part| self.is_sure(part)),
+            Expr::Meta(key) => {
+                matches!(*key, "l4proto" | "mark" | "iifname" | "oifname" | "nfproto")
+            }
+            Expr::Ct(None, key) => *key == "state",
+            Expr::Numgen { .. } | Expr::Set(_) | Expr::Word(_) | Expr::Number(_) => true,
+            Expr::Address(_) | Expr::Prefix(..) | Expr::Range(_) | Expr::List(_) => true,
+            _ => false,
+        }
+    }
+
+    fn test(
+        &mut self,
+        statement: &Statement,
+        (left, relation, right): (&Expr, Relation, &Expr),
+        names: &Names<'_>,
+    ) -> Op {
+        let parts = parts(left);
+        let types: Vec<Type> = parts.iter().map(|part| typed(part).1).collect();
+        let not = relation == Relation::Ne;
+        let test = match right {
+            Expr::Set(_) | Expr::SetRef(_) if matches!(relation, Relation::Eq | Relation::Ne) => {
+                self.map(right, &types, names).map(|set| Test::In { not, set })
+            }
+            Expr::Concat(_) if matches!(relation, Relation::Eq | Relation::Ne) => {
+                let lookup = self.lookup(&[Element::new(right.clone())], &types, names);
+                self.rules.lookups.push(lookup);
+                Some(Test::In { not, set: self.rules.lookups.len() - 1 })
+            }
+            _ => types.first().and_then(|kind| plain_test(relation, encode(*kind, right)?)),
+        };
+        let left = self.values(&parts, names);
+        let unknown = left.iter().any(|one| matches!(one, Value::Unknown));
+        let number = self.number(statement, names);
+        let blurred =
+            matches!(test, Some(Test::In { set, .. }) if self.rules.lookups[set].unmodelled);
+        match test {
+            Some(test) if !unknown && !blurred => Op::Test { left, test, number },
+            _ => Op::Doubt(self.unsure_number(statement, names)),
+        }
+    }
+
+    /// A number for a statement that turned out to be none that anybody models.
+    fn unsure_number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
+        let unknown = Statement::Unknown(
+            nft::Rule {
+                statements: vec![statement.clone()],
+                comment: None,
+                origin: Origin::file(""),
+            }
+            .line(names.table.family)
+            .to_string()
+            .into(),
+        );
+        self.number(&unknown, names)
+    }
+
+    fn values(&mut self, parts: &[&Expr], names: &Names<'_>) -> Vec<Value> {
+        parts.iter().map(|part| self.value(part, Type::Number, names)).collect()
+    }
+
+    fn value(&mut self, expr: &Expr, kind: Type, names: &Names<'_>) -> Value {
+        match expr {
+            Expr::Binary(op, sides) => {
+                let of = typed(&sides.0).1;
+                let of = if of == Type::Unknown { kind } else { of };
+                let left = self.value(&sides.0, kind, names);
+                let right = self.value(&sides.1, of, names);
+                match (left, right) {
+                    (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
+                    both => Value::Binary(*op, Box::new(both)),
+                }
+            }
+            Expr::Map(sides) => {
+                let keys = parts(&sides.0);
+                let types: Vec<Type> = keys.iter().map(|part| typed(part).1).collect();
+                match self.map(&sides.1, &types, names) {
+                    Some(map) => Value::Map { key: self.values(&keys, names), map },
+                    None => Value::Unknown,
+                }
+            }
+            _ => match typed(expr) {
+                (Value::Unknown, _) => match encode(kind, expr) {
+                    Some((first, last)) if first == last => Value::Const(first),
+                    _ => Value::Unknown,
+                },
+                (value, _) => value,
+            },
+        }
+    }
+
+    /// A set or map by its name or its elements.
+    fn map(&mut self, map: &Expr, types: &[Type], names: &Names<'_>) -> Option<usize> {
+        match map {
+            Expr::SetRef(name) => self.named_set(name, names),
+            Expr::Set(elements) => {
+                let lookup = self.lookup(elements, types, names);
+                self.rules.lookups.push(lookup);
+                Some(self.rules.lookups.len() - 1)
+            }
+            _ => None,
+        }
+    }
+
+    fn named_set(&mut self, name: &str, names: &Names<'_>) -> Option<usize> {
+        let found = names.sets.get(name).copied();
+        if found.is_none() {
+            let message = format!("{} asks the set {name}, and there is no such set", names.said());
+            self.errors.push(LoadError::at(names.origin.clone(), message));
+        }
+        found
+    }
+
+    fn lookup(&mut self, elements: &[Element], types: &[Type], names: &Names<'_>) -> Lookup {
+        let mut unmodelled = false;
+        let mut known = Vec::with_capacity(elements.len());
+        for element in elements {
+            let data = match &element.data {
+                None => Data::Nothing,
+                Some(nft::Data::Verdict(verdict)) => {
+                    self.verdict(verdict, names).map_or(Data::Unknown, Data::Verdict)
+                }
+                Some(nft::Data::Value(value)) => {
+                    bounds_of(value, |_| Type::Number).map_or(Data::Unknown, Data::Value)
+                }
+            };
+            let given = Given { data, comment: element.comment.clone() };
+            if element.key == Expr::Any {
+                known.push((None, given));
+                continue;
+            }
+            let kind = |part: usize| types.get(part).copied().unwrap_or(Type::Unknown);
+            match bounds_of(&element.key, kind) {
+                Some(bounds) if bounds.len() == types.len() => known.push((Some(bounds), given)),
+                _ => unmodelled = true,
+            }
+            unmodelled |= element.statements.iter().any(decides);
+        }
+        let mut lookup = Lookup::new(known);
+        lookup.unmodelled = unmodelled;
+        lookup
+    }
+
+    fn verdict(&mut self, verdict: &nft::Verdict, names: &Names<'_>) -> Option<Verdict> {
+        Some(match verdict {
+            nft::Verdict::Accept => Verdict::Accept,
+            nft::Verdict::Drop => Verdict::Drop,
+            nft::Verdict::Continue => Verdict::Continue,
+            nft::Verdict::Return => Verdict::Return,
+            nft::Verdict::Jump(to) => Verdict::Jump(self.chain(to, names)?),
+            nft::Verdict::Goto(to) => Verdict::Goto(self.chain(to, names)?),
+        })
+    }
+
+    fn chain(&mut self, name: &str, names: &Names<'_>) -> Option<usize> {
+        let found = names.chains.get(name).copied();
+        let message = match found {
+            None => format!("{} leads to {name}, and there is no such chain", names.said()),
+            Some(at) if self.rules.chains[at].base.is_some() => {
+                format!("{} leads to {name}, which stands in a hook", names.said())
+            }
+            Some(_) => return found,
+        };
+        self.errors.push(LoadError::at(names.origin.clone(), message));
+        None
+    }
+
+    fn set(&mut self, key: &Expr, value: &Expr, names: &Names<'_>) -> Option<Op> {
+        let (target, kind) = typed(key);
+        Some(match target {
+            Value::Field(Field::Mark) => Op::Mark(self.value(value, kind, names)),
+            Value::Field(Field::CtMark) => Op::CtMark(self.value(value, kind, names)),
+            Value::Field(
+                field @ (Field::Source { .. }
+                | Field::Destination { .. }
+                | Field::SourcePort(_)
+                | Field::DestinationPort(_)),
+            ) => Op::Header { field, value: self.value(value, kind, names) },
+            // Nothing else that can be set decides a packet's way.
+            _ => return None,
+        })
+    }
+
+    fn nat(&mut self, nat: &nft::Nat, names: &Names<'_>) -> Nat {
+        let address = match &nat.address {
+            None => NatAddress::None,
+            Some(Expr::Address(ip)) => NatAddress::Range(*ip, *ip),
+            Some(Expr::Range(ends)) => match &**ends {
+                (Expr::Address(first), Expr::Address(last)) => NatAddress::Range(*first, *last),
+                _ => NatAddress::Unknown,
+            },
+            Some(Expr::Prefix(ip, length)) => encode(Type::Address, &Expr::Prefix(*ip, *length))
+                .map_or(NatAddress::Unknown, |(first, last)| {
+                    NatAddress::Range(ip_of(first, ip.is_ipv6()), ip_of(last, ip.is_ipv6()))
+                }),
+            Some(Expr::Map(sides)) => {
+                let keys = parts(&sides.0);
+                let types: Vec<Type> = keys.iter().map(|part| typed(part).1).collect();
+                match self.map(&sides.1, &types, names) {
+                    Some(map) => NatAddress::Map { key: self.values(&keys, names), map },
+                    None => NatAddress::Unknown,
+                }
+            }
+            Some(_) => NatAddress::Unknown,
+        };
+        let port = nat.port.as_ref().and_then(|port| encode(Type::Number, port));
+        let address =
+            if nat.port.is_some() && port.is_none() { NatAddress::Unknown } else { address };
+        Nat {
+            kind: nat.kind,
+            v6: nat.family.as_deref().map(|family| family == "ip6"),
+            prefix: nat.prefix,
+            address,
+            port: port.map(|(first, last)| (first as u16, last as u16)),
+            random: nat.flags.iter().any(|flag| flag.ends_with("random")),
+        }
+    }
+}
+
+pub(super) fn ip_of(number: u128, v6: bool) -> IpAddr {
+    match v6 {
+        true => IpAddr::V6(number.into()),
+        false => IpAddr::V4((number as u32).into()),
+    }
+}
+
+/// Whether a statement is a condition or an act: anything but counting and the like.
+fn decides(statement: &Statement) -> bool {
+    match statement {
+        Statement::Counter(_) | Statement::Log(_) => false,
+        Statement::Named(kind, _) => matches!(&**kind, "limit" | "quota"),
+        _ => true,
+    }
+}
+
+fn parts(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::Concat(parts) => parts.iter().collect(),
+        one => vec![one],
+    }
+}
+
+fn bounds_of(expr: &Expr, kind: impl Fn(usize) -> Type) -> Option<Bounds> {
+    parts(expr).into_iter().enumerate().map(|(at, part)| encode(kind(at), part)).collect()
+}
+
+fn plain_test(relation: Relation, (first, last): (u128, u128)) -> Option<Test> {
+    let within = |first, last| Some(Test::Within { not: false, first, last });
+    match relation {
+        Relation::Eq => within(first, last),
+        Relation::Ne => Some(Test::Within { not: true, first, last }),
+        Relation::Any => Some(Test::Bits { not: false, bits: first }),
+        Relation::None => Some(Test::Bits { not: true, bits: first }),
+        // Nothing is less than nothing.
+        Relation::Lt => match first.checked_sub(1) {
+            Some(below) => within(0, below),
+            None => within(1, 0),
+        },
+        Relation::Le => within(0, last),
+        Relation::Gt => within(last.saturating_add(1), u128::MAX),
+        Relation::Ge => within(first, u128::MAX),
+    }
+}
+
+/// The type of a key that is written as an expression.
+fn typed_by_text(text: &Text) -> Type {
+    nft::expression(text).map_or(Type::Unknown, |expr| typed(&expr).1)
+}
+
+/// What an expression reads, and of which type it is.
+fn typed(expr: &Expr) -> (Value, Type) {
+    super::value::typed(expr)
+}

@@ -1,0 +1,305 @@
+//! What values are, for a packet where it stands.
+
+use std::net::IpAddr;
+
+use uturn_model::{Family, Supposition};
+
+use super::super::Kernel;
+use super::super::compile::Hook;
+use super::super::fib::{Answer, Query};
+use super::super::matching::{state, tcp_flags};
+use super::super::walk::{Tracking, Walk};
+use super::encode::{address, interface};
+use super::lookup::{Data, Given, Lookup};
+use super::value::{End, Field, Test, Turn, Value};
+use crate::iptables::{AddrKind, CtState};
+use crate::nft::{BinaryOp, Fib, FibResult, TupleDirection};
+use crate::packet::{IpProtocol, Transport};
+use crate::state::RouteKind;
+
+/// Why there is no value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Miss {
+    /// The packet has no such thing: the rule ends.
+    Break,
+    /// Nobody models it.
+    Unknown,
+    /// It is one of several numbers, and which one is still open.
+    Turn(Turn),
+}
+
+type Valued = Result<u128, Miss>;
+
+/// No port is that.
+const NO_PORT: u128 = 1 << 100;
+
+/// More parts than this no key has.
+const MOST_PARTS: usize = 16;
+
+/// What is looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Key {
+    parts: [u128; MOST_PARTS],
+    length: usize,
+}
+
+impl Key {
+    pub(super) fn parts(&self) -> &[u128] {
+        &self.parts[..self.length]
+    }
+}
+
+impl Kernel {
+    /// Whether a condition holds.
+    pub(super) fn holds(&self, left: &[Value], test: &Test, walk: &mut Walk) -> Result<bool, Miss> {
+        if let (Test::Within { not, first, last }, [one]) = (test, left) {
+            let value = self.value(one, walk)?;
+            return Ok((first..=last).contains(&&value) != *not);
+        }
+        match test {
+            Test::Within { .. } => Err(Miss::Unknown),
+            Test::Bits { not, bits } => {
+                let [one] = left else { return Err(Miss::Unknown) };
+                let (value, open) = match one {
+                    Value::Field(Field::CtStatus) => status(walk).ok_or(Miss::Break)?,
+                    _ => (self.value(one, walk)?, 0),
+                };
+                match (value & bits != 0, open & bits != 0) {
+                    (true, _) => Ok(!not),
+                    (false, true) => Err(Miss::Unknown),
+                    (false, false) => Ok(*not),
+                }
+            }
+            Test::In { not, set } => {
+                let key = self.key(left, walk)?;
+                let lookup = &self.nft.lookups[*set];
+                if lookup.unmodelled {
+                    return Err(Miss::Unknown);
+                }
+                let found = find(lookup, *set, &key, walk).is_some();
+                Ok(found != *not)
+            }
+        }
+    }
+
+    pub(super) fn key(&self, values: &[Value], walk: &mut Walk) -> Result<Key, Miss> {
+        let mut key = Key { parts: [0; MOST_PARTS], length: values.len() };
+        if values.len() > MOST_PARTS {
+            return Err(Miss::Unknown);
+        }
+        // What ends the rule does so whatever the other parts are.
+        let mut missing = None;
+        for (value, place) in values.iter().zip(&mut key.parts) {
+            match self.value(value, walk) {
+                Ok(number) => *place = number,
+                Err(Miss::Break) => return Err(Miss::Break),
+                Err(miss) => missing = Some(miss),
+            }
+        }
+        missing.map_or(Ok(key), Err)
+    }
+
+    pub(super) fn value(&self, value: &Value, walk: &mut Walk) -> Valued {
+        match value {
+            Value::Const(number) => Ok(*number),
+            Value::Field(field) => self.field(*field, walk),
+            Value::Binary(op, sides) => {
+                let (left, right) = (self.value(&sides.0, walk)?, self.value(&sides.1, walk)?);
+                Ok(match op {
+                    BinaryOp::And => left & right,
+                    BinaryOp::Or => left | right,
+                    BinaryOp::Xor => left ^ right,
+                    // Values that are shifted have 32 bits.
+                    BinaryOp::ShiftLeft => {
+                        left.checked_shl(right as u32).unwrap_or(0) & u128::from(u32::MAX)
+                    }
+                    BinaryOp::ShiftRight => left.checked_shr(right as u32).unwrap_or(0),
+                })
+            }
+            Value::Map { key, map } => {
+                let key = self.key(key, walk)?;
+                let lookup = &self.nft.lookups[*map];
+                if lookup.unmodelled {
+                    return Err(Miss::Unknown);
+                }
+                match find(lookup, *map, &key, walk).map(|given| &given.data) {
+                    Some(Data::Value(parts)) => match &**parts {
+                        [(first, last)] if first == last => Ok(*first),
+                        _ => Err(Miss::Unknown),
+                    },
+                    Some(_) => Err(Miss::Unknown),
+                    None => Err(Miss::Break),
+                }
+            }
+            Value::Turn(turn) => walk.nft.turn.ok_or(Miss::Turn(*turn)),
+            Value::Unknown => Err(Miss::Unknown),
+        }
+    }
+
+    fn field(&self, field: Field, walk: &Walk) -> Valued {
+        let packet = &walk.packet;
+        let is_v6 = packet.family() == Family::V6;
+        let only = |there: bool, value: u128| if there { Ok(value) } else { Err(Miss::Break) };
+        let protocol = packet.protocol();
+        let port = |wanted: Option<u8>, port: u16| match wanted {
+            Some(wanted) => only(protocol == IpProtocol(wanted), u128::from(port)),
+            None if matches!(packet.transport, Transport::Icmp { .. }) => Ok(NO_PORT),
+            None => Ok(u128::from(port)),
+        };
+        let connection = || walk.tracking.connection().ok_or(Miss::Break);
+        match field {
+            Field::Source { v6 } => only(v6 == is_v6, address(packet.src)),
+            Field::Destination { v6 } => only(v6 == is_v6, address(packet.dst)),
+            Field::SourcePort(wanted) => port(wanted, packet.transport.ports().0),
+            Field::DestinationPort(wanted) => port(wanted, packet.transport.ports().1),
+            Field::Protocol { v6 } => only(v6.is_none_or(|v6| v6 == is_v6), u128::from(protocol.0)),
+            Field::Version { v6 } => only(v6 == is_v6, if v6 { 6 } else { 4 }),
+            Field::TcpFlags => {
+                only(protocol == IpProtocol::TCP, u128::from(tcp_flags(packet.transport)))
+            }
+            Field::IcmpType { v6 } | Field::IcmpCode { v6 } => match packet.transport {
+                Transport::Icmp { kind, code } if v6 == is_v6 => {
+                    let is_type = matches!(field, Field::IcmpType { .. });
+                    Ok(u128::from(if is_type { kind } else { code }))
+                }
+                _ => Err(Miss::Break),
+            },
+            Field::Nfproto => Ok(if is_v6 { 10 } else { 2 }),
+            Field::EtherType => Ok(if is_v6 { 0x86dd } else { 0x800 }),
+            Field::Mark => Ok(u128::from(packet.mark)),
+            Field::InInterface => Ok(interface_of(walk.iif.as_deref())),
+            Field::OutInterface => Ok(interface_of(walk.oif.as_deref())),
+            Field::CtState => Ok(match state(&walk.tracking) {
+                CtState::Established => 2,
+                CtState::New => 8,
+                CtState::Untracked => 64,
+                _ => 1,
+            }),
+            Field::CtStatus => match status(walk).ok_or(Miss::Break)? {
+                (value, 0) => Ok(value),
+                _ => Err(Miss::Unknown),
+            },
+            Field::CtDirection => {
+                connection()?;
+                Ok(u128::from(matches!(walk.tracking, Tracking::Known { reply: true, .. })))
+            }
+            Field::CtMark => Ok(u128::from(connection()?.mark)),
+            Field::CtFamily => connection().map(|_| if is_v6 { 10 } else { 2 }),
+            Field::CtProtocol => Ok(u128::from(connection()?.protocol.0)),
+            Field::Ct(direction, end) => {
+                let connection = connection()?;
+                let leg = match direction {
+                    TupleDirection::Original => connection.original,
+                    TupleDirection::Reply => connection.reply,
+                };
+                let of = |wanted: Option<bool>, ip: IpAddr| {
+                    only(wanted.is_none_or(|v6| v6 == ip.is_ipv6()), address(ip))
+                };
+                match end {
+                    End::Source(v6) => of(v6, leg.src.ip()),
+                    End::Destination(v6) => of(v6, leg.dst.ip()),
+                    End::SourcePort => Ok(u128::from(leg.src.port())),
+                    End::DestinationPort => Ok(u128::from(leg.dst.port())),
+                }
+            }
+            Field::Fib(fib) => self.fib_result(fib, walk),
+        }
+    }
+
+    /// What the routing tables say of an address of the packet.
+    fn fib_result(&self, fib: Fib, walk: &Walk) -> Valued {
+        let packet = &walk.packet;
+        let (ip, other) = match fib.saddr {
+            true => (packet.src, packet.dst),
+            false => (packet.dst, packet.src),
+        };
+        let device = match (fib.iif, fib.oif) {
+            (true, _) => Some(walk.iif.as_deref().unwrap_or("")),
+            (false, true) => Some(walk.oif.as_deref().unwrap_or("")),
+            (false, false) => None,
+        };
+        if fib.result == FibResult::Type {
+            return Ok(match self.kind_of(ip, device) {
+                AddrKind::Unicast => 1,
+                AddrKind::Local => 2,
+                AddrKind::Broadcast => 3,
+                AddrKind::Anycast => 4,
+                AddrKind::Multicast => 5,
+                AddrKind::Blackhole => 6,
+                AddrKind::Unreachable => 7,
+                AddrKind::Prohibit => 8,
+                _ => return Err(Miss::Unknown),
+            });
+        }
+        let iif = walk.iif.as_deref().unwrap_or("");
+        // What the node sent itself needs no way back. Older kernels say so in PREROUTING
+        // only.
+        if matches!(walk.hook, Hook::Prerouting | Hook::Input) && iif == "lo" {
+            return Ok(interface_of(Some("lo")));
+        }
+        let query = Query {
+            src: Some(other),
+            dst: ip,
+            iif: "lo",
+            oif: device.filter(|_| ip.is_ipv6()),
+            mark: if fib.mark { packet.mark } else { 0 },
+        };
+        match self.fib.look_up(query, &mut Vec::new()) {
+            Answer::Route(route, _) if route.kind == RouteKind::Local => Ok(0),
+            Answer::Route(route, equals) => {
+                let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
+                let mut all = std::iter::once(route).chain(others);
+                match device {
+                    None => Ok(interface_of(route.dev.as_deref())),
+                    Some(wanted) if all.any(|one| one.dev.as_deref() == Some(wanted)) => {
+                        Ok(interface_of(Some(wanted)))
+                    }
+                    Some(_) => Ok(0),
+                }
+            }
+            Answer::Rule(_) | Answer::Nothing => Ok(0),
+        }
+    }
+}
+
+fn interface_of(name: Option<&str>) -> u128 {
+    name.map_or(0, |name| interface(name).0)
+}
+
+/// The bits of a connection's status that are set, and those that may be.
+fn status(walk: &Walk) -> Option<(u128, u128)> {
+    let connection = walk.tracking.connection()?;
+    let translated = u128::from(connection.source_translated()) * 16
+        + u128::from(connection.destination_translated()) * 32;
+    Some(match walk.tracking {
+        Tracking::New { confirmed: false, .. } => (translated, 0),
+        Tracking::New { .. } => (translated | 8, 0),
+        // Whether it is ASSURED depends on what came before.
+        _ => (translated | 2 | 8, 4),
+    })
+}
+
+/// Looks up; what the walk itself has put there is found too.
+pub(super) fn find<'k>(
+    lookup: &'k Lookup,
+    number: usize,
+    key: &Key,
+    walk: &mut Walk,
+) -> Option<&'k Given> {
+    static ADDED: Given = Given { data: Data::Nothing, comment: None };
+    let found = lookup.find(key.parts());
+    if found.is_some() || !lookup.changes {
+        return found;
+    }
+    if walk.nft.added.iter().any(|(set, one)| *set == number && **one == *key.parts()) {
+        return Some(&ADDED);
+    }
+    let name = lookup.name.as_deref().unwrap_or("");
+    walk.suppose(Supposition {
+        about: format!("the set {name}").into(),
+        taken: "what is asked for is not in it, as in the dump".into(),
+        because: "rules put elements into it and time takes them out".into(),
+        settle: format!("nft list set of {name} at the time of the packet").into(),
+    });
+    None
+}

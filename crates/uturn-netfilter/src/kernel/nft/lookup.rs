@@ -1,0 +1,130 @@
+//! Sets and maps, made ready: exact elements are hashed, ranges sorted.
+
+use uturn_model::Text;
+
+use super::value::Verdict;
+use crate::hash::FastMap;
+
+/// First and last number of each part.
+pub(super) type Bounds = Box<[(u128, u128)]>;
+
+/// A set or map.
+#[derive(Debug, Default)]
+pub(super) struct Lookup {
+    /// Its name, where it has one.
+    pub(super) name: Option<Text>,
+    /// Exact elements with one part.
+    single: FastMap<u128, u32>,
+    /// Exact elements with several.
+    exact: FastMap<Box<[u128]>, u32>,
+    /// Ranges with one part, by their beginning; none lies over another.
+    ranges: Vec<(u128, u128, u32)>,
+    /// Ranges with several parts, by those parts that are exact in all of them.
+    wide: FastMap<Box<[u128]>, Vec<(Bounds, u32)>>,
+    /// The parts that are exact in all of `wide`.
+    fixed: Vec<usize>,
+    /// What nothing else holds.
+    default: Option<u32>,
+    given: Vec<Given>,
+    /// Rules or time change it.
+    pub(super) changes: bool,
+    /// An element that nobody models makes the whole one that.
+    pub(super) unmodelled: bool,
+}
+
+/// What is found.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) data: Data,
+    pub(super) comment: Option<Text>,
+}
+
+/// What a map gives.
+#[derive(Clone, Debug)]
+pub(super) enum Data {
+    Nothing,
+    Verdict(Verdict),
+    Value(Bounds),
+    Unknown,
+}
+
+impl Lookup {
+    pub(super) fn new(elements: Vec<(Option<Bounds>, Given)>) -> Self {
+        let mut lookup = Self::default();
+        let mut wide = Vec::new();
+        for (bounds, given) in elements {
+            let at = lookup.given.len() as u32;
+            lookup.given.push(given);
+            let Some(bounds) = bounds else {
+                lookup.default = Some(at);
+                continue;
+            };
+            let is_exact = bounds.iter().all(|(first, last)| first == last);
+            match (&*bounds, is_exact) {
+                ([(one, _)], true) => {
+                    lookup.single.insert(*one, at);
+                }
+                ([(first, last)], false) => lookup.ranges.push((*first, *last, at)),
+                (_, true) => {
+                    lookup.exact.insert(bounds.iter().map(|(one, _)| *one).collect(), at);
+                }
+                (_, false) => wide.push((bounds, at)),
+            }
+        }
+        lookup.ranges.sort_unstable();
+        let parts = wide.first().map_or(0, |(bounds, _)| bounds.len());
+        let is_fixed = |part: &usize| {
+            wide.iter().all(|(bounds, _)| bounds.get(*part).is_some_and(|(a, b)| a == b))
+        };
+        lookup.fixed = (0..parts).filter(is_fixed).collect();
+        for (bounds, at) in wide {
+            let key = lookup.fixed.iter().map(|part| bounds[*part].0).collect();
+            lookup.wide.entry(key).or_default().push((bounds, at));
+        }
+        lookup
+    }
+
+    pub(super) fn find(&self, key: &[u128]) -> Option<&Given> {
+        self.at(key).or(self.default).map(|at| &self.given[at as usize])
+    }
+
+    fn at(&self, key: &[u128]) -> Option<u32> {
+        if let [one] = key {
+            return self.single.get(one).copied().or_else(|| {
+                let after = self.ranges.partition_point(|(first, ..)| first <= one);
+                let (_, last, at) = self.ranges.get(after.checked_sub(1)?)?;
+                (one <= last).then_some(*at)
+            });
+        }
+        if let Some(at) = self.exact.get(key) {
+            return Some(*at);
+        }
+        if self.wide.is_empty() {
+            return None;
+        }
+        let fixed: Option<Vec<u128>> =
+            self.fixed.iter().map(|part| key.get(*part).copied()).collect();
+        let candidates = self.wide.get(&*fixed?)?;
+        let within = |bounds: &Bounds| {
+            bounds.len() == key.len()
+                && bounds.iter().zip(key).all(|((first, last), one)| (first..=last).contains(&one))
+        };
+        candidates.iter().find(|(bounds, _)| within(bounds)).map(|(_, at)| *at)
+    }
+
+    /// Where, among numbers, what is found begins to be another.
+    pub(super) fn borders(&self) -> Vec<u128> {
+        let single = self.single.keys().flat_map(|one| [*one, one.saturating_add(1)]);
+        let ranges =
+            self.ranges.iter().flat_map(|(first, last, _)| [*first, last.saturating_add(1)]);
+        single.chain(ranges).collect()
+    }
+
+    /// The chains that it leads to.
+    pub(super) fn leads_to(&self) -> impl Iterator<Item = usize> + '_ {
+        self.given.iter().filter_map(|given| match given.data {
+            Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) => Some(to),
+            _ => None,
+        })
+    }
+}

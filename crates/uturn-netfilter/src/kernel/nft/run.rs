@@ -1,0 +1,471 @@
+//! Leads a packet through the chains of nftables.
+
+use uturn_model::{By, Family, StepKind, Supposition, Text};
+
+use super::super::tables::Passed;
+use super::super::walk::{Frame, Tracking, Walk};
+use super::super::{Kernel, MOST_RULES};
+use super::compile::ip_of;
+use super::eval::{Miss, find};
+use super::lookup::Data;
+use super::value::{Field, Nat, NatAddress, Op, Verdict};
+use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
+use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
+use crate::packet::{DropReason, EndKind, RejectWith};
+
+/// What a step of a rule did.
+enum Done {
+    /// On within the rule.
+    On,
+    /// On with the next rule, wherever that is.
+    Next,
+    /// Out of this base chain.
+    Accept,
+    End(EndKind),
+    Crowded,
+}
+
+impl Kernel {
+    /// Leads a packet through a base chain, from where it stands.
+    pub(in crate::kernel) fn pass_nft(
+        &self,
+        base: usize,
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+        crowded: bool,
+    ) -> Passed {
+        if !self.is_for_device(base, walk) {
+            return Passed::On;
+        }
+        if walk.frames.is_empty() {
+            walk.nft.label = None;
+            walk.frames.push(Frame { chain: base, rule: 0, odds: 1.0, caller: None });
+        }
+        let passed = loop {
+            let Some(frame) = walk.frames.last_mut() else { break self.at_end(base, walk) };
+            let (chain, at) = (frame.chain, frame.rule);
+            if at >= self.nft.chains[chain].rules.len() {
+                walk.frames.pop();
+                continue;
+            }
+            frame.rule = at + 1;
+            match self.meet_nft(base, (chain, at), walk, open, crowded) {
+                Done::On | Done::Next => {}
+                Done::Accept => break Passed::On,
+                Done::End(kind) => break Passed::End(kind),
+                Done::Crowded => break Passed::Crowded(self.nft_by(chain, at)),
+            }
+        };
+        walk.frames.clear();
+        passed
+    }
+
+    fn is_for_device(&self, base: usize, walk: &Walk) -> bool {
+        let Some(entered) = &self.nft_chain(base).1.base else { return true };
+        let device = match entered.hook {
+            BaseHook::Ingress => walk.iif.as_deref(),
+            BaseHook::Egress => walk.way.as_ref().map(|way| &*way.dev),
+            _ => return true,
+        };
+        device.is_some_and(|device| entered.devices.iter().any(|one| &**one == device))
+    }
+
+    /// Asks one rule.
+    fn meet_nft(
+        &self,
+        base: usize,
+        at: (usize, usize),
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+        crowded: bool,
+    ) -> Done {
+        walk.asked += 1;
+        if walk.asked > MOST_RULES {
+            return Done::Crowded;
+        }
+        let ops = &self.nft.chains[at.0].rules[at.1].ops;
+        let mut step = std::mem::take(&mut walk.nft.at);
+        while let Some(op) = ops.get(step) {
+            let done = match op {
+                Op::Test { left, test, number } => match self.holds(left, test, walk) {
+                    Ok(true) => Done::On,
+                    Ok(false) | Err(Miss::Break) => Done::Next,
+                    Err(Miss::Unknown) => self.doubt(*number, ops, (at, step), walk, open, crowded),
+                    Err(Miss::Turn(turn)) => {
+                        if !self.spread_turn(turn, op, (at, step), walk, open, crowded) {
+                            return Done::Crowded;
+                        }
+                        continue;
+                    }
+                },
+                Op::Doubt(number) => self.doubt(*number, ops, (at, step), walk, open, crowded),
+                _ => match self.act(base, op, at, walk, open, crowded) {
+                    Ok(done) => done,
+                    Err(Miss::Break) => Done::Next,
+                    Err(Miss::Unknown) => match op {
+                        Op::Vmap { number, .. } => {
+                            self.keep(*number, "this map", at, walk, open, crowded)
+                        }
+                        Op::Nat(_) => {
+                            let by = self.nft_by(at.0, at.1);
+                            let why = "nobody models this address: as if it stayed";
+                            walk.meet_unknown(why, by);
+                            Done::Accept
+                        }
+                        _ => {
+                            let by = self.nft_by(at.0, at.1);
+                            let why = "nobody models this value: as if nothing were set";
+                            walk.meet_unknown(why, by);
+                            Done::On
+                        }
+                    },
+                    Err(Miss::Turn(turn)) => {
+                        if !self.spread_turn(turn, op, (at, step), walk, open, crowded) {
+                            return Done::Crowded;
+                        }
+                        continue;
+                    }
+                },
+            };
+            walk.nft.turn = None;
+            match done {
+                Done::On => step += 1,
+                other => return other,
+            }
+        }
+        walk.nft.turn = None;
+        Done::Next
+    }
+
+    /// Does what a step says that is no condition.
+    fn act(
+        &self,
+        base: usize,
+        op: &Op,
+        at: (usize, usize),
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+        crowded: bool,
+    ) -> Result<Done, Miss> {
+        let by = || self.nft_by(at.0, at.1);
+        Ok(match op {
+            Op::Test { .. } | Op::Doubt(_) => Done::On,
+            Op::Verdict(verdict) => self.decide(base, *verdict, at, None, walk),
+            Op::Vmap { key, map, .. } => {
+                let key = self.key(key, walk)?;
+                let lookup = &self.nft.lookups[*map];
+                if lookup.unmodelled {
+                    return Err(Miss::Unknown);
+                }
+                let given = find(lookup, *map, &key, walk).ok_or(Miss::Break)?;
+                let Data::Verdict(verdict) = given.data else { return Err(Miss::Unknown) };
+                self.decide(base, verdict, at, given.comment.as_ref(), walk)
+            }
+            Op::Mark(value) => {
+                let mark = self.value(value, walk)? as u32;
+                if mark != walk.packet.mark {
+                    let why = self.nft_why(at, walk, "marked");
+                    walk.packet.mark = mark;
+                    walk.note(StepKind::Mark, format!("{why}: mark {mark:#x}"), by());
+                }
+                Done::On
+            }
+            Op::CtMark(value) => {
+                let mark = self.value(value, walk)? as u32;
+                if let Some(connection) = walk.tracking.connection_mut() {
+                    connection.mark = mark;
+                }
+                Done::On
+            }
+            Op::Header { field, value } => {
+                let number = self.value(value, walk)?;
+                self.rewrite(*field, number, at, walk)
+            }
+            Op::Nat(nat) => self.translate_nft(nat, at, walk, open)?,
+            Op::Reject(kind, code) => {
+                let with = reject_with(*kind, code, walk.packet.family());
+                walk.note(StepKind::Reject, self.nft_why(at, walk, "refused"), by());
+                Done::End(EndKind::Reject(with.ok_or(Miss::Unknown)?))
+            }
+            Op::Notrack => {
+                if matches!(walk.tracking, Tracking::NotYet) {
+                    walk.tracking = Tracking::Untracked;
+                }
+                Done::On
+            }
+            Op::Add { set, key } => {
+                let key = self.key(key, walk)?;
+                if !walk.nft.added.iter().any(|(one, there)| one == set && **there == *key.parts())
+                {
+                    walk.nft.added.push((*set, key.parts().into()));
+                }
+                Done::On
+            }
+            Op::Flow(name) => {
+                walk.suppose(Supposition {
+                    about: format!("the flowtable {name}").into(),
+                    taken: "packets of this connection take the way through all rules".into(),
+                    because: "a connection is put into a flowtable by its later packets".into(),
+                    settle: "conntrack -L on the node, which marks such connections OFFLOAD".into(),
+                });
+                Done::On
+            }
+            Op::Kept(number, name) => self.keep(*number, name, at, walk, open, crowded),
+        })
+    }
+
+    fn decide(
+        &self,
+        base: usize,
+        verdict: Verdict,
+        at: (usize, usize),
+        label: Option<&Text>,
+        walk: &mut Walk,
+    ) -> Done {
+        if label.is_some() {
+            walk.nft.label = label.cloned();
+        }
+        let by = || self.nft_by(at.0, at.1);
+        match verdict {
+            Verdict::Continue => Done::On,
+            Verdict::Accept => {
+                let entered = self.nft.chains[base].base.as_ref();
+                if entered.is_none_or(|entered| entered.kind == ChainKind::Filter) {
+                    walk.note(StepKind::Filter, self.nft_why(at, walk, "accepted"), by());
+                }
+                Done::Accept
+            }
+            Verdict::Drop => {
+                walk.note(StepKind::Drop, self.nft_why(at, walk, "dropped"), by());
+                Done::End(EndKind::Drop(DropReason::Rule(by())))
+            }
+            Verdict::Return => {
+                walk.frames.pop();
+                Done::Next
+            }
+            Verdict::Jump(chain) | Verdict::Goto(chain) => {
+                if matches!(verdict, Verdict::Goto(_)) {
+                    walk.frames.pop();
+                }
+                walk.frames.push(Frame { chain, rule: 0, odds: 1.0, caller: Some(at) });
+                Done::Next
+            }
+        }
+    }
+
+    /// A condition that nobody models: the first time, both ways; the copy goes on behind
+    /// the rule. Where a later condition fails anyway, neither.
+    fn doubt(
+        &self,
+        number: u32,
+        ops: &[Op],
+        (at, step): ((usize, usize), usize),
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+        crowded: bool,
+    ) -> Done {
+        for op in &ops[step + 1..] {
+            match op {
+                Op::Test { left, test, .. } => {
+                    if matches!(self.holds(left, test, walk), Ok(false) | Err(Miss::Break)) {
+                        return Done::Next;
+                    }
+                }
+                Op::Doubt(_) => {}
+                _ => break,
+            }
+        }
+        let taken = self.taken(number, walk);
+        match taken {
+            Some(true) => Done::On,
+            Some(false) => Done::Next,
+            None if crowded => Done::Crowded,
+            None => {
+                let by = self.nft_by(at.0, at.1);
+                let mut other = walk.clone();
+                take(
+                    &mut other,
+                    number,
+                    false,
+                    "nobody models this match: as if it did not match",
+                    &by,
+                );
+                take(walk, number, true, "nobody models this match: as if it matched", &by);
+                other.nft.turn = None;
+                open.push(other);
+                Done::On
+            }
+        }
+    }
+
+    fn taken(&self, number: u32, walk: &Walk) -> Option<bool> {
+        let here = (number, walk.packet.leg(), walk.hook);
+        walk.taken.iter().find(|(n, l, h, _)| (*n, *l, *h) == here).map(|(.., taken)| *taken)
+    }
+
+    /// An act that nobody models: as if it did nothing, and as if it kept the packet.
+    fn keep(
+        &self,
+        number: u32,
+        name: &str,
+        at: (usize, usize),
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+        crowded: bool,
+    ) -> Done {
+        match self.taken(number, walk) {
+            Some(_) => Done::On,
+            None if crowded => Done::Crowded,
+            None => {
+                let by = self.nft_by(at.0, at.1);
+                let mut other = walk.clone();
+                let why = format!("nobody models {name}: as if it did nothing");
+                take(&mut other, number, true, &why, &by);
+                let why = format!("nobody models {name}: as if it kept the packet");
+                take(walk, number, false, &why, &by);
+                other.nft.turn = None;
+                open.push(other);
+                Done::End(EndKind::Drop(DropReason::Rule(by)))
+            }
+        }
+    }
+
+    /// Another address or port, without connection tracking.
+    fn rewrite(&self, field: Field, number: u128, at: (usize, usize), walk: &mut Walk) -> Done {
+        let before = walk.packet.leg();
+        let (mut after, v6) = (before, walk.packet.family() == Family::V6);
+        match field {
+            Field::Source { v6: wanted } if wanted == v6 => after.src.set_ip(ip_of(number, v6)),
+            Field::Destination { v6: wanted } if wanted == v6 => {
+                after.dst.set_ip(ip_of(number, v6));
+            }
+            Field::SourcePort(_) => after.src.set_port(number as u16),
+            Field::DestinationPort(_) => after.dst.set_port(number as u16),
+            _ => return Done::Next,
+        }
+        walk.packet = walk.packet.with_leg(after);
+        let why = self.nft_why(at, walk, "rewritten");
+        let step = uturn_model::Step::new(StepKind::Translate, why, self.nft_by(at.0, at.1));
+        walk.steps.push(step.changing(before, walk.packet.leg()));
+        Done::On
+    }
+
+    fn translate_nft(
+        &self,
+        nat: &Nat,
+        at: (usize, usize),
+        walk: &mut Walk,
+        open: &mut Vec<Walk>,
+    ) -> Result<Done, Miss> {
+        let v6 = walk.packet.family() == Family::V6;
+        if nat.v6.is_some_and(|wanted| wanted != v6) {
+            return Err(Miss::Break);
+        }
+        let mut port = nat.port;
+        let addresses = match &nat.address {
+            NatAddress::Unknown => return Err(Miss::Unknown),
+            NatAddress::None => None,
+            NatAddress::Range(first, last) => Some((*first, *last)),
+            NatAddress::Map { key, map } => {
+                let key = self.key(key, walk)?;
+                let lookup = &self.nft.lookups[*map];
+                if lookup.unmodelled {
+                    return Err(Miss::Unknown);
+                }
+                let given = find(lookup, *map, &key, walk).ok_or(Miss::Break)?;
+                let Data::Value(parts) = &given.data else { return Err(Miss::Unknown) };
+                if let Some((first, last)) = parts.get(1) {
+                    port = Some((*first as u16, *last as u16));
+                }
+                parts.first().map(|(first, last)| (ip_of(*first, v6), ip_of(*last, v6)))
+            }
+        };
+        let addresses = match addresses {
+            // The network is another, the rest of the address stays.
+            Some((first, last)) if nat.prefix => {
+                let (first, last) = (super::encode::address(first), super::encode::address(last));
+                let old = match nat.kind {
+                    NatKind::Snat => walk.packet.src,
+                    _ => walk.packet.dst,
+                };
+                let ip = ip_of(first | (super::encode::address(old) & (first ^ last)), v6);
+                Some((ip, ip))
+            }
+            other => other,
+        };
+        let ports = port.map(|(first, last)| PortRange { first, last });
+        let to =
+            NatTo { addresses, ports, random: nat.random, random_fully: false, persistent: false };
+        let plain = NatPorts { ports, random: nat.random, random_fully: false };
+        let target = match nat.kind {
+            NatKind::Dnat => Target::Dnat(to),
+            NatKind::Snat => Target::Snat(to),
+            NatKind::Masquerade => Target::Masquerade(plain),
+            NatKind::Redirect => Target::Redirect(plain),
+        };
+        let why: Text = self.nft_why(at, walk, "translated").into();
+        walk.nft.turn = None;
+        Ok(match self.bind(&target, &why, self.nft_by(at.0, at.1), walk, open) {
+            Ok(()) => Done::Accept,
+            Err(reason) => Done::End(EndKind::Drop(reason)),
+        })
+    }
+
+    fn at_end(&self, base: usize, walk: &mut Walk) -> Passed {
+        let (_, chain) = self.nft_chain(base);
+        match &chain.base {
+            Some(entered) if entered.policy == Policy::Drop => {
+                let by = By::new(
+                    format!("chain {} {{ … policy drop; }}", chain.name),
+                    chain.origin.clone(),
+                );
+                let why = format!("no rule of {} lets it through", chain.name);
+                walk.note(StepKind::Drop, why, by.clone());
+                Passed::End(EndKind::Drop(DropReason::Policy(by)))
+            }
+            _ => Passed::On,
+        }
+    }
+}
+
+fn take(one: &mut Walk, number: u32, taken: bool, why: &str, by: &By) {
+    one.share /= 2.0;
+    one.taken.push((number, one.packet.leg(), one.hook, taken));
+    one.meet_unknown(why, by.clone());
+}
+
+fn reject_with(kind: RejectKind, code: &str, family: Family) -> Option<RejectWith> {
+    use RejectWith::*;
+    let v4 = || {
+        Some(match code {
+            "net-unreachable" => IcmpNetUnreachable,
+            "host-unreachable" => IcmpHostUnreachable,
+            "prot-unreachable" => IcmpProtoUnreachable,
+            "port-unreachable" => IcmpPortUnreachable,
+            "net-prohibited" => IcmpNetProhibited,
+            "host-prohibited" => IcmpHostProhibited,
+            "admin-prohibited" => IcmpAdminProhibited,
+            _ => return None,
+        })
+    };
+    let v6 = || {
+        Some(match code {
+            "no-route" => Icmp6NoRoute,
+            "admin-prohibited" => Icmp6AdmProhibited,
+            "addr-unreachable" => Icmp6AddrUnreachable,
+            "port-unreachable" => Icmp6PortUnreachable,
+            "policy-fail" => Icmp6PolicyFail,
+            "reject-route" => Icmp6RejectRoute,
+            _ => return None,
+        })
+    };
+    match (kind, family, code) {
+        (RejectKind::TcpReset, ..) => Some(TcpReset),
+        (RejectKind::Icmp, ..) => v4(),
+        (RejectKind::Icmpv6, ..) => v6(),
+        (RejectKind::Icmpx, Family::V4, "no-route") => Some(IcmpNetUnreachable),
+        (RejectKind::Icmpx, Family::V6, "host-unreachable") => Some(Icmp6AddrUnreachable),
+        (RejectKind::Icmpx, Family::V4, _) => v4(),
+        (RejectKind::Icmpx, Family::V6, _) => v6(),
+    }
+}

@@ -1,0 +1,47 @@
+//! Rules of nftables as evidence, and in words.
+
+use uturn_model::By;
+
+use super::super::Kernel;
+use super::super::walk::Walk;
+use crate::nft::{Chain, Rule, Table};
+
+impl Kernel {
+    pub(super) fn nft_chain(&self, chain: usize) -> (&Table, &Chain) {
+        let compiled = &self.nft.chains[chain];
+        let table = &self.state.nft.tables[compiled.table];
+        (table, &table.chains[compiled.at])
+    }
+
+    pub(super) fn nft_rule(&self, (chain, rule): (usize, usize)) -> &Rule {
+        &self.nft_chain(chain).1.rules[rule]
+    }
+
+    /// A rule as evidence.
+    pub(super) fn nft_by(&self, chain: usize, rule: usize) -> By {
+        let (table, _) = self.nft_chain(chain);
+        let compiled = &self.nft.chains[chain].rules[rule];
+        compiled.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
+    }
+
+    /// A rule's own comment, else that of the element or rule that led to its chain, else
+    /// what it does and in which chain.
+    pub(super) fn nft_why(&self, at: (usize, usize), walk: &Walk, otherwise: &str) -> String {
+        let callers = walk.frames.iter().rev().filter_map(|frame| frame.caller);
+        let own = self.nft_rule(at).comment.as_ref();
+        let comment = own
+            .or(walk.nft.label.as_ref())
+            .or_else(|| callers.filter_map(|at| self.nft_rule(at).comment.as_ref()).next());
+        match comment {
+            Some(comment) => comment.to_string(),
+            None => format!("{otherwise} by chain {}", self.nft_chain(at.0).1.name),
+        }
+    }
+
+    pub(super) fn comment_of(&self, at: (usize, usize)) -> String {
+        match &self.nft_rule(at).comment {
+            Some(comment) => format!("{comment}: "),
+            None => format!("{}: ", self.nft_chain(at.0).1.name),
+        }
+    }
+}

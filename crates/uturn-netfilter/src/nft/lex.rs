@@ -1,0 +1,235 @@
+//! Words of the text, with their places.
+
+use uturn_model::{Origin, Text};
+
+use crate::ParseError;
+
+/// A piece of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    Word(&'a str),
+    /// Without its quotes.
+    Quoted(&'a str),
+    /// One of `{ } ( ) , ;`
+    Mark(u8),
+    /// `# …` up to the end of the line.
+    Remark(&'a str),
+    Newline,
+    End,
+}
+
+/// What is wrong at a place.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub(super) line: u32,
+    pub(super) column: u32,
+    pub(super) message: String,
+}
+
+impl Fault {
+    pub(super) fn error(self, source: &Text) -> ParseError {
+        ParseError::new(source, self.line, self.column, self.message)
+    }
+}
+
+pub(super) type Parsed<T> = Result<T, Fault>;
+
+/// The text and how far it is read. A copy remembers a place to come back to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lexer<'a> {
+    text: &'a str,
+    /// Where the current token begins and ends.
+    start: usize,
+    end: usize,
+    line: u32,
+    line_start: usize,
+    token: Token<'a>,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let mut lexer = Self { text, start: 0, end: 0, line: 1, line_start: 0, token: Token::End };
+        lexer.advance();
+        lexer
+    }
+
+    /// The current token.
+    pub(super) fn token(&self) -> Token<'a> {
+        self.token
+    }
+
+    /// The current word, else nothing.
+    pub(super) fn word(&self) -> &'a str {
+        match self.token {
+            Token::Word(word) => word,
+            _ => "",
+        }
+    }
+
+    /// Where the current token begins.
+    pub(super) fn place(&self) -> usize {
+        self.start
+    }
+
+    /// From `place` to the current token, without blanks at the end.
+    pub(super) fn since(&self, place: usize) -> &'a str {
+        self.text[place..self.start.max(place)].trim_end()
+    }
+
+    pub(super) fn origin(&self, source: &Text) -> Origin {
+        Origin::line(source.clone(), self.line)
+    }
+
+    pub(super) fn advance(&mut self) {
+        if self.token == Token::Newline {
+            self.line += 1;
+            self.line_start = self.end;
+        }
+        let bytes = self.text.as_bytes();
+        let mut at = self.end;
+        while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r')) {
+            at += 1;
+        }
+        self.start = at;
+        let Some(first) = bytes.get(at) else {
+            (self.end, self.token) = (at, Token::End);
+            return;
+        };
+        match first {
+            b'\n' => (self.end, self.token) = (at + 1, Token::Newline),
+            b'{' | b'}' | b'(' | b')' | b',' | b';' => {
+                (self.end, self.token) = (at + 1, Token::Mark(*first));
+            }
+            b'#' => {
+                let rest = &self.text[at..];
+                let length = rest.find('\n').unwrap_or(rest.len());
+                (self.end, self.token) = (at + length, Token::Remark(&rest[..length]));
+            }
+            b'"' => {
+                // A text ends on its line.
+                let rest = &self.text[at + 1..];
+                let length = rest.bytes().take_while(|byte| !matches!(byte, b'"' | b'\n')).count();
+                let closed = rest.as_bytes().get(length) == Some(&b'"');
+                self.end = at + 1 + length + usize::from(closed);
+                self.token = Token::Quoted(&rest[..length]);
+            }
+            _ => {
+                let rest = &bytes[at..];
+                let stop = |byte: &u8| {
+                    matches!(
+                        byte,
+                        b' ' | b'\t'
+                            | b'\r'
+                            | b'\n'
+                            | b'{'
+                            | b'}'
+                            | b'('
+                            | b')'
+                            | b','
+                            | b';'
+                            | b'"'
+                    )
+                };
+                let length = rest.iter().position(stop).unwrap_or(rest.len());
+                self.end = at + length;
+                self.token = Token::Word(&self.text[at..self.end]);
+            }
+        }
+    }
+
+    /// Takes the word if it stands here.
+    pub(super) fn take(&mut self, word: &str) -> bool {
+        let here = self.word() == word;
+        if here {
+            self.advance();
+        }
+        here
+    }
+
+    pub(super) fn take_mark(&mut self, mark: u8) -> bool {
+        let here = self.token == Token::Mark(mark);
+        if here {
+            self.advance();
+        }
+        here
+    }
+
+    pub(super) fn at_mark(&self, mark: u8) -> bool {
+        self.token == Token::Mark(mark)
+    }
+
+    /// Whether a statement cannot go on here.
+    pub(super) fn at_stop(&self) -> bool {
+        matches!(
+            self.token,
+            Token::Newline | Token::End | Token::Remark(_) | Token::Mark(b';' | b'}')
+        )
+    }
+
+    pub(super) fn skip_blank(&mut self) {
+        while matches!(self.token, Token::Newline | Token::Remark(_) | Token::Mark(b';')) {
+            self.advance();
+        }
+    }
+
+    pub(super) fn skip_line(&mut self) {
+        while !matches!(self.token, Token::Newline | Token::End) {
+            self.advance();
+        }
+    }
+
+    /// Past the `}` that belongs to a `{` already taken.
+    pub(super) fn skip_block(&mut self) {
+        let mut depth = 1usize;
+        loop {
+            match self.token {
+                Token::Mark(b'{') => depth += 1,
+                Token::Mark(b'}') => depth -= 1,
+                Token::End => return,
+                _ => {}
+            }
+            self.advance();
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Any word or text.
+    pub(super) fn name(&mut self, what: &str) -> Parsed<&'a str> {
+        match self.token {
+            Token::Word(word) | Token::Quoted(word) => {
+                self.advance();
+                Ok(word)
+            }
+            _ => Err(self.wanted(what)),
+        }
+    }
+
+    pub(super) fn number(&mut self, what: &str) -> Parsed<u64> {
+        let number = self.word().parse().map_err(|_| self.wanted(what))?;
+        self.advance();
+        Ok(number)
+    }
+
+    pub(super) fn expect(&mut self, mark: u8, what: &str) -> Parsed<()> {
+        if self.take_mark(mark) { Ok(()) } else { Err(self.wanted(what)) }
+    }
+
+    /// What stands here is not what was expected.
+    pub(super) fn wanted(&self, what: &str) -> Fault {
+        let found = match self.token {
+            Token::Word(word) | Token::Remark(word) => format!("{word:?}"),
+            Token::Quoted(text) => format!("the text {text:?}"),
+            Token::Mark(mark) => format!("`{}`", mark as char),
+            Token::Newline => "the end of the line".to_owned(),
+            Token::End => "the end of the text".to_owned(),
+        };
+        self.fault(format!("found {found}, expected {what}"))
+    }
+
+    pub(super) fn fault(&self, message: String) -> Fault {
+        let column = (self.start.saturating_sub(self.line_start) + 1) as u32;
+        Fault { line: self.line, column, message }
+    }
+}

@@ -1,0 +1,379 @@
+//! Rules of nftables, as `nft list ruleset` prints them, in text or in JSON (`nft -j`).
+//!
+//! [`parse`] reads either into one model, a [`Ruleset`], whose `Display` prints the text
+//! that `nft -f` loads and `nft list ruleset` would print again. Statements that this
+//! model has no word for are kept as they were written ([`Statement::Unknown`],
+//! [`Statement::Xt`]); matches on things that nobody models are [`Expr::Other`]. Neither
+//! is ever taken for a rule without that condition.
+//!
+//! What JSON of nft 1.0 leaves out is then missing here too: the comments of tables and
+//! chains, and fractions of a second. The flag `dynamic` is told from the rules.
+
+mod expr;
+mod from_json;
+mod json;
+mod json_expr;
+mod json_rule;
+mod lex;
+mod print;
+mod print_rule;
+mod read;
+mod read_expr;
+mod read_rule;
+mod statement;
+
+pub use expr::{BinaryOp, Data, Element, Expr, Fib, FibResult, Relation, TupleDirection, Verdict};
+pub use statement::{
+    Limit, Log, Nat, NatKind, Queue, Quota, Reject, RejectKind, SetOp, SetUpdate, Statement, Tproxy,
+};
+
+use std::fmt;
+use std::time::Duration;
+
+use uturn_model::{By, Origin, Text};
+
+use crate::ParseError;
+
+pub use crate::iptables::{Counters, Policy};
+
+/// Reads what `nft list ruleset` or `nft -j list ruleset` printed. `source` is how the
+/// text is called in errors and in evidence.
+pub fn parse(source: impl Into<Text>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
+    let source = source.into();
+    match text.trim_start().starts_with('{') {
+        true => from_json::read(&source, text),
+        false => read::read(&source, text),
+    }
+}
+
+/// All tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ruleset {
+    /// In the order of the text, which is that of their making.
+    pub tables: Vec<Table>,
+}
+
+impl Ruleset {
+    /// A table by family and name.
+    pub fn table(&self, family: TableFamily, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.family == family && &*table.name == name)
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Which packets it is for.
+    pub family: TableFamily,
+    /// Its name.
+    pub name: Text,
+    /// `flags`, such as `dormant`, which switches it off.
+    pub flags: Vec<Text>,
+    /// Its comment.
+    pub comment: Option<Text>,
+    /// Counters, quotas, limits and the like that rules share by name.
+    pub objects: Vec<Object>,
+    /// Sets and maps.
+    pub sets: Vec<Set>,
+    /// Flowtables.
+    pub flowtables: Vec<Flowtable>,
+    /// Chains.
+    pub chains: Vec<Chain>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Table {
+    /// A chain by its name.
+    pub fn chain(&self, name: &str) -> Option<&Chain> {
+        self.chains.iter().find(|chain| &*chain.name == name)
+    }
+
+    /// A set or map by its name.
+    pub fn set(&self, name: &str) -> Option<&Set> {
+        self.sets.iter().find(|set| &*set.name == name)
+    }
+
+    pub(crate) fn is_dormant(&self) -> bool {
+        self.flags.iter().any(|flag| &**flag == "dormant")
+    }
+}
+
+/// Compares all but where things were written.
+macro_rules! equal_but_origin {
+    ($kind:ident: $($field:ident),+) => {
+        impl PartialEq for $kind {
+            fn eq(&self, other: &Self) -> bool {
+                $(self.$field == other.$field)&&+
+            }
+        }
+
+        impl Eq for $kind {}
+    };
+}
+
+equal_but_origin!(Table: family, name, flags, comment, objects, sets, flowtables, chains);
+equal_but_origin!(Chain: name, base, comment, rules);
+equal_but_origin!(Rule: statements, comment);
+equal_but_origin!(Set: name, key, typeof_key, data, typeof_data, flags, timeout, gc_interval, size, policy, auto_merge, statements, comment, elements);
+equal_but_origin!(Object: kind, name, body);
+equal_but_origin!(Flowtable: name, priority, devices, lines);
+
+/// Which packets a table is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is the family of that name")]
+pub enum TableFamily {
+    Ip,
+    Ip6,
+    Inet,
+    Arp,
+    Bridge,
+    Netdev,
+}
+
+impl TableFamily {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Ip, Self::Ip6, Self::Inet, Self::Arp, Self::Bridge, Self::Netdev];
+
+    /// As nft spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ip => "ip",
+            Self::Ip6 => "ip6",
+            Self::Inet => "inet",
+            Self::Arp => "arp",
+            Self::Bridge => "bridge",
+            Self::Netdev => "netdev",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+}
+
+impl fmt::Display for TableFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A chain.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Its name.
+    pub name: Text,
+    /// Where packets enter it; none for a chain that others jump to.
+    pub base: Option<Base>,
+    /// Its comment.
+    pub comment: Option<Text>,
+    /// Its rules, in order.
+    pub rules: Vec<Rule>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Where and when packets enter a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// What it may do.
+    pub kind: ChainKind,
+    /// Where.
+    pub hook: BaseHook,
+    /// Which devices, for `ingress` and `egress`.
+    pub devices: Vec<Text>,
+    /// The lower, the earlier; names are worked out (`dstnat - 10` is -110).
+    pub priority: i32,
+    /// What happens at its end.
+    pub policy: Policy,
+}
+
+/// What a base chain may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChainKind {
+    /// Everything but translation.
+    Filter,
+    /// Translates addresses; sees only the first packet of a connection.
+    Nat,
+    /// A packet that it changed is routed again.
+    Route,
+}
+
+impl ChainKind {
+    /// As nft spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Nat => "nat",
+            Self::Route => "route",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        [Self::Filter, Self::Nat, Self::Route].into_iter().find(|one| one.as_str() == word)
+    }
+}
+
+/// Where packets enter base chains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is the hook of that name")]
+pub enum BaseHook {
+    Ingress,
+    Prerouting,
+    Input,
+    Forward,
+    Output,
+    Postrouting,
+    Egress,
+}
+
+impl BaseHook {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Ingress,
+        Self::Prerouting,
+        Self::Input,
+        Self::Forward,
+        Self::Output,
+        Self::Postrouting,
+        Self::Egress,
+    ];
+
+    /// As nft spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ingress => "ingress",
+            Self::Prerouting => "prerouting",
+            Self::Input => "input",
+            Self::Forward => "forward",
+            Self::Output => "output",
+            Self::Postrouting => "postrouting",
+            Self::Egress => "egress",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+}
+
+/// A rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// What it asks and does, in order.
+    pub statements: Vec<Statement>,
+    /// Its comment.
+    pub comment: Option<Text>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Rule {
+    /// The rule as evidence: as `nft list ruleset` prints it in a table of `family`.
+    pub fn by(&self, family: TableFamily) -> By {
+        By::new(self.line(family).to_string(), self.origin.clone())
+    }
+
+    /// As `nft list ruleset` prints it in a table of `family`.
+    pub fn line(&self, family: TableFamily) -> impl fmt::Display + '_ {
+        print_rule::Line { rule: self, family }
+    }
+}
+
+/// A named set or map.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// Its name.
+    pub name: Text,
+    /// The types of its key, one for each part.
+    pub key: Vec<Text>,
+    /// Whether the key is written as an expression (`typeof ip daddr`).
+    pub typeof_key: bool,
+    /// For a map, the types of what it gives; `verdict` for a verdict map.
+    pub data: Option<Vec<Text>>,
+    /// Whether the data is written as an expression.
+    pub typeof_data: bool,
+    /// `flags`, in the order of the alphabet.
+    pub flags: Vec<Text>,
+    /// How long elements stay that say nothing else.
+    pub timeout: Option<Duration>,
+    /// `gc-interval`
+    pub gc_interval: Option<Duration>,
+    /// The most elements it takes.
+    pub size: Option<u64>,
+    /// `policy performance` or `memory`.
+    pub policy: Option<Text>,
+    /// `auto-merge`
+    pub auto_merge: bool,
+    /// What each element keeps, such as a counter.
+    pub statements: Vec<Statement>,
+    /// Its comment.
+    pub comment: Option<Text>,
+    /// Its elements.
+    pub elements: Vec<Element>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Set {
+    pub(crate) fn new(name: Text, origin: Origin) -> Self {
+        Self {
+            name,
+            key: Vec::new(),
+            typeof_key: false,
+            data: None,
+            typeof_data: false,
+            flags: Vec::new(),
+            timeout: None,
+            gc_interval: None,
+            size: None,
+            policy: None,
+            auto_merge: false,
+            statements: Vec::new(),
+            comment: None,
+            elements: Vec::new(),
+            origin,
+        }
+    }
+
+    /// Whether rules or time change its elements.
+    pub fn changes(&self) -> bool {
+        self.flags.iter().any(|flag| matches!(&**flag, "dynamic" | "timeout"))
+    }
+}
+
+/// A named object that rules refer to; its body is kept as nft prints it.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// `counter`, `quota`, `limit`, `ct helper`, …
+    pub kind: Text,
+    /// Its name.
+    pub name: Text,
+    /// Its lines.
+    pub body: Vec<Text>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// A flowtable: connections that a rule puts into it go past the other rules.
+#[derive(Clone, Debug)]
+pub struct Flowtable {
+    /// Its name.
+    pub name: Text,
+    /// The priority in the hook `ingress`.
+    pub priority: i32,
+    /// Its devices.
+    pub devices: Vec<Text>,
+    /// Further lines, as written: `flags offload`, `counter`.
+    pub lines: Vec<Text>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// An expression by its text, such as the key of a set (`typeof ip daddr`).
+pub(crate) fn expression(text: &str) -> Option<Expr> {
+    let mut lexer = lex::Lexer::new(text);
+    let expr = lexer.expr(0).ok()?;
+    lexer.at_stop().then_some(expr)
+}

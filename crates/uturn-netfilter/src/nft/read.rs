@@ -1,0 +1,498 @@
+//! The text of `nft list ruleset`: tables and what is in them.
+
+use uturn_model::Text;
+
+use super::lex::{Lexer, Parsed, Token};
+use super::{
+    Base, BaseHook, Chain, ChainKind, Flowtable, Object, Policy, Ruleset, Set, Statement, Table,
+    TableFamily,
+};
+use crate::ParseError;
+
+/// After so many errors, reading ends.
+const MOST_ERRORS: usize = 100;
+
+pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>> {
+    let mut reader = Reader { lexer: Lexer::new(text), source, errors: Vec::new() };
+    let mut ruleset = Ruleset::default();
+    loop {
+        reader.lexer.skip_blank();
+        if reader.lexer.token() == Token::End || reader.errors.len() >= MOST_ERRORS {
+            break;
+        }
+        match reader.table_head() {
+            Ok(table) => {
+                let table = reader.table(table);
+                ruleset.add(table);
+            }
+            Err(fault) => {
+                reader.errors.push(fault.error(source));
+                reader.lexer.skip_line();
+            }
+        }
+    }
+    if reader.errors.is_empty() { Ok(ruleset) } else { Err(reader.errors) }
+}
+
+impl Ruleset {
+    /// A table that is written twice is one.
+    pub(super) fn add(&mut self, table: Table) {
+        match self
+            .tables
+            .iter_mut()
+            .find(|one| (one.family, &one.name) == (table.family, &table.name))
+        {
+            None => self.tables.push(table),
+            Some(there) => {
+                there.comment = table.comment.or(there.comment.take());
+                there.objects.extend(table.objects);
+                there.sets.extend(table.sets);
+                there.flowtables.extend(table.flowtables);
+                there.chains.extend(table.chains);
+            }
+        }
+    }
+}
+
+struct Reader<'a, 's> {
+    lexer: Lexer<'a>,
+    source: &'s Text,
+    errors: Vec<ParseError>,
+}
+
+impl<'a> Reader<'a, '_> {
+    /// `table ip filter {`
+    fn table_head(&mut self) -> Parsed<Table> {
+        let lexer = &mut self.lexer;
+        let origin = lexer.origin(self.source);
+        if !lexer.take("table") {
+            return Err(lexer.wanted("`table`"));
+        }
+        let family = match TableFamily::from_word(lexer.word()) {
+            Some(family) => {
+                lexer.advance();
+                family
+            }
+            None => TableFamily::Ip,
+        };
+        let name = lexer.name("the name of a table")?.into();
+        lexer.expect(b'{', "`{`")?;
+        Ok(Table {
+            family,
+            name,
+            flags: Vec::new(),
+            comment: None,
+            objects: Vec::new(),
+            sets: Vec::new(),
+            flowtables: Vec::new(),
+            chains: Vec::new(),
+            origin,
+        })
+    }
+
+    fn table(&mut self, mut table: Table) -> Table {
+        loop {
+            self.lexer.skip_blank();
+            if self.errors.len() >= MOST_ERRORS
+                || self.ends(|| format!("table {}", table.name), &table.origin)
+            {
+                return table;
+            }
+            if let Err(fault) = self.part(&mut table) {
+                self.errors.push(fault.error(self.source));
+                self.lexer.skip_line();
+            }
+        }
+    }
+
+    /// Whether a block ends here; with the text is an error.
+    fn ends(&mut self, what: impl Fn() -> String, origin: &uturn_model::Origin) -> bool {
+        if self.lexer.token() == Token::End {
+            let message =
+                format!("the text ends within {}, which begins at {origin}: it is cut", what());
+            self.errors.push(self.lexer.fault(message).error(self.source));
+            return true;
+        }
+        self.lexer.take_mark(b'}')
+    }
+
+    fn part(&mut self, table: &mut Table) -> Parsed<()> {
+        let origin = self.lexer.origin(self.source);
+        let word = self.lexer.word();
+        match word {
+            "comment" => {
+                self.lexer.advance();
+                table.comment = Some(self.lexer.name("a comment")?.into());
+            }
+            "flags" => {
+                self.lexer.advance();
+                table.flags = self.lexer.words()?;
+            }
+            "chain" => {
+                self.lexer.advance();
+                let name = self.lexer.name("the name of a chain")?.into();
+                self.lexer.expect(b'{', "`{`")?;
+                let chain = Chain { name, base: None, comment: None, rules: Vec::new(), origin };
+                let chain = self.chain(chain, table.family);
+                table.chains.push(chain);
+            }
+            "set" | "map" => {
+                self.lexer.advance();
+                let name = self.lexer.name("the name of a set")?.into();
+                self.lexer.expect(b'{', "`{`")?;
+                let set = self.set(Set::new(name, origin));
+                table.sets.push(set);
+            }
+            "flowtable" => {
+                self.lexer.advance();
+                let name = self.lexer.name("the name of a flowtable")?.into();
+                self.lexer.expect(b'{', "`{`")?;
+                let flowtable =
+                    Flowtable { name, priority: 0, devices: Vec::new(), lines: Vec::new(), origin };
+                let flowtable = self.flowtable(flowtable, table.family);
+                table.flowtables.push(flowtable);
+            }
+            "" => return Err(self.lexer.wanted("a chain, a set, a map or an object")),
+            _ => {
+                let object = self.object(&origin)?;
+                table.objects.push(object);
+            }
+        }
+        Ok(())
+    }
+
+    /// `counter name { … }`, `ct helper name { … }`
+    fn object(&mut self, origin: &uturn_model::Origin) -> Parsed<Object> {
+        let mut words = Vec::new();
+        while let Token::Word(word) | Token::Quoted(word) = self.lexer.token() {
+            words.push(word);
+            self.lexer.advance();
+        }
+        let known = ["counter", "quota", "limit", "ct", "secmark", "synproxy", "tunnel"];
+        let name = words.pop().filter(|_| known.contains(&words.first().copied().unwrap_or("")));
+        let Some(name) = name else {
+            return Err(self.lexer.fault("expected a chain, a set, a map or an object".into()));
+        };
+        self.lexer.expect(b'{', "`{`")?;
+        let kind = words.join(" ");
+        let mut object = Object {
+            kind: kind.into(),
+            name: name.into(),
+            body: Vec::new(),
+            origin: origin.clone(),
+        };
+        loop {
+            self.lexer.skip_blank();
+            if self.ends(|| format!("{} {name}", object.kind), origin) {
+                return Ok(object);
+            }
+            let line = self.line();
+            object.body.push(line.into());
+        }
+    }
+
+    /// The rest of a line or statement, braces and all.
+    fn line(&mut self) -> &'a str {
+        let (place, mut depth) = (self.lexer.place(), 0u32);
+        loop {
+            match self.lexer.token() {
+                Token::End => break,
+                Token::Mark(b'{') => depth += 1,
+                Token::Mark(b'}') if depth == 0 => break,
+                Token::Mark(b'}') => depth -= 1,
+                Token::Newline | Token::Mark(b';') if depth == 0 => break,
+                _ => {}
+            }
+            self.lexer.advance();
+        }
+        self.lexer.since(place)
+    }
+
+    fn chain(&mut self, mut chain: Chain, family: TableFamily) -> Chain {
+        loop {
+            self.lexer.skip_blank();
+            if self.ends(|| format!("chain {}", chain.name), &chain.origin) {
+                return chain;
+            }
+            let back = self.lexer;
+            let head = match self.lexer.word() {
+                "type" => Some(self.base(&mut chain, family)),
+                "policy" => Some(self.policy(&mut chain)),
+                "comment" if chain.comment.is_none() => {
+                    self.lexer.advance();
+                    let named = self.lexer.name("a comment");
+                    Some(named.map(|text| chain.comment = Some(text.into())))
+                }
+                _ => None,
+            };
+            match head {
+                Some(Ok(())) => {}
+                Some(Err(fault)) => {
+                    self.errors.push(fault.error(self.source));
+                    self.lexer.skip_line();
+                }
+                None => {
+                    let rule = self.lexer.rule(self.source, family);
+                    chain.rules.push(rule);
+                }
+            }
+            // Never twice at the same place.
+            if self.lexer.place() == back.place() {
+                self.lexer.advance();
+            }
+        }
+    }
+
+    /// `type filter hook input device "eth0" priority filter + 5;`
+    fn base(&mut self, chain: &mut Chain, family: TableFamily) -> Parsed<()> {
+        let lexer = &mut self.lexer;
+        lexer.advance();
+        let kind = ChainKind::from_word(lexer.word())
+            .ok_or_else(|| lexer.wanted("`filter`, `nat` or `route`"))?;
+        lexer.advance();
+        if !lexer.take("hook") {
+            return Err(lexer.wanted("`hook`"));
+        }
+        let hook = BaseHook::from_word(lexer.word())
+            .ok_or_else(|| lexer.wanted("a hook, such as `prerouting`"))?;
+        lexer.advance();
+        let mut devices = Vec::new();
+        if lexer.take("device") {
+            devices.push(lexer.name("a device")?.into());
+        } else if lexer.take("devices") {
+            devices = devices_of(lexer)?;
+        }
+        let priority = priority(lexer, family, hook)?;
+        chain.base = Some(Base { kind, hook, devices, priority, policy: Policy::Accept });
+        Ok(())
+    }
+
+    fn policy(&mut self, chain: &mut Chain) -> Parsed<()> {
+        self.lexer.advance();
+        let policy = match self.lexer.word() {
+            "accept" => Policy::Accept,
+            "drop" => Policy::Drop,
+            _ => return Err(self.lexer.wanted("`accept` or `drop`")),
+        };
+        let Some(base) = &mut chain.base else {
+            return Err(self.lexer.fault("a policy in a chain that has no hook".into()));
+        };
+        base.policy = policy;
+        self.lexer.advance();
+        Ok(())
+    }
+
+    fn set(&mut self, mut set: Set) -> Set {
+        loop {
+            self.lexer.skip_blank();
+            if self.ends(|| format!("set {}", set.name), &set.origin) {
+                set.flags.sort();
+                return set;
+            }
+            if let Err(fault) = self.set_line(&mut set) {
+                self.errors.push(fault.error(self.source));
+                // Whatever it is, the set is over with it.
+                self.lexer.skip_block();
+                return set;
+            }
+        }
+    }
+
+    fn set_line(&mut self, set: &mut Set) -> Parsed<()> {
+        let lexer = &mut self.lexer;
+        let word = lexer.word();
+        match word {
+            "type" | "typeof" => {
+                lexer.advance();
+                (set.key, set.typeof_key) = (types(lexer)?, word == "typeof");
+                if lexer.take(":") {
+                    set.typeof_data = word == "typeof" && lexer.word() != "verdict";
+                    set.data = Some(types(lexer)?);
+                }
+            }
+            "flags" => {
+                lexer.advance();
+                set.flags = lexer.words()?;
+            }
+            "timeout" => {
+                lexer.advance();
+                set.timeout = Some(lexer.duration()?);
+            }
+            "gc-interval" => {
+                lexer.advance();
+                set.gc_interval = Some(lexer.duration()?);
+            }
+            "size" => {
+                lexer.advance();
+                set.size = Some(lexer.number("a number of elements")?);
+            }
+            "policy" => {
+                lexer.advance();
+                set.policy = Some(lexer.name("`performance` or `memory`")?.into());
+            }
+            "auto-merge" => {
+                lexer.advance();
+                set.auto_merge = true;
+            }
+            "comment" => {
+                lexer.advance();
+                set.comment = Some(lexer.name("a comment")?.into());
+            }
+            "elements" => {
+                lexer.advance();
+                if !lexer.take("=") {
+                    return Err(lexer.wanted("`=`"));
+                }
+                lexer.expect(b'{', "`{`")?;
+                match lexer.elements(0) {
+                    Ok(mut elements) => set.elements.append(&mut elements),
+                    Err(fault) => {
+                        lexer.skip_block();
+                        return Err(fault);
+                    }
+                }
+            }
+            "counter" | "quota" | "limit" | "ct" | "last" => {
+                let place = lexer.place();
+                let back = *lexer;
+                if let Ok(Some(statement)) = lexer.statement() {
+                    set.statements.push(statement);
+                } else {
+                    *lexer = back;
+                    let line = self.line();
+                    debug_assert!(place <= self.lexer.place());
+                    set.statements.push(Statement::Unknown(line.into()));
+                }
+            }
+            _ => return Err(lexer.wanted("what is said of a set, such as `type` or `elements`")),
+        }
+        Ok(())
+    }
+
+    fn flowtable(&mut self, mut flowtable: Flowtable, family: TableFamily) -> Flowtable {
+        loop {
+            self.lexer.skip_blank();
+            if self.ends(|| format!("flowtable {}", flowtable.name), &flowtable.origin) {
+                return flowtable;
+            }
+            let done = match self.lexer.word() {
+                "hook" => {
+                    self.lexer.advance();
+                    self.lexer.take("ingress");
+                    priority(&mut self.lexer, family, BaseHook::Ingress)
+                        .map(|priority| flowtable.priority = priority)
+                }
+                "devices" => {
+                    self.lexer.advance();
+                    devices_of(&mut self.lexer).map(|devices| flowtable.devices = devices)
+                }
+                _ => {
+                    let place = self.lexer.place();
+                    let line = self.line();
+                    flowtable.lines.push(line.into());
+                    if self.lexer.place() == place {
+                        self.lexer.advance();
+                    }
+                    Ok(())
+                }
+            };
+            if let Err(fault) = done {
+                self.errors.push(fault.error(self.source));
+                self.lexer.skip_line();
+            }
+        }
+    }
+}
+
+/// `= { lo, "eth0" }`
+fn devices_of(lexer: &mut Lexer<'_>) -> Parsed<Vec<Text>> {
+    if !lexer.take("=") {
+        return Err(lexer.wanted("`=`"));
+    }
+    lexer.expect(b'{', "`{`")?;
+    let mut devices = Vec::new();
+    while !lexer.take_mark(b'}') {
+        devices.push(lexer.name("a device")?.into());
+        if !lexer.take_mark(b',') && !lexer.at_mark(b'}') {
+            return Err(lexer.wanted("`,` or `}`"));
+        }
+    }
+    Ok(devices)
+}
+
+/// `ipv4_addr . inet_service`, up to the colon or the end of the line.
+fn types(lexer: &mut Lexer<'_>) -> Parsed<Vec<Text>> {
+    let mut all: Vec<Text> = Vec::new();
+    let mut part = String::new();
+    loop {
+        let (done, ends) = match lexer.token() {
+            Token::Word(".") => (true, false),
+            Token::Word(word) if word != ":" => {
+                if !part.is_empty() {
+                    part.push(' ');
+                }
+                part.push_str(word);
+                (false, false)
+            }
+            _ => (true, true),
+        };
+        if done {
+            if part.is_empty() {
+                return Err(lexer.wanted("a type, such as `ipv4_addr`"));
+            }
+            all.push(std::mem::take(&mut part).into());
+        }
+        if ends {
+            return Ok(all);
+        }
+        lexer.advance();
+    }
+}
+
+/// `priority dstnat - 10`
+fn priority(lexer: &mut Lexer<'_>, family: TableFamily, hook: BaseHook) -> Parsed<i32> {
+    let what = "a priority, such as `-110` or `filter + 5`";
+    if !lexer.take("priority") {
+        return Err(lexer.wanted("`priority`"));
+    }
+    let number = |lexer: &mut Lexer<'_>| {
+        let number: i32 = lexer.word().parse().map_err(|_| lexer.wanted(what))?;
+        lexer.advance();
+        Ok(number)
+    };
+    let Some(base) = priorities(family, hook).iter().find(|(name, _)| *name == lexer.word()) else {
+        return number(lexer);
+    };
+    lexer.advance();
+    match lexer.word() {
+        "+" => {
+            lexer.advance();
+            Ok(base.1.saturating_add(number(lexer)?))
+        }
+        "-" => {
+            lexer.advance();
+            Ok(base.1.saturating_sub(number(lexer)?))
+        }
+        _ => Ok(base.1),
+    }
+}
+
+/// The names that priorities have in a hook.
+pub(super) fn priorities(family: TableFamily, hook: BaseHook) -> &'static [(&'static str, i32)] {
+    match (family, hook) {
+        (TableFamily::Bridge, BaseHook::Prerouting) => &[("filter", -200), ("dstnat", -300)],
+        (TableFamily::Bridge, BaseHook::Output) => &[("filter", -200), ("out", 100)],
+        (TableFamily::Bridge, BaseHook::Postrouting) => &[("filter", -200), ("srcnat", 300)],
+        (TableFamily::Bridge, _) => &[("filter", -200)],
+        (TableFamily::Arp | TableFamily::Netdev, _) | (_, BaseHook::Ingress | BaseHook::Egress) => {
+            &[("filter", 0)]
+        }
+        (_, BaseHook::Prerouting) => {
+            &[("filter", 0), ("raw", -300), ("mangle", -150), ("dstnat", -100), ("security", 50)]
+        }
+        (_, BaseHook::Postrouting) => {
+            &[("filter", 0), ("raw", -300), ("mangle", -150), ("srcnat", 100), ("security", 50)]
+        }
+        _ => &[("filter", 0), ("raw", -300), ("mangle", -150), ("security", 50)],
+    }
+}

@@ -1,0 +1,230 @@
+//! Dumps of nftables: text and JSON of one node are one model, and print back.
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+mod common;
+
+use common::read;
+use proptest::prelude::*;
+use uturn_netfilter::nft::{self, Expr, Rule, Ruleset, Statement};
+
+const NODES: [&str; 3] = ["nftables-n1", "nftables-n2", "nftables-n3"];
+
+fn parse(name: &str, text: &str) -> Ruleset {
+    nft::parse(name, text).unwrap_or_else(|errors| panic!("{name}: {errors:#?}"))
+}
+
+/// What JSON of nft 1.0 does not say.
+fn as_json_says(mut ruleset: Ruleset) -> Ruleset {
+    for table in &mut ruleset.tables {
+        table.comment = None;
+        for chain in &mut table.chains {
+            chain.comment = None;
+            for device in chain.base.iter_mut() {
+                device.devices.clear();
+            }
+        }
+        for set in &mut table.sets {
+            set.auto_merge = false;
+            set.timeout = set.timeout.filter(|time| time.as_secs() > 0);
+            if set.typeof_key {
+                set.key.clear();
+            }
+            (set.typeof_key, set.typeof_data) = (false, false);
+            for element in &mut set.elements {
+                element.expires = None;
+            }
+        }
+    }
+    ruleset
+}
+
+#[test]
+fn rules_print_back_to_the_letter() {
+    for (node, file) in NODES.map(|node| (node, "nft.txt")).into_iter().chain([("nft", "all.txt")])
+    {
+        let text = read(node, file);
+        let printed = parse(file, &text).to_string();
+        for (at, (mine, theirs)) in printed.lines().zip(text.lines()).enumerate() {
+            assert_eq!(mine, theirs, "{node}/{file}:{}", at + 1);
+        }
+        assert_eq!(printed, text, "{node}");
+    }
+}
+
+#[test]
+fn nothing_of_them_is_unknown() {
+    for node in NODES {
+        for file in ["nft.txt", "nft.json"] {
+            let ruleset = parse(file, &read(node, file));
+            let rules =
+                ruleset.tables.iter().flat_map(|table| &table.chains).flat_map(|c| &c.rules);
+            for rule in rules {
+                assert!(
+                    !rule.statements.iter().any(|one| matches!(one, Statement::Unknown(_))),
+                    "{rule:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn text_and_json_are_one_model() {
+    for (node, text, json) in NODES
+        .map(|node| (node, "nft.txt", "nft.json"))
+        .into_iter()
+        .chain([("nft", "all.txt", "all.json")])
+    {
+        let text = as_json_says(parse(text, &read(node, text)));
+        let json = as_json_says(parse(json, &read(node, json)));
+        assert_eq!(text.tables.len(), json.tables.len());
+        for (text, json) in text.tables.iter().zip(&json.tables) {
+            for (text, json) in text.chains.iter().zip(&json.chains) {
+                for (text, json) in text.rules.iter().zip(&json.rules) {
+                    let known = |rule: &Rule| {
+                        let mut rule = rule.clone();
+                        for one in &mut rule.statements {
+                            match one {
+                                // Kept as written, which is not the same in both.
+                                Statement::Unknown(text) => *text = "".into(),
+                                Statement::Match { left: Expr::Other(left), right, .. } => {
+                                    (*left, *right) = ("".into(), Expr::Any);
+                                }
+                                Statement::Match {
+                                    left: Expr::Ct(_, "expiration"), right, ..
+                                } => {
+                                    *right = Expr::Any;
+                                }
+                                _ => {}
+                            }
+                        }
+                        rule
+                    };
+                    assert_eq!(known(text), known(json), "{node}");
+                }
+            }
+            for (text, json) in text.sets.iter().zip(&json.sets) {
+                if text.key.is_empty() {
+                    continue;
+                }
+                assert_eq!(text, json, "{node}");
+            }
+            assert_eq!(text.objects, json.objects, "{node}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_text_says_so_and_where() {
+    let text = read("nftables-n1", "nft.txt");
+    let all = read("nft", "all.txt");
+    let end = text.find("chain service-EKJBYN4T").unwrap();
+    for (text, end) in [(&text, end), (&all, all.len())] {
+        for at in (0..end).filter(|at| text.is_char_boundary(*at)) {
+            match nft::parse("cut", &text[..at]) {
+                // Between two tables nothing is missing that could be known.
+                Ok(ruleset) => {
+                    let whole = text[..at].trim_end();
+                    assert!(whole.is_empty() || whole.ends_with("\n}"), "{at}: {ruleset:?}");
+                }
+                Err(errors) => assert!(errors.iter().all(|error| error.origin.line > 0)),
+            }
+        }
+    }
+}
+
+#[test]
+fn cut_json_says_so_and_where() {
+    let text = read("nftables-n1", "nft.json");
+    let cut = 20_000;
+    for at in (1..cut).chain(text.trim_end().len() - 500..text.trim_end().len()) {
+        let errors = nft::parse("cut", &text[..at]).unwrap_err();
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].origin.line == 1 && errors[0].origin.column > 0);
+    }
+}
+
+#[test]
+fn every_fault_is_named_with_its_place() {
+    let text = "table ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.1 10.0.0.2 }\n\t}\n\
+                \tchain c {\n\t\ttype filter hook nowhere priority 0; policy accept;\n\t}\n\tnonsense\n}\n\
+                tabel ip u {\n}\n";
+    let errors = nft::parse("nft.txt", text).unwrap_err();
+    let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "nft.txt:4:25: found \"10.0.0.2\", expected `,` or `}`",
+            "nft.txt:7:20: found \"nowhere\", expected a hook, such as `prerouting`",
+            "nft.txt:9:10: expected a chain, a set, a map or an object",
+            "nft.txt:11:1: found \"tabel\", expected `table`",
+            "nft.txt:12:1: found `}`, expected `table`",
+        ]
+    );
+    let errors =
+        nft::parse("nft.json", r#"{"nftables": [{"rule": {"family": "ip"}}]}"#).unwrap_err();
+    assert_eq!(errors[0].to_string(), "nft.json:1:24: expected a `table` in this rule");
+}
+
+#[test]
+fn what_nft_could_not_print_is_no_rule_without_it() {
+    let rules = [
+        ("xt match \"statistic\" counter packets 0 bytes 0 accept", 2),
+        ("ip daddr 10.0.0.1 # match-set foo dst counter packets 3 bytes 4 drop", 3),
+        ("osf name \"Linux\" ttl skip drop", 2),
+        ("frobnicate { 1, 2 } ip saddr 10.0.0.1 jump c", 3),
+    ];
+    for (rule, least) in rules {
+        let text = format!("table ip t {{\n\tchain c {{\n\t\t{rule}\n\t}}\n}}\n");
+        let ruleset = parse("xt", &text);
+        let statements = &ruleset.tables[0].chains[0].rules[0].statements;
+        assert!(statements.len() >= least, "{statements:?}");
+        let open = |one: &Statement| {
+            matches!(one, Statement::Unknown(_) | Statement::Xt(..))
+                || matches!(one, Statement::Match { left: Expr::Other(_), .. })
+        };
+        assert!(statements.iter().any(open), "{statements:?}");
+        assert!(matches!(statements.last(), Some(Statement::Verdict(_))), "{statements:?}");
+        assert_eq!(ruleset.to_string(), text);
+    }
+}
+
+#[test]
+fn handles_say_nothing() {
+    let plain = "table ip t {\n\tchain c {\n\t\tcounter packets 1 bytes 2\n\t}\n}\n";
+    let handles = "table ip t { # handle 4\n\tchain c { # handle 1\n\t\tcounter packets 1 bytes 2 # handle 2\n\t}\n}\n";
+    assert_eq!(parse("a", plain), parse("b", handles));
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_reads_back(picks in prop::collection::vec((0usize..200, 0usize..200), 1..20)) {
+        // Statements of real rules, mixed.
+        let all = parse("all", &read("nft", "all.txt"));
+        let rules: Vec<&Rule> =
+            all.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules).collect();
+        let mut table = all.tables[0].clone();
+        table.chains.truncate(1);
+        for (one, other) in picks {
+            let (one, other) = (rules[one % rules.len()], rules[other % rules.len()]);
+            let mut rule = one.clone();
+            let is_end = |one: &Statement| matches!(one, Statement::Unknown(_));
+            if !rule.statements.iter().any(is_end) {
+                rule.statements.extend(other.statements.iter().cloned());
+            }
+            table.chains[0].rules.push(rule);
+        }
+        let ruleset = Ruleset { tables: vec![table] };
+        prop_assert_eq!(parse("printed", &ruleset.to_string()), ruleset);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "(table ip t \\{\n|chain c \\{\n|set s \\{\n|type filter hook input priority|elements = \\{|[a-z0-9@:. /{}(),;#\"\n-]|ip saddr |meta mark set |\\|){0,60}") {
+        let _ = nft::parse("any", &text);
+    }
+
+    #[test]
+    fn no_json_makes_it_panic(text in "\\{(\"nftables\": ?\\[|\\{\"[a-z]{1,5}\":|\\[|\\]|\\}|,|[0-9]{1,3}|\"[a-z]*\"|null|:){0,40}") {
+        let _ = nft::parse("any", &text);
+    }
+}
