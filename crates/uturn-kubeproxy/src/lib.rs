@@ -1,26 +1,35 @@
 //! What kube-proxy makes of a cluster's Services, as one node's kernel holds it.
 //!
 //! **Owns** the way from Services and endpoints to a node's rules: [`compile`] gives the
-//! text that `iptables-restore` loads as it is. That text is the only statement of the
-//! rules: who wants to walk them reads it with the same parser as a node's own dump.
+//! texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load as they are.
+//! They are the only statement of the rules: who wants to walk them reads them with the same
+//! parsers as a node's own dumps. It owns as well what differs between versions of
+//! kube-proxy, and between upstream's and TKE's ([`tke`]).
 //!
-//! **Refuses** to load anything, to read a dump, and to guess: a mode it does not write
-//! is an [`Unsupported`], not an empty program.
+//! **Refuses** to load anything, to read a dump, and to guess: what it cannot write is an
+//! [`Unsupported`], not an empty program.
 //!
 //! **Start reading** at `plan`, the part that every mode shares (which endpoints serve
-//! a Service port on this node, and under which policy); then `iptables`, its writer.
+//! a Service port on this node, and under which policy); then `iptables`, `ipvs` and
+//! `nftables`, the writers of the modes.
 
+mod features;
 mod iptables;
+mod ipvs;
+mod kubelet;
 mod names;
+mod nftables;
 mod plan;
 mod text;
+pub mod tke;
 
 use std::fmt;
 use std::net::IpAddr;
 
+use features::Features;
 use plan::Plan;
 use uturn_model::proxy::LocalDetector;
-use uturn_model::{Cluster, Family, Name, ProxyMode, ProxySettings, Text};
+use uturn_model::{Cluster, Family, Name, ProxyMode, ProxySettings, Text, Version};
 
 /// What kube-proxy leaves in a node's kernel for one family of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +37,16 @@ pub struct Program {
     /// What `iptables-restore` (or `ip6tables-restore`) loads into an empty kernel, in the
     /// words in which `iptables-save` would print it again.
     pub iptables: String,
-    /// Addresses that kube-proxy binds on the node; none outside IPVS mode.
+    /// What `nft -f` loads into an empty kernel: the table `kube-proxy` of the family, as
+    /// `nft list ruleset` would print it again; empty outside nftables mode.
+    pub nft: String,
+    /// What `ipset restore` loads before the rules that look into the sets, as `ipset save`
+    /// prints it, but for the seeds of its hashes; empty outside IPVS mode.
+    pub ipset: String,
+    /// What `ipvsadm -R` loads, as `ipvsadm -Sn` prints it; empty outside IPVS mode.
+    pub ipvs: String,
+    /// Addresses that kube-proxy binds on the node, on a device `kube-ipvs0` without any
+    /// other; none outside IPVS mode.
     pub bound: Vec<IpAddr>,
     /// Kernel settings it changes: name (`net.ipv4.conf.all.route_localnet`) and value.
     pub sysctls: Vec<(String, String)>,
@@ -41,36 +59,64 @@ pub struct Options {
     /// them, and load only where these objects exist; so this is off unless a dump of a
     /// real node is to be matched to the letter. It changes no packet's way.
     pub accounting: bool,
+    /// What TKE's kube-proxy does for load-balancer addresses that it does not bind.
+    pub unbound_vip: UnboundVip,
+}
+
+/// Whether a load-balancer address that TKE's kube-proxy does not bind is served at all,
+/// which is stated nowhere. If it is, IPVS answers what the node itself sends there (it
+/// looks at local output whether the address is bound or not), and what pods send leaves
+/// the node masqueraded under policy Cluster; if not, both leave as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnboundVip {
+    /// It has its virtual server and its places in the sets; only the address is not bound.
+    #[default]
+    Served,
+    /// There is nothing of it on the node.
+    Absent,
 }
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// The mode is not written yet.
-    Mode(ProxyMode),
+    /// kube-proxy of this version has no nftables mode yet.
+    NoNftables(Version),
+    /// kube-proxy of this version cannot load its rules in nftables mode where the local
+    /// detector is a prefix of interface names.
+    NoPrefixInNftables(Version),
     /// The cluster has no node of this name.
     NoSuchNode(Name),
     /// The local detector names an interface, or a prefix of some, that cannot be one.
     NoInterface(Text),
     /// `masqueradeBit` is none of a mark's 32 bits.
     NoSuchBit(u8),
+    /// `ipvs.scheduler` cannot be the name of one.
+    NoScheduler(Text),
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mode(mode) => {
-                write!(
-                    f,
-                    "the rules of kube-proxy's {mode} mode cannot be worked out yet; those of \
-                     iptables mode can"
-                )
-            }
+            Self::NoNftables(version) => write!(
+                f,
+                "kube-proxy {version} has no nftables mode, or only a first trial of it: \
+                 expected version v1.30 or later"
+            ),
+            Self::NoPrefixInNftables(version) => write!(
+                f,
+                "kube-proxy {version} in nftables mode loads no rules at all if its local \
+                 detector is InterfaceNamePrefix: expected another detector, or version v1.33 \
+                 or later"
+            ),
             Self::NoSuchNode(name) => write!(f, "the cluster has no node {name}"),
             Self::NoInterface(name) => write!(
                 f,
                 "kube-proxy's local detector names the interface {name:?}: expected 1 to 15 \
                  letters (a prefix: 14) without blanks, '/', '+' or quotes"
+            ),
+            Self::NoScheduler(name) => write!(
+                f,
+                "kube-proxy's ipvs.scheduler is {name:?}: expected a name such as rr, lc or sh"
             ),
             Self::NoSuchBit(bit) => {
                 write!(f, "kube-proxy's masqueradeBit is {bit}: expected a number from 0 to 31")
@@ -83,9 +129,14 @@ impl std::error::Error for Unsupported {}
 
 /// What kube-proxy with these settings programs on a node, for one family.
 ///
-/// Rules are those of v1.34, whichever version the settings name. Which addresses take
-/// NodePorts when only ranges are stated is decided among those that the [node] states:
-/// what else its interfaces carry is not known here.
+/// Rules are those of the version that the settings name, from v1.22 to v1.36; older and
+/// newer ones count as the nearest of these. Where a kube-proxy only marked packets that
+/// kubelet then dropped (before v1.25), kubelet's rules are there too.
+///
+/// Which addresses take NodePorts, where that depends on the node's interfaces, is decided
+/// among those that the [node] states: what else its interfaces carry is not known here.
+/// Where two Service ports claim the same address and port, kube-proxy in IPVS mode lets
+/// chance decide; here the Service whose name comes last has it.
 ///
 /// [node]: uturn_model::Node
 pub fn compile(
@@ -105,14 +156,27 @@ pub fn compile_with(
     family: Family,
     options: Options,
 ) -> Result<Program, Unsupported> {
-    if settings.mode.value != ProxyMode::Iptables {
-        return Err(Unsupported::Mode(settings.mode.value));
-    }
     let Some(node) = cluster.nodes.get(node) else {
         return Err(Unsupported::NoSuchNode(node.clone()));
     };
     check(settings)?;
-    Ok(iptables::write(&Plan::new(cluster, node, settings, family), settings, options))
+    let features = Features::of(settings.version.value);
+    let plan = Plan::new(cluster, node, settings, family, features.plan);
+    if settings.mode.value == ProxyMode::Nftables {
+        let version = settings.version.value;
+        let generation =
+            nftables::Generation::of(version).ok_or(Unsupported::NoNftables(version))?;
+        let by_prefix = matches!(settings.detector.value, LocalDetector::InterfaceNamePrefix(_));
+        if by_prefix && !generation.knows_prefixes() {
+            return Err(Unsupported::NoPrefixInNftables(version));
+        }
+        let ranges = &cluster.network.service_cidrs.value;
+        return Ok(nftables::write(&plan, settings, ranges, generation));
+    }
+    if settings.mode.value == ProxyMode::Ipvs {
+        return Ok(ipvs::write(&plan, settings, features.ipvs, options));
+    }
+    Ok(iptables::write(&plan, settings, features.iptables, options))
 }
 
 /// What goes into rules as it is must be what the kernel takes.
@@ -126,7 +190,15 @@ fn check(settings: &ProxySettings) -> Result<(), Unsupported> {
     let is_interface = |name: &Text| (1..=longest).contains(&name.len()) && name.bytes().all(fits);
     match name {
         Some(name) if !is_interface(name) => Err(Unsupported::NoInterface(name.clone())),
+        _ if !is_scheduler(&settings.ipvs_scheduler) => {
+            Err(Unsupported::NoScheduler(settings.ipvs_scheduler.clone()))
+        }
         _ if settings.masquerade_bit > 31 => Err(Unsupported::NoSuchBit(settings.masquerade_bit)),
         _ => Ok(()),
     }
+}
+
+/// Nothing means kube-proxy's own choice; the kernel takes names of up to 15 letters.
+fn is_scheduler(name: &str) -> bool {
+    name.len() <= 15 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }

@@ -117,6 +117,24 @@ impl Rules<'_> {
     }
 }
 
+/// Lets replies pass, and what belongs to connections that passed.
+pub(crate) fn accept_replies(filter: &mut Table, chain: Chain, in_one_rule: bool) {
+    let remarks: &[&str] = match in_one_rule {
+        true => &["kubernetes forwarding conntrack rule"],
+        false => &[
+            "kubernetes forwarding conntrack pod source rule",
+            "kubernetes forwarding conntrack pod destination rule",
+        ],
+    };
+    for remark in remarks {
+        filter
+            .add(chain)
+            .comment(&[remark])
+            .words("-m conntrack --ctstate RELATED,ESTABLISHED")
+            .end("ACCEPT");
+    }
+}
+
 /// A rule that is being written. Parts come out in the order they are called for, so call
 /// them as `iptables-save` prints them: source, destination, protocol, then matches.
 #[must_use = "a rule ends with what becomes of the packet"]
@@ -141,9 +159,9 @@ impl<'t> Rule<'t> {
         self
     }
 
-    /// `-s range`.
+    /// `-s range`; nothing for the range of all addresses.
     pub(crate) fn source_range(self, range: &IpNet) -> Self {
-        self.display(" -s ", range)
+        if range.prefix_len() == 0 { self } else { self.display(" -s ", range) }
     }
 
     /// `-d address/32`.
@@ -196,6 +214,15 @@ impl<'t> Rule<'t> {
     /// Ends a rule that names no target, or named it already.
     pub(crate) fn finish(self) {
         self.0.push('\n');
+    }
+}
+
+/// A mark and the bits of it that count: `0x4000/0x4000`.
+pub(crate) struct Mark(pub(crate) u32, pub(crate) u32);
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}/{:#x}", self.0, self.1)
     }
 }
 

@@ -35,7 +35,7 @@ fn equals_the_dumps(cluster: &Cluster) {
     assert_eq!(cluster.nodes.len(), 3);
     for node in cluster.nodes.keys() {
         for (family, file) in [(Family::V4, "iptables.save"), (Family::V6, "ip6tables.save")] {
-            let options = Options { accounting: true };
+            let options = Options { accounting: true, ..Options::default() };
             let program = compile_with(cluster, node, &cluster.proxy, family, options).unwrap();
             let dump = fs::read_to_string(golden(&format!("iptables-{node}")).join(file)).unwrap();
             let (mut ours, mut theirs) = (Saved::parse(&program.iptables), Saved::parse(&dump));

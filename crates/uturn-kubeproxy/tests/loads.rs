@@ -15,7 +15,7 @@ use support::dual_stack::dual_stack;
 use support::*;
 use uturn_kubeproxy::compile;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-use uturn_model::{Cluster, Family, ProxySettings};
+use uturn_model::{Cluster, Family, ProxySettings, Version};
 
 #[test]
 fn nft_back_end_prints_it_back() {
@@ -67,6 +67,9 @@ fn clusters() -> Vec<Cluster> {
         change(&mut one);
         settings.push(one);
     };
+    for minor in [22, 23, 24, 25, 26, 28] {
+        with(&|one| one.version = known(Version::new(1, minor, 0)));
+    }
     with(&|one| one.detector = known(LocalDetector::None));
     with(&|one| one.detector = known(LocalDetector::NodeCidr));
     with(&|one| one.detector = known(LocalDetector::BridgeInterface("cbr0".into())));

@@ -7,10 +7,10 @@ mod support;
 use support::dual_stack::dual_stack;
 use support::every_kind::{everywhere, external_local, internal_local, load_balancer, node_port};
 use support::*;
-use uturn_kubeproxy::{Program, Unsupported, compile};
+use uturn_kubeproxy::{Program, compile};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::{IpMode, ServiceKind};
-use uturn_model::{Cluster, Endpoint, Family, Labels, Protocol, ProxyMode, Service};
+use uturn_model::{Cluster, Endpoint, Family, Labels, Protocol, Service};
 
 /// What a Service leads to on a node: `SVC`, `SVL` and the endpoints each leads to.
 fn endpoints_of(cluster: &Cluster, node: &str, kind: &str) -> Vec<String> {
@@ -243,10 +243,4 @@ fn what_cannot_be_done_is_said() {
     all.proxy.detector = known(LocalDetector::None);
     all.proxy.masquerade_bit = 32;
     assert!(said(&all, "n1").contains("masqueradeBit is 32: expected a number from 0 to 31"));
-    for mode in [ProxyMode::Ipvs, ProxyMode::Nftables] {
-        all.proxy.mode = known(mode);
-        let error = compile(&all, &name("n1"), &all.proxy, Family::V4);
-        assert_eq!(error, Err(Unsupported::Mode(mode)));
-    }
-    assert!(said(&all, "n1").starts_with("the rules of kube-proxy's nftables mode"));
 }

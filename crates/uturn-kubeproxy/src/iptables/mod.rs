@@ -1,14 +1,18 @@
-//! Writer of iptables mode, as kube-proxy v1.34 writes it.
+//! Writer of iptables mode.
 //!
 //! What every Service port adds to the shared chains, and the chains of its own, is in
-//! `port`; this file has what is there without any Service.
+//! `port` (`xlb` has how kube-proxies before v1.24 did it); this file has what is there
+//! without any Service.
 
 mod port;
+mod xlb;
 
 use uturn_model::{Family, ProxySettings};
 
+use crate::features::Iptables;
+use crate::kubelet::{self, FIREWALL, MARK_DROP};
 use crate::plan::{NodePortsOn, Plan};
-use crate::text::{Chain, Rule, Table};
+use crate::text::{Chain, Mark, Rule, Table, accept_replies};
 use crate::{Options, Program};
 use port::PortWriter;
 
@@ -23,7 +27,6 @@ const MARK_MASQ: Chain = Chain::named("KUBE-MARK-MASQ");
 const EXTERNAL_SERVICES: Chain = Chain::named("KUBE-EXTERNAL-SERVICES");
 const PROXY_FIREWALL: Chain = Chain::named("KUBE-PROXY-FIREWALL");
 const FORWARD: Chain = Chain::named("KUBE-FORWARD");
-const FIREWALL: Chain = Chain::named("KUBE-FIREWALL");
 
 /// The tables of one family.
 struct Tables {
@@ -32,55 +35,77 @@ struct Tables {
 }
 
 /// Writes a plan.
-pub(crate) fn write(plan: &Plan<'_>, settings: &ProxySettings, options: Options) -> Program {
-    let mut tables = Tables {
-        filter: Table::new(
-            "filter",
-            &[CANARY, SERVICES, NODE_PORTS, EXTERNAL_SERVICES, PROXY_FIREWALL, FORWARD, FIREWALL],
-        ),
-        nat: Table::new("nat", &[CANARY, SERVICES, NODE_PORTS, POSTROUTING, MARK_MASQ]),
-    };
-    let writer = PortWriter::new(plan, settings, options);
+pub(crate) fn write(
+    plan: &Plan<'_>,
+    settings: &ProxySettings,
+    features: Iptables,
+    options: Options,
+) -> Program {
+    let options = Options { accounting: options.accounting && features.accounts, ..options };
+    let mut tables = tables(features);
+    let writer = PortWriter::new(plan, settings, features, options);
     for port in &plan.ports {
         writer.write(port, &mut tables);
     }
-    node_ports(plan, &mut tables.nat);
+    node_ports(plan, features, &mut tables.nat);
     masquerade(settings, &mut tables.nat);
-    forward(settings, options, &mut tables.filter);
+    forward(settings, features, options, &mut tables.filter);
+    if !features.drops_in_filter {
+        kubelet::drop_marked(&mut tables.nat, &mut tables.filter, plan.family);
+    } else if features.guards_localhost && plan.node.localhost {
+        kubelet::guard_localhost(&mut tables.filter);
+    }
     let mut sysctls = Vec::new();
-    if plan.node.localhost {
+    if plan.node.localhost || !features.spares_route_localnet {
         sysctls.push(("net.ipv4.conf.all.route_localnet".to_owned(), "1".to_owned()));
-        tables
-            .filter
-            .add(FIREWALL)
-            .words("! -s 127.0.0.0/8 -d 127.0.0.0/8")
-            .comment(&["block incoming localnet connections"])
-            .words("-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT")
-            .end("DROP");
     }
     if settings.conntrack_tcp_be_liberal {
         sysctls.push(("net.netfilter.nf_conntrack_tcp_be_liberal".to_owned(), "1".to_owned()));
     }
-    Program { iptables: print(&tables), sysctls, ..Program::default() }
+    Program { iptables: print(&tables, features), sysctls, ..Program::default() }
 }
 
-fn print(tables: &Tables) -> String {
+fn tables(features: Iptables) -> Tables {
+    let mut filter = vec![CANARY, SERVICES, NODE_PORTS, EXTERNAL_SERVICES, FORWARD];
+    let mut nat = vec![CANARY, SERVICES, NODE_PORTS, POSTROUTING, MARK_MASQ];
+    match features.drops_in_filter {
+        true => filter.push(PROXY_FIREWALL),
+        false => nat.push(MARK_DROP),
+    }
+    if has_firewall(features) {
+        filter.push(FIREWALL);
+    }
+    Tables { filter: Table::new("filter", &filter), nat: Table::new("nat", &nat) }
+}
+
+/// Whether KUBE-FIREWALL is there: as kubelet's, or as kube-proxy's own.
+fn has_firewall(features: Iptables) -> bool {
+    features.guards_localhost || !features.drops_in_filter
+}
+
+fn print(tables: &Tables, features: Iptables) -> String {
     let mut out = String::new();
     let all = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
     Table::new("mangle", &[CANARY]).print(&all, "", &mut out);
-    tables.filter.print(&["INPUT", "FORWARD", "OUTPUT"], FILTER_JUMPS, &mut out);
+    let is_there = |line: &&str| {
+        (features.drops_in_filter || !line.ends_with("-j KUBE-PROXY-FIREWALL\n"))
+            && (has_firewall(features) || !line.ends_with("-j KUBE-FIREWALL\n"))
+    };
+    let jumps: String = FILTER_JUMPS.split_inclusive('\n').filter(is_there).collect();
+    tables.filter.print(&["INPUT", "FORWARD", "OUTPUT"], &jumps, &mut out);
     tables.nat.print(&["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"], NAT_JUMPS, &mut out);
     out
 }
 
 /// The last rules of KUBE-SERVICES: addresses of the node itself.
-fn node_ports(plan: &Plan<'_>, nat: &mut Table) {
+fn node_ports(plan: &Plan<'_>, features: Iptables, nat: &mut Table) {
     let remark = ["kubernetes service nodeports; NOTE: this must be the last rule in this chain"];
     match &plan.node.node_ports {
         NodePortsOn::All => {
             let rule = nat.add(SERVICES);
             let rule = match (plan.family, plan.node.localhost) {
-                (Family::V6, _) => rule.words("! -d ::1/128"),
+                (Family::V6, _) if features.spares_v6_localhost => rule.words("! -d ::1/128"),
+                (Family::V6, _) => rule,
                 (Family::V4, false) => rule.words("! -d 127.0.0.0/8"),
                 (Family::V4, true) => rule,
             };
@@ -106,8 +131,8 @@ fn masquerade(settings: &ProxySettings, nat: &mut Table) {
 }
 
 /// What may pass the node when its own policy is to drop.
-fn forward(settings: &ProxySettings, options: Options, filter: &mut Table) {
-    if !settings.conntrack_tcp_be_liberal {
+fn forward(settings: &ProxySettings, features: Iptables, options: Options, filter: &mut Table) {
+    if !(settings.conntrack_tcp_be_liberal && features.heeds_liberal) {
         let rule = filter.add(FORWARD).words("-m conntrack --ctstate INVALID");
         accounted(rule, options, "ct_state_invalid_dropped_pkts").end("DROP");
     }
@@ -117,11 +142,7 @@ fn forward(settings: &ProxySettings, options: Options, filter: &mut Table) {
         .comment(&["kubernetes forwarding rules"])
         .display(" -m mark --mark ", Mark(mark, mark))
         .end("ACCEPT");
-    filter
-        .add(FORWARD)
-        .comment(&["kubernetes forwarding conntrack rule"])
-        .words("-m conntrack --ctstate RELATED,ESTABLISHED")
-        .end("ACCEPT");
+    accept_replies(filter, FORWARD, features.one_reply_rule);
 }
 
 /// Counts the packet in an object of the kernel, where there are such objects.
@@ -130,15 +151,6 @@ fn accounted<'t>(rule: Rule<'t>, options: Options, object: &str) -> Rule<'t> {
         // Two blanks, as `iptables-save` prints it.
         true => rule.display(" -m nfacct --nfacct-name  ", object),
         false => rule,
-    }
-}
-
-/// A mark and the bits of it that count: `0x4000/0x4000`.
-struct Mark(u32, u32);
-
-impl std::fmt::Display for Mark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#x}/{:#x}", self.0, self.1)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What one Service port adds to the tables.
 
+use ipnet::IpNet;
 use uturn_model::{Family, Port, ProxySettings};
 
 use super::{
@@ -7,34 +8,43 @@ use super::{
     SERVICES, Tables, accounted,
 };
 use crate::Options;
+use crate::features::Iptables;
+use crate::kubelet::MARK_DROP;
 use crate::names::PortHash;
 use crate::plan::{Backend, Local, NodeFacts, Plan, PortPlan};
 use crate::text::{Chain, Rule, Rules, Table};
 
 /// What is the same for every port.
 pub(super) struct PortWriter<'p> {
-    node: &'p NodeFacts<'p>,
+    pub(super) node: &'p NodeFacts<'p>,
+    pub(super) features: Iptables,
     family: Family,
     masquerade_all: bool,
     options: Options,
     /// Whether rules of endpoints say whose they are.
     remarks: bool,
-    odds: Odds,
+    pub(super) odds: Odds,
 }
 
 /// The chains of a Service port. Not all of them are written for each.
-struct Chains {
-    cluster: Chain,
-    local: Chain,
+pub(super) struct Chains {
+    pub(super) cluster: Chain,
+    pub(super) local: Chain,
     external: Chain,
-    firewall: Chain,
+    pub(super) firewall: Chain,
 }
 
 impl<'p> PortWriter<'p> {
-    pub(super) fn new(plan: &'p Plan<'p>, settings: &ProxySettings, options: Options) -> Self {
+    pub(super) fn new(
+        plan: &'p Plan<'p>,
+        settings: &ProxySettings,
+        features: Iptables,
+        options: Options,
+    ) -> Self {
         let most = plan.ports.iter().map(|port| port.backends.all.len()).max();
         Self {
             node: &plan.node,
+            features,
             family: plan.family,
             masquerade_all: settings.masquerade_all,
             options,
@@ -46,14 +56,18 @@ impl<'p> PortWriter<'p> {
     pub(super) fn write(&self, port: &PortPlan<'_>, tables: &mut Tables) {
         let hash = PortHash::new(&port.name, port.protocol.lower());
         let letters = hash.letters();
+        let local = if self.features.external_chains { "KUBE-SVL-" } else { "KUBE-XLB-" };
         let chains = Chains {
             cluster: Chain::hashed("KUBE-SVC-", letters),
-            local: Chain::hashed("KUBE-SVL-", letters),
+            local: Chain::hashed(local, letters),
             external: Chain::hashed("KUBE-EXT-", letters),
             firewall: Chain::hashed("KUBE-FW-", letters),
         };
-        self.capture(port, &chains, tables);
         self.turn_away(port, &chains, &mut tables.filter);
+        if !self.features.external_chains {
+            return self.write_with_xlb(port, &chains, &hash, &mut tables.nat);
+        }
+        self.capture(port, &chains, tables);
         if port.backends.any {
             self.external(port, &chains, &mut tables.nat);
             self.endpoints(port, &chains, &hash, &mut tables.nat);
@@ -62,7 +76,7 @@ impl<'p> PortWriter<'p> {
 
     /// The nat table's shared chains: which destinations are this port's.
     fn capture(&self, port: &PortPlan<'_>, chains: &Chains, tables: &mut Tables) {
-        if port.serves_internal() {
+        if port.serves_internal() || self.drops_later(port) {
             let target = if port.internal_local { chains.local } else { chains.cluster };
             portal(
                 &mut tables.nat,
@@ -85,7 +99,7 @@ impl<'p> PortWriter<'p> {
             let target = if fenced { chains.firewall } else { chains.external };
             portal(&mut tables.nat, SERVICES, port, *ip, " loadbalancer IP", target.as_str());
         }
-        let Some(number) = port.node_port else { return };
+        let Some(number) = self.node_port(port) else { return };
         if self.options.accounting && self.family == Family::V4 && self.node.localhost {
             let rule = tables.nat.add(NODE_PORTS).words("-d 127.0.0.0/8").protocol(port.protocol);
             let rule = rule.comment(&[&port.name]).destination_port(port.protocol, number);
@@ -112,14 +126,14 @@ impl<'p> PortWriter<'p> {
                 (" has no endpoints", "REJECT --reject-with icmp6-port-unreachable")
             }
         };
-        if !port.serves_internal() {
+        if !(port.serves_internal() || self.drops_later(port)) {
             portal(filter, SERVICES, port, port.cluster_ip, why, target);
         }
-        if !port.serves_external() {
+        if !(port.serves_external() || self.drops_later(port)) {
             for ip in port.external_ips.iter().chain(&port.vips) {
                 portal(filter, EXTERNAL_SERVICES, port, *ip, why, target);
             }
-            if let Some(number) = port.node_port {
+            if let Some(number) = self.node_port(port) {
                 filter
                     .add(EXTERNAL_SERVICES)
                     .protocol(port.protocol)
@@ -129,7 +143,7 @@ impl<'p> PortWriter<'p> {
                     .end(target);
             }
         }
-        if port.backends.any && !port.source_ranges.is_empty() {
+        if self.features.drops_in_filter && port.backends.any && !port.source_ranges.is_empty() {
             for ip in &port.vips {
                 filter
                     .add(PROXY_FIREWALL)
@@ -143,6 +157,17 @@ impl<'p> PortWriter<'p> {
         if let Some(number) = port.health_check {
             health_check(filter, &port.name, number);
         }
+    }
+
+    /// Whether the port has endpoints, and what finds none on this node runs into a mark.
+    fn drops_later(&self, port: &PortPlan<'_>) -> bool {
+        !self.features.drops_in_filter && port.backends.any
+    }
+
+    /// The NodePort, if there are to be rules for it.
+    pub(super) fn node_port(&self, port: &PortPlan<'_>) -> Option<Port> {
+        port.node_port
+            .filter(|_| self.node.any_node_port || self.features.node_ports_without_address)
     }
 
     /// The chains that everything but the cluster IP leads to.
@@ -165,7 +190,7 @@ impl<'p> PortWriter<'p> {
             } else {
                 rules.add().comment(&["masquerade traffic for ", name, to]).jump(MARK_MASQ);
             }
-            if port.serves_external() {
+            if port.serves_external() || self.drops_later(port) {
                 let policy = if port.external_local { chains.local } else { chains.cluster };
                 rules.add().jump(policy);
             }
@@ -173,85 +198,106 @@ impl<'p> PortWriter<'p> {
         if port.vips.is_empty() || port.source_ranges.is_empty() {
             return;
         }
+        let remark = [name, " loadbalancer IP"];
+        // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+        let takes_node = port.source_ranges.iter().any(|range| range.contains(&self.node.address));
+        let own = |ip: &std::net::IpAddr| takes_node.then_some(IpNet::from(*ip));
         nat.chain(chains.firewall, |rules| {
-            let remark = [name, " loadbalancer IP"];
-            for range in &port.source_ranges {
-                rules.add().source_range(range).comment(&remark).jump(chains.external);
-            }
-            // The node itself, where it talks to a VIP that it holds: the VIP is the source.
-            if port.source_ranges.iter().any(|range| range.contains(&self.node.address)) {
+            if !self.features.drops_in_filter {
                 for ip in &port.vips {
-                    let range = (*ip).into();
-                    rules.add().source_range(&range).comment(&remark).jump(chains.external);
+                    for range in port.source_ranges.iter().copied().chain(own(ip)) {
+                        rules.add().source_range(&range).comment(&remark).jump(chains.external);
+                    }
+                    rules.add().comment(&remark).jump(MARK_DROP);
                 }
+                return;
             }
-            rules
-                .add()
-                .comment(&["other traffic to ", name, " will be dropped by KUBE-PROXY-FIREWALL"])
-                .finish();
+            let vips = port.vips.iter().filter_map(own);
+            for range in port.source_ranges.iter().copied().chain(vips) {
+                rules.add().source_range(&range).comment(&remark).jump(chains.external);
+            }
+            if self.features.remarks_fence {
+                rules
+                    .add()
+                    .comment(&[
+                        "other traffic to ",
+                        name,
+                        " will be dropped by KUBE-PROXY-FIREWALL",
+                    ])
+                    .finish();
+            }
         });
     }
 
     /// The chains that choose an endpoint, and one chain for each endpoint.
     fn endpoints(&self, port: &PortPlan<'_>, chains: &Chains, hash: &PortHash, nat: &mut Table) {
-        let doors: Vec<(&Backend, Chain)> = port
-            .backends
-            .all
-            .iter()
-            .map(|one| (one, Chain::hashed("KUBE-SEP-", hash.endpoint(&one.text))))
-            .collect();
+        let doors = doors(port, hash);
         let internal = if port.internal_local { chains.local } else { chains.cluster };
         for (chain, takes) in [
             (chains.cluster, Backend::serves_cluster as fn(&Backend) -> bool),
             (chains.local, Backend::serves_local),
         ] {
-            let chosen = doors.iter().filter(|(one, _)| takes(one));
-            let count = chosen.clone().count();
-            if count == 0 {
+            let chosen: Vec<&Door<'_>> = doors.iter().filter(|(one, _)| takes(one)).collect();
+            let is_dead_end =
+                chosen.is_empty() && chain == chains.local && self.leads_nowhere(port);
+            if chosen.is_empty() && !is_dead_end {
                 continue;
             }
             nat.chain(chain, |rules| {
                 if chain == internal {
                     self.masquerade_strangers(port, rules);
                 }
-                for (one, door) in chosen.clone() {
-                    let Some(seconds) = port.affinity_seconds else { break };
-                    self.choice(rules, port, one)
-                        .display(" -m recent --rcheck --seconds ", seconds)
-                        .words("--reap")
-                        .display(" --name ", door.as_str())
-                        .words(self.by_source())
-                        .jump(*door);
+                if is_dead_end {
+                    rules.add().comment(&[&port.name, " has no local endpoints"]).jump(MARK_DROP);
                 }
-                for (place, (one, door)) in chosen.enumerate() {
-                    let rule = self.choice(rules, port, one);
-                    match self.odds.one_in(count - place) {
-                        Some(odds) => rule.words(odds).jump(*door),
-                        None => rule.jump(*door),
-                    }
-                }
+                self.choose(port, &chosen, rules);
             });
         }
-        for (one, door) in &doors {
+        self.open(port, &doors, nat);
+    }
+
+    /// Whether the port has a chain of endpoints on this node though there is none.
+    fn leads_nowhere(&self, port: &PortPlan<'_>) -> bool {
+        self.drops_later(port) && port.uses_local()
+    }
+
+    /// Rules that choose one of some endpoints: where the client was before, or by chance.
+    pub(super) fn choose(&self, port: &PortPlan<'_>, chosen: &[&Door<'_>], rules: &mut Rules<'_>) {
+        for (one, door) in chosen {
+            let Some(seconds) = port.affinity_seconds else { break };
+            let rule = self.choice(rules, port, one);
+            self.remembered(rule, seconds, *door).jump(*door);
+        }
+        for (place, (one, door)) in chosen.iter().enumerate() {
+            let rule = self.choice(rules, port, one);
+            match self.odds.one_in(chosen.len() - place) {
+                Some(odds) => rule.words(odds).jump(*door),
+                None => rule.jump(*door),
+            }
+        }
+    }
+
+    /// The client was there, so long ago at most.
+    pub(super) fn remembered<'t>(&self, rule: Rule<'t>, seconds: u32, door: Chain) -> Rule<'t> {
+        rule.display(" -m recent --rcheck --seconds ", seconds)
+            .words("--reap")
+            .display(" --name ", door.as_str())
+            .words(self.by_source())
+    }
+
+    /// The chains of the endpoints.
+    pub(super) fn open(&self, port: &PortPlan<'_>, doors: &[Door<'_>], nat: &mut Table) {
+        for (one, door) in doors {
             nat.chain(*door, |rules| self.endpoint(port, one, *door, rules));
         }
     }
 
     /// Who comes to the cluster IP from outside must get its answer through this node.
-    fn masquerade_strangers(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
+    pub(super) fn masquerade_strangers(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         let rule = match (self.masquerade_all, &self.node.local) {
             (true, _) => rules.add().destination(port.cluster_ip),
-            (false, Local::Range(range)) => {
-                rules.add().words("!").source_range(range).destination(port.cluster_ip)
-            }
-            (false, Local::Interface(name)) => {
-                rules.add().destination(port.cluster_ip).display(" ! -i ", name)
-            }
-            (false, Local::InterfacePrefix(prefix)) => rules
-                .add()
-                .destination(port.cluster_ip)
-                .display(" ! -i ", format_args!("{prefix}+")),
             (false, Local::Unknown) => return,
+            (false, _) => self.unless_from_pods(port.cluster_ip, rules),
         };
         rule.protocol(port.protocol)
             .comment(&[&port.name, " cluster IP"])
@@ -259,8 +305,25 @@ impl<'p> PortWriter<'p> {
             .jump(MARK_MASQ);
     }
 
+    /// Begins a rule for traffic to an address that does not come from pods; where that
+    /// cannot be told, for all.
+    pub(super) fn unless_from_pods<'t>(
+        &self,
+        ip: std::net::IpAddr,
+        rules: &'t mut Rules<'_>,
+    ) -> Rule<'t> {
+        match &self.node.local {
+            Local::Range(range) => rules.add().display(" ! -s ", range).destination(ip),
+            Local::Interface(name) => rules.add().destination(ip).display(" ! -i ", name),
+            Local::InterfacePrefix(prefix) => {
+                rules.add().destination(ip).display(" ! -i ", format_args!("{prefix}+"))
+            }
+            Local::Unknown => rules.add().destination(ip),
+        }
+    }
+
     /// Begins a rule for traffic of pods, if that can be told.
-    fn pod_traffic<'t>(&self, rules: &'t mut Rules<'_>) -> Option<Rule<'t>> {
+    pub(super) fn pod_traffic<'t>(&self, rules: &'t mut Rules<'_>) -> Option<Rule<'t>> {
         Some(match &self.node.local {
             Local::Range(range) => rules.add().source_range(range),
             Local::Interface(name) => rules.add().display(" -i ", name),
@@ -273,9 +336,10 @@ impl<'p> PortWriter<'p> {
 
     /// Begins a rule that leads to an endpoint.
     fn choice<'t>(&self, rules: &'t mut Rules<'_>, port: &PortPlan<'_>, one: &Backend) -> Rule<'t> {
-        match self.remarks {
-            true => rules.add().comment(&[&port.name, " -> ", &one.text]),
-            false => rules.add(),
+        match (self.remarks, self.features.remarks_name_endpoints) {
+            (true, true) => rules.add().comment(&[&port.name, " -> ", &one.text]),
+            (true, false) => rules.add().comment(&[&port.name]),
+            (false, _) => rules.add(),
         }
     }
 
@@ -298,7 +362,7 @@ impl<'p> PortWriter<'p> {
     }
 
     /// How `recent` tells clients apart.
-    fn by_source(&self) -> &'static str {
+    pub(super) fn by_source(&self) -> &'static str {
         match self.family {
             Family::V4 => "--mask 255.255.255.255 --rsource",
             Family::V6 => "--mask ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff --rsource",
@@ -306,8 +370,17 @@ impl<'p> PortWriter<'p> {
     }
 }
 
+/// An endpoint and its chain.
+pub(super) type Door<'b> = (&'b Backend, Chain);
+
+/// Every endpoint of a port with its chain.
+pub(super) fn doors<'b>(port: &'b PortPlan<'_>, hash: &PortHash) -> Vec<Door<'b>> {
+    let door = |one: &'b Backend| (one, Chain::hashed("KUBE-SEP-", hash.endpoint(&one.text)));
+    port.backends.all.iter().map(door).collect()
+}
+
 /// A rule for one address and the port of the Service.
-fn portal(
+pub(super) fn portal(
     table: &mut Table,
     chain: Chain,
     port: &PortPlan<'_>,
@@ -335,7 +408,7 @@ fn health_check(filter: &mut Table, name: &str, number: Port) {
 }
 
 /// The words for one chance in so many, as the kernel keeps them.
-struct Odds(Vec<String>);
+pub(super) struct Odds(Vec<String>);
 
 impl Odds {
     fn up_to(most: usize) -> Self {
@@ -343,7 +416,7 @@ impl Odds {
     }
 
     /// None where the packet has no other way to go.
-    fn one_in(&self, count: usize) -> Option<&str> {
+    pub(super) fn one_in(&self, count: usize) -> Option<&str> {
         (count > 1).then(|| self.0[count].as_str())
     }
 }

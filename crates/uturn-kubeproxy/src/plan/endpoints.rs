@@ -116,8 +116,13 @@ impl PortPlan<'_> {
 
     /// Says of each endpoint whom it serves.
     fn decide(&mut self, found: &mut [Found<'_>], node: &Node) {
+        if !self.planning.policies_are_apart {
+            return self.decide_at_once(found, node);
+        }
+        let has_last_resort = self.planning.last_resort;
+        let is_last_resort = |one: &Endpoint| has_last_resort && is_going(one);
         if self.uses_cluster() {
-            let topology = Topology::of(found, node);
+            let topology = self.topology(found, node);
             for (backend, one) in &mut *found {
                 backend.cluster = one.ready && topology.admits(one, node);
             }
@@ -140,6 +145,31 @@ impl PortPlan<'_> {
             }
         }
     }
+
+    /// The same where both policies are decided at once.
+    fn decide_at_once(&mut self, found: &mut [Found<'_>], node: &Node) {
+        let only_here = self.internal_local && !self.external_local;
+        for (backend, one) in found {
+            backend.cluster = one.ready && (!only_here || is_on(one, node));
+            backend.local = one.ready && is_on(one, node);
+            self.backends.any |= backend.cluster;
+        }
+    }
+
+    /// What hints keep traffic to: they count only if every ready endpoint has some, and
+    /// one of them names this node (or, failing that, its zone).
+    fn topology(&self, found: &[Found<'_>], node: &Node) -> Topology {
+        let ready = || found.iter().map(|(_, one)| *one).filter(|one| one.ready);
+        let holds = |mode: Topology| {
+            ready().all(|one| mode.is_hinted(one)) && ready().any(|one| mode.admits(one, node))
+        };
+        let modes = [
+            (self.planning.node_hints, Topology::SameNode),
+            (self.heeds_zone_hints, Topology::SameZone),
+        ];
+        let mut heeded = modes.into_iter().filter_map(|(heeds, mode)| heeds.then_some(mode));
+        heeded.find(|mode| holds(*mode)).unwrap_or(Topology::Anywhere)
+    }
 }
 
 type Found<'e> = (Backend, &'e Endpoint);
@@ -148,8 +178,8 @@ fn is_on(endpoint: &Endpoint, node: &Node) -> bool {
     endpoint.node.as_ref() == Some(&node.name)
 }
 
-/// Taken only where nothing is ready: it is going, but still answers.
-fn is_last_resort(endpoint: &Endpoint) -> bool {
+/// It is going, but still answers.
+fn is_going(endpoint: &Endpoint) -> bool {
     endpoint.serving && endpoint.terminating
 }
 
@@ -162,17 +192,6 @@ enum Topology {
 }
 
 impl Topology {
-    /// Hints count only if every ready endpoint has some, and one of them names this node
-    /// (or, failing that, its zone).
-    fn of(found: &[Found<'_>], node: &Node) -> Self {
-        let ready = || found.iter().map(|(_, one)| *one).filter(|one| one.ready);
-        let holds = |mode: Self| {
-            ready().all(|one| mode.is_hinted(one)) && ready().any(|one| mode.admits(one, node))
-        };
-        let modes = [Self::SameNode, Self::SameZone];
-        modes.into_iter().find(|mode| holds(*mode)).unwrap_or(Self::Anywhere)
-    }
-
     fn is_hinted(self, endpoint: &Endpoint) -> bool {
         match self {
             Self::SameNode => !endpoint.node_hints.is_empty(),

@@ -12,6 +12,9 @@ use ipnet::IpNet;
 use uturn_model::service::{Policy, ServiceKind, ServicePort};
 use uturn_model::{Cluster, Family, Node, Port, Protocol, ProxySettings, Service};
 
+use crate::features::{Planning, ZoneHints};
+use crate::tke;
+
 pub(crate) use endpoints::{Backend, Backends};
 pub(crate) use node::{Local, NodeFacts, NodePortsOn};
 
@@ -33,10 +36,11 @@ impl<'a> Plan<'a> {
         node: &'a Node,
         settings: &'a ProxySettings,
         family: Family,
+        planning: Planning,
     ) -> Self {
         let mut plan = Self {
             family,
-            node: NodeFacts::new(node, settings, family),
+            node: NodeFacts::new(node, settings, family, planning),
             ports: Vec::with_capacity(cluster.services.len()),
             endpoints: 0,
         };
@@ -50,7 +54,7 @@ impl<'a> Plan<'a> {
                 if service.ports[place + 1..].iter().any(|later| same_key(port, later)) {
                     continue;
                 }
-                let mut one = PortPlan::new(service, port, cluster_ip, family);
+                let mut one = PortPlan::new(service, port, (cluster_ip, family), planning);
                 plan.endpoints += one.add_backends(&slices, node);
                 plan.ports.push(one);
             }
@@ -65,6 +69,9 @@ pub(crate) struct PortPlan<'a> {
     pub(crate) name: String,
     /// The port's name.
     key: &'a str,
+    planning: Planning,
+    /// Whether endpoints' hints for zones count.
+    heeds_zone_hints: bool,
     pub(crate) protocol: Protocol,
     pub(crate) port: Port,
     pub(crate) cluster_ip: IpAddr,
@@ -81,6 +88,7 @@ pub(crate) struct PortPlan<'a> {
     pub(crate) external_local: bool,
     pub(crate) affinity_seconds: Option<u32>,
     /// The Service asks TKE's kube-proxy to bind its load-balancer addresses.
+    pub(crate) prevent_loopback: bool,
     pub(crate) backends: Backends,
 }
 
@@ -88,13 +96,17 @@ impl<'a> PortPlan<'a> {
     fn new(
         service: &'a Service,
         port: &'a ServicePort,
-        cluster_ip: IpAddr,
-        family: Family,
+        (cluster_ip, family): (IpAddr, Family),
+        planning: Planning,
     ) -> Self {
         let key = port.name.as_deref().unwrap_or_default();
         let (namespace, name) = (service.name.namespace.as_str(), service.name.name.as_str());
-        let external_local =
-            service.external_policy == Policy::Local && service.is_externally_accessible();
+        let has_kind = matches!(service.kind, ServiceKind::NodePort | ServiceKind::LoadBalancer);
+        let is_outside = match planning.policy_for_external_ips {
+            true => service.is_externally_accessible(),
+            false => has_kind,
+        };
+        let external_local = service.external_policy == Policy::Local && is_outside;
         let takes_probes = external_local && service.kind == ServiceKind::LoadBalancer;
         let of_family = |ip: &IpAddr| Family::of(*ip) == family;
         Self {
@@ -103,17 +115,26 @@ impl<'a> PortPlan<'a> {
                 _ => [namespace, "/", name, ":", key].concat(),
             },
             key,
+            planning,
+            heeds_zone_hints: heeds_zone_hints(service, planning),
             protocol: port.protocol,
             port: port.port,
             cluster_ip,
             external_ips: service.external_ips.iter().copied().filter(of_family).collect(),
-            vips: service.vips(family).collect(),
-            source_ranges: source_ranges(service, family),
+            vips: match planning.reads_ip_mode {
+                true => service.vips(family).collect(),
+                false => {
+                    let all = service.load_balancer.iter().filter_map(|one| one.ip);
+                    all.filter(of_family).collect()
+                }
+            },
+            source_ranges: source_ranges(service, family, planning),
             node_port: port.node_port,
             health_check: service.health_check_node_port.filter(|_| takes_probes),
             internal_local: service.internal_policy == Policy::Local,
             external_local,
             affinity_seconds: service.affinity_seconds,
+            prevent_loopback: service.annotations.is(tke::PREVENT_LOOPBACK, "true"),
             backends: Backends::default(),
         }
     }
@@ -130,7 +151,7 @@ impl<'a> PortPlan<'a> {
     }
 
     /// Whether something on this node may only lead to endpoints on it.
-    fn uses_local(&self) -> bool {
+    pub(crate) fn uses_local(&self) -> bool {
         self.internal_local || (self.external_local && self.is_external())
     }
 
@@ -161,10 +182,25 @@ fn same_key(one: &ServicePort, other: &ServicePort) -> bool {
     key(one) == key(other)
 }
 
-/// The ranges of a family. One that holds every address means the same as none.
-fn source_ranges(service: &Service, family: Family) -> Vec<IpNet> {
+/// Whether a Service wants its endpoints' hints for zones to count.
+fn heeds_zone_hints(service: &Service, planning: Planning) -> bool {
+    let old = service.annotations.get("service.kubernetes.io/topology-aware-hints");
+    let new = service.annotations.get("service.kubernetes.io/topology-mode");
+    match planning.zone_hints {
+        ZoneHints::Never => false,
+        ZoneHints::OnAuto => matches!(old, Some("Auto" | "auto")),
+        ZoneHints::UnlessDisabled => {
+            !matches!(old.or(new), None | Some("" | "Disabled" | "disabled"))
+        }
+        ZoneHints::Always => true,
+    }
+}
+
+/// The ranges of a family. One that holds every address may mean the same as none.
+fn source_ranges(service: &Service, family: Family, planning: Planning) -> Vec<IpNet> {
     let of_family = |net: &&IpNet| Family::of(net.addr()) == family;
     let ranges: Vec<IpNet> =
         service.source_ranges.iter().filter(of_family).map(IpNet::trunc).collect();
-    if ranges.iter().any(|net| net.prefix_len() == 0) { Vec::new() } else { ranges }
+    let is_open = ranges.iter().any(|net| net.prefix_len() == 0);
+    if is_open && planning.open_range_is_none { Vec::new() } else { ranges }
 }

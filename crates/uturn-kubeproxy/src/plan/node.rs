@@ -6,16 +6,24 @@ use ipnet::IpNet;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::{Family, Node, ProxySettings};
 
+use crate::features::Planning;
+
 /// Facts of one node in one family.
 pub(crate) struct NodeFacts<'a> {
     /// Its primary address; the loopback address where none is known.
     pub(crate) address: IpAddr,
+    /// All that is known of its own addresses.
+    pub(crate) addresses: Vec<IpAddr>,
     /// How to tell traffic of its own pods.
     pub(crate) local: Local<'a>,
     /// Which of its addresses take NodePorts.
     pub(crate) node_ports: NodePortsOn,
+    /// Whether any address takes NodePorts, or would if localhost were one that may.
+    pub(crate) any_node_port: bool,
     /// Whether 127.0.0.0/8 takes NodePorts.
     pub(crate) localhost: bool,
+    /// The first two numbers of its kernel's version.
+    pub(crate) kernel: Option<(u16, u16)>,
 }
 
 /// How to tell traffic that comes from pods, in one family.
@@ -34,7 +42,12 @@ pub(crate) enum NodePortsOn {
 }
 
 impl<'a> NodeFacts<'a> {
-    pub(super) fn new(node: &'a Node, settings: &'a ProxySettings, family: Family) -> Self {
+    pub(super) fn new(
+        node: &'a Node,
+        settings: &'a ProxySettings,
+        family: Family,
+        planning: Planning,
+    ) -> Self {
         let addresses: Vec<IpAddr> = match node.internal_ips.is_empty() {
             true => node.external_ips.iter(),
             false => node.internal_ips.iter(),
@@ -46,26 +59,34 @@ impl<'a> NodeFacts<'a> {
             Family::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
             Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
         };
-        let ranges = node_port_ranges(addresses.first(), settings, family);
+        let ranges = node_port_ranges(addresses.first(), settings, family, planning);
         let localhost = family == Family::V4
-            && settings.localhost_node_ports
+            && (settings.localhost_node_ports || !planning.localhost_is_a_choice)
             && ranges.as_ref().is_none_or(|ranges| ranges.iter().any(holds_localhost));
+        let takes_loopback = localhost || !planning.localhost_is_a_choice;
+        let any_node_port = ranges.as_ref().is_none_or(|ranges| {
+            let mut own = addresses.iter().chain([&loopback]);
+            own.any(|ip| ranges.iter().any(|net| net.contains(ip)))
+        });
         let node_ports = match ranges {
             None => NodePortsOn::All,
             Some(ranges) => NodePortsOn::These(
                 addresses
                     .iter()
                     .copied()
-                    .chain(localhost.then_some(loopback))
+                    .chain(takes_loopback.then_some(loopback))
                     .filter(|ip| ranges.iter().any(|net| net.contains(ip)))
                     .collect(),
             ),
         };
         Self {
             address: addresses.first().copied().unwrap_or(loopback),
+            addresses,
             local: Local::new(node, &settings.detector.value, family),
             node_ports,
+            any_node_port,
             localhost,
+            kernel: node.kernel.as_deref().and_then(kernel_version),
         }
     }
 }
@@ -87,12 +108,19 @@ impl<'a> Local<'a> {
     }
 }
 
+/// `5.4.119-19.0009` begins with 5 and 4.
+fn kernel_version(text: &str) -> Option<(u16, u16)> {
+    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// The ranges of a family within which the node's addresses take NodePorts; `None` means
-/// all of them, also where only ranges of the other family are stated.
+/// all of them, mostly also where only ranges of the other family are stated.
 fn node_port_ranges(
     primary: Option<&IpAddr>,
     settings: &ProxySettings,
     family: Family,
+    planning: Planning,
 ) -> Option<Vec<IpNet>> {
     let ranges: Vec<IpNet> = match &settings.node_port_addresses {
         NodePortAddresses::All => return None,
@@ -101,6 +129,12 @@ fn node_port_ranges(
             ranges.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
         }
     };
+    if let NodePortAddresses::Ranges(all) = &settings.node_port_addresses
+        && !planning.node_port_ranges_apart
+    {
+        let is_all = all.is_empty() || all.iter().any(|net| net.prefix_len() == 0);
+        return (!is_all).then_some(ranges);
+    }
     let is_all = ranges.is_empty() || ranges.iter().any(|net| net.prefix_len() == 0);
     (!is_all).then_some(ranges)
 }

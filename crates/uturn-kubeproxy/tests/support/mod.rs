@@ -5,6 +5,7 @@
 pub(crate) mod any;
 pub(crate) mod dual_stack;
 pub(crate) mod every_kind;
+pub(crate) mod nft;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

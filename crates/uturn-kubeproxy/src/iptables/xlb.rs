@@ -1,0 +1,153 @@
+//! What one Service port adds to the nat table, as kube-proxies before v1.24 wrote it:
+//! the port's own chain (KUBE-SVC) masquerades whatever comes from outside, and KUBE-XLB
+//! keeps what external addresses take under policy Local on this node.
+
+use std::net::IpAddr;
+
+use super::port::{Chains, Door, PortWriter, doors, portal};
+use super::{MARK_MASQ, NODE_PORTS, SERVICES};
+use crate::kubelet::MARK_DROP;
+use crate::names::PortHash;
+use crate::plan::PortPlan;
+use crate::text::{Chain, Rules, Table};
+
+impl PortWriter<'_> {
+    /// Writes the chains of a port and the rules that lead there.
+    pub(super) fn write_with_xlb(
+        &self,
+        port: &PortPlan<'_>,
+        chains: &Chains,
+        hash: &PortHash,
+        nat: &mut Table,
+    ) {
+        if !port.backends.any {
+            if port.external_local {
+                nat.chain(chains.local, |_| {});
+            }
+            return;
+        }
+        let outside = if port.external_local { chains.local } else { chains.cluster };
+        let cluster = chains.cluster.as_str();
+        portal(nat, SERVICES, port, port.cluster_ip, " cluster IP", cluster);
+        for ip in &port.external_ips {
+            portal(nat, SERVICES, port, *ip, " external IP", outside.as_str());
+        }
+        for ip in &port.vips {
+            portal(nat, SERVICES, port, *ip, " loadbalancer IP", chains.firewall.as_str());
+        }
+        if !port.vips.is_empty() {
+            nat.chain(chains.firewall, |rules| self.fence(port, outside, rules));
+        }
+        self.take_node_port(port, outside, nat);
+        let doors = doors(port, hash);
+        self.open(port, &doors, nat);
+        let all: Vec<&Door<'_>> = doors.iter().filter(|(one, _)| one.serves_cluster()).collect();
+        nat.chain(chains.cluster, |rules| {
+            self.masquerade_strangers(port, rules);
+            if !port.external_local {
+                self.masquerade_outsiders(port, rules);
+            }
+            self.choose(port, &all, rules);
+        });
+        if port.external_local {
+            let here: Vec<_> = doors.iter().filter(|(one, _)| one.serves_local()).collect();
+            nat.chain(chains.local, |rules| self.stay_here(port, chains.cluster, &here, rules));
+        }
+    }
+
+    /// Every load-balancer address has its turn in the one chain.
+    fn fence(&self, port: &PortPlan<'_>, outside: Chain, rules: &mut Rules<'_>) {
+        let remark = [&port.name, " loadbalancer IP"];
+        let takes_node = port.source_ranges.iter().any(|range| range.contains(&self.node.address));
+        for ip in &port.vips {
+            if !port.external_local {
+                rules.add().comment(&remark).jump(MARK_MASQ);
+            }
+            if port.source_ranges.is_empty() {
+                rules.add().comment(&remark).jump(outside);
+            }
+            // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+            let own = takes_node.then_some((*ip).into());
+            for range in port.source_ranges.iter().copied().chain(own) {
+                rules.add().source_range(&range).comment(&remark).jump(outside);
+            }
+            rules.add().comment(&remark).jump(MARK_DROP);
+        }
+    }
+
+    fn take_node_port(&self, port: &PortPlan<'_>, outside: Chain, nat: &mut Table) {
+        let Some(number) = self.node_port(port) else { return };
+        if port.external_local {
+            let localhost = match port.cluster_ip {
+                IpAddr::V4(_) => "-s 127.0.0.0/8",
+                IpAddr::V6(_) => "-s ::1/128",
+            };
+            let rule = nat.add(NODE_PORTS).words(localhost).protocol(port.protocol);
+            let rule = rule.comment(&[&port.name]).destination_port(port.protocol, number);
+            rule.jump(MARK_MASQ);
+        }
+        let rule = nat.add(NODE_PORTS).protocol(port.protocol).comment(&[&port.name]);
+        rule.destination_port(port.protocol, number).jump(outside);
+    }
+
+    /// Who comes from outside must get its answer through this node.
+    fn masquerade_outsiders(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
+        for ip in &port.external_ips {
+            self.unless_from_pods(*ip, rules)
+                .protocol(port.protocol)
+                .comment(&[&port.name, " external IP"])
+                .destination_port(port.protocol, port.port)
+                .jump(MARK_MASQ);
+        }
+        if let Some(number) = self.node_port(port) {
+            let rule = rules.add().protocol(port.protocol).comment(&[&port.name]);
+            rule.destination_port(port.protocol, number).jump(MARK_MASQ);
+        }
+    }
+
+    /// The chain of policy Local: pods and the node itself may go anywhere.
+    fn stay_here(
+        &self,
+        port: &PortPlan<'_>,
+        cluster: Chain,
+        here: &[&Door<'_>],
+        rules: &mut Rules<'_>,
+    ) {
+        if let Some(rule) = self.pod_traffic(rules) {
+            rule.comment(&["Redirect pods trying to reach external loadbalancer VIP to clusterIP"])
+                .jump(cluster);
+        }
+        for (verb, goal, target) in
+            [("masquerade", "", MARK_MASQ), ("route", " to service chain", cluster)]
+        {
+            rules
+                .add()
+                .comment(&[verb, " LOCAL traffic for ", &port.name, " LB IP", goal])
+                .words("-m addrtype --src-type LOCAL")
+                .jump(target);
+        }
+        if here.is_empty() {
+            rules.add().comment(&[&port.name, " has no local endpoints"]).jump(MARK_DROP);
+        } else if self.features.numbers_local_endpoints {
+            self.choose_by_number(port, here, rules);
+        } else {
+            self.choose(port, here, rules);
+        }
+    }
+
+    fn choose_by_number(&self, port: &PortPlan<'_>, here: &[&Door<'_>], rules: &mut Rules<'_>) {
+        for (_, door) in here {
+            let Some(seconds) = port.affinity_seconds else { break };
+            let rule = rules.add().comment(&[&port.name]);
+            self.remembered(rule, seconds, *door).jump(*door);
+        }
+        for (place, (_, door)) in here.iter().enumerate() {
+            let number = place.to_string();
+            let rule = rules.add().comment(&["Balancing rule ", &number, " for ", &port.name]);
+            match self.odds.one_in(here.len() - place) {
+                Some(odds) => rule.words(odds).jump(*door),
+                None => rule.jump(*door),
+            }
+        }
+    }
+}

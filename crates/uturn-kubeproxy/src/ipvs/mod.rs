@@ -1,0 +1,204 @@
+//! Writer of IPVS mode.
+//!
+//! A virtual server stands for each address and port of a Service; the addresses are bound
+//! on a device of the node, so that the kernel takes packets to them for its own. Which of
+//! these packets are masqueraded, and which are refused, is decided by a fixed list of
+//! iptables rules (`rules`) that look into sets (`sets`). Everything is as a fresh
+//! kube-proxy leaves it: no endpoint of an earlier time is still being drained.
+
+mod rules;
+mod servers;
+mod sets;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use uturn_model::{Port, Protocol, ProxySettings, proxy::Variant};
+
+use crate::features::Ipvs;
+use crate::plan::{NodePortsOn, Plan, PortPlan};
+use crate::tke;
+use crate::{Options, Program, UnboundVip};
+use servers::{Choice, Servers};
+use sets::{Entry, Set, Sets};
+
+/// Writes a plan.
+pub(crate) fn write(
+    plan: &Plan<'_>,
+    settings: &ProxySettings,
+    features: Ipvs,
+    options: Options,
+) -> Program {
+    let mut writer = Writer {
+        plan,
+        features,
+        binding: match settings.variant.value {
+            Variant::Upstream => tke::Binding::Always,
+            Variant::Tke => tke::binding(settings.version.value),
+        },
+        unbound_vip: options.unbound_vip,
+        node_ips: node_ips(plan),
+        sets: Sets::new(plan.family),
+        servers: Servers::new(&settings.ipvs_scheduler, features.hashes_ports),
+        bound: BTreeSet::new(),
+        fenced_off: BTreeSet::new(),
+    };
+    for port in &plan.ports {
+        writer.write(port);
+    }
+    for ip in &writer.bound {
+        writer.sets.insert(Set::IpvsIps, Entry::Ip(*ip));
+    }
+    let mut ipset = String::new();
+    writer.sets.print(|set| set != Set::IpvsIps || features.guards_bound, &mut ipset);
+    Program {
+        iptables: rules::write(plan, settings, features, &writer.sets, &writer.fenced_off),
+        ipset,
+        ipvs: writer.servers.print(),
+        bound: writer.bound.into_iter().collect(),
+        sysctls: sysctls(plan, settings),
+        ..Program::default()
+    }
+}
+
+/// A load-balancer address and port that the node itself may not use.
+type Fence = (IpAddr, Protocol, Port);
+
+struct Writer<'p> {
+    plan: &'p Plan<'p>,
+    features: Ipvs,
+    binding: tke::Binding,
+    unbound_vip: UnboundVip,
+    /// The node's addresses that take NodePorts.
+    node_ips: Vec<IpAddr>,
+    sets: Sets,
+    servers: Servers<'p>,
+    bound: BTreeSet<IpAddr>,
+    fenced_off: BTreeSet<Fence>,
+}
+
+impl<'p> Writer<'p> {
+    fn write(&mut self, port: &'p PortPlan<'p>) {
+        for (ip, number) in &port.backends.here {
+            self.sets.insert(Set::LoopBack, Entry::IpPortIp(*ip, port.protocol, *number, *ip));
+        }
+        self.sets.insert(Set::ClusterIp, portal(port, port.cluster_ip));
+        self.bound.insert(port.cluster_ip);
+        let choice = self.choice(port, port.internal_local);
+        self.servers.insert(port, (port.cluster_ip, port.port), choice);
+        let outside = self.choice(port, port.external_local);
+        for ip in &port.external_ips {
+            let set = if port.external_local { Set::ExternalIpLocal } else { Set::ExternalIp };
+            self.sets.insert(set, portal(port, *ip));
+            self.servers.insert(port, (*ip, port.port), outside);
+            self.bind(*ip);
+        }
+        for ip in &port.vips {
+            self.vip(port, *ip, outside);
+        }
+        if self.node_port(port, outside)
+            && let Some(number) = port.health_check
+        {
+            self.sets.insert(Set::HealthCheckNodePort, Entry::Port(number));
+        }
+    }
+
+    fn vip(&mut self, port: &'p PortPlan<'p>, ip: IpAddr, choice: Choice) {
+        let binds = self.binding.binds(port.prevent_loopback);
+        if !binds && self.unbound_vip == UnboundVip::Absent {
+            return;
+        }
+        self.sets.insert(Set::LoadBalancer, portal(port, ip));
+        if port.external_local {
+            self.sets.insert(Set::LoadBalancerLocal, portal(port, ip));
+        }
+        if !port.source_ranges.is_empty() {
+            self.fence(port, ip);
+        }
+        self.servers.insert(port, (ip, port.port), choice);
+        if binds {
+            self.bind(ip);
+        }
+    }
+
+    /// Who may use a load-balancer address.
+    fn fence(&mut self, port: &PortPlan<'_>, ip: IpAddr) {
+        self.sets.insert(Set::LoadBalancerFw, portal(port, ip));
+        for range in &port.source_ranges {
+            let entry = Entry::IpPortNet(ip, port.protocol, port.port, *range);
+            self.sets.insert(Set::LoadBalancerSourceCidr, entry);
+        }
+        // The node itself, where it talks to an address that it holds: that is the source.
+        if port.source_ranges.iter().any(|range| range.contains(&self.plan.node.address)) {
+            let entry = Entry::IpPortIp(ip, port.protocol, port.port, ip);
+            self.sets.insert(Set::LoadBalancerSourceIp, entry);
+        } else {
+            self.fenced_off.insert((ip, port.protocol, port.port));
+        }
+    }
+
+    /// False where kube-proxy gives up on the rest of the Service port.
+    fn node_port(&mut self, port: &'p PortPlan<'p>, choice: Choice) -> bool {
+        let Some(number) = port.node_port else { return true };
+        let locals = if port.external_local { &[false, true][..] } else { &[false] };
+        for local in locals {
+            let set = Set::node_ports(port.protocol, *local);
+            match port.protocol {
+                _ if self.node_ips.is_empty() => {}
+                Protocol::Tcp | Protocol::Udp => self.sets.insert(set, Entry::Port(number)),
+                Protocol::Sctp => {
+                    for ip in &self.node_ips {
+                        self.sets.insert(set, Entry::IpPort(*ip, port.protocol, number));
+                    }
+                }
+            }
+        }
+        for ip in &self.node_ips {
+            self.servers.insert(port, (*ip, number), choice);
+        }
+        !self.node_ips.is_empty()
+    }
+
+    fn choice(&self, port: &PortPlan<'_>, local: bool) -> Choice {
+        Choice::of(port, local, self.features.local_falls_back)
+    }
+
+    /// Binds an address, unless the node has it anyway.
+    fn bind(&mut self, ip: IpAddr) {
+        if !(self.features.spares_own_addresses && self.plan.node.addresses.contains(&ip)) {
+            self.bound.insert(ip);
+        }
+    }
+}
+
+fn portal(port: &PortPlan<'_>, ip: IpAddr) -> Entry {
+    Entry::IpPort(ip, port.protocol, port.port)
+}
+
+/// The addresses on which NodePorts are virtual servers: never those of localhost.
+fn node_ips(plan: &Plan<'_>) -> Vec<IpAddr> {
+    let all = match &plan.node.node_ports {
+        NodePortsOn::All => &plan.node.addresses,
+        NodePortsOn::These(addresses) => addresses,
+    };
+    all.iter().copied().filter(|ip| !ip.is_loopback()).collect()
+}
+
+/// The kernel settings that IPVS mode wants, the same for both families.
+fn sysctls(plan: &Plan<'_>, settings: &ProxySettings) -> Vec<(String, String)> {
+    let mut all = vec![("net.ipv4.vs.conntrack", 1)];
+    if plan.node.kernel.is_some_and(|kernel| ((4, 1)..(5, 9)).contains(&kernel)) {
+        all.push(("net.ipv4.vs.conn_reuse_mode", 0));
+    }
+    all.push(("net.ipv4.vs.expire_nodest_conn", 1));
+    all.push(("net.ipv4.vs.expire_quiescent_template", 1));
+    all.push(("net.ipv4.ip_forward", 1));
+    if settings.strict_arp {
+        all.push(("net.ipv4.conf.all.arp_ignore", 1));
+        all.push(("net.ipv4.conf.all.arp_announce", 2));
+    }
+    if settings.conntrack_tcp_be_liberal {
+        all.push(("net.netfilter.nf_conntrack_tcp_be_liberal", 1));
+    }
+    all.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}

@@ -1,0 +1,179 @@
+//! Which shape of rules a version writes.
+
+use uturn_model::Version;
+
+/// Versions between which the rules differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Generation {
+    /// v1.30: sets and chains bear no remarks.
+    V30,
+    /// v1.31 and v1.32: filters before DNAT in every hook.
+    V31,
+    /// v1.33: base chains of today; rules of a cluster IP name its port.
+    V33,
+    /// v1.34 and v1.35.
+    V34,
+    /// v1.36: endpoints have chains only where clients are remembered.
+    V36,
+}
+
+impl Generation {
+    /// None where there is no such mode, or only its first trial (v1.29).
+    pub(crate) fn of(version: Version) -> Option<Self> {
+        match version {
+            Version { major: 0, .. } | Version { major: 1, minor: ..30, .. } => None,
+            Version { major: 1, minor: 30, .. } => Some(Self::V30),
+            Version { major: 1, minor: 31..=32, .. } => Some(Self::V31),
+            Version { major: 1, minor: 33, .. } => Some(Self::V33),
+            Version { major: 1, minor: 34..=35, .. } => Some(Self::V34),
+            Version { .. } => Some(Self::V36),
+        }
+    }
+
+    /// Whether connections of a pod with itself are known by a set, and not by a rule of
+    /// each endpoint.
+    pub(super) fn has_hairpin_set(self) -> bool {
+        self >= Self::V36
+    }
+
+    /// Whether an endpoint has a chain only where clients are remembered. (Before, each has
+    /// one; and a chain, not a rule, sets the mark that asks for masquerade.)
+    pub(super) fn spares_chains(self) -> bool {
+        self >= Self::V36
+    }
+
+    /// Whether one rule for all cluster IPs marks what comes from outside.
+    pub(super) fn marks_in_services(self) -> bool {
+        self >= Self::V36
+    }
+
+    /// Whether the rule that marks what comes from outside names the port too.
+    pub(super) fn marks_by_port(self) -> bool {
+        self <= Self::V33
+    }
+
+    /// Whether elements of `firewall-ips` say whose they are.
+    pub(super) fn remarks_firewall(self) -> bool {
+        self == Self::V30
+    }
+
+    /// Whether tables, sets and chains bear remarks. v1.30 tries whether `nft` can do it,
+    /// and the trial fails with every `nft` that was looked at.
+    pub(super) fn remarks_objects(self) -> bool {
+        self > Self::V30
+    }
+
+    /// Whether addresses that no Service has are dropped. By default kube-proxy does not
+    /// learn their ranges before v1.33.
+    pub(super) fn drops_unallocated(self) -> bool {
+        self >= Self::V33
+    }
+
+    /// How a rule names the interface that a packet came in by.
+    pub(super) fn interface_by(self) -> &'static str {
+        if self >= Self::V33 { "iifname" } else { "iif" }
+    }
+
+    /// Whether rules can name a prefix of interface names. Before v1.33 they name interfaces
+    /// by number, and the kernel refuses the lot where there is none of that name.
+    pub(crate) fn knows_prefixes(self) -> bool {
+        self >= Self::V33
+    }
+
+    /// The chains at the hooks, and where they lead.
+    pub(super) fn base_chains(self) -> &'static str {
+        if self >= Self::V33 { BASE_CHAINS_33 } else { BASE_CHAINS_30 }
+    }
+}
+
+const BASE_CHAINS_30: &str = "\
+\tchain filter-prerouting {
+\t\ttype filter hook prerouting priority dstnat - 10; policy accept;
+\t\tct state new jump firewall-check
+\t}
+
+\tchain filter-input {
+\t\ttype filter hook input priority -110; policy accept;
+\t\tct state new jump nodeport-endpoints-check
+\t\tct state new jump service-endpoints-check
+\t}
+
+\tchain filter-forward {
+\t\ttype filter hook forward priority -110; policy accept;
+\t\tct state new jump service-endpoints-check
+\t\tct state new jump cluster-ips-check
+\t}
+
+\tchain filter-output {
+\t\ttype filter hook output priority -110; policy accept;
+\t\tct state new jump service-endpoints-check
+\t\tct state new jump firewall-check
+\t}
+
+\tchain filter-output-post-dnat {
+\t\ttype filter hook output priority -90; policy accept;
+\t\tct state new jump cluster-ips-check
+\t}
+
+\tchain nat-prerouting {
+\t\ttype nat hook prerouting priority dstnat; policy accept;
+\t\tjump services
+\t}
+
+\tchain nat-output {
+\t\ttype nat hook output priority -100; policy accept;
+\t\tjump services
+\t}
+
+\tchain nat-postrouting {
+\t\ttype nat hook postrouting priority srcnat; policy accept;
+\t\tjump masquerading
+\t}
+
+";
+
+const BASE_CHAINS_33: &str = "\
+\tchain filter-prerouting-pre-dnat {
+\t\ttype filter hook prerouting priority dstnat - 10; policy accept;
+\t\tct state new jump firewall-check
+\t}
+
+\tchain filter-output-pre-dnat {
+\t\ttype filter hook output priority -110; policy accept;
+\t\tct state new jump firewall-check
+\t}
+
+\tchain filter-input {
+\t\ttype filter hook input priority filter; policy accept;
+\t\tct state new jump nodeport-endpoints-check
+\t\tct state new jump service-endpoints-check
+\t}
+
+\tchain filter-forward {
+\t\ttype filter hook forward priority filter; policy accept;
+\t\tct state new jump service-endpoints-check
+\t\tct state new jump cluster-ips-check
+\t}
+
+\tchain filter-output {
+\t\ttype filter hook output priority filter; policy accept;
+\t\tct state new jump service-endpoints-check
+\t\tct state new jump cluster-ips-check
+\t}
+
+\tchain nat-prerouting {
+\t\ttype nat hook prerouting priority dstnat; policy accept;
+\t\tjump services
+\t}
+
+\tchain nat-output {
+\t\ttype nat hook output priority -100; policy accept;
+\t\tjump services
+\t}
+
+\tchain nat-postrouting {
+\t\ttype nat hook postrouting priority srcnat; policy accept;
+\t\tjump masquerading
+\t}
+
+";

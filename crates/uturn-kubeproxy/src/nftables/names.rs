@@ -1,0 +1,64 @@
+//! Names of chains and sets: eight letters of a hash, and what they are the hash of.
+
+use std::net::IpAddr;
+
+use super::{push, push_number};
+use crate::names::PortHash;
+use crate::plan::{Backend, PortPlan};
+
+/// What names of one Service port are made of.
+pub(super) struct PortNames {
+    hash: PortHash,
+    /// `namespace/service/protocol/port`, as names show it.
+    path: String,
+    /// What follows `service-`, `local-`, `external-` and `firewall-`.
+    pub(super) base: String,
+}
+
+/// kube-proxy cuts the part after the kind of chain to this.
+const LONGEST: usize = 240;
+
+impl PortNames {
+    pub(super) fn new(port: &PortPlan<'_>) -> Self {
+        // Names of namespaces and Services hold no colon.
+        let (service, key) = port.name.split_once(':').unwrap_or((&port.name, ""));
+        let path = [service, "/", port.protocol.lower(), "/", key].concat();
+        let hash = PortHash::new(&path, "");
+        let path = match path.chars().all(may_stand) {
+            true => path,
+            false => path.chars().map(|it| if may_stand(it) { it } else { '_' }).collect(),
+        };
+        let base = base(&hash.letters(), &path, "");
+        Self { hash, path, base }
+    }
+
+    /// What follows `endpoint-` and `affinity-` of an endpoint. `end` is room to work in.
+    pub(super) fn endpoint(&self, one: &Backend, end: &mut String) -> String {
+        let address = one.address();
+        end.clear();
+        end.push_str("__");
+        match one.ip {
+            IpAddr::V4(_) => end.push_str(address),
+            IpAddr::V6(_) => end.extend(address.chars().map(|it| if it == ':' { '.' } else { it })),
+        }
+        end.push('/');
+        push_number(end, usize::from(one.port.number()));
+        base(&self.hash.endpoint(end), &self.path, end)
+    }
+}
+
+fn base(letters: &[u8; 16], path: &str, end: &str) -> String {
+    let letters = std::str::from_utf8(&letters[..8]).unwrap_or_default();
+    let mut name = String::with_capacity(letters.len() + 1 + path.len() + end.len());
+    push(&mut name, &[letters, "-", path, end]);
+    if name.len() > LONGEST {
+        name.truncate(LONGEST - 3);
+        name.push_str("...");
+    }
+    name
+}
+
+/// Whether a name may hold it. All that an API server takes may be held.
+fn may_stand(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "/-_.".contains(letter)
+}

@@ -1,0 +1,315 @@
+//! What one Service port adds to the table.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::names::PortNames;
+use super::ranges::Ranges;
+use super::{Sets, Style, begin, end, push, push_number, rule};
+use crate::plan::{Backend, Plan, PortPlan};
+
+/// Writes the ports of a plan, one after the other.
+pub(super) struct PortWriter<'p> {
+    style: &'p Style<'p>,
+    node_address: IpAddr,
+    words: Words,
+    sets: Sets,
+    affinity: String,
+    chains: String,
+}
+
+/// Words that many rules have.
+struct Words {
+    ip: &'static str,
+    /// What to do with a packet that leaves with the node's address.
+    masquerade: String,
+    /// Sources that are no pods, a blank first; none where that cannot be told.
+    strangers: Option<String>,
+    /// Sources that are pods; none where that cannot be told.
+    pods: Option<String>,
+}
+
+/// An endpoint, and what follows `endpoint-` in its chain's name.
+type Door<'b> = (&'b Backend, String);
+
+impl<'p> PortWriter<'p> {
+    pub(super) fn new(style: &'p Style<'p>, plan: &Plan<'_>) -> Self {
+        let words = Words {
+            ip: style.ip(),
+            masquerade: match style.generation.spares_chains() {
+                true => style.mark(),
+                false => "jump mark-for-masquerade".to_owned(),
+            },
+            strangers: style.strangers(),
+            pods: style.pods(),
+        };
+        Self {
+            style,
+            node_address: plan.node.address,
+            words,
+            sets: Sets::default(),
+            affinity: String::new(),
+            chains: String::with_capacity(size(style, plan)),
+        }
+    }
+
+    /// The sets; then, as text, the sets of remembered clients, and the chains.
+    pub(super) fn finish(self) -> (Sets, String, String) {
+        (self.sets, self.affinity, self.chains)
+    }
+
+    pub(super) fn write(&mut self, port: &PortPlan<'_>) {
+        let names = PortNames::new(port);
+        let fenced = !port.vips.is_empty() && !port.source_ranges.is_empty();
+        self.capture(port, &names, fenced);
+        self.turn_away(port);
+        if port.backends.any {
+            if self.style.generation.has_hairpin_set() {
+                self.hairpins(port);
+            }
+            if port.affinity_seconds.is_some() || !self.style.generation.spares_chains() {
+                self.through_doors(port, &names);
+            } else {
+                self.straight(port, &names);
+            }
+            if port.is_external() {
+                self.external(port, &names.base);
+            }
+        }
+        if fenced {
+            self.fence(port, &names.base);
+        }
+    }
+
+    /// Destinations that are this port's.
+    fn capture(&mut self, port: &PortPlan<'_>, names: &PortNames, fenced: bool) {
+        let to = (port.protocol, port.port);
+        let (base, sets) = (names.base.as_str(), &mut self.sets);
+        sets.cluster_ips.add_address(port.cluster_ip);
+        if port.serves_internal() {
+            let kind = if port.internal_local { "goto local-" } else { "goto service-" };
+            sets.services.add_service(port.cluster_ip, to, "", &[kind, base]);
+        }
+        if port.backends.any {
+            for ip in port.external_ips.iter().chain(&port.vips) {
+                sets.services.add_service(*ip, to, "", &["goto external-", base]);
+            }
+            if let Some(number) = port.node_port {
+                sets.node_ports.add_port((port.protocol, number), "", &["goto external-", base]);
+            }
+        }
+        if fenced {
+            let whose = match self.style.generation.remarks_firewall() {
+                true => remark(&port.name),
+                false => String::new(),
+            };
+            for ip in &port.vips {
+                sets.firewalled.add_service(*ip, to, &whose, &["goto firewall-", base]);
+            }
+        }
+    }
+
+    /// Destinations without an endpoint.
+    fn turn_away(&mut self, port: &PortPlan<'_>) {
+        let to = (port.protocol, port.port);
+        let verdict = if port.backends.any { "drop" } else { "goto reject-chain" };
+        let remark = remark(&port.name);
+        if !port.serves_internal() {
+            self.sets.unserved.add_service(port.cluster_ip, to, &remark, &[verdict]);
+        }
+        if port.serves_external() {
+            return;
+        }
+        for ip in port.external_ips.iter().chain(&port.vips) {
+            self.sets.unserved.add_service(*ip, to, &remark, &[verdict]);
+        }
+        if let Some(number) = port.node_port {
+            let to = (port.protocol, number);
+            self.sets.unserved_node_ports.add_port(to, &remark, &[verdict]);
+        }
+    }
+
+    /// Endpoints on this node may turn out to be their own clients.
+    fn hairpins(&mut self, port: &PortPlan<'_>) {
+        for one in &port.backends.all {
+            if port.backends.here.contains(&(one.ip, one.port)) {
+                self.sets.hairpins.add_hairpin(one.ip, (port.protocol, one.port));
+            }
+        }
+    }
+
+    /// Each endpoint has a chain; the chains of the port choose one of these.
+    fn through_doors(&mut self, port: &PortPlan<'_>, names: &PortNames) {
+        let mut room = String::new();
+        let doors: Vec<Door<'_>> =
+            port.backends.all.iter().map(|one| (one, names.endpoint(one, &mut room))).collect();
+        for (one, door) in &doors {
+            self.door(port, one, door);
+        }
+        for (kind, takes, is_internal) in policies(port) {
+            let chosen = doors.iter().filter(|(one, _)| takes(one));
+            let count = chosen.clone().count();
+            if count == 0 {
+                continue;
+            }
+            begin(&mut self.chains, kind, &names.base);
+            if is_internal {
+                self.masquerade_strangers(port);
+            }
+            if port.affinity_seconds.is_some() {
+                for (_, door) in chosen.clone() {
+                    let (ip, out) = (self.words.ip, &mut self.chains);
+                    rule(out, &[ip, " saddr @affinity-", door, " goto endpoint-", door]);
+                }
+            }
+            let out = &mut self.chains;
+            push(out, &["\t\tnumgen random mod ", &count.to_string(), " vmap { "]);
+            for (place, (_, door)) in chosen.enumerate() {
+                let comma = if place == 0 { "" } else { ", " };
+                out.push_str(comma);
+                push_number(out, place);
+                push(out, &[" : goto endpoint-", door]);
+            }
+            out.push_str(" }\n");
+            end(out);
+        }
+    }
+
+    /// The chain of one endpoint.
+    fn door(&mut self, port: &PortPlan<'_>, one: &Backend, door: &str) {
+        let (ip, out) = (self.words.ip, &mut self.chains);
+        begin(out, "endpoint-", door);
+        if !self.style.generation.has_hairpin_set() {
+            rule(out, &[ip, " saddr ", one.address(), " ", &self.words.masquerade]);
+        }
+        if port.affinity_seconds.is_some() {
+            rule(out, &["update @affinity-", door, " { ", ip, " saddr }"]);
+        }
+        rule(out, &["meta l4proto ", port.protocol.lower(), " dnat to ", &one.text]);
+        end(out);
+        if let Some(seconds) = port.affinity_seconds {
+            let out = &mut self.affinity;
+            push(out, &["\tset affinity-", door, " {\n\t\ttype ", self.style.address_type()]);
+            out.push_str("\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout ");
+            push(out, &[&time(seconds), "\n\t}\n\n"]);
+        }
+    }
+
+    /// The chains of the port know the endpoints themselves.
+    fn straight(&mut self, port: &PortPlan<'_>, names: &PortNames) {
+        let protocol = port.protocol.lower();
+        for (kind, takes, _) in policies(port) {
+            let chosen = port.backends.all.iter().filter(|one| takes(one));
+            let count = chosen.clone().count();
+            if count == 0 {
+                continue;
+            }
+            let out = &mut self.chains;
+            begin(out, kind, &names.base);
+            push(out, &["\t\tmeta l4proto ", protocol, " dnat ", self.words.ip]);
+            push(out, &[" to numgen random mod ", &count.to_string(), " map { "]);
+            for (place, one) in chosen.enumerate() {
+                let comma = if place == 0 { "" } else { ", " };
+                out.push_str(comma);
+                push_number(out, place);
+                push(out, &[" : ", one.address(), " . "]);
+                push_number(out, usize::from(one.port.number()));
+            }
+            out.push_str(" }\n");
+            end(out);
+        }
+    }
+
+    /// Who comes to the cluster IP from outside must get its answer through this node.
+    fn masquerade_strangers(&mut self, port: &PortPlan<'_>) {
+        if self.style.generation.marks_in_services() {
+            return;
+        }
+        let Some(strangers) = &self.words.strangers else { return };
+        let to_port = match self.style.generation.marks_by_port() {
+            true => [" ", port.protocol.lower(), " dport ", &port.port.to_string()].concat(),
+            false => String::new(),
+        };
+        let to = [self.words.ip, " daddr ", &port.cluster_ip.to_string(), &to_port].concat();
+        rule(&mut self.chains, &[&to, strangers, " ", &self.words.masquerade]);
+    }
+
+    /// What comes to any address but the cluster IP.
+    fn external(&mut self, port: &PortPlan<'_>, base: &str) {
+        let (words, out) = (&self.words, &mut self.chains);
+        begin(out, "external-", base);
+        if !port.external_local {
+            let remark = match self.style.generation.marks_in_services() {
+                true => " comment \"masquerade\"",
+                false => "",
+            };
+            rule(out, &[&words.masquerade, remark]);
+            rule(out, &["goto service-", base]);
+            return end(out);
+        }
+        if let Some(pods) = &words.pods {
+            let remark = " comment \"short-circuit pod traffic\"";
+            rule(out, &[pods, " goto service-", base, remark]);
+        }
+        let from_node = "fib saddr type local ";
+        rule(out, &[from_node, &words.masquerade, " comment \"masquerade local traffic\""]);
+        let remark = " comment \"short-circuit local traffic\"";
+        rule(out, &[from_node, "goto service-", base, remark]);
+        if port.serves_external() {
+            rule(out, &["goto local-", base]);
+        }
+        end(out);
+    }
+
+    /// Who may use the load balancer's addresses.
+    fn fence(&mut self, port: &PortPlan<'_>, base: &str) {
+        let ranges = port.source_ranges.iter().copied();
+        // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+        let node_may = port.source_ranges.iter().any(|range| range.contains(&self.node_address));
+        let vips = port.vips.iter().copied().map(IpNet::from).filter(|_| node_may);
+        let ranges: Ranges = ranges.chain(vips).collect();
+        let out = &mut self.chains;
+        begin(out, "firewall-", base);
+        rule(out, &[self.words.ip, " saddr != ", &ranges.to_string(), " drop"]);
+        end(out);
+    }
+}
+
+/// About how long the text of all chains will be. Too much costs nothing: memory that is
+/// not written to is not taken.
+fn size(style: &Style<'_>, plan: &Plan<'_>) -> usize {
+    let an_endpoint = if style.generation.spares_chains() { 64 } else { 512 };
+    let all: usize = plan.ports.iter().map(|port| port.backends.all.len()).sum();
+    (1 << 14) + plan.ports.len() * 512 + all * an_endpoint
+}
+
+/// A chain that chooses among endpoints: its kind, whom it chooses from, and whether traffic
+/// to the cluster IP takes it.
+type Chooser = (&'static str, fn(&Backend) -> bool, bool);
+
+fn policies(port: &PortPlan<'_>) -> [Chooser; 2] {
+    [
+        ("service-", Backend::serves_cluster, !port.internal_local),
+        ("local-", Backend::serves_local, port.internal_local),
+    ]
+}
+
+/// Whose an element is. `nft` takes no more than 128 bytes.
+fn remark(name: &str) -> String {
+    let plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"';
+    let name = name.bytes().take(128).map(|byte| if plain(byte) { char::from(byte) } else { '?' });
+    [" comment \"", &name.collect::<String>(), "\""].concat()
+}
+
+/// Seconds as `nft` prints them: `1d3h10s`.
+fn time(seconds: u32) -> String {
+    let parts = [(seconds / 86400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m")];
+    let mut text = String::new();
+    for (count, unit) in parts.into_iter().chain([(seconds % 60, "s")]) {
+        if count > 0 {
+            push(&mut text, &[&count.to_string(), unit]);
+        }
+    }
+    text
+}

@@ -1,0 +1,182 @@
+//! Which builds of TKE's kube-proxy bind load-balancer addresses in IPVS mode.
+//!
+//! Upstream binds every one. TKE took that back in some builds of each line, and later let
+//! a Service ask for it: [`PREVENT_LOOPBACK`]. Builds in between know no way to have an
+//! address bound, whatever the Service asks for.
+
+use uturn_model::Version;
+
+/// The annotation by which a Service asks; its value is `"true"`.
+pub const PREVENT_LOOPBACK: &str = "service.cloud.tencent.com/prevent-loopback";
+
+/// What a build does with load-balancer addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Binds all of them, as upstream does.
+    Always,
+    /// Binds none, and does not know [`PREVENT_LOOPBACK`].
+    Never,
+    /// Binds those of Services with [`PREVENT_LOOPBACK`].
+    OnRequest,
+    /// Means to bind on request, but is known to do it wrongly: a later build of the line
+    /// says that it fixed this, not what it was.
+    OnRequestFlawed,
+}
+
+impl Binding {
+    /// Whether a Service that asks has its addresses bound. Of a flawed build nobody says
+    /// what it does, so it counts as one that does not.
+    pub fn honours_request(self) -> bool {
+        matches!(self, Self::Always | Self::OnRequest)
+    }
+
+    /// Whether the addresses of a Service are bound.
+    pub fn binds(self, requested: bool) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never | Self::OnRequestFlawed => false,
+            Self::OnRequest => requested,
+        }
+    }
+}
+
+/// What is known of one line of builds, such as v1.22.5-tke.N.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The upstream version that the builds begin with: 22 of v1.22.5.
+    pub minor: u16,
+    /// 5 of v1.22.5.
+    pub patch: u16,
+    /// What the oldest builds, and those of earlier patches, do.
+    pub at_first: Binding,
+    /// The first build that binds none at all; no line is known to have had that twice.
+    pub unbound_since: Option<u16>,
+    /// The first build that binds on request as it should.
+    pub on_request_since: u16,
+}
+
+impl Line {
+    /// Its first build that binds on request as it should.
+    pub fn first_fixed(&self) -> Version {
+        let tke = Some(self.on_request_since);
+        Version { major: 1, minor: self.minor, patch: self.patch, tke }
+    }
+}
+
+/// The lines whose history is known, oldest first.
+pub const LINES: [Line; 8] = [
+    line(12, 4, Binding::Always, None, 30),
+    line(14, 3, Binding::Always, None, 24),
+    line(16, 3, Binding::Always, Some(1), 25),
+    line(18, 4, Binding::Always, Some(1), 20),
+    line(20, 6, Binding::Always, Some(1), 12),
+    line(22, 5, Binding::Always, Some(1), 13),
+    line(24, 4, Binding::Always, Some(1), 6),
+    line(28, 3, Binding::OnRequestFlawed, None, 3),
+];
+
+const fn line(
+    minor: u16,
+    patch: u16,
+    at_first: Binding,
+    unbound_since: Option<u16>,
+    on_request_since: u16,
+) -> Line {
+    Line { minor, patch, at_first, unbound_since, on_request_since }
+}
+
+/// What TKE's build of this version does.
+///
+/// A version without a build number counts as the newest build of its line, and so does a
+/// later patch of a line. A line that [`LINES`] does not name binds on request, unless it
+/// is older than all of them.
+pub fn binding(version: Version) -> Binding {
+    let Some(line) = line_of(version) else {
+        let is_older = LINES.first().is_some_and(|oldest| version.minor < oldest.minor);
+        return if is_older { Binding::Always } else { Binding::OnRequest };
+    };
+    if version.patch < line.patch {
+        return line.at_first;
+    }
+    let build = version.tke.filter(|_| version.patch == line.patch).unwrap_or(u16::MAX);
+    if build >= line.on_request_since {
+        Binding::OnRequest
+    } else if line.unbound_since.is_some_and(|first| build >= first) {
+        Binding::Never
+    } else {
+        line.at_first
+    }
+}
+
+/// The line a version belongs to, if its history is known.
+pub fn line_of(version: Version) -> Option<&'static Line> {
+    LINES.iter().find(|line| version.major == 1 && line.minor == version.minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Binding::{Always, Never, OnRequest, OnRequestFlawed};
+
+    #[test]
+    fn every_known_build() {
+        for (text, expected) in [
+            ("v1.10.5-tke.9", Always),
+            ("v1.12.4-tke.29", Always),
+            ("v1.12.4-tke.30", OnRequest),
+            ("v1.14.3-tke.23", Always),
+            ("v1.14.3-tke.24", OnRequest),
+            ("v1.16.3-tke.0", Always),
+            ("v1.16.3-tke.1", Never),
+            ("v1.16.3-tke.24", Never),
+            ("v1.16.3-tke.25", OnRequest),
+            ("v1.18.2-tke.7", Always),
+            ("v1.18.4-tke.1", Never),
+            ("v1.18.4-tke.19", Never),
+            ("v1.18.4-tke.20", OnRequest),
+            ("v1.20.6-tke.1", Never),
+            ("v1.20.6-tke.11", Never),
+            ("v1.20.6-tke.12", OnRequest),
+            ("v1.22.5-tke.1", Never),
+            ("v1.22.5-tke.12", Never),
+            ("v1.22.5-tke.13", OnRequest),
+            ("v1.22.5", OnRequest),
+            ("v1.22.9-tke.1", OnRequest),
+            ("v1.24.4-tke.1", Never),
+            ("v1.24.4-tke.5", Never),
+            ("v1.24.4-tke.6", OnRequest),
+            ("v1.26.1-tke.1", OnRequest),
+            ("v1.28.3-tke.1", OnRequestFlawed),
+            ("v1.28.3-tke.2", OnRequestFlawed),
+            ("v1.28.3-tke.3", OnRequest),
+            ("v1.30.0-tke.1", OnRequest),
+            ("v1.34.4", OnRequest),
+        ] {
+            assert_eq!(binding(text.parse().unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_fixed_build_is_the_first() {
+        for line in &LINES {
+            let fixed = line.first_fixed();
+            assert_eq!(line_of(fixed), Some(line));
+            assert_eq!(binding(fixed), OnRequest, "{fixed}");
+            let before = Version { tke: fixed.tke.map(|build| build - 1), ..fixed };
+            assert_ne!(binding(before), OnRequest, "{before}");
+        }
+    }
+
+    #[test]
+    fn who_is_bound() {
+        for (build, asked, unasked) in [
+            (Always, true, true),
+            (Never, false, false),
+            (OnRequest, true, false),
+            (OnRequestFlawed, false, false),
+        ] {
+            assert_eq!((build.binds(true), build.binds(false)), (asked, unasked), "{build:?}");
+            assert_eq!(build.honours_request(), asked, "{build:?}");
+        }
+    }
+}
