@@ -14,6 +14,7 @@
 //! All faults of a run come at once: a document that cannot be read does not hide what is
 //! wrong with the next, and an object with three wrong fields has three faults.
 
+mod capture;
 mod collect;
 mod decode;
 mod derive;
@@ -29,6 +30,7 @@ use std::path::PathBuf;
 
 use uturn_model::{Cluster, Text};
 
+pub use capture::read_capture;
 pub use fault::Fault;
 pub use load_balancer::{read_load_balancers, write_load_balancers};
 pub use scenario::Scenario;

@@ -24,7 +24,7 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
     for (service, old) in std::mem::take(&mut objects.endpoints.0) {
         slices.entry(service).or_insert(old.slices);
     }
-    add_places(objects, &mut slices);
+    add_pods(objects, &mut slices);
     let mut unknown = Vec::new();
     let silent = slices.is_empty() && objects.pods.0.is_empty() && objects.workloads.0.is_empty();
     for service in objects.services.0.values() {
@@ -53,28 +53,20 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
     slices
 }
 
-/// Says of each endpoint which node and pod it is, where the pod at its address tells.
-fn add_places(objects: &Objects, slices: &mut Slices) {
-    let endpoints = || slices.values().flatten().flat_map(|slice| &slice.endpoints);
-    if endpoints().all(|endpoint| endpoint.node.is_some() && endpoint.pod.is_some()) {
+/// Says of each endpoint which pod it is, where the pod at its address tells. Its node is
+/// left as it is written: kube-proxy takes an endpoint without one for nobody's own,
+/// whatever its address.
+fn add_pods(objects: &Objects, slices: &mut Slices) {
+    let mut unnamed =
+        slices.values_mut().flatten().flat_map(|slice| &mut slice.endpoints).peekable();
+    if unnamed.peek().is_none() {
         return;
     }
     let alive = objects.pods.0.values().filter(|pod| pod.is_alive() && !pod.spec.host_network);
     let by_address: HashMap<IpAddr, &Pod> =
         alive.flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod))).collect();
-    let nodes = objects.nodes.0.values();
-    let hosts: HashMap<IpAddr, &Node> =
-        nodes.flat_map(|node| node.internal_ips.iter().map(move |ip| (*ip, node))).collect();
-    for endpoint in slices.values_mut().flatten().flat_map(|slice| &mut slice.endpoints) {
-        let named = endpoint.pod.as_ref().and_then(|name| objects.pods.0.get(name));
-        let pod = named.or_else(|| by_address.get(&endpoint.address).copied());
-        if endpoint.pod.is_none() {
-            endpoint.pod = pod.map(|pod| pod.name.clone());
-        }
-        if endpoint.node.is_none() {
-            let host = hosts.get(&endpoint.address).map(|node| node.name.clone());
-            endpoint.node = pod.and_then(|pod| pod.node.clone()).or(host);
-        }
+    for endpoint in unnamed.filter(|endpoint| endpoint.pod.is_none()) {
+        endpoint.pod = by_address.get(&endpoint.address).map(|pod| pod.name.clone());
     }
 }
 

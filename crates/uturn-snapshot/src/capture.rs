@@ -1,0 +1,42 @@
+//! A node's capture: a folder of what its kernel said, read as text.
+//!
+//! The files' names are those of [`CaptureFile`]; files of other names are passed over. A
+//! folder without a single file of a capture is a fault: it is hardly what was meant.
+
+use std::path::{Path, PathBuf};
+
+use uturn_model::capture::CapturedText;
+use uturn_model::{Capture, CaptureFile, Name, Origin};
+
+use crate::fault::Fault;
+use crate::source::gather;
+
+/// Reads a folder as the capture of a node.
+pub fn read_capture(folder: &Path, node: Name) -> Result<Capture, Vec<Fault>> {
+    let whole = Origin::file(folder.display().to_string());
+    if !folder.is_dir() {
+        let found = if folder.exists() { "something else" } else { "nothing" };
+        return Err(vec![Fault::new(whole, format!("expected a folder, found {found}"))]);
+    }
+    let there: Vec<(CaptureFile, PathBuf)> = CaptureFile::ALL
+        .into_iter()
+        .map(|file| (file, folder.join(file.file_name())))
+        .filter(|(_, path)| path.exists())
+        .collect();
+    if there.is_empty() {
+        let names: Vec<&str> = CaptureFile::ALL.iter().map(|file| file.file_name()).collect();
+        let fault = Fault::new(whole, "no file of a capture in this folder");
+        return Err(vec![fault.hint(format!("expected some of: {}", names.join(", ")))]);
+    }
+    let mut capture = Capture { node, files: Default::default() };
+    let mut faults = Vec::new();
+    for (file, path) in there {
+        let (sources, more) = gather(&[path]);
+        faults.extend(more);
+        for source in sources {
+            let text = CapturedText { path: source.name, text: source.text.into() };
+            capture.files.insert(file, text);
+        }
+    }
+    if faults.is_empty() { Ok(capture) } else { Err(faults) }
+}
