@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_kubeproxy::Unsupported;
 use uturn_lb::controller;
@@ -12,7 +12,7 @@ use uturn_model::{
     Client, Cluster, Destination, Family, Flow, Hop, LoadBalancer, Name, NamespacedName, Node,
     Origin, Outcome, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
 };
-use uturn_netfilter::{Kernel, Packet};
+use uturn_netfilter::{Entry, Kernel, Packet};
 
 use crate::exchange::{Exchange, Request};
 use crate::names::{self, Resolved};
@@ -169,7 +169,7 @@ impl<'a> Engine<'a> {
         };
         let family = Family::of(target.address.ip());
         let source = self
-            .source(client, family)
+            .source(client, target.address, flow.protocol)
             .ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
         let packet = Packet::new(flow.protocol, source, target.address);
         let mut trip = Trip::new(packet);
@@ -222,11 +222,26 @@ impl<'a> Engine<'a> {
         Ok(if pod.spec.host_network { Party::Host(node, Some(pod)) } else { Party::Pod(pod) })
     }
 
-    /// The address that a client sends from.
-    fn source(&self, client: Party<'_>, family: Family) -> Option<SocketAddr> {
+    /// The address that a client sends from. On a node the kernel picks it, by the way the
+    /// packet takes: for an address of the node's own, that is the very address it calls.
+    fn source(&self, client: Party<'_>, to: SocketAddr, protocol: Protocol) -> Option<SocketAddr> {
+        let family = Family::of(to.ip());
         let ip = match client {
             Party::Pod(pod) => pod.address(family)?,
-            Party::Host(node, _) => node.address(family)?,
+            Party::Host(node, _) => {
+                let anywhere = match family {
+                    Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                    Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+                };
+                let from = SocketAddr::new(anywhere, CLIENT_PORT);
+                let packet = Packet::new(protocol, from, to);
+                let ends = self.kernels[&node.name].walk(&packet, &Entry::Local, &[]);
+                let picked = ends
+                    .iter()
+                    .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
+                    .filter(|ip| !ip.is_unspecified());
+                picked.or_else(|| node.address(family))?
+            }
             // Documentation addresses: nobody inside has them.
             Party::Balancer(_) | Party::Outside => match family {
                 Family::V4 => IpAddr::from([198, 51, 100, 10]),

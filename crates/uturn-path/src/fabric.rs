@@ -100,6 +100,7 @@ impl<'a> Engine<'a> {
             original: leg,
             reply: Leg { src: outside.dst, dst: outside.src },
             mark: 0,
+            scheduled: None,
         });
         trip.packet = trip.packet.with_leg(outside);
     }

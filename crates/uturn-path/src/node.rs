@@ -3,11 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
+use uturn_kubeproxy::Program;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
 use uturn_model::{Cluster, Family, Node, Origin, Text};
 use uturn_netfilter::{
-    Interface, Kernel, NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, Sysctls, iptables,
+    Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction,
+    Sysctls, ipset, iptables, ipvs, nft,
 };
 
 use crate::engine::Cannot;
@@ -18,6 +20,9 @@ pub(crate) const UPLINK: &str = "eth0";
 pub(crate) const BRIDGE: &str = "cbr0";
 /// Stands for all the interfaces of single pods on a VPC-CNI node.
 pub(crate) const POD_LINKS: &str = "pods";
+
+/// The device that kube-proxy binds addresses on in IPVS mode.
+const IPVS_DEVICE: &str = "kube-ipvs0";
 
 const LOCAL: u32 = 255;
 const MAIN: u32 = 254;
@@ -38,28 +43,60 @@ pub(crate) fn kernel(cluster: &Cluster, node: &Node) -> Result<Kernel, Cannot> {
         };
         sysctls.push(("net.ipv4.conf.all.rp_filter".into(), value.into()));
     }
-    // `node/n1:212` is line 212 of what `uturn rules --node n1` prints.
-    let source: Text = format!("rules/{}", node.name).into();
+    let mut bound = Vec::new();
     for family in Family::BOTH {
         if node.address(family).is_none() {
             continue;
         }
         let program = uturn_kubeproxy::compile(cluster, &node.name, &cluster.proxy, family)
             .map_err(|why| Cannot::Compile(node.name.clone(), why))?;
+        load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
         for (key, value) in program.sysctls {
             sysctls.push((key.into(), value.into()));
         }
-        let rules = iptables::parse(source.clone(), &program.iptables, family)
-            .map_err(|faults| Cannot::Read(faults.iter().map(ToString::to_string).collect()))?;
-        match family {
-            Family::V4 => state.iptables = rules,
-            Family::V6 => state.ip6tables = rules,
-        }
+        bound.extend(program.bound);
     }
     state.sysctls = Sysctls::from_iter(sysctls);
     interfaces(cluster, node, &mut state);
-    Kernel::new(state)
-        .map_err(|faults| Cannot::Read(faults.iter().map(ToString::to_string).collect()))
+    bind(&mut state, &bound, &node.origin);
+    Kernel::new(state).map_err(|faults| unreadable(&faults))
+}
+
+/// Reads what kube-proxy programs, as the kernel would load it.
+///
+/// `rules/n1:212` is line 212 of what `uturn rules --node n1` prints.
+fn load(
+    state: &mut NodeState,
+    node: &Node,
+    family: Family,
+    program: &Program,
+) -> Result<(), Vec<ParseError>> {
+    let source = |format: &str| Text::from(format!("rules/{}{format}", node.name));
+    let iptables = iptables::parse(source(""), &program.iptables, family)?;
+    match family {
+        Family::V4 => state.iptables = iptables,
+        Family::V6 => state.ip6tables = iptables,
+    }
+    state.sets.0.extend(ipset::parse(source(" ipset"), &program.ipset)?.0);
+    state.nft.tables.extend(nft::parse(source(" nft"), &program.nft)?.tables);
+    state.ipvs.0.extend(ipvs::parse(source(" ipvs"), &program.ipvs)?.0);
+    Ok(())
+}
+
+fn unreadable(faults: &[ParseError]) -> Cannot {
+    Cannot::Read(faults.iter().map(ToString::to_string).collect())
+}
+
+/// Binds addresses as kube-proxy does in IPVS mode: on a device that carries no traffic.
+fn bind(state: &mut NodeState, bound: &[IpAddr], origin: &Origin) {
+    if bound.is_empty() {
+        return;
+    }
+    let addresses = bound.iter().map(|ip| (*ip, Family::of(*ip).bits())).collect();
+    state.interfaces.push(Interface { name: IPVS_DEVICE.into(), addresses, up: false });
+    for ip in bound {
+        local(state, *ip, IPVS_DEVICE, origin);
+    }
 }
 
 fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {

@@ -1,14 +1,17 @@
 //! A packet from place to place, until a process, a load balancer or nobody gets it.
 
+use std::net::SocketAddr;
+
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
+use uturn_model::service::Policy;
 use uturn_model::{Hop, Mechanism, Name, Node, Pod, Supposition};
-use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet};
+use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet};
 
 use crate::engine::Engine;
 use crate::node::{BRIDGE, POD_LINKS, UPLINK};
 
-/// More hops than any real way has: a packet that goes round is lost.
-const MOST_HOPS: usize = 32;
+/// More nodes than any real way passes: a packet that goes round is lost.
+const MOST_NODES: usize = 16;
 
 /// Who sends or gets a packet.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +46,8 @@ pub(crate) struct Trip {
     pub(crate) packet: Packet,
     pub(crate) way: Way,
     pub(crate) hops: Vec<Hop>,
+    /// How many nodes this packet has passed.
+    passed: usize,
     /// Whether a rule threw dice on the way.
     pub(crate) chance: bool,
     /// What had to be taken for true.
@@ -62,6 +67,7 @@ impl Trip {
             packet,
             way: Way::Out,
             hops: Vec::new(),
+            passed: 0,
             chance: false,
             supposed: Vec::new(),
             nodes: Vec::new(),
@@ -72,12 +78,12 @@ impl Trip {
 
     /// The answer to what just arrived, about to leave.
     pub(crate) fn answer(&self) -> Self {
-        Self { packet: self.packet.reply(), way: Way::Back, ..self.clone() }
+        Self { packet: self.packet.reply(), way: Way::Back, passed: 0, ..self.clone() }
     }
 
     /// Another packet in the same world, with the same memory and no hops yet.
     pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
-        Self { packet, way, share: 1.0, hops: Vec::new(), chance: false, ..self.clone() }
+        Self { packet, way, share: 1.0, hops: Vec::new(), passed: 0, chance: false, ..self.clone() }
     }
 
     /// Remembers that a load balancer sent this leg.
@@ -163,8 +169,14 @@ impl<'a> Engine<'a> {
         }
     }
 
-    pub(crate) fn at_node(&self, node: &'a Node, entry: &Entry, trip: Trip) -> Vec<Arrival<'a>> {
-        if trip.hops.len() > MOST_HOPS {
+    pub(crate) fn at_node(
+        &self,
+        node: &'a Node,
+        entry: &Entry,
+        mut trip: Trip,
+    ) -> Vec<Arrival<'a>> {
+        trip.passed += 1;
+        if trip.passed > MOST_NODES {
             return vec![lost(trip, Mechanism::NoRoute)];
         }
         let known: Vec<Connection> = trip
@@ -173,11 +185,21 @@ impl<'a> Engine<'a> {
             .filter(|(name, _)| *name == node.name)
             .map(|(_, connection)| connection.clone())
             .collect();
+        let leg = trip.packet.leg();
+        // An answer on a node that never saw what it answers.
+        let astray = trip.way == Way::Back
+            && !known.iter().any(|one| one.original == leg || one.reply == leg);
         let ends = self.kernels[&node.name].walk(&trip.packet, entry, &known);
-        ends.into_iter().flat_map(|end| self.after_node(node, end, trip.clone())).collect()
+        ends.into_iter().flat_map(|end| self.after_node(node, end, astray, trip.clone())).collect()
     }
 
-    fn after_node(&self, node: &'a Node, end: End, mut trip: Trip) -> Vec<Arrival<'a>> {
+    fn after_node(
+        &self,
+        node: &'a Node,
+        end: End,
+        astray: bool,
+        mut trip: Trip,
+    ) -> Vec<Arrival<'a>> {
         trip.share *= end.share;
         trip.chance |= end.share < 1.0;
         trip.packet = end.packet;
@@ -197,27 +219,58 @@ impl<'a> Engine<'a> {
             }
             EndKind::Forward if end.out.as_deref() == Some(UPLINK) => self.at_fabric(trip),
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
-                Some(pod) if pod.node.as_ref() == Some(&node.name) => {
-                    vec![Arrival { trip, stop: Stop::At(Party::Pod(pod)) }]
-                }
+                Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
                 _ => vec![lost(trip, Mechanism::NoEndpoint)],
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
+            EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
+                let why = match astray {
+                    true => Mechanism::AsymmetricReturn,
+                    false => self.why_stopped(node, &trip),
+                };
+                vec![lost(trip, why)]
+            }
             EndKind::Drop(reason) => vec![lost(trip, mechanism_of(&reason))],
             EndKind::Reject(_) => {
-                let why = self.why_rejected(&trip);
+                let why = self.why_stopped(node, &trip);
                 vec![Arrival { trip, stop: Stop::Refused(why) }]
             }
         }
     }
 
-    /// A rule that says so itself, in kube-proxy's words, rejects for want of endpoints.
-    fn why_rejected(&self, trip: &Trip) -> Mechanism {
-        let rule = trip.hops.last().and_then(|hop| hop.steps.last()).map(|step| &*step.by.rule);
-        match rule {
-            Some(rule) if rule.contains("has no endpoints") => Mechanism::NoEndpoint,
-            _ => Mechanism::Firewall,
+    /// Why a rule on a node stopped a packet: because the Service that was called has no
+    /// endpoint there, or because somebody wants it so.
+    fn why_stopped(&self, node: &Node, trip: &Trip) -> Mechanism {
+        match self.lacks_endpoints(node, trip.packet.leg().dst, trip.packet.protocol()) {
+            true => Mechanism::NoEndpoint,
+            false => Mechanism::Firewall,
         }
+    }
+
+    /// Whether a Service answers to this address and has no endpoint that may serve it on
+    /// this node.
+    fn lacks_endpoints(&self, node: &Node, to: SocketAddr, protocol: IpProtocol) -> bool {
+        self.cluster.services.values().any(|service| {
+            let internal = service.cluster_ips.contains(&to.ip());
+            let external = service.external_ips.contains(&to.ip())
+                || service.load_balancer.iter().any(|one| one.ip == Some(to.ip()));
+            let on_node = node.has_address(to.ip());
+            let port = service.ports.iter().find(|port| {
+                let number = if on_node { port.node_port } else { Some(port.port) };
+                IpProtocol::from(port.protocol) == protocol
+                    && number.is_some_and(|number| number.number() == to.port())
+            });
+            let Some(port) = port.filter(|_| internal || external || on_node) else { return false };
+            let policy = if internal { service.internal_policy } else { service.external_policy };
+            let mut serving = self
+                .cluster
+                .slices(&service.name)
+                .iter()
+                .filter(|slice| slice.ports.iter().any(|one| one.name == port.name))
+                .flat_map(|slice| &slice.endpoints)
+                .filter(|one| one.ready);
+            !serving.any(|one| policy == Policy::Cluster || one.node.as_ref() == Some(&node.name))
+        })
     }
 
     /// What a party's own doing rests on.
@@ -262,6 +315,18 @@ fn sends(way: Way) -> &'static str {
     }
 }
 
+/// A packet reaches a pod, whose own kernel takes none that claims to come from itself.
+fn arrive<'a>(pod: &'a Pod, mut trip: Trip) -> Vec<Arrival<'a>> {
+    let leg = trip.packet.leg();
+    if !pod.ips.contains(&leg.src.ip()) {
+        return vec![Arrival { trip, stop: Stop::At(Party::Pod(pod)) }];
+    }
+    let why = "comes in with the pod's own address as its source: the pod's kernel drops it";
+    let step = Step::new(StepKind::Drop, why, By::kernel("routing: the source is local"));
+    trip.note(Place::Pod(pod.name.clone()), step.seeing(leg));
+    vec![lost(trip, Mechanism::LocalSourceDrop)]
+}
+
 /// Nobody will ever answer this packet.
 pub(crate) fn lost<'a>(trip: Trip, mechanism: Mechanism) -> Arrival<'a> {
     Arrival { trip, stop: Stop::Lost(mechanism) }
@@ -271,7 +336,6 @@ fn mechanism_of(reason: &DropReason) -> Mechanism {
     match reason {
         DropReason::LocalSource => Mechanism::LocalSourceDrop,
         DropReason::ReversePathFilter => Mechanism::ReversePathFilter,
-        DropReason::Rule(by) if by.rule.contains("has no local endpoints") => Mechanism::NoEndpoint,
         DropReason::Rule(_) | DropReason::Policy(_) => Mechanism::Firewall,
         _ => Mechanism::NoRoute,
     }

@@ -18,6 +18,7 @@ struct Shape {
     snat: bool,
     rp_filter: u8,
     direct: bool,
+    mode: &'static str,
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -30,16 +31,10 @@ fn shape() -> impl Strategy<Value = Shape> {
         any::<bool>(),
         0u8..3,
         any::<bool>(),
+        prop::sample::select(vec!["iptables", "nftables"]),
     )
-        .prop_map(|(nodes, backends, ready, local, ip_mode, snat, rp_filter, direct)| Shape {
-            nodes,
-            backends,
-            ready,
-            local,
-            ip_mode,
-            snat,
-            rp_filter,
-            direct,
+        .prop_map(|(nodes, backends, ready, local, ip_mode, snat, rp_filter, direct, mode)| {
+            Shape { nodes, backends, ready, local, ip_mode, snat, rp_filter, direct, mode }
         })
 }
 
@@ -51,7 +46,7 @@ fn cluster(shape: &Shape) -> Cluster {
 kind: Facts
 spec:
   provider: tke
-  kubeProxy: {{mode: iptables, version: v1.34.4}}
+  kubeProxy: {{mode: {mode}, version: v1.34.4}}
   network: {{mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}}
   nodes: {{{facts}}}
   loadBalancers: [{{vip: 10.0.0.100, listeners: [{{port: 80, protocol: HTTP, snat: {snat}}}]}}]
@@ -79,6 +74,7 @@ status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.100}}]}}}}
             .join(", "),
         snat = shape.snat,
         ip_mode = shape.ip_mode,
+        mode = shape.mode,
     );
     for i in 1..=shape.nodes {
         text.push_str(&format!(
@@ -165,6 +161,23 @@ proptest! {
             prop_assert!(
                 !met.verdicts[0].mechanisms.contains(&uturn_model::Mechanism::AsymmetricReturn)
             );
+        }
+    }
+
+    #[test]
+    fn iptables_and_nftables_mode_do_the_same(shape in shape()) {
+        let iptables = cluster(&Shape { mode: "iptables", ..shape.clone() });
+        let nftables = cluster(&Shape { mode: "nftables", ..shape });
+        let (one, other) = (Engine::new(&iptables).unwrap(), Engine::new(&nftables).unwrap());
+        let (one, other) = (one.scan(&one.targets()).unwrap(), other.scan(&other.targets()).unwrap());
+        for (one, other) in one.iter().zip(&other) {
+            let (one, other) = (&one.verdicts[0], &other.verdicts[0]);
+            prop_assert_eq!(&one.mechanisms, &other.mechanisms);
+            prop_assert_eq!(one.outcomes.len(), other.outcomes.len());
+            for ((a, x), (b, y)) in one.outcomes.iter().zip(&other.outcomes) {
+                prop_assert_eq!(a, b);
+                prop_assert!((x - y).abs() < 1e-6);
+            }
         }
     }
 }
