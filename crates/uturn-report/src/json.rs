@@ -126,7 +126,7 @@ fn hop(hop: &Hop) -> Value {
     })
 }
 
-fn step(step: &Step) -> Value {
+pub(crate) fn step(step: &Step) -> Value {
     let mut value = json!({ "kind": step.kind.as_str(), "why": &*step.why, "by": by(&step.by) });
     if let Some(before) = step.before {
         extend(&mut value, json!({ "before": leg(before) }));

@@ -99,8 +99,9 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     let seconds: f64 = cases.iter().map(|case| case.seconds).sum();
     text.push_str(&format!(
         "\n{} in {seconds:.1} s, {}\n",
-        words::count(ran.count(), "case"),
+        words::count(ran.clone().count(), "case"),
         match differ {
+            0 if ran.count() == 0 => "nothing was measured".to_owned(),
             0 => style.green("all agree"),
             some => style.red(&format!("{some} with a difference")),
         }

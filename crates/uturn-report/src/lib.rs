@@ -15,6 +15,7 @@ pub mod scan;
 pub mod style;
 pub mod table;
 pub mod trace;
+pub mod walk;
 pub mod words;
 pub mod yaml;
 

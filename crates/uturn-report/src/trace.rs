@@ -88,7 +88,7 @@ fn told(hop: &Hop, style: Style) -> Vec<&Step> {
 }
 
 /// A step takes one line where it fits, and a second one for what it rests on where not.
-fn line(place: &str, step: &Step, style: Style) -> String {
+pub(crate) fn line(place: &str, step: &Step, style: Style) -> String {
     let indent = 2 + 28;
     let addresses = addresses(step);
     let main = match (step.kind, addresses) {

@@ -57,7 +57,7 @@ pub fn count(number: usize, what: &str) -> String {
 pub fn short_rule(rule: &str) -> String {
     let mut words = rule.split_whitespace();
     match (words.next(), words.next()) {
-        (Some("-A"), Some(chain)) => {
+        (Some("-A"), Some(chain)) if !chain.starts_with('-') => {
             let rest: Vec<&str> = words.collect();
             match rest.iter().position(|word| matches!(*word, "-j" | "-g")) {
                 Some(at) => format!("{chain} {}", rest[at..].join(" ")),
@@ -94,5 +94,6 @@ mod tests {
         let rule = r#"-A KUBE-SEP-X -p tcp -m comment --comment "a -j b" -m tcp -j DNAT --to-destination 1.2.3.4:80"#;
         assert!(short_rule(rule).starts_with("KUBE-SEP-X -j"));
         assert_eq!(short_rule("Service shop/front"), "Service shop/front");
+        assert_eq!(short_rule("-A -t 10.0.0.1:80 -s rr"), "-A -t 10.0.0.1:80 -s rr");
     }
 }

@@ -1,5 +1,6 @@
 //! What is typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -51,6 +52,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Print what kube-proxy programs on a node, ready to load
     Rules(Rules),
+    /// Lead one packet through one captured node
+    Walk(Walk),
     /// Build scenarios on a real kernel and measure them
     #[command(subcommand)]
     Lab(Lab),
@@ -112,9 +115,12 @@ pub(crate) struct Trace {
     /// Who calls: pod/NS/NAME, deploy/NS/NAME (or another workload), node/NAME, outside[/IP]
     #[arg(long, value_name = "CLIENT")]
     pub(crate) from: Client,
-    /// What is called: a URL, HOST:PORT, IP:PORT, svc/NS/NAME[:PORT],
-    /// ingress/NS/NAME[/HOST/PATH], pod/NS/NAME:PORT
-    #[arg(long, value_name = "TARGET")]
+    #[arg(
+        long,
+        value_name = "TARGET",
+        help = "What is called: a URL, HOST:PORT, IP:PORT, svc/NS/NAME[:PORT], \
+                ingress/NS/NAME[/HOST/PATH], pod/NS/NAME:PORT"
+    )]
     pub(crate) to: Destination,
     /// By which protocol
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
@@ -146,15 +152,46 @@ pub(crate) struct Rules {
     /// kube-proxy's version, instead of what the cluster says
     #[arg(long, value_name = "VERSION")]
     pub(crate) kube_proxy_version: Option<Version>,
-    /// Which rules
-    #[arg(long, value_name = "FORMAT", default_value = "iptables")]
-    pub(crate) format: RulesFormat,
+    /// Which rules; nft in nftables mode and iptables in the others, when not given
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<RulesFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RulesFormat {
+    /// For iptables-restore
     Iptables,
+    /// For ip6tables-restore
     Ip6tables,
+    /// For ipset restore
+    Ipset,
+    /// For ipvsadm -R
+    Ipvs,
+    /// For nft -f
+    Nft,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Walk {
+    /// The capture: a folder with iptables.save, nft.txt, ipset.save, ipvs.save, addr,
+    /// route, rule, sysctl (those that there are)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) capture: PathBuf,
+    /// The interface that the packet comes in by; without it, the node itself sends it
+    #[arg(long = "in", value_name = "IFACE")]
+    pub(crate) interface: Option<String>,
+    /// Where it comes from
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) src: SocketAddr,
+    /// Where it goes
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) dst: SocketAddr,
+    /// By which protocol
+    #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
+    pub(crate) proto: Protocol,
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Subcommand)]

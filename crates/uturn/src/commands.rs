@@ -7,6 +7,7 @@ mod lb;
 mod rules;
 mod scan;
 mod trace;
+mod walk;
 
 use serde_json::Value;
 use uturn_report::yaml;
@@ -22,6 +23,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Trace(trace) => trace::run(&trace, printer),
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),
+        Command::Walk(walk) => walk::run(&walk, printer),
         Command::Lab(lab) => lab::run(&lab, printer),
         Command::Lb(lb) => lb::run(&lb, printer),
         Command::Completion(completion) => Ok(completion::run(&completion, printer)),

@@ -77,28 +77,38 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
         for case in &scenario.cases {
             let began = Instant::now();
             printer.progress(&format!("{} ({}) …", scenario.name, case.label));
-            let flows = one_case(args, case, predicts, printer)?;
+            let ran = one_case(args, case, predicts, printer)?;
+            let (flows, not_run) = match ran {
+                Ran::Measured(flows) => (flows, None),
+                Ran::Not(why) => (Vec::new(), Some(why)),
+            };
             reports.push(CaseReport {
                 scenario: scenario.name.to_string(),
                 case: case.label.clone(),
                 flows,
                 seconds: began.elapsed().as_secs_f64(),
-                not_run: None,
+                not_run,
             });
         }
     }
     printer.progress_done();
     print(printer, args.output, |style| lab::text(&reports, style), || lab::json(&reports));
-    let agree = reports.iter().all(CaseReport::agrees);
-    Ok(if agree { Status::Clean } else { Status::Found })
+    if !reports.iter().all(CaseReport::agrees) {
+        return Ok(Status::Found);
+    }
+    // What was asked for and could not be run is no agreement.
+    let all_ran = reports.iter().all(|one| one.not_run.is_none());
+    Ok(if all_ran { Status::Clean } else { Status::NotHere })
 }
 
-fn one_case(
-    args: &LabRun,
-    case: &Case,
-    predicts: bool,
-    printer: &Printer,
-) -> Result<Vec<FlowReport>, Failure> {
+/// What became of a case.
+enum Ran {
+    Measured(Vec<FlowReport>),
+    /// This lab cannot build it.
+    Not(String),
+}
+
+fn one_case(args: &LabRun, case: &Case, predicts: bool, printer: &Printer) -> Result<Ran, Failure> {
     let engine = Engine::new(&case.cluster)?;
     let flows: Vec<Flow> = case.flows.iter().map(|one| one.flow.clone()).collect();
     let program = env::current_exe()
@@ -110,13 +120,17 @@ fn one_case(
         connects: args.connects as usize,
         program,
     };
-    let measured =
-        uturn_lab::measure(&plan, &mut |what| printer.detail(what)).map_err(|why| broken(&why))?;
-    case.flows
+    let measured = match uturn_lab::measure(&plan, &mut |what| printer.detail(what)) {
+        Ok(measured) => measured,
+        Err(LabError::Plan(why)) => return Ok(Ran::Not(why)),
+        Err(why) => return Err(broken(&why)),
+    };
+    let judged = case
+        .flows
         .iter()
         .zip(measured)
-        .map(|(expected, measured)| judge(&engine, expected, measured, predicts))
-        .collect()
+        .map(|(expected, measured)| judge(&engine, expected, measured, predicts));
+    judged.collect::<Result<_, _>>().map(Ran::Measured)
 }
 
 /// Holds what was measured against what the scenario expects and the engine predicts.
@@ -219,8 +233,5 @@ fn sweep(printer: &Printer) -> Result<(), Failure> {
 }
 
 fn broken(why: &LabError) -> Failure {
-    match why {
-        LabError::Plan(_) => Failure::usage(why.to_string()),
-        _ => Failure::not_here(why.to_string()),
-    }
+    Failure::not_here(why.to_string())
 }

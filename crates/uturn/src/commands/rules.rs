@@ -1,6 +1,6 @@
 //! `uturn rules`: what kube-proxy programs on a node.
 
-use uturn_model::{Family, Known, Name, Origin};
+use uturn_model::{Family, Known, Name, Origin, ProxyMode};
 
 use crate::cli::{Rules, RulesFormat};
 use crate::input;
@@ -20,12 +20,34 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     if !cluster.nodes.contains_key(&node) {
         return Err(unknown());
     }
-    let family = match args.format {
-        RulesFormat::Iptables => Family::V4,
-        RulesFormat::Ip6tables => Family::V6,
-    };
-    let program = uturn_kubeproxy::compile(&cluster, &node, &cluster.proxy, family)
-        .map_err(|why| Failure::not_here(why.to_string()))?;
-    printer.result(&program.iptables);
+    let mode = cluster.proxy.mode.value;
+    let format = args.format.unwrap_or(match mode {
+        ProxyMode::Nftables => RulesFormat::Nft,
+        ProxyMode::Iptables | ProxyMode::Ipvs => RulesFormat::Iptables,
+    });
+    let mut text = String::new();
+    for family in families(format) {
+        let program = uturn_kubeproxy::compile(&cluster, &node, &cluster.proxy, *family)
+            .map_err(|why| Failure::not_here(why.to_string()))?;
+        text.push_str(&match format {
+            RulesFormat::Iptables | RulesFormat::Ip6tables => program.iptables,
+            RulesFormat::Ipset => program.ipset,
+            RulesFormat::Ipvs => program.ipvs,
+            RulesFormat::Nft => program.nft,
+        });
+    }
+    if text.is_empty() {
+        printer.note(&format!("kube-proxy in {mode} mode programs nothing of that kind"));
+    }
+    printer.result(&text);
     Ok(Status::Clean)
+}
+
+/// iptables keeps the families apart, the others hold both.
+fn families(format: RulesFormat) -> &'static [Family] {
+    match format {
+        RulesFormat::Iptables => &[Family::V4],
+        RulesFormat::Ip6tables => &[Family::V6],
+        RulesFormat::Ipset | RulesFormat::Ipvs | RulesFormat::Nft => &Family::BOTH,
+    }
 }

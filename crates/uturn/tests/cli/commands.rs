@@ -170,6 +170,56 @@ fn rules_are_ready_to_load() {
 }
 
 #[test]
+fn rules_of_every_mode() {
+    let told = |mode: &str, format: &str| {
+        on_shop(&["rules", "--node", "n1", "--mode", mode, "--format", format])
+    };
+    for (mode, format, line) in [
+        ("ipvs", "ipvs", "-A -t 172.16.12.7:80 -s rr"),
+        ("ipvs", "ipset", "add KUBE-CLUSTER-IP 172.16.12.7,tcp:80"),
+        ("ipvs", "iptables", ":KUBE-LOAD-BALANCER - [0:0]"),
+        ("ipvs", "ip6tables", "*nat"),
+        ("nftables", "nft", "table ip kube-proxy {"),
+    ] {
+        let told = told(mode, format);
+        assert!(told.starts_with("exit 0\n"), "{told}");
+        assert!(told.lines().any(|one| one.trim() == line), "{mode} {format}: no {line}");
+    }
+    assert_snapshot!("rules_nothing_of_that_kind", told("iptables", "ipvs"));
+}
+
+#[test]
+fn walk_through_a_capture() {
+    const NODE: &str = "crates/uturn-netfilter/tests/golden/ipvs-n1";
+    let walk = json(&[
+        "walk",
+        "--capture",
+        NODE,
+        "--src",
+        "10.0.0.11:4000",
+        "--dst",
+        "203.0.113.10:80",
+        "-o",
+        "json",
+    ]);
+    let ends = walk["ends"].as_array().unwrap();
+    let sum: f64 = ends.iter().map(|end| end["share"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9);
+    for end in ends {
+        assert_eq!(end["end"], "forward");
+        assert_eq!(end["out"], "eth0");
+        assert!(end["dst"].as_str().unwrap().ends_with(":8080"), "{end}");
+        assert!(!end["steps"].as_array().unwrap().is_empty());
+    }
+    let walk = |args: &[&str]| run(&[&["walk", "--capture"], args].concat());
+    let there = ["--src", "10.1.1.9:4000", "--dst", "10.1.1.10:80"];
+    assert_snapshot!("walk_no_capture", walk(&[&["docs/nowhere"], &there[..]].concat()));
+    assert_snapshot!("walk_no_interface", walk(&[&[NODE, "--in", "eth9"], &there[..]].concat()));
+    let mixed = ["--src", "[fd00::1]:1", "--dst", "10.1.1.10:80"];
+    assert_snapshot!("walk_mixed_families", walk(&[&[NODE], &mixed[..]].concat()));
+}
+
+#[test]
 fn help_and_usage() {
     assert_snapshot!("help", run(&["--help"]));
     assert_snapshot!("help_trace", run(&["trace", "--help"]));
