@@ -12,10 +12,22 @@ struct Needed {
     package: &'static str,
 }
 
-/// What the lab calls. Without them its tests leave themselves out and say so.
-const NEEDED: [Needed; 2] = [
+/// What the lab and the tests that load rules call. Without them those tests leave
+/// themselves out and say so.
+const NEEDED: [Needed; 4] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "iptables-restore", package: "iptables" },
+    Needed { program: "ipset", package: "ipset" },
+    Needed { program: "nft", package: "nftables" },
+];
+
+/// What the conformance stage calls besides.
+const NEEDED_BY_CONFORMANCE: [Needed; 5] = [
+    Needed { program: "ip", package: "iproute2" },
+    Needed { program: "iptables-save", package: "iptables" },
+    Needed { program: "nft", package: "nftables" },
+    Needed { program: "sysctl", package: "procps" },
+    Needed { program: "setpriv", package: "util-linux" },
 ];
 
 /// Whether this runs in CI, where leaving something out in silence is a fault.
@@ -26,7 +38,16 @@ pub(crate) fn is_ci() -> bool {
 /// Installs the missing packages as root on a Debian-like system. Otherwise, or when that
 /// fails, says why the lab has to do without.
 pub(crate) fn install_packages() -> Result<(), String> {
-    let missing: Vec<&Needed> = NEEDED.iter().filter(|one| find(one.program).is_none()).collect();
+    install(&NEEDED)
+}
+
+/// The same for the conformance stage.
+pub(crate) fn install_for_conformance() -> Result<(), String> {
+    install(&NEEDED_BY_CONFORMANCE)
+}
+
+fn install(needed: &[Needed]) -> Result<(), String> {
+    let missing: Vec<&Needed> = needed.iter().filter(|one| find(one.program).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -66,7 +87,7 @@ pub(crate) fn find_tool(tools: &Path, program: &str) -> Option<PathBuf> {
     if ours.is_file() { Some(ours) } else { find(program) }
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     shell::output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0")
 }
 

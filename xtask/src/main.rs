@@ -6,6 +6,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
 
+mod conformance;
 mod deny;
 mod fuzz;
 mod lint;
@@ -31,6 +32,11 @@ cargo xtask TASK
   portable           check that all but the lab builds for macOS and Windows
   fuzz               run the fuzz targets (needs a nightly toolchain and cargo-fuzz)
        --count N     so many inputs a target (default 20000)
+  conformance        hold uturn against real kube-proxies and this kernel (needs Go and root)
+       --count N     so many random clusters beside the fixed ones (default 3)
+       --seed S      of the random clusters (default: from the clock; it is printed)
+       --packets N   so many flows a node (default 150)
+       --case FILE   one cluster and no other: what a difference was saved as
   ci                 all of the above, in this order
   help               this text
 
@@ -45,6 +51,7 @@ enum Task {
     Deny { advisories: bool },
     Portable,
     Fuzz { count: u32 },
+    Conformance { words: Vec<String> },
     Ci,
     Help,
 }
@@ -120,6 +127,7 @@ impl Task {
                 _ => Err(format!("--count {count}: expected a number above 0")),
             },
             ["fuzz", "--count"] => Err("--count: expected a number after it".to_owned()),
+            ["conformance", rest @ ..] => conformance_words(rest),
             ["ci"] => Ok(Self::Ci),
             [task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "ci"), other, ..] => {
                 Err(format!("{task} takes no {other:?}"))
@@ -137,6 +145,7 @@ impl Task {
                 Self::Deny { advisories: false },
                 Self::Portable,
                 Self::Fuzz { count: fuzz::USUAL_COUNT },
+                Self::Conformance { words: Vec::new() },
             ],
             single => vec![single],
         }
@@ -149,6 +158,7 @@ impl Task {
             Self::Deny { advisories } => deny::run(*advisories),
             Self::Portable => portable::run(),
             Self::Fuzz { count } => fuzz::run(*count),
+            Self::Conformance { words } => conformance::run(words),
             Self::Ci | Self::Help => Ok(Done::Whole),
         }
     }
@@ -165,10 +175,29 @@ impl Task {
             Self::Deny { .. } => "deny",
             Self::Portable => "portable",
             Self::Fuzz { .. } => "fuzz",
+            Self::Conformance { .. } => "conformance",
             Self::Ci => "ci",
             Self::Help => "help",
         }
     }
+}
+
+/// Options and their values, as the stage takes them.
+fn conformance_words(words: &[&str]) -> Result<Task, String> {
+    for pair in words.chunks(2) {
+        match *pair {
+            ["--case", _] => {}
+            ["--count" | "--seed" | "--packets", value] => {
+                let number = value.parse::<u64>();
+                number.map_err(|_| format!("{} {value}: expected a number", pair[0]))?;
+            }
+            ["--case" | "--count" | "--seed" | "--packets"] => {
+                return Err(format!("{}: expected a value after it", pair[0]));
+            }
+            _ => return Err(format!("conformance takes no {:?}", pair[0])),
+        }
+    }
+    Ok(Task::Conformance { words: words.iter().map(|&word| word.to_owned()).collect() })
 }
 
 #[cfg(test)]
@@ -185,6 +214,8 @@ mod tests {
         assert_eq!(parse("deny --advisories"), Ok(Task::Deny { advisories: true }));
         assert_eq!(parse("fuzz --count 7"), Ok(Task::Fuzz { count: 7 }));
         assert_eq!(parse("fuzz --help"), Ok(Task::Help));
+        let words = ["--count", "2"].map(str::to_owned).into();
+        assert_eq!(parse("conformance --count 2"), Ok(Task::Conformance { words }));
     }
 
     #[test]
@@ -196,6 +227,9 @@ mod tests {
             ("fuzz --count", "--count"),
             ("fuzz --count 0", "--count 0"),
             ("fuzz --count 5 more", "\"--count\""),
+            ("conformance fast", "\"fast\""),
+            ("conformance --count", "--count"),
+            ("conformance --seed x", "--seed x"),
         ] {
             let fault = parse(line).unwrap_err();
             assert!(fault.contains(named), "{line:?}: {fault}");
@@ -205,7 +239,7 @@ mod tests {
     #[test]
     fn ci_is_every_other_task() {
         let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
-        assert_eq!(parts, ["test", "lint", "deny", "portable", "fuzz"]);
+        assert_eq!(parts, ["test", "lint", "deny", "portable", "fuzz", "conformance"]);
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! What the stage is asked to do.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) const HELP: &str = "\
+uturn-conformance --programs DIR --work DIR [--cases DIR] [--count N] [--seed S]
+                  [--packets N] [--case FILE]
+
+  --programs DIR  where kube-proxy, kube-apiserver, etcd, objects and wire are
+  --work DIR      for logs while it runs, and for cases that failed
+  --cases DIR     fixed cases: every .json in it
+  --count N       so many random cases (default 3)
+  --seed S        of the random cases (default: from the clock; it is printed)
+  --packets N     so many flows a node (default 150)
+  --case FILE     this one case and no other
+
+exit: 0 all equal, 1 a difference, 2 wrong usage, 3 it could not be done here
+";
+
+/// All of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    pub(crate) programs: PathBuf,
+    pub(crate) work: PathBuf,
+    pub(crate) cases: Option<PathBuf>,
+    pub(crate) count: u64,
+    pub(crate) seed: u64,
+    pub(crate) packets: usize,
+    pub(crate) case: Option<PathBuf>,
+}
+
+impl Arguments {
+    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
+        let (mut programs, mut work, mut cases, mut case) = (None, None, None, None);
+        let (mut count, mut seed, mut packets) = (3, None, 150);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{word}: expected a value after it"))?;
+            match word.as_str() {
+                "--programs" => programs = Some(PathBuf::from(value)),
+                "--work" => work = Some(PathBuf::from(value)),
+                "--cases" => cases = Some(PathBuf::from(value)),
+                "--case" => case = Some(PathBuf::from(value)),
+                "--count" => count = number(word, value)?,
+                "--seed" => seed = Some(number(word, value)?),
+                "--packets" => packets = number(word, value)?,
+                _ => return Err(format!("{word:?} is no option")),
+            }
+        }
+        Ok(Self {
+            programs: programs.ok_or("--programs is missing")?,
+            work: work.ok_or("--work is missing")?,
+            cases,
+            count,
+            seed: seed.unwrap_or_else(from_the_clock),
+            packets,
+            case,
+        })
+    }
+}
+
+fn number<T: std::str::FromStr>(word: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{word} {value}: expected a number"))
+}
+
+fn from_the_clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, String> {
+        Arguments::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_is_said_is_kept() {
+        let read = parse("--programs p --work w --count 0 --seed 7").unwrap();
+        assert_eq!((read.count, read.seed, read.packets), (0, 7, 150));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, named) in [
+            ("--work w", "--programs"),
+            ("--programs p --work w --seed x", "--seed x"),
+            ("--programs p --work", "--work"),
+            ("--programs p --loud yes", "--loud"),
+        ] {
+            assert!(parse(line).unwrap_err().contains(named), "{line}");
+        }
+    }
+}

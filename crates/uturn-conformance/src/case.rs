@@ -1,0 +1,161 @@
+//! A cluster to be tried: objects for the API server, and all that uturn is told.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use uturn_model::{Cluster, ProxyMode};
+use uturn_snapshot::Source;
+
+use crate::control;
+use crate::fault::{During as _, Fault, Outcome};
+use crate::net;
+
+/// The namespace of what is added last.
+const LAST: &str = "uturn-conformance";
+
+/// Objects as `kubectl get -o json` would print them, with Facts and kube-proxy's ConfigMap
+/// among them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) items: Vec<Value>,
+}
+
+impl Case {
+    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+        let text = fs::read_to_string(path).during(path.display())?;
+        let mut list: Value = serde_json::from_str(&text).during(path.display())?;
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        match list["items"].take() {
+            // What a failed case was saved with is added again by the stage itself.
+            Value::Array(items) => {
+                let items = items.into_iter().filter(|item| !is_added(item)).collect();
+                Ok(Self { name: name.unwrap_or_default(), items })
+            }
+            _ => Err(Fault::new(format!("{}: expected a List with items", path.display()))),
+        }
+    }
+
+    /// What the API server gets first: namespaces, then everything. Nodes are in another
+    /// zone at first: kube-proxy forgets a zone that it hears of before it is quite ready
+    /// to, and then heeds no hints until the zone changes.
+    pub(crate) fn objects(&self) -> Vec<Value> {
+        let named = self.items.iter().filter_map(|item| item["metadata"]["namespace"].as_str());
+        let namespaces: BTreeSet<&str> = named.chain([LAST]).collect();
+        let namespaces = namespaces.into_iter().map(
+            |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+        );
+        let elsewhere = self.items.iter().cloned().map(|mut item| {
+            if item["kind"] == "Node" {
+                item["metadata"]["labels"] = json!({"topology.kubernetes.io/zone": "not-yet"});
+            }
+            item
+        });
+        namespaces.chain(elsewhere).collect()
+    }
+
+    /// `namespace/name` of every Service.
+    pub(crate) fn services(&self) -> Vec<String> {
+        self.items.iter().filter(|item| item["kind"] == "Service").map(service_of).collect()
+    }
+
+    /// The same without these Services and their endpoints.
+    pub(crate) fn without(&self, services: &[String]) -> Self {
+        let stays = |item: &&Value| {
+            let counts = item["kind"] == "Service" || item["kind"] == "EndpointSlice";
+            !counts || !services.contains(&service_of(item))
+        };
+        let items = self.items.iter().filter(stays).cloned().collect();
+        Self { name: self.name.clone(), items }
+    }
+
+    /// kube-proxy's configuration, out of its ConfigMap.
+    pub(crate) fn proxy_config(&self) -> Outcome<Value> {
+        let text = self.items.iter().find_map(config_text).ok_or_else(|| {
+            Fault::new(format!("{}: no ConfigMap kube-system/kube-proxy", self.name))
+        })?;
+        serde_json::from_str(text).during(format!("{}: config.conf of kube-proxy", self.name))
+    }
+
+    /// All of it as uturn reads it, with the mode in kube-proxy's configuration and what
+    /// the API server has of its own.
+    pub(crate) fn told(&self, mode: ProxyMode, own: &[Value]) -> Outcome<String> {
+        let mut config = self.proxy_config()?;
+        config["mode"] = json!(mode.as_str());
+        let mut items = self.items.clone();
+        for item in items.iter_mut().filter(|item| config_text(item).is_some()) {
+            item["data"]["config.conf"] = json!(config.to_string());
+        }
+        items.extend(last());
+        items.extend(own.iter().cloned());
+        serde_json::to_string_pretty(&control::list(&items)).during(&self.name)
+    }
+
+    /// What uturn makes of a text of [`Case::told`].
+    pub(crate) fn cluster(&self, told: String) -> Outcome<Cluster> {
+        let source = Source { name: self.name.as_str().into(), text: told };
+        let loaded = uturn_snapshot::read(vec![source]).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Fault::new(format!("uturn cannot read {}:\n{}", self.name, lines.join("\n")))
+        })?;
+        Ok(loaded.cluster)
+    }
+}
+
+/// What is added when kube-proxy has programmed all else: once its rules are there, it has
+/// seen everything that was there before, and gone through a change as well.
+pub(crate) fn last() -> Vec<Value> {
+    let (name, addresses) = ("last", last_addresses());
+    vec![json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"namespace": LAST, "name": name},
+        "spec": {
+            "type": "ClusterIP", "clusterIP": addresses[0], "clusterIPs": addresses,
+            "ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4", "IPv6"],
+            "ports": [{"name": "p", "protocol": "TCP", "port": 9, "targetPort": 9}],
+        },
+    })]
+}
+
+/// Its addresses, which rules name.
+pub(crate) fn last_addresses() -> [String; 2] {
+    net::cluster_ip(254)
+}
+
+/// The Service that an object is, or belongs to.
+fn service_of(item: &Value) -> String {
+    let meta = &item["metadata"];
+    let owner = &meta["labels"]["kubernetes.io/service-name"];
+    let name = owner.as_str().or_else(|| meta["name"].as_str()).unwrap_or_default();
+    format!("{}/{name}", meta["namespace"].as_str().unwrap_or_default())
+}
+
+fn is_added(item: &Value) -> bool {
+    let namespace = item["metadata"]["namespace"].as_str();
+    namespace == Some(LAST) || namespace == Some("default")
+}
+
+fn config_text(item: &Value) -> Option<&str> {
+    let ours = item["kind"] == "ConfigMap" && item["metadata"]["name"] == "kube-proxy";
+    item["data"]["config.conf"].as_str().filter(|_| ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate;
+
+    #[test]
+    fn a_service_goes_with_its_endpoints() {
+        let case = generate::case(3, 1, "v1.34.4");
+        let services = case.services();
+        let less = case.without(&services[..1]);
+        assert_eq!(less.services(), services[1..]);
+        assert!(less.items.len() < case.items.len() - 1);
+        let gone = |item: &Value| service_of(item) == services[0];
+        assert!(case.items.iter().any(gone) && !less.items.iter().any(gone));
+        assert_eq!(case.without(&services).proxy_config().unwrap(), case.proxy_config().unwrap());
+    }
+}

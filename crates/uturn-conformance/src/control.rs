@@ -1,0 +1,131 @@
+//! A real API server beside a real etcd, in a namespace of their own.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::fault::{During as _, Fault, Outcome};
+use crate::net;
+use crate::world::{Namespace, Running, World, run};
+
+const TOKEN: &str = "conformance";
+const PORT: u16 = 6443;
+
+/// The file of the run's folder that tells kube-proxy of the server.
+pub(crate) const KUBECONFIG: &str = "kubeconfig.json";
+
+/// Both of them, running and ready.
+#[derive(Debug)]
+pub(crate) struct Control<'w> {
+    world: &'w World,
+    // Dropped in this order: the server before what it stores in.
+    server: Running,
+    _etcd: Running,
+    namespace: Namespace,
+}
+
+impl<'w> Control<'w> {
+    pub(crate) fn start(world: &'w World) -> Outcome<Self> {
+        let namespace = world.namespace("api")?;
+        namespace.ip(&format!("addr add {}/32 dev lo\n", net::API))?;
+        let folder = world.folder();
+
+        let mut etcd = world.program(&namespace, "etcd");
+        etcd.arg("--data-dir").arg(folder.join("etcd"));
+        etcd.args(["--unsafe-no-fsync", "--log-level", "error"]);
+        etcd.args(["--listen-client-urls", "http://127.0.0.1:2379"]);
+        etcd.args(["--advertise-client-urls", "http://127.0.0.1:2379"]);
+        etcd.args(["--listen-peer-urls", "http://127.0.0.1:2380"]);
+        let etcd = world.start(&mut etcd, "etcd")?;
+
+        let key = folder.join("key.pem");
+        let made = run(world.program(&namespace, "objects").arg("key"), "")?;
+        fs::write(&key, made).during(key.display())?;
+        let tokens = folder.join("tokens.csv");
+        let line = format!("{TOKEN},conformance,1,system:masters\n");
+        fs::write(&tokens, line).during(tokens.display())?;
+
+        let kubeconfig = folder.join(KUBECONFIG);
+        let text = self::kubeconfig().to_string();
+        fs::write(&kubeconfig, text).during(kubeconfig.display())?;
+
+        let mut server = world.program(&namespace, "kube-apiserver");
+        server.args(["--etcd-servers", "http://127.0.0.1:2379"]);
+        server.args(["--secure-port", &PORT.to_string(), "--advertise-address", net::API]);
+        server.arg("--cert-dir").arg(folder.join("certificates"));
+        server.arg("--token-auth-file").arg(&tokens);
+        server.arg("--service-account-key-file").arg(&key);
+        server.arg("--service-account-signing-key-file").arg(&key);
+        server.args(["--service-account-issuer", "https://conformance"]);
+        server.args(["--service-cluster-ip-range", &net::SERVICES.join(",")]);
+        server.args(["--authorization-mode", "AlwaysAllow"]);
+        server.args(["--disable-admission-plugins", "ServiceAccount"]);
+        let server = world.start(&mut server, "kube-apiserver")?;
+
+        let mut control = Self { world, server, _etcd: etcd, namespace };
+        control.ask(&["ready"], "").map_err(|fault| {
+            let why = control.server.lives().err().map_or(String::new(), |end| end.to_string());
+            Fault::new(format!("{fault}\nkube-apiserver {why}"))
+        })?;
+        Ok(control)
+    }
+
+    /// Puts these objects in the place of all others. Gives what the server has of its own.
+    pub(crate) fn replace(&self, items: &[Value]) -> Outcome<Vec<Value>> {
+        let own = self.ask(&["replace"], &list(items).to_string())?;
+        let mut own: Value = serde_json::from_str(&own).during("what the API server has")?;
+        match own["items"].take() {
+            Value::Array(items) => Ok(items),
+            other => Err(Fault::new(format!("the API server's own objects are {other}"))),
+        }
+    }
+
+    /// Adds objects.
+    pub(crate) fn add(&self, items: &[Value]) -> Outcome<()> {
+        self.ask(&["add"], &list(items).to_string()).map(|_| ())
+    }
+
+    /// Gives nodes the labels that they are to have.
+    pub(crate) fn relabel(&self, items: &[Value]) -> Outcome<()> {
+        self.ask(&["relabel"], &list(items).to_string()).map(|_| ())
+    }
+
+    /// Waits until each of these kube-proxies has programmed all that it knows of.
+    pub(crate) fn synced<'a>(&self, hosts: impl Iterator<Item = &'a str>) -> Outcome<()> {
+        let urls: Vec<String> = hosts.map(|host| format!("http://{host}:10249/metrics")).collect();
+        let words: Vec<&str> =
+            ["synced"].into_iter().chain(urls.iter().map(|url| &**url)).collect();
+        self.ask(&words, "").map(|_| ())
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn ask(&self, words: &[&str], input: &str) -> Outcome<String> {
+        self.world.check()?;
+        let mut objects: Command = self.world.program(&self.namespace, "objects");
+        run(objects.args(words).env("SERVER", server()).env("TOKEN", TOKEN), input)
+    }
+}
+
+/// What kube-proxy finds the server with.
+fn kubeconfig() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "one",
+        "clusters": [{"name": "one", "cluster": {
+            "server": server(), "insecure-skip-tls-verify": true}}],
+        "users": [{"name": "one", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
+    })
+}
+
+fn server() -> String {
+    format!("https://{}:{PORT}", net::API)
+}
+
+/// A List as kubectl prints one.
+pub(crate) fn list(items: &[Value]) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}

@@ -1,0 +1,103 @@
+//! What a node's kernel says, as text.
+
+use std::fs;
+use std::path::Path;
+
+use uturn_model::{Family, ProxyMode};
+
+use crate::fault::{During as _, Outcome};
+use crate::world::Namespace;
+
+/// All that decides where a packet goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dump {
+    pub(crate) iptables: String,
+    pub(crate) ip6tables: String,
+    pub(crate) nft: String,
+    pub(crate) nft6: String,
+    pub(crate) addresses: String,
+    pub(crate) routes: String,
+    pub(crate) rules: String,
+    pub(crate) sysctls: String,
+}
+
+impl Dump {
+    pub(crate) fn take(namespace: &Namespace, mode: ProxyMode) -> Outcome<Self> {
+        let get = |words: &[&str]| namespace.output(words);
+        let mut dump = Self {
+            addresses: get(&["ip", "addr"])?,
+            routes: get(&["ip", "route", "show", "table", "all"])?
+                + &get(&["ip", "-6", "route", "show", "table", "all"])?,
+            rules: get(&["ip", "rule"])? + &get(&["ip", "-6", "rule"])?,
+            sysctls: get(&["sysctl", "-a", "-r", "^net\\.ipv"])?,
+            ..Self::default()
+        };
+        if mode == ProxyMode::Nftables {
+            // Before the first sync there is none.
+            let table = |family| get(&["nft", "list", "table", family, "kube-proxy"]);
+            dump.nft = table("ip").unwrap_or_default();
+            dump.nft6 = table("ip6").unwrap_or_default();
+        } else {
+            dump.iptables = get(&["iptables-save"])?;
+            dump.ip6tables = get(&["ip6tables-save"])?;
+        }
+        Ok(dump)
+    }
+
+    /// Commands for `nft` to empty the sets in which clients are remembered.
+    pub(crate) fn forget(&self) -> String {
+        let mut commands = String::new();
+        for (family, text) in [("ip", &self.nft), ("ip6", &self.nft6)] {
+            for line in text.lines() {
+                let set = line.trim().strip_prefix("set ").and_then(|rest| rest.strip_suffix(" {"));
+                if let Some(name) = set.filter(|name| name.starts_with("affinity-")) {
+                    commands += &format!("flush set {family} kube-proxy {name}\n");
+                }
+            }
+        }
+        commands
+    }
+
+    /// The same with endpoints at other ports.
+    pub(crate) fn spoiled(&self) -> Self {
+        let spoil = |text: &str| text.replace(":8080", ":8089");
+        Self {
+            iptables: spoil(&self.iptables),
+            ip6tables: spoil(&self.ip6tables),
+            nft: spoil(&self.nft),
+            nft6: spoil(&self.nft6),
+            ..self.clone()
+        }
+    }
+
+    /// The rules of a family.
+    pub(crate) fn rules(&self, mode: ProxyMode, family: Family) -> &str {
+        match (mode, family) {
+            (ProxyMode::Nftables, Family::V4) => &self.nft,
+            (ProxyMode::Nftables, Family::V6) => &self.nft6,
+            (_, Family::V4) => &self.iptables,
+            (_, Family::V6) => &self.ip6tables,
+        }
+    }
+
+    /// Keeps it as a folder of files, as a capture of a node has them.
+    pub(crate) fn write(&self, folder: &Path) -> Outcome<()> {
+        fs::create_dir_all(folder).during(folder.display())?;
+        let files = [
+            ("iptables.save", &self.iptables),
+            ("ip6tables.save", &self.ip6tables),
+            ("nft.txt", &(self.nft.clone() + &self.nft6)),
+            ("addr", &self.addresses),
+            ("route", &self.routes),
+            ("rule", &self.rules),
+            ("sysctl", &self.sysctls),
+        ];
+        for (name, text) in files {
+            if !text.is_empty() {
+                let path = folder.join(name);
+                fs::write(&path, text).during(path.display())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! Holds uturn against the real thing: kube-proxy beside a real API server, and the kernel.
+//!
+//! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to
+//! a real API server ([`control`]), runs kube-proxy as each node of them ([`node`]), and
+//! judges twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes
+//! ([`rules`]), and where packets end in that kernel against `uturn_netfilter`'s walk over
+//! the same dump ([`packets`]).
+//!
+//! **Refuses** to be shipped, and to build the real programs: `cargo xtask conformance` does
+//! that, from the Go module in `conformance/`, and then calls this program.
+//!
+//! **Start reading** at [`judge`], then [`trial`].
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
+
+mod arguments;
+mod case;
+mod control;
+mod dice;
+mod dump;
+mod fault;
+mod flows;
+mod generate;
+mod judge;
+mod net;
+mod node;
+mod packets;
+mod rules;
+mod services;
+mod settings;
+mod trial;
+mod wire;
+mod world;
+
+use std::env;
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let arguments = match Arguments::parse(&words) {
+        Ok(arguments) => arguments,
+        Err(fault) => {
+            eprintln!("error: {fault}\n\n{}", arguments::HELP);
+            return ExitCode::from(2);
+        }
+    };
+    match judge::run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(fault) => {
+            eprintln!("error: {fault}");
+            ExitCode::from(3)
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A namespace as a node: its interfaces, and a real kube-proxy.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use uturn_model::ProxyMode;
+
+use crate::control::{Control, KUBECONFIG};
+use crate::dump::Dump;
+use crate::fault::{During as _, Fault, Outcome};
+use crate::net;
+use crate::wire::Wire;
+use crate::world::{Namespace, Running, World, run};
+
+/// Where pods of the node hang, and what leads to everything else.
+pub(crate) const DEVICES: [&str; 2] = ["cbr0", "eth0"];
+
+/// One node of the cluster with kube-proxy in one mode.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) number: u8,
+    pub(crate) mode: ProxyMode,
+    pub(crate) wire: Wire,
+    host: String,
+    proxy: Running,
+    namespace: Namespace,
+}
+
+impl Node {
+    /// Makes the node and starts kube-proxy on it with this configuration.
+    pub(crate) fn start(
+        world: &World,
+        control: &Control<'_>,
+        (number, mode): (u8, ProxyMode),
+        config: &Value,
+        rp_filter: u8,
+    ) -> Outcome<Self> {
+        let name = format!("n{number}");
+        let what = format!("{mode}-{name}");
+        let namespace = world.namespace(&what)?;
+        let wire = Wire::open(world, &namespace, &DEVICES)?;
+        let link = world.next_link();
+        let host = net::link(link);
+        set_up(&namespace, number, rp_filter)?;
+        connect(&namespace, control.namespace(), link, &host)?;
+        let config = write_config(world.folder(), &what, config, mode, &host)?;
+        let mut proxy = world.program(&namespace, "kube-proxy");
+        proxy.arg("--config").arg(config).args(["--hostname-override", &name]);
+        let proxy = world.start(&mut proxy, &format!("kube-proxy-{what}"))?;
+        Ok(Self { name, number, mode, wire, host, proxy, namespace })
+    }
+
+    /// Where the API server's namespace reaches kube-proxy's metrics.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// What its kernel says.
+    pub(crate) fn dump(&self) -> Outcome<Dump> {
+        Dump::take(&self.namespace, self.mode)
+    }
+
+    /// Commands for `nft`; none is nothing to do.
+    pub(crate) fn change_nft(&self, commands: &str) -> Outcome<()> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let mut nft = self.namespace.command(Path::new("nft"));
+        run(nft.args(["-f", "-"]), commands).map(|_| ())
+    }
+
+    /// A fault if kube-proxy has ended.
+    pub(crate) fn check(&mut self) -> Outcome<()> {
+        let named = format!("kube-proxy {} on {}", self.mode, self.name);
+        self.proxy.lives().map_err(|fault| Fault::new(format!("{named} {fault}")))
+    }
+
+    pub(crate) fn words(&self) -> String {
+        self.proxy.words()
+    }
+}
+
+fn set_up(namespace: &Namespace, number: u8, rp_filter: u8) -> Outcome<()> {
+    let [v4, v6] = net::node(number);
+    let [pod4, pod6] = net::pod(number, 1);
+    let mut lines = format!(
+        "addr add {v4}/24 dev eth0\naddr add {v6}/64 dev eth0 nodad\n\
+         addr add {pod4}/24 dev cbr0\naddr add {pod6}/64 dev cbr0 nodad\n\
+         link set eth0 up\nlink set cbr0 up\n\
+         route add default via 10.0.0.1 dev eth0\nroute add ::/0 via fd00:aa::1 dev eth0\n"
+    );
+    for other in (1..=net::NODES).filter(|other| *other != number) {
+        for (pods, via) in net::pods(other).iter().zip(net::node(other)) {
+            lines.push_str(&format!("route add {pods} via {via} dev eth0\n"));
+        }
+    }
+    // Before the addresses: switching forwarding on sets other switches back.
+    let switches = [
+        "net.ipv4.ip_forward=1".to_owned(),
+        "net.ipv6.conf.all.forwarding=1".to_owned(),
+        format!("net.ipv4.conf.all.rp_filter={rp_filter}"),
+        format!("net.ipv4.conf.eth0.rp_filter={rp_filter}"),
+        format!("net.ipv4.conf.cbr0.rp_filter={rp_filter}"),
+        // Every error is sent, however many there were.
+        "net.ipv4.icmp_ratelimit=0".to_owned(),
+        "net.ipv6.icmp.ratelimit=0".to_owned(),
+    ];
+    let mut words = vec!["sysctl", "-qw"];
+    words.extend(switches.iter().map(String::as_str));
+    namespace.output(&words)?;
+    // Kernels that have it let only so many errors a second out; others take no part.
+    let _ = namespace.output(&["sysctl", "-qw", "net.ipv4.icmp_msgs_per_sec=1000000"]);
+    let _ = namespace.output(&["sysctl", "-qw", "net.ipv4.icmp_msgs_burst=1000000"]);
+    namespace.ip(&lines)
+}
+
+/// A link of its own to the API server, beside all that packets are tried with.
+fn connect(namespace: &Namespace, api: &Namespace, link: u16, host: &str) -> Outcome<()> {
+    let (server, other) = (net::API, api.name());
+    namespace.ip(&format!(
+        "link add api0 type veth peer name node{link} netns {other}\n\
+         addr add {host} peer {server} dev api0\nlink set api0 up\n"
+    ))?;
+    api.ip(&format!("addr add {server} peer {host} dev node{link}\nlink set node{link} up\n"))
+}
+
+/// The cluster's configuration, with what is this node's own.
+fn write_config(
+    folder: &Path,
+    what: &str,
+    config: &Value,
+    mode: ProxyMode,
+    host: &str,
+) -> Outcome<std::path::PathBuf> {
+    let mut config = config.clone();
+    config["mode"] = json!(mode.as_str());
+    config["clientConnection"] = json!({"kubeconfig": folder.join(KUBECONFIG)});
+    config["metricsBindAddress"] = json!(format!("{host}:10249"));
+    config["healthzBindAddress"] = json!(format!("{host}:10256"));
+    config["conntrack"] = json!({"maxPerCore": 0});
+    // It would else let a second pass before it looks at a change.
+    for mode in ["iptables", "nftables"] {
+        config[mode]["minSyncPeriod"] = json!("20ms");
+    }
+    let path = folder.join(format!("{what}.json"));
+    fs::write(&path, config.to_string()).during(path.display())?;
+    Ok(path)
+}

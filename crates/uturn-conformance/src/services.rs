@@ -1,0 +1,190 @@
+//! Random Services of every kind, each with its endpoints, such as an API server takes.
+
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+use crate::net;
+
+const PROTOCOLS: [&str; 5] = ["TCP", "TCP", "TCP", "UDP", "SCTP"];
+const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
+
+/// The Service of this number (from 1 to 200) and its slices.
+pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> {
+    let name = format!("s{number}");
+    let families = families(dice, dual);
+    let kind = *dice.pick(&["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
+    let named = dice.below(3);
+    let ports: Vec<(String, &str)> = (0..=named.saturating_sub(1))
+        .map(|nth| {
+            (if named == 0 { String::new() } else { format!("p{nth}") }, *dice.pick(&PROTOCOLS))
+        })
+        .collect();
+    let mut service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"namespace": "shop", "name": name},
+        "spec": {
+            "type": kind,
+            "internalTrafficPolicy": if dice.once_in(4) { "Local" } else { "Cluster" },
+        },
+    });
+    addresses(dice, &mut service, number, &families);
+    let spec = &mut service["spec"];
+    let node_ports = kind == "NodePort" || (kind == "LoadBalancer" && !dice.once_in(5));
+    if kind == "LoadBalancer" {
+        spec["allocateLoadBalancerNodePorts"] = json!(node_ports);
+    }
+    spec["ports"] = (80..)
+        .zip(&ports)
+        .map(|(port, (name, protocol))| {
+            let node_port = 30000 + number * 4 + port - 80;
+            let mut one =
+                json!({"name": name, "protocol": protocol, "port": port, "targetPort": 8080});
+            if node_ports {
+                one["nodePort"] = json!(node_port);
+            }
+            one
+        })
+        .collect();
+    behaviour(dice, spec, number, kind);
+    if kind == "LoadBalancer" {
+        load_balancer(dice, &mut service, number, &families);
+    }
+    if dice.once_in(15) {
+        service["metadata"]["labels"] =
+            json!({"service.kubernetes.io/service-proxy-name": "other"});
+    }
+    let mut items = slices(dice, &name, &ports, &families);
+    items.insert(0, service);
+    items
+}
+
+/// Which families it has: 0 is IPv4, 1 is IPv6.
+fn families(dice: &mut Dice, dual: bool) -> Vec<usize> {
+    match dice.below(4) {
+        _ if !dual => vec![0],
+        0 => vec![0],
+        1 => vec![1],
+        2 => vec![1, 0],
+        _ => vec![0, 1],
+    }
+}
+
+fn addresses(dice: &mut Dice, service: &mut Value, number: usize, families: &[usize]) {
+    let headless = service["spec"]["type"] == "ClusterIP" && dice.once_in(12);
+    let spec = &mut service["spec"];
+    let own = net::cluster_ip(number);
+    let own: Vec<&str> = families.iter().map(|family| own[*family].as_str()).collect();
+    spec["clusterIP"] = json!(if headless { "None" } else { own[0] });
+    spec["clusterIPs"] = if headless { json!(["None"]) } else { json!(own) };
+    spec["ipFamilies"] = families.iter().map(|family| FAMILIES[*family]).collect();
+    let single = families.len() == 1;
+    spec["ipFamilyPolicy"] = json!(if single { "SingleStack" } else { "RequireDualStack" });
+    if !headless && dice.once_in(5) {
+        let outer = net::outer_ip(200 + number % 50);
+        spec["externalIPs"] = families.iter().map(|family| outer[*family].clone()).collect();
+    }
+}
+
+fn behaviour(dice: &mut Dice, spec: &mut Value, number: usize, kind: &str) {
+    let outer = kind != "ClusterIP" || spec.get("externalIPs").is_some();
+    let local = outer && dice.once_in(2);
+    if outer {
+        spec["externalTrafficPolicy"] = json!(if local { "Local" } else { "Cluster" });
+    }
+    if kind == "LoadBalancer" && local {
+        spec["healthCheckNodePort"] = json!(32000 + number);
+    }
+    if dice.once_in(5) {
+        let seconds = *dice.pick(&[1, 600, 10800, 86400]);
+        spec["sessionAffinity"] = json!("ClientIP");
+        spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": seconds}});
+    }
+    if dice.once_in(5) {
+        let how = *dice.pick(&["PreferClose", "PreferSameZone", "PreferSameNode"]);
+        spec["trafficDistribution"] = json!(how);
+    }
+}
+
+fn load_balancer(dice: &mut Dice, service: &mut Value, number: usize, families: &[usize]) {
+    let ranges: [[&str; 3]; 2] = [
+        ["198.51.100.0/24", "10.0.0.0/16", "0.0.0.0/0"],
+        ["2001:db8:f0::/64", "fd00:aa::/64", "::/0"],
+    ];
+    if dice.once_in(4) {
+        let mut all: Vec<&str> = families.iter().flat_map(|family| ranges[*family]).collect();
+        dice.shuffle(&mut all);
+        all.truncate(1 + dice.below(2));
+        service["spec"]["loadBalancerSourceRanges"] = json!(all);
+    }
+    let mut ingress = Vec::new();
+    for nth in 0..dice.below(3) {
+        for family in families {
+            let ip = &net::outer_ip(number * 2 + nth)[*family];
+            let mode = if dice.once_in(4) { "Proxy" } else { "VIP" };
+            ingress.push(json!({"ip": ip, "ipMode": mode}));
+        }
+    }
+    if dice.once_in(8) {
+        ingress.push(json!({"hostname": "lb.example.com"}));
+    }
+    service["status"] = json!({"loadBalancer": {"ingress": ingress}});
+}
+
+fn slices(dice: &mut Dice, name: &str, ports: &[(String, &str)], families: &[usize]) -> Vec<Value> {
+    let mut items = Vec::new();
+    for family in families {
+        let hints = dice.below(4);
+        for nth in 0..=usize::from(dice.once_in(4)) {
+            let some = |dice: &mut Dice| !dice.once_in(10);
+            let mut listed = Vec::new();
+            for (target, (name, protocol)) in (8080 + 100 * nth..).zip(ports) {
+                if some(dice) {
+                    listed.push(json!({"name": name, "protocol": protocol, "port": target}));
+                }
+            }
+            let endpoints: Vec<Value> = (0..dice.below(5))
+                .map(|at| endpoint(dice, *family, 10 + nth * 5 + at, hints))
+                .collect();
+            items.push(json!({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                "metadata": {
+                    "namespace": "shop",
+                    "name": format!("{name}-{}-{nth}", FAMILIES[*family].to_lowercase()),
+                    "labels": {"kubernetes.io/service-name": name},
+                },
+                "addressType": FAMILIES[*family],
+                "ports": listed,
+                "endpoints": endpoints,
+            }));
+        }
+    }
+    items
+}
+
+fn endpoint(dice: &mut Dice, family: usize, number: usize, hints: usize) -> Value {
+    let node = u8::try_from(1 + dice.below(usize::from(net::NODES))).expect("few nodes");
+    // Some pods use their node's own network.
+    let host = dice.once_in(10);
+    let address = if host { net::node(node) } else { net::pod(node, number) };
+    let mut one = json!({"addresses": [address[family]]});
+    // An address of a node without its name: kube-proxy takes it for none of its own, uturn
+    // for what it is. That is known, and not looked for again.
+    if host || !dice.once_in(12) {
+        one["nodeName"] = json!(format!("n{node}"));
+    }
+    one["conditions"] = match dice.below(10) {
+        0 => json!({"ready": false, "serving": false, "terminating": false}),
+        1 => json!({"ready": false, "serving": true, "terminating": true}),
+        2 => json!({"ready": false, "serving": false, "terminating": true}),
+        3 => json!({}),
+        4 => json!({"ready": false}),
+        _ => json!({"ready": true, "serving": true, "terminating": false}),
+    };
+    if hints >= 2 && !dice.once_in(20) {
+        one["hints"] = json!({"forZones": [{"name": format!("z{}", 1 + dice.below(2))}]});
+    }
+    if hints == 3 {
+        one["hints"]["forNodes"] = json!([{"name": format!("n{}", 1 + dice.below(3))}]);
+    }
+    one
+}
