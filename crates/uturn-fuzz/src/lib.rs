@@ -23,8 +23,11 @@ pub type Target = fn(&[u8]) -> bool;
 pub const TARGETS: &[(&str, Target)] = &[
     ("addr", node::addr),
     ("client", words::client),
+    ("conntrack", node::conntrack),
     ("destination", words::destination),
+    ("ipset", node::ipset),
     ("iptables", node::iptables),
+    ("ipvs", node::ipvs),
     ("load_balancers", documents::load_balancers),
     ("manifests", documents::manifests),
     ("names", words::names),

@@ -1,7 +1,7 @@
 //! What a node's kernel says, as text.
 
 use uturn_model::Family;
-use uturn_netfilter::{ParseError, addr, iptables, routes, rules, sysctl};
+use uturn_netfilter::{ParseError, addr, conntrack, ipset, iptables, ipvs, routes, rules, sysctl};
 
 use crate::text;
 
@@ -24,6 +24,35 @@ pub fn iptables(data: &[u8]) -> bool {
     taken
 }
 
+/// `ipset save`: what is printed is read back the same.
+pub fn ipset(data: &[u8]) -> bool {
+    let text = text(data);
+    let Some(read) = checked(ipset::parse(FILE, &text), &text) else { return false };
+    let printed = read.to_string();
+    assert_eq!(ipset::parse(FILE, &printed), Ok(read), "printed as:\n{printed}");
+    true
+}
+
+/// `ipvsadm -Sn` and the tables: what is printed is read back the same.
+pub fn ipvs(data: &[u8]) -> bool {
+    let text = text(data);
+    let Some(read) = checked(ipvs::parse(FILE, &text), &text) else { return false };
+    // The kernel's own table does not say how many seconds it means.
+    let unsaid =
+        |server: &ipvs::VirtualServer| server.persistence.is_some_and(|p| p.seconds.is_none());
+    if !read.0.iter().any(unsaid) {
+        let printed = read.to_string();
+        assert_eq!(ipvs::parse(FILE, &printed), Ok(read), "printed as:\n{printed}");
+    }
+    true
+}
+
+/// `conntrack -L` and `/proc/net/nf_conntrack`.
+pub fn conntrack(data: &[u8]) -> bool {
+    let text = text(data);
+    checked(conntrack::parse(FILE, &text), &text).is_some()
+}
+
 /// `ip addr`.
 pub fn addr(data: &[u8]) -> bool {
     let text = text(data);
@@ -36,10 +65,13 @@ pub fn routes(data: &[u8]) -> bool {
     checked(routes::parse(FILE, &text), &text).is_some()
 }
 
-/// `ip rule`: a line, a rule.
+/// `ip rule`: a line, a rule; in JSON, an object.
 pub fn rules(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(rules::parse(FILE, &text), &text) else { return false };
+    if text.trim_start().starts_with('[') {
+        return true;
+    }
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
     assert_eq!(read.len(), lines, "no line is skipped");
     true
