@@ -26,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("conntrack", node::conntrack),
     ("destination", words::destination),
     ("ipset", node::ipset),
+    ("nft", node::nft),
     ("iptables", node::iptables),
     ("ipvs", node::ipvs),
     ("load_balancers", documents::load_balancers),

@@ -1,7 +1,9 @@
 //! What a node's kernel says, as text.
 
 use uturn_model::Family;
-use uturn_netfilter::{ParseError, addr, conntrack, ipset, iptables, ipvs, routes, rules, sysctl};
+use uturn_netfilter::{
+    ParseError, addr, conntrack, ipset, iptables, ipvs, nft, routes, rules, sysctl,
+};
 
 use crate::text;
 
@@ -30,6 +32,19 @@ pub fn ipset(data: &[u8]) -> bool {
     let Some(read) = checked(ipset::parse(FILE, &text), &text) else { return false };
     let printed = read.to_string();
     assert_eq!(ipset::parse(FILE, &printed), Ok(read), "printed as:\n{printed}");
+    true
+}
+
+/// `nft list ruleset`, in text and in JSON: what was text is printed so that it is read.
+pub fn nft(data: &[u8]) -> bool {
+    let text = text(data);
+    let Some(read) = checked(nft::parse(FILE, &text), &text) else { return false };
+    if text.trim_start().starts_with('{') {
+        return true;
+    }
+    let printed = read.to_string();
+    let again = nft::parse(FILE, &printed);
+    assert!(again.is_ok(), "printed as:\n{printed}\nand refused: {again:?}");
     true
 }
 

@@ -7,7 +7,7 @@ mod common;
 use common::{ends, from, kernel, later, nft_state, read, rules_of, tcp};
 use uturn_model::StepKind;
 use uturn_netfilter::nft::{self, Expr, TableFamily};
-use uturn_netfilter::{EndKind, Entry, Kernel, Packet, Transport};
+use uturn_netfilter::{EndKind, Entry, Kernel, NodeState, Packet, Transport};
 
 fn nft_kernel(n: u8) -> Kernel {
     Kernel::new(nft_state(n, "nft.txt")).unwrap_or_else(|errors| panic!("{errors:#?}"))
@@ -231,4 +231,37 @@ fn requests() -> Vec<Packet> {
         }
     }
     all
+}
+
+#[test]
+fn older_and_newer_versions_are_understood() {
+    for version in ["v1.30.14", "v1.33.13", "v1.36.3"] {
+        let text = read(&format!("nftables-{version}"), "nft.txt");
+        let ruleset = nft::parse("nft.txt", &text).unwrap_or_else(|errors| panic!("{errors:#?}"));
+        assert_eq!(ruleset.to_string(), text, "{version}");
+        let state = NodeState { nft: ruleset, ..nft_state(2, "nft.txt") };
+        let kernel = Kernel::new(state).unwrap_or_else(|errors| panic!("{errors:#?}"));
+        let table = kernel.state().nft.table(TableFamily::Ip, "kube-proxy").unwrap();
+        let mut seen = 0;
+        for element in &table.set("service-ips").unwrap().elements {
+            let Expr::Concat(parts) = &element.key else { panic!("{element:?}") };
+            let [Expr::Address(ip), Expr::Word(protocol), Expr::Number(port)] = &parts[..] else {
+                panic!("{element:?}")
+            };
+            if &**protocol != "tcp" {
+                continue;
+            }
+            let packet = tcp("10.1.2.20:40000", &format!("{ip}:{port}"));
+            let ends = kernel.walk(&packet, &from("cbr0"), &[]);
+            assert!(!ends.is_empty());
+            for end in ends {
+                assert!(end.unknown.is_empty(), "{version}: {:?}", end.unknown);
+                let translated = !rules_of(&end, StepKind::Translate).is_empty();
+                let refused = !matches!(end.kind, EndKind::Forward | EndKind::Local);
+                assert!(translated || refused, "{version} {ip}: {end:?}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 20, "{version}: {seen}");
+    }
 }

@@ -171,6 +171,7 @@ fn what_nft_could_not_print_is_no_rule_without_it() {
     let rules = [
         ("xt match \"statistic\" counter packets 0 bytes 0 accept", 2),
         ("ip daddr 10.0.0.1 # match-set foo dst counter packets 3 bytes 4 drop", 3),
+        ("foo # match-set foo dst drop", 3),
         ("osf name \"Linux\" ttl skip drop", 2),
         ("frobnicate { 1, 2 } ip saddr 10.0.0.1 jump c", 3),
     ];

@@ -146,14 +146,10 @@ impl Reader<'_> {
         let name: Text = body.text_of("name").ok_or_else(|| wrong("a `name`"))?.into();
         match kind {
             "chain" => {
+                let base = base(body).map_err(wrong)?;
                 chains.insert(name.clone(), table.chains.len());
-                table.chains.push(Chain {
-                    name,
-                    base: base(body).map_err(wrong)?,
-                    comment: body.text_of("comment").map(Into::into),
-                    rules: Vec::new(),
-                    origin,
-                });
+                let comment = body.text_of("comment").map(Into::into);
+                table.chains.push(Chain { name, base, comment, rules: Vec::new(), origin });
             }
             "set" | "map" => {
                 let set = self.source.set(kind, body, Set::new(name, origin));

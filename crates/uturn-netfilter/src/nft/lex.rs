@@ -44,11 +44,21 @@ pub(super) struct Lexer<'a> {
     line: u32,
     line_start: usize,
     token: Token<'a>,
+    /// The first quote that has no other on its line.
+    unclosed: Option<(u32, u32)>,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let mut lexer = Self { text, start: 0, end: 0, line: 1, line_start: 0, token: Token::End };
+        let mut lexer = Self {
+            text,
+            start: 0,
+            end: 0,
+            line: 1,
+            line_start: 0,
+            token: Token::End,
+            unclosed: None,
+        };
         lexer.advance();
         lexer
     }
@@ -64,6 +74,12 @@ impl<'a> Lexer<'a> {
             Token::Word(word) => word,
             _ => "",
         }
+    }
+
+    /// What is wrong with a quote that has no other on its line.
+    pub(super) fn unclosed(&self) -> Option<Fault> {
+        let (line, column) = self.unclosed?;
+        Some(Fault { line, column, message: "a text in quotes ends with its line".to_owned() })
     }
 
     /// Where the current token begins.
@@ -110,6 +126,9 @@ impl<'a> Lexer<'a> {
                 let rest = &self.text[at + 1..];
                 let length = rest.bytes().take_while(|byte| !matches!(byte, b'"' | b'\n')).count();
                 let closed = rest.as_bytes().get(length) == Some(&b'"');
+                if !closed && self.unclosed.is_none() {
+                    self.unclosed = Some((self.line, (at - self.line_start + 1) as u32));
+                }
                 self.end = at + 1 + length + usize::from(closed);
                 self.token = Token::Quoted(&rest[..length]);
             }

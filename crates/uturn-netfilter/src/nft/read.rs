@@ -31,6 +31,7 @@ pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>
             }
         }
     }
+    reader.errors.extend(reader.lexer.unclosed().map(|fault| fault.error(source)));
     if reader.errors.is_empty() { Ok(ruleset) } else { Err(reader.errors) }
 }
 
@@ -287,6 +288,10 @@ impl<'a> Reader<'a, '_> {
             self.lexer.skip_blank();
             if self.ends(|| format!("set {}", set.name), &set.origin) {
                 set.flags.sort();
+                if set.key.is_empty() && self.lexer.token() != Token::End {
+                    let message = format!("set {} says no type", set.name);
+                    self.errors.push(ParseError::at(set.origin.clone(), message));
+                }
                 return set;
             }
             if let Err(fault) = self.set_line(&mut set) {

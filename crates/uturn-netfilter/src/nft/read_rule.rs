@@ -88,24 +88,27 @@ impl<'a> Lexer<'a> {
             if self.at_stop() {
                 break;
             }
+            let back = *self;
+            // It stands at the end, or is none.
             if self.take("comment") {
                 match self.name("a comment") {
-                    Ok(text) => comment = Some(text.into()),
-                    Err(_) => statements.push(Statement::Unknown("comment".into())),
+                    Ok(text) if self.at_stop() => {
+                        comment = Some(text.into());
+                        continue;
+                    }
+                    _ => *self = back,
                 }
-                continue;
             }
-            let back = *self;
             match self.statement() {
                 Ok(Some(statement)) => statements.push(statement),
                 Ok(None) | Err(_) => {
                     *self = back;
                     let (unknown, rest) = self.not_understood();
                     statements.push(Statement::Unknown(unknown.into()));
-                    if let Some((more, said)) = rest {
-                        statements.extend(more);
-                        comment = said.or(comment);
-                    }
+                    // A remark may still follow.
+                    let Some((more, said)) = rest else { continue };
+                    statements.extend(more);
+                    comment = said.or(comment);
                     break;
                 }
             }
@@ -151,12 +154,17 @@ impl<'a> Lexer<'a> {
         while !self.at_stop() {
             if self.take("comment") {
                 comment = Some(self.name("a comment").ok()?.into());
-                continue;
+                return self.ends_well().then_some((statements, comment));
             }
             statements.push(self.statement().ok()??);
         }
+        self.ends_well().then_some((statements, comment))
+    }
+
+    /// Whether a rule ends here, with nothing hidden in a remark.
+    fn ends_well(&self) -> bool {
         let odd = matches!(self.token(), Token::Remark(remark) if !is_handle(remark));
-        (!odd).then_some((statements, comment))
+        self.at_stop() && !odd
     }
 
     /// One statement; none where no statement begins.
