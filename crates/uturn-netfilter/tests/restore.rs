@@ -7,32 +7,13 @@
 
 mod common;
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use common::read;
 use uturn_model::Family;
 use uturn_netfilter::iptables::{self, Match, Ruleset};
 
 /// Loads rules in a network namespace of its own and gives what `iptables-save` prints.
 fn through_the_kernel(tool: &str, text: &str) -> Result<String, String> {
-    let mut child = Command::new("unshare")
-        .args(["-n", "sh", "-ec", &format!("{tool}-restore && {tool}-save")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|why| format!("unshare: {why}"))?;
-    let mut stdin = child.stdin.take().expect("was asked for");
-    let text = text.to_owned();
-    let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
-    let output = child.wait_with_output().map_err(|why| why.to_string())?;
-    // A tool that stops early says why by itself.
-    let _ = writer.join();
-    match output.status.success() {
-        true => String::from_utf8(output.stdout).map_err(|why| why.to_string()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-    }
+    uturn_testing::in_a_namespace(&format!("{tool}-restore && {tool}-save"), text)
 }
 
 fn can_load() -> bool {

@@ -4,13 +4,12 @@
 mod common;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 
 use common::{ends, from, read, small_state, tcp};
 use uturn_model::Family;
 use uturn_netfilter::ipset::{self, SetKind};
 use uturn_netfilter::{EndKind, Entry, Kernel, Packet, Transport, iptables};
+use uturn_testing::in_a_namespace;
 
 const SAVED: &str = "\
 create ip hash:ip family inet hashsize 1024 maxelem 65536 bucketsize 12 initval 0x35104bf5
@@ -267,26 +266,6 @@ fn a_dump_cut_anywhere_is_refused_or_ends_with_a_line() {
             Ok(sets) => assert_eq!(sets.to_string(), cut, "what is taken is taken whole"),
             Err(errors) => assert!(errors.iter().all(|error| error.origin.line > 0)),
         }
-    }
-}
-
-/// Runs commands in a network namespace of their own.
-fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
-    let mut child = Command::new("unshare")
-        .args(["-n", "sh", "-ec", script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|why| format!("unshare: {why}"))?;
-    let mut stdin = child.stdin.take().expect("was asked for");
-    let input = input.to_owned();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().map_err(|why| why.to_string())?;
-    let _ = writer.join();
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
 

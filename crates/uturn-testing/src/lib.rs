@@ -1,6 +1,7 @@
 //! What tests of several crates share.
 //!
-//! **Owns** how a test says that it left itself out: [`left_out`]. **Refuses** everything
+//! **Owns** how a test says that it left itself out ([`left_out`]), and how it asks real
+//! tools in a network namespace of its own ([`in_a_namespace`]). **Refuses** everything
 //! that only one crate's tests need, and to be more than a dev-dependency.
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 
@@ -9,6 +10,8 @@
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+use std::thread;
 
 /// Names the file in which `cargo xtask test` collects what was left out.
 pub const LIST: &str = "UTURN_SKIPPED";
@@ -23,6 +26,29 @@ pub fn left_out(what: &str, why: impl Display) {
     println!("skipped: {line}");
     if let Some(list) = std::env::var_os(LIST) {
         append(list.as_ref(), &line).expect("the list of skipped tests can be written");
+    }
+}
+
+/// Runs a shell script in a network namespace of its own, which is gone when it ends, and
+/// gives what it printed, or what it complained of.
+pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
+    let mut child = Command::new("unshare")
+        .args(["-n", "sh", "-ec", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|why| format!("unshare: {why}"))?;
+    let stdin = child.stdin.take();
+    let input = input.to_owned();
+    let writer =
+        thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes())));
+    let output = child.wait_with_output().map_err(|why| why.to_string())?;
+    // A tool that stops early says why by itself.
+    let _ = writer.join();
+    match output.status.success() {
+        true => String::from_utf8(output.stdout).map_err(|why| why.to_string()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
 
