@@ -28,6 +28,7 @@ pub struct Engine<'a> {
     pub(crate) balancers: Vec<LoadBalancer>,
     pub(crate) kernels: BTreeMap<Name, Kernel>,
     pub(crate) keeps_every_way: bool,
+    supposed: Vec<Supposition>,
     /// Whether a target answers probes from an address, as far as it was asked.
     pub(crate) health: RefCell<HashMap<(IpAddr, SocketAddr, Protocol), bool>>,
     pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
@@ -54,9 +55,11 @@ impl<'a> Engine<'a> {
             .filter(|pod| !pod.spec.host_network && pod.is_alive())
             .flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name)))
             .collect();
+        let balancers = controller::load_balancers(cluster);
         Ok(Self {
+            supposed: supposed(cluster, &balancers),
             cluster,
-            balancers: controller::load_balancers(cluster),
+            balancers,
             kernels,
             keeps_every_way: false,
             health: RefCell::default(),
@@ -83,29 +86,8 @@ impl<'a> Engine<'a> {
 
     /// What is taken for true: by whoever made the cluster, and by this engine, which does
     /// not judge everything.
-    pub fn supposed(&self) -> Vec<Supposition> {
-        let mut supposed = self.cluster.supposed.clone();
-        let mut unjudged = |about: String, settle: &str| {
-            supposed.push(Supposition {
-                about: about.into(),
-                taken: "everything passes".into(),
-                because: "uturn does not judge it".into(),
-                settle: settle.into(),
-            });
-        };
-        let policies = self.cluster.network_policies.len();
-        if policies > 0 {
-            unjudged(format!("{policies} NetworkPolicy"), "look whether they allow the flow");
-        }
-        let mut groups: Vec<&Text> = Vec::new();
-        let nodes = self.cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
-        for name in nodes.chain(self.balancers.iter().map(|one| &one.security_groups)).flatten() {
-            if !self.cluster.security_groups.contains_key(name) && !groups.contains(&name) {
-                groups.push(name);
-                unjudged(format!("security group {name}"), "state its rules in Facts");
-            }
-        }
-        supposed
+    pub fn supposed(&self) -> &[Supposition] {
+        &self.supposed
     }
 
     /// The load balancer's rule that a destination leads to, where it names the address of one.
@@ -136,7 +118,7 @@ impl<'a> Engine<'a> {
                 ways.push(way);
             }
         }
-        let mut supposed = self.supposed();
+        let mut supposed = self.supposed.clone();
         let mut routes = Vec::new();
         for way in self.merged(ways) {
             add_new(&mut supposed, way.supposed);
@@ -366,6 +348,32 @@ impl<'a> Engine<'a> {
         });
         found.cloned().unwrap_or_else(|| Origin::file(object.to_string()))
     }
+}
+
+/// What the cluster supposes, and what nobody judges yet.
+fn supposed(cluster: &Cluster, balancers: &[LoadBalancer]) -> Vec<Supposition> {
+    let mut supposed = cluster.supposed.clone();
+    let mut unjudged = |about: String, settle: &str| {
+        supposed.push(Supposition {
+            about: about.into(),
+            taken: "everything passes".into(),
+            because: "uturn does not judge it".into(),
+            settle: settle.into(),
+        });
+    };
+    let policies = cluster.network_policies.len();
+    if policies > 0 {
+        unjudged(format!("{policies} NetworkPolicy"), "look whether they allow the flow");
+    }
+    let mut groups: Vec<&Text> = Vec::new();
+    let nodes = cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
+    for name in nodes.chain(balancers.iter().map(|one| &one.security_groups)).flatten() {
+        if !cluster.security_groups.contains_key(name) && !groups.contains(&name) {
+            groups.push(name);
+            unjudged(format!("security group {name}"), "state its rules in Facts");
+        }
+    }
+    supposed
 }
 
 /// Where a destination leads.

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         findings: diagnose(&engine, &met)?,
         flows: met.len(),
         fine: met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine)).count(),
-        supposed: engine.supposed(),
+        supposed: engine.supposed().to_vec(),
         skipped: cluster.skipped.clone(),
         seen: loaded.seen.clone(),
     };
