@@ -64,6 +64,15 @@ pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
     }
 }
 
+/// Where the cloud's controller listens for an Ingress, and what it speaks there.
+pub fn ingress_listens(ingress: &Ingress) -> (Port, ListenerProtocol) {
+    let (port, protocol) = match ingress.tls.is_empty() {
+        true => (80, ListenerProtocol::Http),
+        false => (443, ListenerProtocol::Https),
+    };
+    (Port::new(port).expect("neither is zero"), protocol)
+}
+
 /// The nodes whose NodePorts are targets of a Service's load balancer.
 pub fn registered_nodes<'a>(cluster: &'a Cluster, service: &Service) -> Vec<&'a Node> {
     let wanted = service
@@ -195,12 +204,7 @@ fn service_listener(
 }
 
 fn ingress_listener(cluster: &Cluster, ingress: &Ingress, vip: IpAddr) -> Listener {
-    let (port, protocol) = if ingress.tls.is_empty() {
-        (80, ListenerProtocol::Http)
-    } else {
-        (443, ListenerProtocol::Https)
-    };
-    let port = Port::new(port).expect("neither is zero");
+    let (port, protocol) = ingress_listens(ingress);
     let mut profile = profile::tke_clb(Layer::L7);
     let settings = config_of(
         cluster,

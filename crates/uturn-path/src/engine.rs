@@ -279,13 +279,17 @@ impl<'a> Engine<'a> {
                 let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
                 let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
                 let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-                let port = if ingress.tls.is_empty() { 80 } else { 443 };
+                let (port, _) = controller::ingress_listens(ingress);
                 let http = (
                     host.map_or_else(|| vip.to_string(), |host| host.to_string()),
                     path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
                 );
                 let request = Request { http: Some(http) };
-                Ok(Aim::At(Target { address: (vip, port).into(), request, resolved: None }))
+                Ok(Aim::At(Target {
+                    address: (vip, port.number()).into(),
+                    request,
+                    resolved: None,
+                }))
             }
         }
     }

@@ -118,7 +118,7 @@ impl<'a> Engine<'a> {
                 .filter(|rule| rule.owner == ObjectRef::namespaced(Kind::Ingress, &ingress.name))
                 .map(|rule| rule.service.clone())
                 .collect::<Vec<_>>();
-            let port = if ingress.tls.is_empty() { 80 } else { 443 };
+            let (port, _) = controller::ingress_listens(ingress);
             let mut push = |host: Option<uturn_model::Text>, path: Option<uturn_model::Text>| {
                 let label = format!(
                     ":{port} {}{}",
