@@ -42,6 +42,32 @@ impl NodeState {
         }
         if errors.is_empty() { Ok(state) } else { Err(errors) }
     }
+
+    /// What can be read in a capture and still is not all there is, by what its files say
+    /// of themselves: rules of the other back end, rules that `nft` does not print whole.
+    pub fn warnings(capture: &Capture) -> Vec<ParseError> {
+        let mut warnings = Vec::new();
+        for (file, captured) in &capture.files {
+            let path = captured.path.clone();
+            match file {
+                CaptureFile::Iptables | CaptureFile::Ip6tables => {
+                    warnings.extend(iptables::warnings(path, &captured.text));
+                }
+                CaptureFile::Nft => {
+                    let lacks = |family: Family| {
+                        let file = match family {
+                            Family::V4 => CaptureFile::Iptables,
+                            Family::V6 => CaptureFile::Ip6tables,
+                        };
+                        (!capture.files.contains_key(&file)).then(|| file.file_name())
+                    };
+                    warnings.extend(nft::warnings(path, &captured.text, lacks));
+                }
+                _ => {}
+            }
+        }
+        warnings
+    }
 }
 
 fn put<T: fmt::Debug>(

@@ -3,8 +3,6 @@
 
 mod common;
 
-use std::process::Command;
-
 use common::read;
 use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile};
@@ -168,16 +166,7 @@ fn the_real_tool_says_the_same_in_both_forms() {
         ip route add blackhole 10.9.0.0/16 table 100; \
         ip rule add from 10.0.0.0/8 to 1.2.3.4 fwmark 0x1/0xff iif va lookup 100; \
         ip rule add not fwmark 0x2 blackhole pref 200; ";
-    let run = |commands: &str| {
-        let output = Command::new("unshare")
-            .args(["-n", "sh", "-ec", &format!("{set_up}{commands}")])
-            .output()
-            .map_err(|why| why.to_string())?;
-        match output.status.success() {
-            true => Ok(String::from_utf8(output.stdout).unwrap()),
-            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-        }
-    };
+    let run = |commands: &str| uturn_testing::in_a_namespace(&format!("{set_up}{commands}"), "");
     // The same namespace for both: hardware addresses are random, and addresses follow.
     let both = |object: &str| {
         run(&format!("ip {object}; echo ===; ip -j {object}")).map(|text| {

@@ -427,8 +427,11 @@ fn a_transparent_proxy_gets_what_is_routed_to_it() {
     assert_eq!(common::show(&all[0]), "1.000 10.1.0.9:1000 > 10.9.9.9:80 local");
     assert!(all[0].steps[0].why.contains("port 15001"), "{:?}", all[0].steps);
     assert!(all[0].supposed[0].about.contains("port 15001"));
-    // Without the route, the mark alone delivers nothing.
-    assert_eq!(ends(&small(&text), tcp("10.1.0.9:1000", "10.9.9.9:80"), &from("cbr0")), [OUT]);
+    // Without the route, the mark alone delivers nothing, and what a socket has is not sent on.
+    assert_eq!(
+        ends(&small(&text), tcp("10.1.0.9:1000", "10.9.9.9:80"), &from("cbr0")),
+        ["1.000 10.1.0.9:1000 > 10.9.9.9:80 drop Invalid"]
+    );
 }
 
 #[test]

@@ -167,6 +167,31 @@ fn every_fault_is_named_with_its_place() {
 }
 
 #[test]
+fn what_would_be_read_as_something_else_is_refused() {
+    let errors = |text: &str| -> Vec<String> {
+        nft::parse("nft.txt", text).unwrap_err().iter().map(ToString::to_string).collect()
+    };
+    // The lines of a chain without a name are not those of the chain that jumps to it.
+    let text = "table ip t {\n\tchain c {\n\t\ttcp dport 80 jump {\n\t\t\tdrop\n\t\t}\n\t\taccept\n\t}\n}\n";
+    assert_eq!(
+        errors(text)[0],
+        "nft.txt:3:21: a block in a rule that is not understood ends with its line, expected `}`"
+    );
+    let twice = "table ip t {\n\tset c {\n\t\ttype mark\n\t}\n\tchain c {\n\t}\n\tchain c {\n\t}\n}\n\
+                 table ip t {\n\tset c {\n\t\ttype mark\n\t}\n}\ntable ip6 t {\n\tchain c {\n\t}\n}\n";
+    assert_eq!(
+        errors(twice),
+        [
+            "nft.txt:7: chain c a second time, first at nft.txt:5",
+            "nft.txt:11: set c a second time, first at nft.txt:2",
+        ]
+    );
+    let table = r#"{"table": {"family": "ip", "name": "t"}}"#;
+    let json = format!("{{\"nftables\": [{table},\n{table}]}}");
+    assert_eq!(errors(&json), ["nft.txt:2:1: table ip t a second time, first at nft.txt:1:15"]);
+}
+
+#[test]
 fn what_nft_could_not_print_is_no_rule_without_it() {
     let rules = [
         ("xt match \"statistic\" counter packets 0 bytes 0 accept", 2),

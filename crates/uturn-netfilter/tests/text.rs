@@ -362,9 +362,10 @@ fn target(family: Family) -> impl Strategy<Value = Target> {
 
 fn rule(family: Family) -> impl Strategy<Value = Rule> {
     let counters = maybe(
-        (any::<u64>(), any::<u64>()).prop_map(|(packets, bytes)| Counters { packets, bytes }),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(packets, bytes)| Box::new(Counters { packets, bytes })),
     );
-    let interface = || maybe(not("[a-z0-9@.]{1,14}[+]?".prop_map(Text::from)));
+    let interface = || maybe(not("[a-z0-9@.]{1,14}[+]?".prop_map(Text::from)).prop_map(Box::new));
     let protocol = maybe(not((1u8..=255).prop_map(IpProtocol)));
     let fragment = maybe(any::<bool>()).prop_map(move |some| some.filter(|_| family == Family::V4));
     let head = (
@@ -390,7 +391,7 @@ fn rule(family: Family) -> impl Strategy<Value = Rule> {
                 out_interface,
                 protocol,
                 fragment,
-                matches,
+                matches: matches.into(),
                 target,
                 origin: Origin::file("made up"),
             },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use uturn_kubeproxy::compile;
+use uturn_kubeproxy::{Program, compile};
 use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
 use uturn_model::network::{Network, NetworkMode};
@@ -13,30 +13,46 @@ use uturn_model::{
     Cluster, Endpoint, EndpointPort, EndpointSlice, Family, Known, Labels, Name, NamespacedName,
     Node, Origin, Port, Protocol, ProxyMode, ProxySettings, Service, Version,
 };
-use uturn_netfilter::iptables::Ruleset;
 use uturn_netfilter::{Interface, NodeState, Packet, routes};
 
 const NODE: &str = "n1";
 
 /// Services of which every tenth has a NodePort.
-pub(crate) fn rules(services: u32, endpoints: u32) -> String {
-    let settings = settings();
+pub(crate) fn rules(mode: ProxyMode, services: u32, endpoints: u32) -> Program {
+    let settings = settings(mode);
     let mut cluster = cluster(settings.clone());
     for number in 0..services {
         add(&mut cluster, number, endpoints);
     }
-    compile(&cluster, &Name::new(NODE).unwrap(), &settings, Family::V4).unwrap().iptables
+    compile(&cluster, &Name::new(NODE).unwrap(), &settings, Family::V4).unwrap()
 }
 
-/// A node with these rules.
-pub(crate) fn state(iptables: Ruleset) -> NodeState {
+/// A long list that no map makes short: one rule for each of so many servers, once for
+/// iptables and once for nftables.
+pub(crate) fn list(servers: u32) -> (Program, Program) {
+    let mut iptables = "*filter\n:FORWARD DROP [0:0]\n".to_owned();
+    let mut nft = "table ip plain {\n\tchain forward {\n\
+                   \t\ttype filter hook forward priority filter; policy drop;\n"
+        .to_owned();
+    for number in 0..servers {
+        let (ip, port) = (cluster_ip(number), 80 + number % 2);
+        iptables
+            .push_str(&format!("-A FORWARD -d {ip}/32 -p tcp -m tcp --dport {port} -j ACCEPT\n"));
+        nft.push_str(&format!("\t\tip daddr {ip} tcp dport {port} accept\n"));
+    }
+    iptables.push_str("COMMIT\n");
+    nft.push_str("\t}\n}\n");
+    (Program { iptables, ..Program::default() }, Program { nft, ..Program::default() })
+}
+
+/// A node without any rules yet.
+pub(crate) fn state(bound: &[IpAddr]) -> NodeState {
     let interface = |name: &str, ip: [u8; 4], length| Interface {
         name: name.into(),
         addresses: vec![(ip.into(), length)],
         up: true,
     };
     let mut state = NodeState {
-        iptables,
         interfaces: vec![
             interface("lo", [127, 0, 0, 1], 8),
             interface("eth0", [10, 0, 0, 11], 24),
@@ -50,6 +66,14 @@ pub(crate) fn state(iptables: Ruleset) -> NodeState {
         .unwrap(),
         ..NodeState::default()
     };
+    if !bound.is_empty() {
+        state.interfaces.push(Interface {
+            name: "kube-ipvs0".into(),
+            addresses: bound.iter().map(|ip| (*ip, 32)).collect(),
+            up: false,
+        });
+        state.sysctls.set("net.ipv4.vs.conntrack", "1");
+    }
     state.sysctls.set("net.ipv4.ip_forward", "1");
     state
 }
@@ -64,7 +88,7 @@ pub(crate) fn packets(services: u32) -> [(&'static str, Packet); 4] {
         ("to no Service", to([192, 0, 2, 7].into(), 443)),
         ("to a Service", to(cluster_ip(last), 80)),
         ("a closed port", to(cluster_ip(last), 81)),
-        ("to a NodePort", to([10, 0, 0, 11].into(), 30_000 + (last / 10 * 10 / 10) as u16)),
+        ("to a NodePort", to([10, 0, 0, 11].into(), 30_000 + (last / 10) as u16)),
     ]
 }
 
@@ -76,11 +100,11 @@ fn known<T>(value: T) -> Known<T> {
     Known::supposed(value, "a benchmark")
 }
 
-fn settings() -> ProxySettings {
+fn settings(mode: ProxyMode) -> ProxySettings {
     ProxySettings {
         detector: known(LocalDetector::ClusterCidr(vec!["10.1.0.0/16".parse().unwrap()])),
         node_port_addresses: NodePortAddresses::Primary,
-        ..ProxySettings::new(known(ProxyMode::Iptables), known(Version::new(1, 34, 4)))
+        ..ProxySettings::new(known(mode), known(Version::new(1, 34, 4)))
     }
 }
 
@@ -162,6 +186,7 @@ fn add(cluster: &mut Cluster, number: u32, endpoints: u32) {
         ready: true,
         serving: true,
         terminating: false,
+        hostname: None,
         node: None,
         zone: None,
         zone_hints: Vec::new(),

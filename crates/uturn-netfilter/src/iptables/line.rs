@@ -6,7 +6,7 @@ use uturn_model::{Family, IpNet, Origin, Text};
 
 use super::accept::{Args, Refusal, accept, address, is_complete, open};
 use super::accept_target::accept_target;
-use super::parse::Chains;
+use super::names::Names;
 use super::token::Token;
 use super::*;
 use crate::packet::RejectWith;
@@ -17,7 +17,6 @@ pub(super) type Fault = (u32, String);
 /// What one rule leaves to the next, so that rules cost few allocations.
 #[derive(Default)]
 pub(super) struct Scratch {
-    matches: Vec<Match>,
     open: Vec<(usize, u32)>,
     /// The latest comment: rules of one Service share theirs.
     comment: Option<Text>,
@@ -27,7 +26,7 @@ pub(super) struct Scratch {
 pub(super) fn rule(
     words: &[Token<'_>],
     family: Family,
-    chains: &Chains,
+    chains: &Names,
     origin: &Origin,
     scratch: &mut Scratch,
 ) -> Result<Rule, Fault> {
@@ -44,15 +43,10 @@ pub(super) fn rule(
             as_written: &as_written,
             chains,
         };
-        reader.rule.matches = std::mem::take(&mut scratch.matches);
         let read = reader.read();
-        let Reader { mut rule, args, mut open, .. } = reader;
-        // Exactly as many as there are: most rules have three or fewer.
-        let mut matches = std::mem::take(&mut rule.matches);
-        rule.matches = Vec::with_capacity(matches.len());
-        rule.matches.append(&mut matches);
+        let Reader { rule, args, mut open, .. } = reader;
         open.clear();
-        *scratch = Scratch { matches, open, comment: args.comment };
+        *scratch = Scratch { open, comment: args.comment };
         match read {
             Ok(()) => return Ok(rule),
             Err(Stop::Fault(column, message)) => return Err((column, message)),
@@ -74,7 +68,7 @@ struct Reader<'t, 'a> {
     /// How many options the target was given.
     count: usize,
     as_written: &'t [String],
-    chains: &'t Chains,
+    chains: &'t Names,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -108,11 +102,11 @@ impl<'a> Reader<'_, 'a> {
                 }
                 "-i" | "--in-interface" => {
                     once(rule.in_interface.is_some())?;
-                    self.rule.in_interface = Some(Not { not, value: self.interface()? });
+                    self.rule.in_interface = Some(Box::new(Not { not, value: self.interface()? }));
                 }
                 "-o" | "--out-interface" => {
                     once(rule.out_interface.is_some())?;
-                    self.rule.out_interface = Some(Not { not, value: self.interface()? });
+                    self.rule.out_interface = Some(Box::new(Not { not, value: self.interface()? }));
                 }
                 "-p" | "--protocol" | "--proto" => {
                     once(rule.protocol.is_some())?;
@@ -126,7 +120,7 @@ impl<'a> Reader<'_, 'a> {
                 "-f" | "--fragment" if family == Family::V4 => rule.fragment = Some(!not),
                 "-c" | "--set-counters" if !not => {
                     once(rule.counters.is_some())?;
-                    self.rule.counters = Some(self.counters()?);
+                    self.rule.counters = Some(Box::new(self.counters()?));
                 }
                 "-m" | "--match" if !not => self.open_match()?,
                 "-j" | "--jump" | "-g" | "--goto" if !not => {
@@ -285,9 +279,9 @@ impl<'a> Reader<'_, 'a> {
         let name = &*word.text;
         let next = self.args.words.get(self.args.at).map_or("", Token::bare);
         let modelled = !self.as_written.iter().any(|one| one == name);
-        let target = match (self.chains.get_key_value(name), goto) {
-            (Some((chain, _)), false) => Target::Jump(chain.clone()),
-            (Some((chain, _)), true) => Target::Goto(chain.clone()),
+        let target = match (self.chains.find(name).and_then(|at| self.chains.name(at)), goto) {
+            (Some(chain), false) => Target::Jump(chain.clone()),
+            (Some(chain), true) => Target::Goto(chain.clone()),
             (None, true) => Target::Goto(name.into()),
             (None, false) => match name {
                 "ACCEPT" => Target::Accept,

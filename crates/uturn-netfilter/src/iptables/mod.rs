@@ -13,8 +13,10 @@ pub mod catalogue;
 mod icmp;
 mod line;
 mod matches;
+mod names;
 mod parse;
 mod print;
+mod several;
 mod target;
 mod token;
 
@@ -24,6 +26,7 @@ pub use matches::{
     Recent, RecentAction, Rpfilter, SetDirection, SetMatch, Statistic, Tcp, Udp,
 };
 pub use parse::{parse, parse_fragment, warnings};
+pub use several::Matches;
 pub use target::{ConnmarkOp, NatPorts, NatTo, Target, Tproxy};
 
 use std::fmt;
@@ -162,25 +165,25 @@ pub struct Counters {
     pub bytes: u64,
 }
 
-/// A rule.
+/// A rule. They come by the hundred thousand, so what is large and rare is boxed.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// `[packets:bytes]` before it, where the text has them.
-    pub counters: Option<Counters>,
+    pub counters: Option<Box<Counters>>,
     /// `-s`
     pub src: Option<Not<Addresses>>,
     /// `-d`
     pub dst: Option<Not<Addresses>>,
     /// `-i`; a `+` at its end stands for any rest.
-    pub in_interface: Option<Not<Text>>,
+    pub in_interface: Option<Box<Not<Text>>>,
     /// `-o`, likewise.
-    pub out_interface: Option<Not<Text>>,
+    pub out_interface: Option<Box<Not<Text>>>,
     /// `-p`
     pub protocol: Option<Not<IpProtocol>>,
     /// `-f`: second and further fragments only (false: all but these).
     pub fragment: Option<bool>,
     /// `-m …`, in order.
-    pub matches: Vec<Match>,
+    pub matches: Matches,
     /// `-j …` or `-g …`; none for a rule that only counts.
     pub target: Option<Target>,
     /// Where it was written.
@@ -198,7 +201,7 @@ impl Rule {
             out_interface: None,
             protocol: None,
             fragment: None,
-            matches: Vec::new(),
+            matches: Matches::default(),
             target: None,
             origin,
         }

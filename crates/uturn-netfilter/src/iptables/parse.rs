@@ -3,10 +3,10 @@
 use uturn_model::{Family, Origin, Text};
 
 use super::line::{self, Fault};
+use super::names::Names;
 use super::token::{self, Token};
 use super::*;
 use crate::ParseError;
-use crate::hash::FastMap;
 
 /// Reads what `iptables-save` (or `ip6tables-save`, by `family`) printed.
 ///
@@ -78,27 +78,38 @@ struct Reader {
     family: Family,
     ruleset: Ruleset,
     table: Option<Open>,
+    /// Of a part: tables that it may come back to.
+    parked: Vec<Open>,
     errors: Vec<ParseError>,
     scratch: line::Scratch,
 }
 
-/// The places of a table's chains by name.
-pub(super) type Chains = FastMap<Text, usize>;
-
 /// A table that is being read.
 struct Open {
     table: Table,
-    chains: Chains,
+    /// Of its chains, in their order.
+    names: Names,
     /// The chain that gets the pending rules.
     latest: usize,
     /// Rules that follow each other in one chain, kept back so that a chain takes no more
     /// room than it needs: most have two or three rules.
     pending: Vec<Rule>,
+    /// Chains that have got rules, some more than once.
+    filled: Vec<usize>,
 }
 
 impl Open {
-    fn new(table: Table, chains: Chains) -> Self {
-        Self { table, chains, latest: 0, pending: Vec::new() }
+    fn new(table: Table, names: Names) -> Self {
+        let filled = table.chains.iter().zip(0..).filter(|(chain, _)| !chain.rules.is_empty());
+        let filled = filled.map(|(_, at)| at).collect();
+        Self { table, names, latest: 0, pending: Vec::new(), filled }
+    }
+
+    /// A chain that gets a rule: mostly the one that got the latest, or the one behind it.
+    fn find(&self, name: &str) -> Option<usize> {
+        let near = [self.latest, self.latest + 1];
+        let known = |at: &usize| self.names.name(*at).is_some_and(|one| **one == *name);
+        near.into_iter().find(known).or_else(|| self.names.find(name))
     }
 
     fn add(&mut self, at: usize, rule: Rule) {
@@ -110,11 +121,23 @@ impl Open {
     }
 
     fn flush(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
         let Some(chain) = self.table.chains.get_mut(self.latest) else { return };
+        self.filled.push(self.latest);
         if chain.rules.is_empty() {
             chain.rules.reserve_exact(self.pending.len());
         }
         chain.rules.append(&mut self.pending);
+    }
+
+    /// The table without the chains that were deleted.
+    fn finish(mut self) -> Table {
+        self.flush();
+        let mut places = 0..;
+        self.table.chains.retain(|_| places.next().is_some_and(|at| self.names.is_there(at)));
+        self.table
     }
 }
 
@@ -126,6 +149,7 @@ impl Reader {
             family,
             ruleset: Ruleset::default(),
             table: None,
+            parked: Vec::new(),
             errors: Vec::new(),
             scratch: line::Scratch::default(),
         }
@@ -180,7 +204,7 @@ impl Reader {
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
         let origin = Origin::line(self.file.clone(), number);
         let table = Table { kind: shown, chains: Vec::new(), origin };
-        self.table = Some(Open::new(table, Chains::default()));
+        self.table = Some(Open::new(table, Names::default()));
         kind?;
         if self.kind == Kind::Fragment {
             self.put_back(unfinished);
@@ -208,21 +232,29 @@ impl Reader {
 
     /// Goes on with a table that is there. Its place is kept by an empty one.
     fn resume(&mut self, at: usize) {
+        let kind = self.ruleset.tables[at].kind;
+        if let Some(parked) = self.parked.iter().position(|open| open.table.kind == kind) {
+            self.table = Some(self.parked.swap_remove(parked));
+            return;
+        }
         let place = &mut self.ruleset.tables[at];
         let empty = Table { kind: place.kind, chains: Vec::new(), origin: place.origin.clone() };
         let table = std::mem::replace(place, empty);
-        let names = table.chains.iter().map(|chain| chain.name.clone());
-        let chains = names.zip(0..).collect();
-        self.table = Some(Open::new(table, chains));
+        let names = table.chains.iter().map(|chain| chain.name.clone()).collect();
+        self.table = Some(Open::new(table, names));
     }
 
     fn put_back(&mut self, open: Option<Open>) {
-        let Some(mut open) = open else { return };
-        open.flush();
-        let table = open.table;
-        match self.ruleset.tables.iter_mut().find(|one| one.kind == table.kind) {
-            Some(place) => *place = table,
-            None => self.ruleset.tables.push(table),
+        let Some(open) = open else { return };
+        let (kind, origin) = (open.table.kind, open.table.origin.clone());
+        let known = self.ruleset.tables.iter().position(|one| one.kind == kind);
+        let at = known.unwrap_or(self.ruleset.tables.len());
+        if known.is_none() {
+            self.ruleset.tables.push(Table { kind, chains: Vec::new(), origin });
+        }
+        match self.kind {
+            Kind::Dump => self.ruleset.tables[at] = open.finish(),
+            Kind::Fragment => self.parked.push(open),
         }
     }
 
@@ -235,17 +267,17 @@ impl Reader {
         if words.next().is_some() {
             return Err((column, format!("found {body:?}, expected {command} CHAIN")));
         }
-        let at = name.and_then(|name| open.chains.get(name).copied());
+        let at = name.and_then(|name| open.names.find(name));
         match (command, name, at) {
             ("-F", None, _) => {
-                open.table.chains.iter_mut().for_each(|chain| chain.rules.clear());
+                for at in open.filled.drain(..) {
+                    open.table.chains[at].rules.clear();
+                }
             }
             ("-F", _, Some(at)) => open.table.chains[at].rules.clear(),
             ("-X", _, Some(at)) => {
-                open.table.chains.remove(at);
-                open.latest = 0;
-                let names = open.table.chains.iter().map(|chain| chain.name.clone());
-                open.chains = names.zip(0..).collect();
+                open.table.chains[at].rules.clear();
+                open.names.forget(at);
             }
             ("-N", Some(name), None) => {
                 let origin = Origin::line(self.file.clone(), number);
@@ -299,7 +331,7 @@ impl Reader {
             Some(word) => counters(word)
                 .ok_or_else(|| (at(word), format!("found {word:?}, expected counters: [0:0]")))?,
         };
-        let before = open.chains.get(name).copied();
+        let before = open.names.find(name);
         if let Some(at) = before.filter(|_| self.kind == Kind::Fragment) {
             open.flush();
             let chain = &mut open.table.chains[at];
@@ -354,13 +386,9 @@ impl Reader {
             }
             [] => return Err((column, "found counters only, expected -A CHAIN".into())),
         };
-        // Rules of one chain mostly follow each other.
-        let known = open.table.chains.get(open.latest).filter(|chain| *chain.name == *name.text);
-        let found = known.map(|_| open.latest);
-        let at = found.or_else(|| open.chains.get(&*name.text).copied());
-        let at = match at {
+        let at = match open.find(&name.text) {
             Some(at) => at,
-            None if self.kind == Kind::Fragment && !name.text.is_empty() => {
+            None if self.kind == Kind::Fragment && may_be_made(&name.text) => {
                 let origin = Origin::line(self.file.clone(), number);
                 let policy = BUILT_IN.contains(&&*name.text).then_some(Policy::Accept);
                 add_chain(open, &name.text, policy, Counters::default(), origin)
@@ -371,8 +399,8 @@ impl Reader {
             }
         };
         let origin = Origin::line(self.file.clone(), number);
-        let mut rule = line::rule(rest, self.family, &open.chains, &origin, &mut self.scratch)?;
-        rule.counters = counted.or(rule.counters);
+        let mut rule = line::rule(rest, self.family, &open.names, &origin, &mut self.scratch)?;
+        rule.counters = counted.map(Box::new).or(rule.counters);
         open.add(at, rule);
         Ok(())
     }
@@ -381,6 +409,13 @@ impl Reader {
         if self.kind == Kind::Fragment {
             let open = self.table.take();
             self.put_back(open);
+            for table in std::mem::take(&mut self.parked).into_iter().map(Open::finish) {
+                if let Some(place) =
+                    self.ruleset.tables.iter_mut().find(|one| one.kind == table.kind)
+                {
+                    *place = table;
+                }
+            }
         } else if let Some(open) = self.table.take() {
             let Table { kind, origin, .. } = open.table;
             let message = format!(
@@ -395,6 +430,12 @@ impl Reader {
 
 const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
+/// Whether a chain can have this name: it is read back as one word wherever it stands.
+fn may_be_made(name: &str) -> bool {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\');
+    !name.is_empty() && !name.contains(odd)
+}
+
 /// Its place.
 fn add_chain(
     open: &mut Open,
@@ -403,8 +444,8 @@ fn add_chain(
     counters: Counters,
     origin: Origin,
 ) -> usize {
-    let (name, at) = (Text::from(name), open.table.chains.len());
-    open.chains.insert(name.clone(), at);
+    let name = Text::from(name);
+    let at = open.names.add(name.clone());
     open.table.chains.push(Chain { name, policy, counters, rules: Vec::new(), origin });
     at
 }

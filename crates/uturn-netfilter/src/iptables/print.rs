@@ -22,7 +22,7 @@ impl Display for Ruleset {
             }
             for chain in &table.chains {
                 for rule in &chain.rules {
-                    if let Some(Counters { packets, bytes }) = rule.counters {
+                    if let Some(Counters { packets, bytes }) = rule.counters.as_deref() {
                         write!(f, "[{packets}:{bytes}] ")?;
                     }
                     writeln!(f, "{}", rule.line(&chain.name))?;
@@ -38,11 +38,11 @@ impl Display for Line<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let rule = self.rule;
         write!(f, "-A {}", self.chain)?;
-        option(f, "-s", &rule.src, |f, net| net.fmt(f))?;
-        option(f, "-d", &rule.dst, |f, net| net.fmt(f))?;
-        option(f, "-i", &rule.in_interface, |f, name| quoted(f, name, plain_interface))?;
-        option(f, "-o", &rule.out_interface, |f, name| quoted(f, name, plain_interface))?;
-        option(f, "-p", &rule.protocol, |f, protocol| protocol.fmt(f))?;
+        option(f, "-s", rule.src.as_ref(), |f, net| net.fmt(f))?;
+        option(f, "-d", rule.dst.as_ref(), |f, net| net.fmt(f))?;
+        option(f, "-i", rule.in_interface.as_deref(), |f, name| quoted(f, name, plain_interface))?;
+        option(f, "-o", rule.out_interface.as_deref(), |f, name| quoted(f, name, plain_interface))?;
+        option(f, "-p", rule.protocol.as_ref(), |f, protocol| protocol.fmt(f))?;
         match rule.fragment {
             Some(true) => f.write_str(" -f")?,
             Some(false) => f.write_str(" ! -f")?,
@@ -86,7 +86,7 @@ impl PortRange {
 fn option<T>(
     f: &mut Formatter<'_>,
     name: &str,
-    value: &Option<Not<T>>,
+    value: Option<&Not<T>>,
     print: impl FnOnce(&mut Formatter<'_>, &T) -> Result,
 ) -> Result {
     let Some(Not { not, value }) = value else { return Ok(()) };
@@ -103,9 +103,9 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
         }
         Match::Tcp(tcp) => {
             f.write_str(" -m tcp")?;
-            option(f, "--sport", &tcp.sport, show)?;
-            option(f, "--dport", &tcp.dport, show)?;
-            option(f, "--tcp-flags", &tcp.flags, |f, (mask, set)| {
+            option(f, "--sport", tcp.sport.as_ref(), show)?;
+            option(f, "--dport", tcp.dport.as_ref(), show)?;
+            option(f, "--tcp-flags", tcp.flags.as_ref(), |f, (mask, set)| {
                 flags(f, *mask)?;
                 f.write_char(' ')?;
                 flags(f, *set)
@@ -113,15 +113,15 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
         }
         Match::Udp(ports) | Match::Sctp(ports) => {
             f.write_str(if matches!(one, Match::Udp(_)) { " -m udp" } else { " -m sctp" })?;
-            option(f, "--sport", &ports.sport, show)?;
-            option(f, "--dport", &ports.dport, show)
+            option(f, "--sport", ports.sport.as_ref(), show)?;
+            option(f, "--dport", ports.dport.as_ref(), show)
         }
         Match::Icmp(icmp) => {
             let (module, name) =
                 if icmp.v6 { ("icmp6", "--icmpv6-type") } else { ("icmp", "--icmp-type") };
             write!(f, " -m {module}")?;
             match &icmp.kind {
-                Some(_) => option(f, name, &icmp.kind, |f, (kind, code)| match code {
+                Some(_) => option(f, name, icmp.kind.as_ref(), |f, (kind, code)| match code {
                     Some(code) => write!(f, "{kind}/{code}"),
                     None => kind.fmt(f),
                 }),
@@ -141,15 +141,17 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
         }
         Match::Conntrack(conntrack) => {
             f.write_str(" -m conntrack")?;
-            option(f, "--ctstate", &conntrack.states, |f, all| words(f, all, &CtState::ALL))?;
-            option(f, "--ctproto", &conntrack.protocol, |f, one| one.0.fmt(f))?;
+            option(f, "--ctstate", conntrack.states.as_ref(), |f, all| {
+                words(f, all, &CtState::ALL)
+            })?;
+            option(f, "--ctproto", conntrack.protocol.as_ref(), |f, one| one.0.fmt(f))?;
             for (name, net) in [
                 ("--ctorigsrc", &conntrack.original_src),
                 ("--ctorigdst", &conntrack.original_dst),
                 ("--ctreplsrc", &conntrack.reply_src),
                 ("--ctrepldst", &conntrack.reply_dst),
             ] {
-                option(f, name, net, short)?;
+                option(f, name, net.as_ref(), short)?;
             }
             for (name, ports) in [
                 ("--ctorigsrcport", &conntrack.original_src_port),
@@ -157,9 +159,9 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
                 ("--ctreplsrcport", &conntrack.reply_src_port),
                 ("--ctrepldstport", &conntrack.reply_dst_port),
             ] {
-                option(f, name, ports, show)?;
+                option(f, name, ports.as_ref(), show)?;
             }
-            option(f, "--ctstatus", &conntrack.status, |f, all| match all.is_empty() {
+            option(f, "--ctstatus", conntrack.status.as_ref(), |f, all| match all.is_empty() {
                 true => f.write_str("NONE"),
                 false => words(f, all, &CtStatus::ALL),
             })?;
@@ -176,8 +178,8 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
         }
         Match::AddrType(addrtype) => {
             f.write_str(" -m addrtype")?;
-            option(f, "--src-type", &addrtype.src, |f, all| words(f, all, &AddrKind::ALL))?;
-            option(f, "--dst-type", &addrtype.dst, |f, all| words(f, all, &AddrKind::ALL))?;
+            option(f, "--src-type", addrtype.src.as_ref(), |f, all| words(f, all, &AddrKind::ALL))?;
+            option(f, "--dst-type", addrtype.dst.as_ref(), |f, all| words(f, all, &AddrKind::ALL))?;
             match addrtype.limit {
                 Some(LimitInterface::In) => f.write_str(" --limit-iface-in"),
                 Some(LimitInterface::Out) => f.write_str(" --limit-iface-out"),
@@ -210,8 +212,8 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
             let show = |f: &mut Formatter<'_>, (first, last): &(IpAddr, IpAddr)| {
                 write!(f, "{first}-{last}")
             };
-            option(f, "--src-range", &range.src, show)?;
-            option(f, "--dst-range", &range.dst, show)
+            option(f, "--src-range", range.src.as_ref(), show)?;
+            option(f, "--dst-range", range.dst.as_ref(), show)
         }
         Match::Set(set) => print_set(f, set),
         Match::Ipvs(ipvs) => print_ipvs(f, ipvs),
@@ -261,22 +263,22 @@ fn print_ipvs(f: &mut Formatter<'_>, ipvs: &IpvsMatch) -> Result {
         Some(false) => f.write_str(" ! --ipvs")?,
         None => {}
     }
-    option(f, "--vproto", &ipvs.protocol, |f, protocol| protocol.0.fmt(f))?;
-    option(f, "--vaddr", &ipvs.address, |f, address| address.fmt(f))?;
-    option(f, "--vport", &ipvs.port, |f, port| port.fmt(f))?;
+    option(f, "--vproto", ipvs.protocol.as_ref(), |f, protocol| protocol.0.fmt(f))?;
+    option(f, "--vaddr", ipvs.address.as_ref(), |f, address| address.fmt(f))?;
+    option(f, "--vport", ipvs.port.as_ref(), |f, port| port.fmt(f))?;
     match ipvs.direction {
         Some(CtDirection::Original) => f.write_str(" --vdir ORIGINAL")?,
         Some(CtDirection::Reply) => f.write_str(" --vdir REPLY")?,
         None => {}
     }
-    option(f, "--vmethod", &ipvs.method, |f, method| {
+    option(f, "--vmethod", ipvs.method.as_ref(), |f, method| {
         f.write_str(match method {
             Forwarding::Direct => "GATE",
             Forwarding::Tunnel => "IPIP",
             Forwarding::Masquerade => "MASQ",
         })
     })?;
-    option(f, "--vportctl", &ipvs.control_port, |f, port| port.fmt(f))
+    option(f, "--vportctl", ipvs.control_port.as_ref(), |f, port| port.fmt(f))
 }
 
 /// A network, and a single address without its length.

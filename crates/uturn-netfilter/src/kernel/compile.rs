@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use uturn_model::{By, Text};
 
-use super::index::Index;
+use super::index::{self, Index};
 use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
@@ -176,7 +176,10 @@ fn program(
                     }
                 })
                 .collect(),
-            index: Index::new(&chain.rules, is_inert),
+            index: Index::new(&chain.rules, |rule| match is_inert(rule) {
+                true => index::Key::Inert,
+                false => index::key(rule),
+            }),
         })
         .collect();
     find_loops(table, &chains, errors);

@@ -238,7 +238,8 @@ fn applies(rule: &PolicyRule, query: Query<'_>) -> bool {
     let within = |net: &Option<IpNet>, ip: Option<IpAddr>| {
         net.is_none_or(|net| ip.is_some_and(|ip| net.contains(&ip)))
     };
-    let marked = rule.mark.is_none_or(|(value, mask)| query.mark & mask == value);
+    // Bits of the value outside the mask do not count, unlike those of `-m mark`.
+    let marked = rule.mark.is_none_or(|(value, mask)| (query.mark ^ value) & mask == 0);
     let all = within(&rule.from, query.src)
         && within(&rule.to, Some(query.dst))
         && rule.iif.as_deref().is_none_or(|iif| iif == query.iif)

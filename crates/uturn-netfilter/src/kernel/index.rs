@@ -1,4 +1,4 @@
-//! Finds the rules of a long chain that can match a packet at all.
+//! Finds the rules of a long chain that can match a packet at all, for iptables and nftables.
 
 use std::net::IpAddr;
 
@@ -23,22 +23,26 @@ pub(super) struct Index {
     rest: Vec<u32>,
 }
 
-/// What of a rule is the best to tell it by.
-enum Key {
+/// What of a rule is the best to tell it by. Networks are the length of their prefix and
+/// its bits, as a number.
+pub(super) enum Key {
     Destination(u8, u128),
     Ports(IpProtocol, Vec<PortRange>),
     Source(u8, u128),
+    /// Any packet may match it.
     None,
+    /// It does nothing to any packet.
+    Inert,
 }
 
 impl Index {
-    /// None where it would not pay. `inert` tells rules that do nothing at all.
-    pub(super) fn new(rules: &[Rule], inert: impl Fn(&Rule) -> bool) -> Option<Self> {
+    /// None where it would not pay.
+    pub(super) fn new<R>(rules: &[R], key: impl Fn(&R) -> Key) -> Option<Self> {
         if rules.len() < INDEX_FROM {
             return None;
         }
         let mut index = Self::default();
-        for (rule, at) in rules.iter().zip(0u32..).filter(|(rule, _)| !inert(rule)) {
+        for (rule, at) in rules.iter().zip(0u32..) {
             match key(rule) {
                 Key::Destination(length, bits) => index.by_destination.add(length, bits, at),
                 Key::Source(length, bits) => index.by_source.add(length, bits, at),
@@ -52,6 +56,7 @@ impl Index {
                     }
                 }
                 Key::None => index.rest.push(at),
+                Key::Inert => {}
             }
         }
         (rules.len() - index.rest.len() >= INDEX_FROM).then_some(index)
@@ -108,7 +113,14 @@ fn network(ip: IpAddr, length: u8) -> u128 {
     bits.checked_shr(rest).unwrap_or(0)
 }
 
-fn key(rule: &Rule) -> Key {
+/// Whether a rule for so many ports is one for a port.
+pub(super) fn are_few(ranges: &[PortRange]) -> bool {
+    let counts = ranges.iter().map(|range| usize::from(range.last - range.first) + 1);
+    counts.sum::<usize>() <= MOST_PORTS
+}
+
+/// What to tell a rule of iptables by.
+pub(super) fn key(rule: &Rule) -> Key {
     let net = |some: Option<Not<Addresses>>| match some {
         Some(Not { not: false, value: Addresses::Net(net) }) if net.prefix_len() > 0 => Some(net),
         _ => None,
@@ -120,12 +132,9 @@ fn key(rule: &Rule) -> Key {
     if let Some(dst) = dst.filter(|net| net.prefix_len() == net.max_prefix_len()) {
         return destination(dst);
     }
-    if let Some((protocol, ranges)) = rule.matches.iter().find_map(|one| ports(rule, one)) {
-        let count: usize =
-            ranges.iter().map(|range| usize::from(range.last - range.first) + 1).sum();
-        if count <= MOST_PORTS {
-            return Key::Ports(protocol, ranges);
-        }
+    let ports = rule.matches.iter().find_map(|one| ports(rule, one));
+    if let Some((protocol, ranges)) = ports.filter(|(_, ranges)| are_few(ranges)) {
+        return Key::Ports(protocol, ranges);
     }
     match (dst, src) {
         (Some(dst), _) => destination(dst),

@@ -6,8 +6,9 @@
 //! scheduled request that leaves the node goes through all of OUTPUT, with its new
 //! destination, and on to POSTROUTING.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::OnceLock;
 
 use uturn_model::route::Leg;
 use uturn_model::{By, Family, Origin, Step, StepKind, Supposition, Text};
@@ -16,23 +17,72 @@ use super::Kernel;
 use super::compile::Hook;
 use super::fib::Query;
 use super::route::Routed;
-use super::walk::{RouteOut, Tracking, Walk};
-use crate::ipvs::{Forwarding, Picks, VirtualAddress, VirtualServer, VirtualServers};
+use super::walk::{Tracking, Walk};
+use crate::hash::FastMap;
+use crate::ipvs::{Forwarding, Picks, RealServer, VirtualAddress, VirtualServer, VirtualServers};
 use crate::packet::{
     Connection, DropReason, EndKind, IpProtocol, Packet, RejectWith, Scheduled, Transport,
 };
 use crate::state::RouteKind;
 
 /// Virtual servers by what they take.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Virtual {
-    by_address: HashMap<(IpProtocol, SocketAddr), usize>,
-    by_mark: HashMap<(Family, u32), usize>,
+    by_address: FastMap<(IpProtocol, SocketAddr), usize>,
+    by_mark: FastMap<(Family, u32), usize>,
+    /// What is said of each, in their order.
+    said: Vec<OnceLock<Said>>,
+    /// What is said of a packet that one of them took.
+    sent: Text,
+}
+
+/// What is said of a virtual server in steps, made when it is first needed.
+#[derive(Debug)]
+struct Said {
+    by: By,
+    picks: Picks,
+    ways: Vec<Way>,
+    supposed: Vec<Supposition>,
+    /// Of each real server.
+    real: Vec<By>,
+}
+
+/// A real server that can be picked.
+#[derive(Debug)]
+struct Way {
+    at: usize,
+    share: f64,
+    why: Text,
+}
+
+impl Said {
+    fn new(server: &VirtualServer) -> Self {
+        let (picks, odds) = server.odds();
+        let way = |(at, share): (usize, f64)| {
+            let real = server.servers[at].address;
+            let why = format!("{real} picked one time in {}", super::tables::one_in(share));
+            Way { at, share, why: why.into() }
+        };
+        let by =
+            |real: &RealServer| By::new(format!("-a {} {real}", server.at), real.origin.clone());
+        Self {
+            by: server.by(),
+            picks,
+            ways: odds.into_iter().map(way).collect(),
+            supposed: suppositions(server, picks),
+            real: server.servers.iter().map(by).collect(),
+        }
+    }
 }
 
 impl Virtual {
     pub(super) fn new(servers: &VirtualServers) -> Self {
-        let mut all = Self::default();
+        let mut all = Self {
+            by_address: FastMap::default(),
+            by_mark: FastMap::default(),
+            said: Vec::with_capacity(servers.0.len()),
+            sent: "sent to a real server".into(),
+        };
         for (at, server) in servers.0.iter().enumerate() {
             match server.at {
                 VirtualAddress::Address { protocol, address } => {
@@ -42,8 +92,13 @@ impl Virtual {
                     all.by_mark.insert((family, mark), at);
                 }
             }
+            all.said.push(OnceLock::new());
         }
         all
+    }
+
+    fn said(&self, at: usize, server: &VirtualServer) -> &Said {
+        self.said[at].get_or_init(|| Said::new(server))
     }
 
     /// The virtual server that takes a packet: by its mark, by its address, by its address
@@ -69,16 +124,16 @@ pub(super) struct Handled {
     /// The real server that this copy of the walk is to take.
     pick: Option<usize>,
     /// The packet as a request.
-    pub(super) request: Option<Scheduled>,
+    pub(super) request: Option<Rc<Scheduled>>,
     /// What IPVS remembers of a connection that nobody else does.
-    pub(super) untracked: Option<Connection>,
+    pub(super) untracked: Option<Rc<Connection>>,
 }
 
 impl Kernel {
     /// An answer of a real server gets the virtual address as its source.
     pub(super) fn answer_virtual(
         &self,
-        mut walk: Walk,
+        walk: &mut Walk,
         known: &[Connection],
         open: &mut Vec<Walk>,
     ) -> Routed {
@@ -92,29 +147,29 @@ impl Kernel {
         });
         let Some(scheduled) = found.filter(|_| !walk.ipvs.done) else {
             walk.stage += 1;
-            return Ok(walk);
+            return Ok(());
         };
         let after = Leg { src: scheduled.address, ..leg };
         walk.packet = walk.packet.with_leg(after);
         let why = "an answer of a real server: it gets the virtual server's address";
         let by = By::kernel(format!("IPVS: {} → {}", scheduled.address, scheduled.real));
-        walk.steps.push(Step::new(StepKind::Untranslate, why, by).changing(leg, after));
+        walk.trail.add(Step::new(StepKind::Untranslate, why, by).changing(leg, after));
         walk.ipvs.done = true;
         if !scheduled.tracked {
             walk.tracking = Tracking::Untracked;
         }
         // Its new source may call for another way.
         if walk.hook != Hook::Input && self.fib.custom && self.state.sysctls.ipvs_snat_reroute() {
-            walk = self.route_again(walk, open)?;
+            self.route_again(walk, open)?;
         }
         walk.stage += 1;
-        Ok(walk)
+        Ok(())
     }
 
     /// A request to a virtual server goes to one of its real servers.
     pub(super) fn schedule(
         &self,
-        mut walk: Walk,
+        walk: &mut Walk,
         known: &[Connection],
         open: &mut Vec<Walk>,
     ) -> Routed {
@@ -123,7 +178,7 @@ impl Kernel {
         let carried = matches!(protocol, IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP);
         if walk.ipvs.done || !carried || self.state.ipvs.0.is_empty() && known.is_empty() {
             walk.stage += 1;
-            return Ok(walk);
+            return Ok(());
         }
         let before = known.iter().filter(|one| one.protocol == protocol).find_map(|one| {
             let scheduled = one.scheduled.as_ref()?;
@@ -140,21 +195,22 @@ impl Kernel {
         };
         let Some(at) = self.servers.of(&walk.packet).filter(|_| begins) else {
             walk.stage += 1;
-            return Ok(walk);
+            return Ok(());
         };
         let server = &self.state.ipvs.0[at];
+        let said = self.servers.said(at, server);
         let picked = match walk.ipvs.pick {
             Some(picked) => picked,
-            None => match self.pick(server, &mut walk, known, open) {
+            None => match pick(server, said, walk, known, open) {
                 Some(picked) => picked,
                 None => {
                     walk.note(
                         StepKind::Reject,
                         "the virtual server has no real server",
-                        server.by(),
+                        said.by.clone(),
                     );
                     let with = RejectWith::usual(walk.packet.family());
-                    return Err(Box::new(walk.end(EndKind::Reject(with))));
+                    return Err(EndKind::Reject(with));
                 }
             },
         };
@@ -167,68 +223,13 @@ impl Kernel {
             method: real.method,
             tracked: self.state.sysctls.ipvs_conntrack() && walk.tracking.connection().is_some(),
         };
-        let by = By::new(format!("-a {} {real}", server.at), real.origin.clone());
-        self.send(walk, scheduled, "sent to a real server".into(), by, open)
-    }
-
-    /// Which real server; copies of the walk take the others.
-    fn pick(
-        &self,
-        server: &VirtualServer,
-        walk: &mut Walk,
-        known: &[Connection],
-        open: &mut Vec<Walk>,
-    ) -> Option<usize> {
-        // Only a virtual server whose clients keep their real server can be for any port.
-        let any_port = matches!(server.at, VirtualAddress::Address { .. })
-            && server.at.port().is_none()
-            && server.persistence.is_none();
-        if any_port {
-            return None;
-        }
-        if let Some(kept) = kept(server, walk, known) {
-            walk.note(
-                StepKind::Balance,
-                "the real server that this client had before",
-                server.by(),
-            );
-            return Some(kept);
-        }
-        let (picks, odds) = server.odds();
-        let (first, others) = odds.split_first()?;
-        if !others.is_empty() {
-            for one in suppositions(server, picks) {
-                walk.suppose(one);
-            }
-            if picks == Picks::Unknown {
-                let why =
-                    format!("nobody models the scheduler {}: as if in turns", server.scheduler);
-                walk.meet_unknown(why, server.by());
-            }
-        }
-        let whole = walk.share;
-        let take = |walk: &mut Walk, (at, share): (usize, f64)| {
-            walk.share = whole * share;
-            walk.ipvs.pick = Some(at);
-            if share < 1.0 {
-                let real = server.servers[at].address;
-                let why = format!("{real} picked one time in {}", super::tables::one_in(share));
-                walk.note(StepKind::Balance, why, server.by());
-            }
-        };
-        for other in others {
-            let mut copy = walk.clone();
-            take(&mut copy, *other);
-            open.push(copy);
-        }
-        take(walk, *first);
-        Some(first.0)
+        self.send(walk, scheduled, self.servers.sent.clone(), said.real[picked].clone(), open)
     }
 
     /// Sends a request to its real server, by the server's method.
     fn send(
         &self,
-        mut walk: Walk,
+        walk: &mut Walk,
         scheduled: Scheduled,
         why: Text,
         by: By,
@@ -237,13 +238,13 @@ impl Kernel {
         let (before, real) = (walk.packet.leg(), scheduled.real);
         let (method, came_in) = (scheduled.method, walk.hook == Hook::Input);
         walk.ipvs.done = true;
-        self.remember(&mut walk, &scheduled);
-        walk.ipvs.request = Some(scheduled);
+        self.remember(walk, &scheduled);
+        walk.ipvs.request = Some(Rc::new(scheduled));
         match method {
             Forwarding::Masquerade => {
                 let after = Leg { dst: real, ..before };
                 walk.packet = walk.packet.with_leg(after);
-                walk.steps.push(Step::new(StepKind::Translate, why, by).changing(before, after));
+                walk.trail.add(Step::new(StepKind::Translate, why, by).changing(before, after));
             }
             Forwarding::Direct => {
                 walk.note(StepKind::Balance, format!("{why} as it is: {}", real.ip()), by);
@@ -253,32 +254,34 @@ impl Kernel {
             }
         }
         let query = Query { src: None, dst: real.ip(), iif: "lo", oif: None, mark: 0 };
-        let (route, equals) = self.ask(&mut walk, query)?;
+        let (route, equals) = self.ask(walk, query)?;
         let src = walk.packet.src;
         if matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast) {
             let loops = real.ip().is_loopback() && real.ip().is_ipv4() && came_in;
             if loops && method == Forwarding::Masquerade {
                 let why = format!("a packet from outside may not go to {}", real.ip());
-                return Err(Box::new(walk.dropped(DropReason::MartianDestination, why, habit())));
+                return Err(walk.dropped(DropReason::MartianDestination, why, habit()));
             }
             if !came_in {
-                self.take(&mut walk, route);
+                self.take(walk, route);
             }
             walk.stage += 1;
-            return Ok(walk);
+            return Ok(());
         }
         if src.is_loopback() {
             let why = format!("a packet from {src} may not leave the node");
-            return Err(Box::new(walk.dropped(DropReason::MartianSource, why, habit())));
+            return Err(walk.dropped(DropReason::MartianSource, why, habit()));
         }
         // Without translation, the real server itself is the next hop.
         let hop = Some(real.ip()).filter(|_| method != Forwarding::Masquerade);
         if method == Forwarding::Tunnel {
             // What is around the packet is another packet, and meets rules of its own.
-            self.take(&mut walk, route);
-            walk.way = walk.way.map(|way| RouteOut { via: way.via.or(hop), ..way });
+            self.take(walk, route);
+            if let Some(way) = &mut walk.way {
+                way.via = way.via.or(hop);
+            }
             walk.in_tunnel();
-            return Err(Box::new(walk.end(EndKind::Forward)));
+            return Err(EndKind::Forward);
         }
         self.spread(walk, route, equals, open, |walk| {
             walk.iif = None;
@@ -288,7 +291,8 @@ impl Kernel {
                 walk.oif = Some(way.dev.clone());
             }
             walk.enter(Hook::Output);
-        })
+        });
+        Ok(())
     }
 
     /// What connection tracking, or IPVS alone, remembers of a scheduled packet.
@@ -305,13 +309,13 @@ impl Kernel {
             _ => {
                 walk.tracking = Tracking::Untracked;
                 let leg = Leg { src: scheduled.client, dst: scheduled.address };
-                walk.ipvs.untracked = Some(Connection {
+                walk.ipvs.untracked = Some(Rc::new(Connection {
                     protocol: walk.packet.protocol(),
                     original: leg,
                     reply: Leg { src: answered, dst: scheduled.client },
                     mark: 0,
                     scheduled: Some(scheduled.clone()),
-                });
+                }));
             }
         }
     }
@@ -326,6 +330,53 @@ impl Walk {
             settle: "the counters of rules for the protocol ipencap on the node".into(),
         });
     }
+}
+
+/// Which real server; copies of the walk take the others.
+fn pick(
+    server: &VirtualServer,
+    said: &Said,
+    walk: &mut Walk,
+    known: &[Connection],
+    open: &mut Vec<Walk>,
+) -> Option<usize> {
+    // Only a virtual server whose clients keep their real server can be for any port.
+    let any_port = matches!(server.at, VirtualAddress::Address { .. })
+        && server.at.port().is_none()
+        && server.persistence.is_none();
+    if any_port {
+        return None;
+    }
+    if let Some(kept) = kept(server, walk, known) {
+        let why = "the real server that this client had before";
+        walk.note(StepKind::Balance, why, said.by.clone());
+        return Some(kept);
+    }
+    let (first, others) = said.ways.split_first()?;
+    if !others.is_empty() {
+        for one in &said.supposed {
+            walk.suppose(one.clone());
+        }
+        if said.picks == Picks::Unknown {
+            let why = format!("nobody models the scheduler {}: as if in turns", server.scheduler);
+            walk.meet_unknown(why, said.by.clone());
+        }
+    }
+    let whole = walk.share;
+    let take = |walk: &mut Walk, way: &Way| {
+        walk.share = whole * way.share;
+        walk.ipvs.pick = Some(way.at);
+        if way.share < 1.0 {
+            walk.note(StepKind::Balance, way.why.clone(), said.by.clone());
+        }
+    };
+    for other in others {
+        let mut copy = walk.fork();
+        take(&mut copy, other);
+        open.push(copy);
+    }
+    take(walk, first);
+    Some(first.at)
 }
 
 /// The real server that a client keeps.

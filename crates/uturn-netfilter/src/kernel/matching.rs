@@ -29,12 +29,12 @@ impl Kernel {
     pub(super) fn matches(&self, rule: &Rule, walk: &mut Walk) -> Answer {
         let packet = &walk.packet;
         let protocol = packet.protocol();
-        let interface = |wanted: &Option<Not<Text>>, name: &Option<Text>| {
+        let interface = |wanted: &Option<Box<Not<Text>>>, name: &Option<Text>| {
             let name = name.as_deref().unwrap_or("");
             wanted.as_ref().is_none_or(|wanted| wanted.holds(|pattern| fits(pattern, name)))
         };
-        let head = rule.dst.is_none_or(|dst| dst.holds(|net| net.contains(packet.dst)))
-            && rule.src.is_none_or(|src| src.holds(|net| net.contains(packet.src)))
+        let head = rule.dst.as_ref().is_none_or(|dst| dst.holds(|net| net.contains(packet.dst)))
+            && rule.src.as_ref().is_none_or(|src| src.holds(|net| net.contains(packet.src)))
             && rule.protocol.is_none_or(|wanted| wanted.holds(|wanted| *wanted == protocol))
             && interface(&rule.in_interface, &walk.iif)
             && interface(&rule.out_interface, &walk.oif)
@@ -227,12 +227,14 @@ fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
     let connection = tracking.connection();
     if let Some(states) = &wanted.states {
         let now = state(tracking);
-        let snat = connection.is_some_and(|one| one.source_translated());
-        let dnat = connection.is_some_and(|one| one.destination_translated());
+        let snat = || connection.is_some_and(|one| one.source_translated());
+        let dnat = || connection.is_some_and(|one| one.destination_translated());
         let any = |all: &Vec<CtState>| {
-            all.contains(&now)
-                || (snat && all.contains(&CtState::Snat))
-                || (dnat && all.contains(&CtState::Dnat))
+            all.iter().any(|one| match one {
+                CtState::Snat => snat(),
+                CtState::Dnat => dnat(),
+                one => *one == now,
+            })
         };
         if !states.holds(any) {
             return no;

@@ -18,6 +18,7 @@ mod route;
 mod sets;
 mod stage;
 mod tables;
+mod trail;
 mod walk;
 
 use uturn_model::{Family, Text};

@@ -85,7 +85,7 @@ impl Kernel {
                     };
                     walk.packet = walk.packet.with_leg(translated);
                     let by = By::kernel(format!("connection tracking: {original}"));
-                    walk.steps.push(Step::new(kind, why, by).changing(leg, translated));
+                    walk.trail.add(Step::new(kind, why, by).changing(leg, translated));
                 }
                 Passed::On
             }
@@ -130,7 +130,7 @@ impl Kernel {
         };
         let share = walk.share / choices.len() as f64;
         for ip in others {
-            let mut other = walk.clone();
+            let mut other = walk.fork();
             other.share = share;
             settle(&mut other, side, *ip, ports, random, why, by.clone());
             // Translated: it goes on behind this stage.
@@ -260,5 +260,5 @@ fn settle(
     } else {
         why.clone()
     };
-    walk.steps.push(Step::new(StepKind::Translate, why, by).changing(before, after));
+    walk.trail.add(Step::new(StepKind::Translate, why, by).changing(before, after));
 }

@@ -4,37 +4,38 @@ use std::net::IpAddr;
 
 use uturn_model::{By, Family, IpNet, Origin, StepKind};
 
-use super::Kernel;
 use super::compile::Hook;
 use super::fib::{Answer, Query};
 use super::walk::{RouteOut, Walk};
-use crate::packet::{DropReason, End, EndKind, Packet};
+use super::{DeviceSwitches, Kernel};
+use crate::packet::{DropReason, EndKind, Packet};
 use crate::state::{Interface, PolicyRule, RouteEntry, RouteKind, RuleAction};
 
-/// A walk that goes on, or its end.
-pub(super) type Routed = Result<Walk, Box<End>>;
+/// A walk goes on, or how it ends.
+pub(super) type Routed = Result<(), EndKind>;
 
 impl Kernel {
     /// Routes a packet that came in, to INPUT or FORWARD.
-    pub(super) fn route_in(&self, mut walk: Walk, open: &mut Vec<Walk>) -> Routed {
+    pub(super) fn route_in(&self, walk: &mut Walk, open: &mut Vec<Walk>) -> Routed {
         if walk.from_here {
             // It was routed when it was sent.
             walk.oif = None;
             walk.enter(Hook::Input);
-            return Ok(walk);
+            return Ok(());
         }
         let (packet, iif) = (walk.packet, walk.iif.clone().unwrap_or_else(|| "".into()));
-        if let Some((reason, why)) = self.martian(&walk, &iif) {
-            return Err(Box::new(walk.dropped(
+        let switches = self.switches(&iif);
+        if let Some((reason, why)) = martian(&packet, &iif, switches) {
+            return Err(walk.dropped(
                 reason,
                 why,
                 By::kernel("checks of the addresses of packets that come in"),
-            )));
+            ));
         }
         if packet.dst.is_multicast() {
             let by = By::kernel("delivery to groups");
             walk.meet_unknown("nobody models packets to a group", by);
-            return Err(Box::new(walk.end(EndKind::Unsettled)));
+            return Err(EndKind::Unsettled);
         }
         let query = Query {
             src: Some(packet.src),
@@ -43,21 +44,25 @@ impl Kernel {
             oif: None,
             mark: packet.mark,
         };
-        let (route, equals) = self.ask(&mut walk, query)?;
+        let (route, equals) = self.ask(walk, query)?;
         let local =
             matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
-        if !local && !self.forwards(packet.family(), &iif) {
+        let forwards = match packet.family() {
+            Family::V4 => switches.forwards,
+            Family::V6 => self.state.sysctls.ip_forward(Family::V6),
+        };
+        if !local && !forwards {
             let by = By::new(self.forward_switch(packet.family()), Origin::file("sysctl"));
-            return Err(Box::new(walk.dropped(
+            return Err(walk.dropped(
                 DropReason::NotForwarding,
                 "this node does not forward packets",
                 by,
-            )));
+            ));
         }
         if packet.family() == Family::V4 {
             let oif = if local { None } else { route.dev.as_deref() };
-            if let Some((reason, why, by)) = self.source_fault(&walk, &iif, oif) {
-                return Err(Box::new(walk.dropped(reason, why, by)));
+            if let Some((reason, why, by)) = self.source_fault(walk, &iif, switches, oif) {
+                return Err(walk.dropped(reason, why, by));
             }
         }
         if local {
@@ -68,21 +73,26 @@ impl Kernel {
             );
             walk.oif = None;
             walk.enter(Hook::Input);
-            return Ok(walk);
+            return Ok(());
+        }
+        if walk.proxied {
+            let why = "a packet that was given to a proxy is not forwarded: no rule leads it here";
+            return Err(walk.dropped(DropReason::Invalid, why, self.fib.by(route)));
         }
         self.spread(walk, route, equals, open, |walk| {
             walk.oif = walk.way.as_ref().map(|way| way.dev.clone());
             walk.enter(Hook::Forward);
-        })
+        });
+        Ok(())
     }
 
     /// Routes a packet made on the node, before its first rule.
-    pub(super) fn route_out(&self, mut walk: Walk, open: &mut Vec<Walk>) -> Routed {
+    pub(super) fn route_out(&self, walk: &mut Walk, open: &mut Vec<Walk>) -> Routed {
         let packet = walk.packet;
         let src = Some(packet.src).filter(|src| !src.is_unspecified());
         let query = Query { src, dst: packet.dst, iif: "lo", oif: None, mark: packet.mark };
-        let (route, equals) = self.ask(&mut walk, query)?;
-        let mut walk = self.may_leave(walk, route)?;
+        let (route, equals) = self.ask(walk, query)?;
+        self.may_leave(walk, route)?;
         walk.unrouted = false;
         self.spread(walk, route, equals, open, |walk| {
             let Some(way) = &walk.way else { return };
@@ -99,12 +109,13 @@ impl Kernel {
             }
             walk.oif = Some(way.dev.clone());
             walk.before = walk.packet;
-        })
+        });
+        Ok(())
     }
 
     /// Routes a packet made on the node again, after a rule changed it. Rules of OUTPUT
     /// still see the interface of the first route.
-    pub(super) fn route_again(&self, mut walk: Walk, open: &mut Vec<Walk>) -> Routed {
+    pub(super) fn route_again(&self, walk: &mut Walk, open: &mut Vec<Walk>) -> Routed {
         let packet = walk.packet;
         let query = Query {
             src: Some(packet.src),
@@ -113,52 +124,49 @@ impl Kernel {
             oif: None,
             mark: packet.mark,
         };
-        let (route, equals) = self.ask(&mut walk, query)?;
-        let walk = self.may_leave(walk, route)?;
+        let (route, equals) = self.ask(walk, query)?;
+        self.may_leave(walk, route)?;
         let stage = walk.stage;
         // A copy goes on behind this stage, as the walk itself will.
-        let routed = self.spread(walk, route, equals, open, |walk| walk.stage = stage + 1);
-        routed.map(|mut walk| {
-            walk.stage = stage;
-            walk
-        })
+        self.spread(walk, route, equals, open, |walk| walk.stage = stage + 1);
+        walk.stage = stage;
+        Ok(())
     }
 
     /// A packet from 127.0.0.0/8 leaves the node only where that is switched on.
-    fn may_leave(&self, walk: Walk, route: &RouteEntry) -> Routed {
+    fn may_leave(&self, walk: &mut Walk, route: &RouteEntry) -> Routed {
         let src = walk.packet.src;
         let dev = route.dev.as_deref().unwrap_or("");
         let stays = dev == "lo" || route.kind != RouteKind::Unicast;
         if !(src.is_ipv4() && src.is_loopback()) || stays || self.switches(dev).route_localnet {
-            return Ok(walk);
+            return Ok(());
         }
         let why = format!("a packet from {src} may not leave the node");
         let by = By::new(format!("net.ipv4.conf.{dev}.route_localnet = 0"), Origin::file("sysctl"));
-        Err(Box::new(walk.dropped(DropReason::MartianSource, why, by)))
+        Err(walk.dropped(DropReason::MartianSource, why, by))
     }
 
     /// Gives a walk its route, and copies of it the routes that are as good.
     pub(super) fn spread(
         &self,
-        mut walk: Walk,
+        walk: &mut Walk,
         route: &RouteEntry,
         equals: usize,
         open: &mut Vec<Walk>,
         then: impl Fn(&mut Walk),
-    ) -> Routed {
+    ) {
         if equals > 0 {
             let others = self.fib.equals(route);
             walk.share /= (others.len() + 1) as f64;
             for other in others {
-                let mut copy = walk.clone();
+                let mut copy = walk.fork();
                 self.take(&mut copy, other);
                 then(&mut copy);
                 open.push(copy);
             }
         }
-        self.take(&mut walk, route);
-        then(&mut walk);
-        Ok(walk)
+        self.take(walk, route);
+        then(walk);
     }
 
     pub(super) fn take(&self, walk: &mut Walk, route: &RouteEntry) {
@@ -185,7 +193,7 @@ impl Kernel {
         &'a self,
         walk: &mut Walk,
         query: Query<'_>,
-    ) -> Result<(&'a RouteEntry, usize), Box<End>> {
+    ) -> Result<(&'a RouteEntry, usize), EndKind> {
         let mut unmodelled: Vec<&PolicyRule> = Vec::new();
         let answer = self.fib.look_up(query, &mut unmodelled);
         for rule in unmodelled {
@@ -231,38 +239,7 @@ impl Kernel {
                 By::kernel("routing tables"),
             ),
         };
-        Err(Box::new(walk.clone().dropped(reason, why, by)))
-    }
-
-    /// Addresses that may not come in at all.
-    fn martian(&self, walk: &Walk, iif: &str) -> Option<(DropReason, String)> {
-        let (src, dst) = (walk.packet.src, walk.packet.dst);
-        let source = |what: &str| {
-            Some((DropReason::MartianSource, format!("no packet comes from {what} {src}")))
-        };
-        match (src, dst) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                let localnet = iif == "lo" || self.switches(iif).route_localnet;
-                if from.is_multicast() || from.is_broadcast() || from.octets()[0] == 0 {
-                    return source("the address");
-                }
-                if to.octets()[0] == 0 || (to.is_loopback() && !localnet) {
-                    let why = format!("packets to {to} do not come in through {iif}");
-                    return Some((DropReason::MartianDestination, why));
-                }
-                if from.is_loopback() && !localnet { source("the loopback address") } else { None }
-            }
-            (IpAddr::V6(from), IpAddr::V6(to)) => {
-                if from.is_multicast() || (from.is_loopback() && iif != "lo") {
-                    return source("the address");
-                }
-                (to.is_loopback() && iif != "lo").then(|| {
-                    let why = format!("packets to {to} do not come in through {iif}");
-                    (DropReason::MartianDestination, why)
-                })
-            }
-            _ => Some((DropReason::Invalid, "its addresses are of two families".into())),
-        }
+        Err(walk.dropped(reason, why, by))
     }
 
     /// What the kernel finds wrong with the source of an IPv4 packet; `oif` is the
@@ -271,9 +248,10 @@ impl Kernel {
         &self,
         walk: &Walk,
         iif: &str,
+        switches: DeviceSwitches,
         oif: Option<&str>,
     ) -> Option<(DropReason, String, By)> {
-        let (src, switches) = (walk.packet.src, self.switches(iif));
+        let src = walk.packet.src;
         let local_source = || {
             let why = format!("its source {src} is an address of this node itself");
             let by =
@@ -364,13 +342,6 @@ impl Kernel {
         Some((route, move |device: &str| all.iter().any(|one| one.dev.as_deref() == Some(device))))
     }
 
-    fn forwards(&self, family: Family, iif: &str) -> bool {
-        match family {
-            Family::V4 => self.switches(iif).forwards,
-            Family::V6 => self.state.sysctls.ip_forward(Family::V6),
-        }
-    }
-
     fn forward_switch(&self, family: Family) -> &'static str {
         match family {
             Family::V4 => "net.ipv4.ip_forward = 0",
@@ -422,6 +393,37 @@ impl Kernel {
             }
         };
         found.map(|(ip, _)| ip)
+    }
+}
+
+/// Addresses that may not come in at all.
+fn martian(packet: &Packet, iif: &str, switches: DeviceSwitches) -> Option<(DropReason, String)> {
+    let (src, dst) = (packet.src, packet.dst);
+    let source = |what: &str| {
+        Some((DropReason::MartianSource, format!("no packet comes from {what} {src}")))
+    };
+    match (src, dst) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let localnet = iif == "lo" || switches.route_localnet;
+            if from.is_multicast() || from.is_broadcast() || from.octets()[0] == 0 {
+                return source("the address");
+            }
+            if to.octets()[0] == 0 || (to.is_loopback() && !localnet) {
+                let why = format!("packets to {to} do not come in through {iif}");
+                return Some((DropReason::MartianDestination, why));
+            }
+            if from.is_loopback() && !localnet { source("the loopback address") } else { None }
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            if from.is_multicast() || (from.is_loopback() && iif != "lo") {
+                return source("the address");
+            }
+            (to.is_loopback() && iif != "lo").then(|| {
+                let why = format!("packets to {to} do not come in through {iif}");
+                (DropReason::MartianDestination, why)
+            })
+        }
+        _ => Some((DropReason::Invalid, "its addresses are of two families".into())),
     }
 }
 

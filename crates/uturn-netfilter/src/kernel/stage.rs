@@ -189,11 +189,10 @@ pub(super) fn follow(
     open: &mut Vec<Walk>,
     crowded: bool,
 ) -> End {
-    if walk.unrouted {
-        match kernel.route_out(walk, open) {
-            Ok(routed) => walk = routed,
-            Err(end) => return *end,
-        }
+    if walk.unrouted
+        && let Err(kind) = kernel.route_out(&mut walk, open)
+    {
+        return walk.end(kind);
     }
     loop {
         let family = walk.packet.family();
@@ -216,13 +215,10 @@ pub(super) fn follow(
                 kernel.track(&mut walk, known);
                 Passed::On
             }
-            RouteIn => match kernel.route_in(walk, open) {
+            RouteIn => match kernel.route_in(&mut walk, open) {
                 // The next hook begins at its first stage.
-                Ok(routed) => {
-                    walk = routed;
-                    continue;
-                }
-                Err(end) => return *end,
+                Ok(()) => continue,
+                Err(kind) => return walk.end(kind),
             },
             RouteAgain | RouteTranslated => {
                 let (now, before) = (&walk.packet, &walk.before);
@@ -230,15 +226,15 @@ pub(super) fn follow(
                 let again =
                     matches!(stage, RouteAgain) && (now.mark, now.src) != (before.mark, before.src);
                 walk.before = walk.packet;
-                if moved || again {
-                    match kernel.route_again(walk, open) {
-                        Ok(routed) => walk = routed,
-                        Err(end) => return *end,
-                    }
+                match moved || again {
+                    true => match kernel.route_again(&mut walk, open) {
+                        Ok(()) => Passed::On,
+                        Err(kind) => Passed::End(kind),
+                    },
+                    false => Passed::On,
                 }
-                Passed::On
             }
-            // Nothing to do, and a walk is not carried around for it.
+            // Nothing to do.
             IpvsAnswer | IpvsRequest
                 if kernel.state.ipvs.0.is_empty()
                     && known.iter().all(|one| one.scheduled.is_none()) =>
@@ -246,19 +242,13 @@ pub(super) fn follow(
                 Passed::On
             }
             // These say themselves where the walk goes on.
-            IpvsAnswer => match kernel.answer_virtual(walk, known, open) {
-                Ok(routed) => {
-                    walk = routed;
-                    continue;
-                }
-                Err(end) => return *end,
+            IpvsAnswer => match kernel.answer_virtual(&mut walk, known, open) {
+                Ok(()) => continue,
+                Err(kind) => return walk.end(kind),
             },
-            IpvsRequest => match kernel.schedule(walk, known, open) {
-                Ok(routed) => {
-                    walk = routed;
-                    continue;
-                }
-                Err(end) => return *end,
+            IpvsRequest => match kernel.schedule(&mut walk, known, open) {
+                Ok(()) => continue,
+                Err(kind) => return walk.end(kind),
             },
             Onward => match onward(&mut walk) {
                 Some(kind) => return walk.end(kind),

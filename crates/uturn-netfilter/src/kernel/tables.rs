@@ -119,7 +119,7 @@ impl Kernel {
             Target::Jump(_) | Target::Goto(_) | Target::Dnat(_) | Target::Snat(_) | Target::Accept
         );
         if odds < 1.0 {
-            let mut other = walk.clone();
+            let mut other = walk.fork();
             other.share *= 1.0 - odds;
             if let Some(frame) = other.frames.last_mut().filter(|_| picks) {
                 frame.odds *= 1.0 - odds;
@@ -190,7 +190,7 @@ impl Kernel {
                 if mark != walk.packet.mark {
                     let why = why(running, rule, walk, "marked");
                     walk.packet.mark = mark;
-                    walk.note(StepKind::Mark, format!("{why}: mark {mark:#x}"), by());
+                    walk.note(StepKind::Mark, marked(&why, mark), by());
                 }
                 Done::Next
             }
@@ -225,6 +225,7 @@ impl Kernel {
                 );
                 walk.note(StepKind::Mark, why, by());
                 walk.suppose(listening(port));
+                walk.proxied = true;
                 Done::Accept
             }
             Target::Log(_) | Target::Trace => Done::Next,
@@ -250,7 +251,7 @@ impl Kernel {
                 if crowded {
                     return Done::Crowded(by());
                 }
-                let mut kept = walk.clone();
+                let mut kept = walk.fork();
                 walk.share /= 2.0;
                 kept.share /= 2.0;
                 let name = &extension.name;
@@ -285,7 +286,7 @@ fn settle(
     if crowded {
         return None;
     }
-    let mut other = walk.clone();
+    let mut other = walk.fork();
     for (one, taken) in [(&mut *walk, true), (&mut other, false)] {
         one.share /= 2.0;
         one.taken.push((number, leg, one.hook, taken));
@@ -314,7 +315,7 @@ fn open_question(rule: &Rule) -> String {
     }
 }
 
-fn listening(port: u16) -> Supposition {
+pub(super) fn listening(port: u16) -> Supposition {
     Supposition {
         about: format!("a transparent proxy on port {port}").into(),
         taken: "it listens".into(),
@@ -376,6 +377,20 @@ fn why(running: Running<'_>, rule: &Rule, walk: &Walk, otherwise: &str) -> Text 
 
 fn commented(rule: &Rule) -> String {
     rule.comment().map_or_else(String::new, |comment| format!("{comment}: "))
+}
+
+/// A reason, and the mark that a packet now has.
+pub(super) fn marked(why: &str, mark: u32) -> Text {
+    const BEFORE: &str = ": mark 0x";
+    // What `format!` would write, without its detours: every way of a packet says it.
+    let mut text = String::with_capacity(why.len() + BEFORE.len() + 8);
+    text.push_str(why);
+    text.push_str(BEFORE);
+    let digits = (u32::BITS - mark.leading_zeros()).div_ceil(4).max(1);
+    for digit in (0..digits).rev() {
+        text.extend(char::from_digit(mark >> (4 * digit) & 0xf, 16));
+    }
+    text.into()
 }
 
 /// `4` for a quarter, `2.5` for two fifths.

@@ -8,10 +8,11 @@ use uturn_model::{By, Step, StepKind, Supposition, Text};
 use super::compile::Hook;
 use super::ipvs::Handled;
 use super::nft::Place;
+use super::trail::Trail;
 use crate::packet::{Connection, DropReason, End, EndKind, Entry, Packet};
 
-/// One way of a packet, as far as it has come.
-#[derive(Clone, Debug)]
+/// One way of a packet, as far as it has come. Copied by [`Walk::fork`] only.
+#[derive(Debug)]
 pub(super) struct Walk {
     pub(super) share: f64,
     pub(super) packet: Packet,
@@ -36,7 +37,9 @@ pub(super) struct Walk {
     pub(super) frames: Vec<Frame>,
     /// How many rules it has asked.
     pub(super) asked: u32,
-    pub(super) steps: Vec<Step>,
+    /// A process has it already: TPROXY gave it to its socket.
+    pub(super) proxied: bool,
+    pub(super) trail: Trail,
     pub(super) unknown: Vec<By>,
     pub(super) supposed: Vec<Supposition>,
     /// What was taken for true of matches that nobody models.
@@ -123,7 +126,8 @@ impl Walk {
             before: packet,
             frames: Vec::new(),
             asked: 0,
-            steps: Vec::new(),
+            proxied: false,
+            trail: Trail::default(),
             unknown: Vec::new(),
             supposed: Vec::new(),
             taken: Vec::new(),
@@ -136,7 +140,31 @@ impl Walk {
     }
 
     pub(super) fn note(&mut self, kind: StepKind, why: impl Into<Text>, by: By) {
-        self.steps.push(Step::new(kind, why, by).seeing(self.packet.leg()));
+        self.trail.add(Step::new(kind, why, by).seeing(self.packet.leg()));
+    }
+
+    /// A copy, to go another way.
+    pub(super) fn fork(&mut self) -> Self {
+        Self {
+            trail: self.trail.fork(),
+            iif: self.iif.clone(),
+            oif: self.oif.clone(),
+            way: self.way.clone(),
+            tracking: self.tracking.clone(),
+            ipvs: self.ipvs.clone(),
+            nft: self.nft.clone(),
+            frames: {
+                // It goes on at once, mostly into another chain.
+                let mut frames = Vec::with_capacity(self.frames.len() + 2);
+                frames.extend_from_slice(&self.frames);
+                frames
+            },
+            unknown: self.unknown.clone(),
+            supposed: self.supposed.clone(),
+            taken: self.taken.clone(),
+            listed: self.listed.clone(),
+            ..*self
+        }
     }
 
     pub(super) fn suppose(&mut self, one: Supposition) {
@@ -154,16 +182,16 @@ impl Walk {
     }
 
     /// Ends as dropped, for a reason that is not a rule's.
-    pub(super) fn dropped(mut self, reason: DropReason, why: impl Into<Text>, by: By) -> End {
+    pub(super) fn dropped(&mut self, reason: DropReason, why: impl Into<Text>, by: By) -> EndKind {
         self.note(StepKind::Drop, why, by);
-        self.end(EndKind::Drop(reason))
+        EndKind::Drop(reason)
     }
 
     pub(super) fn end(self, kind: EndKind) -> End {
         let settled = matches!(kind, EndKind::Local | EndKind::Forward);
         let leaves = kind == EndKind::Forward;
         let way = self.way.filter(|_| leaves);
-        let connection = self.tracking.connection().or(self.ipvs.untracked.as_ref());
+        let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
         End {
             share: self.share,
             kind,
@@ -171,7 +199,7 @@ impl Walk {
             out: way.as_ref().map(|way| way.dev.clone()),
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| settled).cloned(),
-            steps: self.steps,
+            steps: self.trail.into_steps(),
             unknown: self.unknown,
             supposed: self.supposed,
         }

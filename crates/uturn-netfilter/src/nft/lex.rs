@@ -44,8 +44,8 @@ pub(super) struct Lexer<'a> {
     line: u32,
     line_start: usize,
     token: Token<'a>,
-    /// The first quote that has no other on its line.
-    unclosed: Option<(u32, u32)>,
+    /// The first quote or block that does not end on its line, and what it is.
+    unclosed: Option<(u32, u32, &'static str)>,
 }
 
 impl<'a> Lexer<'a> {
@@ -76,10 +76,20 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What is wrong with a quote that has no other on its line.
+    /// What is wrong with the first quote or block that does not end on its line.
     pub(super) fn unclosed(&self) -> Option<Fault> {
-        let (line, column) = self.unclosed?;
-        Some(Fault { line, column, message: "a text in quotes ends with its line".to_owned() })
+        let (line, column, what) = self.unclosed?;
+        Some(Fault { line, column, message: what.to_owned() })
+    }
+
+    /// The block that begins at `place`, within this line, does not end on it.
+    pub(super) fn block_unclosed(&mut self, place: usize) {
+        let column = (place.saturating_sub(self.line_start) + 1) as u32;
+        self.unclosed = self.unclosed.or(Some((
+            self.line,
+            column,
+            "a block in a rule that is not understood ends with its line, expected `}`",
+        )));
     }
 
     /// Where the current token begins.
@@ -127,7 +137,9 @@ impl<'a> Lexer<'a> {
                 let length = rest.bytes().take_while(|byte| !matches!(byte, b'"' | b'\n')).count();
                 let closed = rest.as_bytes().get(length) == Some(&b'"');
                 if !closed && self.unclosed.is_none() {
-                    self.unclosed = Some((self.line, (at - self.line_start + 1) as u32));
+                    let column = (at - self.line_start + 1) as u32;
+                    self.unclosed =
+                        Some((self.line, column, "a text in quotes ends with its line"));
                 }
                 self.end = at + 1 + length + usize::from(closed);
                 self.token = Token::Quoted(&rest[..length]);

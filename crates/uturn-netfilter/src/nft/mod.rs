@@ -21,12 +21,15 @@ mod read;
 mod read_expr;
 mod read_rule;
 mod statement;
+mod warnings;
 
 pub use expr::{BinaryOp, Data, Element, Expr, Fib, FibResult, Relation, TupleDirection, Verdict};
 pub use statement::{
     Limit, Log, Nat, NatKind, Queue, Quota, Reject, RejectKind, SetOp, SetUpdate, Statement, Tproxy,
 };
+pub(crate) use warnings::warnings;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -40,10 +43,12 @@ pub use crate::iptables::{Counters, Policy};
 /// text is called in errors and in evidence.
 pub fn parse(source: impl Into<Text>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let source = source.into();
-    match text.trim_start().starts_with('{') {
+    let ruleset = match text.trim_start().starts_with('{') {
         true => from_json::read(&source, text),
         false => read::read(&source, text),
-    }
+    }?;
+    let twice = ruleset.twice();
+    if twice.is_empty() { Ok(ruleset) } else { Err(twice) }
 }
 
 /// All tables.
@@ -57,6 +62,25 @@ impl Ruleset {
     /// A table by family and name.
     pub fn table(&self, family: TableFamily, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.family == family && &*table.name == name)
+    }
+
+    /// Tables, and chains and sets of a table, that are there twice.
+    fn twice(&self) -> Vec<ParseError> {
+        let mut seen = HashMap::new();
+        let mut errors = Vec::new();
+        for (at, table) in self.tables.iter().enumerate() {
+            let whole = (None, table.family.as_str(), &table.name, &table.origin);
+            let chains = table.chains.iter().map(|one| (Some(at), "chain", &one.name, &one.origin));
+            let sets = table.sets.iter().map(|one| (Some(at), "set", &one.name, &one.origin));
+            for (within, what, name, origin) in [whole].into_iter().chain(chains).chain(sets) {
+                if let Some(first) = seen.insert((within, what, name), origin) {
+                    let what = if within.is_none() { format!("table {what}") } else { what.into() };
+                    let message = format!("{what} {name} a second time, first at {first}");
+                    errors.push(ParseError::at(origin.clone(), message));
+                }
+            }
+        }
+        errors
     }
 }
 

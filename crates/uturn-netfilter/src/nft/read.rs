@@ -1,5 +1,7 @@
 //! The text of `nft list ruleset`: tables and what is in them.
 
+use std::collections::HashMap;
+
 use uturn_model::Text;
 
 use super::lex::{Lexer, Parsed, Token};
@@ -14,7 +16,7 @@ const MOST_ERRORS: usize = 100;
 
 pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let mut reader = Reader { lexer: Lexer::new(text), source, errors: Vec::new() };
-    let mut ruleset = Ruleset::default();
+    let (mut ruleset, mut places) = (Ruleset::default(), HashMap::new());
     loop {
         reader.lexer.skip_blank();
         if reader.lexer.token() == Token::End || reader.errors.len() >= MOST_ERRORS {
@@ -23,7 +25,12 @@ pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>
         match reader.table_head() {
             Ok(table) => {
                 let table = reader.table(table);
-                ruleset.add(table);
+                let key = (table.family, table.name.clone());
+                let at = *places.entry(key).or_insert(ruleset.tables.len());
+                match ruleset.tables.get_mut(at) {
+                    Some(there) => there.add(table),
+                    None => ruleset.tables.push(table),
+                }
             }
             Err(fault) => {
                 reader.errors.push(fault.error(source));
@@ -32,26 +39,18 @@ pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>
         }
     }
     reader.errors.extend(reader.lexer.unclosed().map(|fault| fault.error(source)));
+    reader.errors.sort_by_key(|error| (error.origin.line, error.origin.column));
     if reader.errors.is_empty() { Ok(ruleset) } else { Err(reader.errors) }
 }
 
-impl Ruleset {
+impl Table {
     /// A table that is written twice is one.
-    pub(super) fn add(&mut self, table: Table) {
-        match self
-            .tables
-            .iter_mut()
-            .find(|one| (one.family, &one.name) == (table.family, &table.name))
-        {
-            None => self.tables.push(table),
-            Some(there) => {
-                there.comment = table.comment.or(there.comment.take());
-                there.objects.extend(table.objects);
-                there.sets.extend(table.sets);
-                there.flowtables.extend(table.flowtables);
-                there.chains.extend(table.chains);
-            }
-        }
+    fn add(&mut self, more: Self) {
+        self.comment = more.comment.or(self.comment.take());
+        self.objects.extend(more.objects);
+        self.sets.extend(more.sets);
+        self.flowtables.extend(more.flowtables);
+        self.chains.extend(more.chains);
     }
 }
 

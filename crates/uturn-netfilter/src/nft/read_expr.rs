@@ -443,6 +443,14 @@ impl<'a> Lexer<'a> {
         }
         let flags = has_flags(&left);
         let mut right = self.values(0)?;
+        if flags && self.word() == "|" {
+            // nft lists `ct state != a,b` as `!= a | b`.
+            let mut all = vec![right];
+            while self.take("|") {
+                all.push(self.values(0)?);
+            }
+            right = Expr::List(all);
+        }
         if self.take("/") {
             // `tcp flags syn / syn,ack`: the mask comes last.
             let mask = self.values(0)?;

@@ -138,13 +138,16 @@ impl<'a> Lexer<'a> {
 
     /// Past a token, or a block in braces.
     fn advance_within(&mut self) {
-        let block = self.at_mark(b'{');
+        let (place, block) = (self.place(), self.at_mark(b'{'));
         self.advance();
         let mut depth = u32::from(block);
         while depth > 0 && !matches!(self.token(), Token::Newline | Token::End) {
             depth += u32::from(self.at_mark(b'{'));
             depth -= u32::from(self.at_mark(b'}'));
             self.advance();
+        }
+        if depth > 0 {
+            self.block_unclosed(place);
         }
     }
 

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::OnceLock;
 
 use uturn_model::{Origin, Text};
 
+use super::super::index::Index;
 use super::encode::{encode, type_of};
 use super::links::find_loops;
 use super::lookup::{Bounds, Data, Given, Lookup};
 use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
-use super::{Chain, Entered, Rule, Rules};
+use super::{Chain, Entered, Rule, Rules, Said, keys};
 use crate::LoadError;
 use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
 
@@ -80,7 +80,13 @@ impl Compiler<'_> {
                 hook: base.hook,
                 priority: base.priority,
             });
-            self.rules.chains.push(Chain { table: at, at: place, rules: Vec::new(), base });
+            self.rules.chains.push(Chain {
+                table: at,
+                at: place,
+                rules: Vec::new(),
+                index: None,
+                base,
+            });
         }
         let mut names = Names {
             table,
@@ -108,15 +114,18 @@ impl Compiler<'_> {
             for rule in &chain.rules {
                 names.origin = rule.origin.clone();
                 let ops = self.rule(rule, &names);
-                self.rules.chains[first + place].rules.push(Rule { ops, by: OnceLock::new() });
+                self.rules.chains[first + place].rules.push(Rule { ops, said: Said::default() });
             }
+            let chain = &mut self.rules.chains[first + place];
+            chain.index = Index::new(&chain.rules, keys::key);
         }
     }
 
     fn rule(&mut self, rule: &nft::Rule, names: &Names<'_>) -> Vec<Op> {
         let mut ops = Vec::new();
+        let deciding = rule.statements.iter().rposition(decides);
         for (at, statement) in rule.statements.iter().enumerate() {
-            let last = !rule.statements[at + 1..].iter().any(decides);
+            let last = deciding.is_none_or(|deciding| deciding <= at);
             self.statement(statement, last, names, &mut ops);
         }
         let does = |op: &Op| !matches!(op, Op::Test { .. } | Op::Doubt(_));
@@ -174,8 +183,10 @@ impl Compiler<'_> {
             Statement::Queue(_) => {
                 ops.push(Op::Kept(self.number(statement, names), "queue".into()));
             }
-            Statement::Tproxy(_) => {
-                ops.push(Op::Kept(self.number(statement, names), "tproxy".into()));
+            Statement::Tproxy(proxy) => {
+                let port = proxy.port.as_ref().and_then(|port| encode(Type::Number, port));
+                let v6 = proxy.family.as_deref().map(|family| family == "ip6");
+                ops.push(Op::Proxy { v6, port: port.map(|(port, _)| port as u16) });
             }
             Statement::Flow(name) => ops.push(Op::Flow(name.clone())),
             Statement::Update(update) => {

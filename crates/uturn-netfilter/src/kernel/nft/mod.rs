@@ -7,6 +7,7 @@
 mod compile;
 mod encode;
 mod eval;
+mod keys;
 mod links;
 mod lookup;
 mod run;
@@ -21,6 +22,8 @@ use uturn_model::{By, Family, Text};
 pub(super) use self::compile::compile;
 use self::lookup::Lookup;
 use self::value::Op;
+use super::index::Index;
+use crate::Packet;
 use crate::nft::{BaseHook, ChainKind, TableFamily};
 
 /// All tables, made ready. Chains and sets are numbered through all tables.
@@ -38,13 +41,42 @@ struct Chain {
     table: usize,
     at: usize,
     rules: Vec<Rule>,
+    index: Option<Index>,
     base: Option<Entered>,
 }
 
 #[derive(Debug)]
 struct Rule {
     ops: Vec<Op>,
+    said: Said,
+}
+
+/// What is said of a rule in steps, made when it is first needed.
+#[derive(Debug, Default)]
+struct Said {
     by: OnceLock<By>,
+    /// That it did this, where there is no comment to say so.
+    done: OnceLock<(&'static str, Text)>,
+    /// For a step of the rule, the numbers that it tells apart.
+    ways: OnceLock<(usize, Box<[Way]>)>,
+}
+
+/// One of the numbers that a step tells apart.
+#[derive(Clone, Debug)]
+struct Way {
+    share: f64,
+    number: u128,
+    why: Text,
+}
+
+impl Chain {
+    /// The first rule from `from` on that can match.
+    fn next(&self, from: usize, packet: &Packet) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.next(from, packet),
+            None => (from < self.rules.len()).then_some(from),
+        }
+    }
 }
 
 /// Where packets enter a chain.

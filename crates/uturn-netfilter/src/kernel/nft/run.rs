@@ -2,7 +2,7 @@
 
 use uturn_model::{By, Family, StepKind, Supposition, Text};
 
-use super::super::tables::Passed;
+use super::super::tables::{Passed, marked};
 use super::super::walk::{Frame, Tracking, Walk};
 use super::super::{Kernel, MOST_RULES};
 use super::compile::ip_of;
@@ -10,8 +10,9 @@ use super::eval::{Miss, find};
 use super::lookup::Data;
 use super::value::{Field, Nat, NatAddress, Op, Verdict};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
+use crate::kernel::tables::listening;
 use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
-use crate::packet::{DropReason, EndKind, RejectWith};
+use crate::packet::{DropReason, EndKind, RejectWith, Transport};
 
 /// What a step of a rule did.
 enum Done {
@@ -43,11 +44,16 @@ impl Kernel {
         }
         let passed = loop {
             let Some(frame) = walk.frames.last_mut() else { break self.at_end(base, walk) };
-            let (chain, at) = (frame.chain, frame.rule);
-            if at >= self.nft.chains[chain].rules.len() {
+            let chain = frame.chain;
+            // Within a rule, it goes on there whatever that rule has changed.
+            let next = match walk.nft.at {
+                0 => self.nft.chains[chain].next(frame.rule, &walk.packet),
+                _ => Some(frame.rule),
+            };
+            let Some(at) = next else {
                 walk.frames.pop();
                 continue;
-            }
+            };
             frame.rule = at + 1;
             match self.meet_nft(base, (chain, at), walk, open, crowded) {
                 Done::On | Done::Next => {}
@@ -166,7 +172,7 @@ impl Kernel {
                 if mark != walk.packet.mark {
                     let why = self.nft_why(at, walk, "marked");
                     walk.packet.mark = mark;
-                    walk.note(StepKind::Mark, format!("{why}: mark {mark:#x}"), by());
+                    walk.note(StepKind::Mark, marked(&why, mark), by());
                 }
                 Done::On
             }
@@ -183,12 +189,24 @@ impl Kernel {
             }
             Op::Nat(nat) => self.translate_nft(nat, at, walk, open)?,
             Op::Reject(kind, code) => {
-                let with = reject_with(*kind, code, walk.packet.family());
+                let family = walk.packet.family();
+                // nft lists such a rule without its condition on the protocol.
+                let meant = match kind {
+                    RejectKind::TcpReset => matches!(walk.packet.transport, Transport::Tcp { .. }),
+                    RejectKind::Icmp => family == Family::V4,
+                    RejectKind::Icmpv6 => family == Family::V6,
+                    RejectKind::Icmpx => true,
+                };
+                if !meant {
+                    return Err(Miss::Break);
+                }
+                let with = reject_with(*kind, code, family);
                 walk.note(StepKind::Reject, self.nft_why(at, walk, "refused"), by());
                 Done::End(EndKind::Reject(with.ok_or(Miss::Unknown)?))
             }
             Op::Notrack => {
-                if matches!(walk.tracking, Tracking::NotYet) {
+                // Behind connection tracking, what made no sense to it is left.
+                if matches!(walk.tracking, Tracking::NotYet | Tracking::Invalid) {
                     walk.tracking = Tracking::Untracked;
                 }
                 Done::On
@@ -208,6 +226,20 @@ impl Kernel {
                     because: "a connection is put into a flowtable by its later packets".into(),
                     settle: "conntrack -L on the node, which marks such connections OFFLOAD".into(),
                 });
+                Done::On
+            }
+            Op::Proxy { v6, port } => {
+                let v6 = v6.unwrap_or(walk.packet.dst.is_ipv6()) == walk.packet.dst.is_ipv6();
+                let transport = walk.packet.transport;
+                if !v6 || !matches!(transport, Transport::Tcp { .. } | Transport::Udp { .. }) {
+                    return Err(Miss::Break);
+                }
+                let port = port.unwrap_or(transport.ports().1);
+                let why = self.nft_why(at, walk, "given to a proxy");
+                let why = format!("{why}: for the process that listens on port {port}");
+                walk.note(StepKind::Mark, why, by());
+                walk.suppose(listening(port));
+                walk.proxied = true;
                 Done::On
             }
             Op::Kept(number, name) => self.keep(*number, name, at, walk, open, crowded),
@@ -282,7 +314,7 @@ impl Kernel {
             None if crowded => Done::Crowded,
             None => {
                 let by = self.nft_by(at.0, at.1);
-                let mut other = walk.clone();
+                let mut other = walk.fork();
                 take(
                     &mut other,
                     number,
@@ -318,7 +350,7 @@ impl Kernel {
             None if crowded => Done::Crowded,
             None => {
                 let by = self.nft_by(at.0, at.1);
-                let mut other = walk.clone();
+                let mut other = walk.fork();
                 let why = format!("nobody models {name}: as if it did nothing");
                 take(&mut other, number, true, &why, &by);
                 let why = format!("nobody models {name}: as if it kept the packet");
@@ -346,7 +378,7 @@ impl Kernel {
         walk.packet = walk.packet.with_leg(after);
         let why = self.nft_why(at, walk, "rewritten");
         let step = uturn_model::Step::new(StepKind::Translate, why, self.nft_by(at.0, at.1));
-        walk.steps.push(step.changing(before, walk.packet.leg()));
+        walk.trail.add(step.changing(before, walk.packet.leg()));
         Done::On
     }
 
@@ -403,7 +435,7 @@ impl Kernel {
             NatKind::Masquerade => Target::Masquerade(plain),
             NatKind::Redirect => Target::Redirect(plain),
         };
-        let why: Text = self.nft_why(at, walk, "translated").into();
+        let why = self.nft_why(at, walk, "translated");
         walk.nft.turn = None;
         Ok(match self.bind(&target, &why, self.nft_by(at.0, at.1), walk, open) {
             Ok(()) => Done::Accept,

@@ -1,6 +1,6 @@
 //! Rules of nftables as evidence, and in words.
 
-use uturn_model::By;
+use uturn_model::{By, Text};
 
 use super::super::Kernel;
 use super::super::walk::Walk;
@@ -21,21 +21,24 @@ impl Kernel {
     pub(super) fn nft_by(&self, chain: usize, rule: usize) -> By {
         let (table, _) = self.nft_chain(chain);
         let compiled = &self.nft.chains[chain].rules[rule];
-        compiled.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
+        compiled.said.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
     }
 
     /// A rule's own comment, else that of the element or rule that led to its chain, else
     /// what it does and in which chain.
-    pub(super) fn nft_why(&self, at: (usize, usize), walk: &Walk, otherwise: &str) -> String {
+    pub(super) fn nft_why(&self, at: (usize, usize), walk: &Walk, otherwise: &'static str) -> Text {
         let callers = walk.frames.iter().rev().filter_map(|frame| frame.caller);
         let own = self.nft_rule(at).comment.as_ref();
         let comment = own
             .or(walk.nft.label.as_ref())
             .or_else(|| callers.filter_map(|at| self.nft_rule(at).comment.as_ref()).next());
-        match comment {
-            Some(comment) => comment.to_string(),
-            None => format!("{otherwise} by chain {}", self.nft_chain(at.0).1.name),
+        if let Some(comment) = comment {
+            return comment.clone();
         }
+        let say = || Text::from(format!("{otherwise} by chain {}", self.nft_chain(at.0).1.name));
+        let done = &self.nft.chains[at.0].rules[at.1].said.done;
+        let (known, text) = done.get_or_init(|| (otherwise, say()));
+        if *known == otherwise { text.clone() } else { say() }
     }
 
     pub(super) fn comment_of(&self, at: (usize, usize)) -> String {

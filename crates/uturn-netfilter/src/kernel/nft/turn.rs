@@ -5,6 +5,7 @@ use uturn_model::{StepKind, Supposition};
 use super::super::Kernel;
 use super::super::tables::one_in;
 use super::super::walk::Walk;
+use super::Way;
 use super::value::{Nat, NatAddress, Op, Test, Turn, Value};
 
 /// Numbers that are followed one by one; of more, only ranges with one meaning are.
@@ -22,9 +23,21 @@ impl Kernel {
         open: &mut Vec<Walk>,
         crowded: bool,
     ) -> bool {
-        let Some(ways) = self.ways(turn, op) else {
-            walk.meet_unknown("too many numbers to follow", self.nft_by(at.0, at.1));
-            return false;
+        let said = &self.nft.chains[at.0].rules[at.1].said.ways;
+        let known = said.get().filter(|(known, _)| *known == step);
+        let made;
+        let ways = match known {
+            Some((_, ways)) => ways,
+            None => {
+                let Some(ways) = self.ways(turn, op, at) else {
+                    walk.meet_unknown("too many numbers to follow", self.nft_by(at.0, at.1));
+                    return false;
+                };
+                made = ways.into_boxed_slice();
+                // Of a rule with several such steps, the first is kept.
+                said.get_or_init(|| (step, made.clone()));
+                &made
+            }
         };
         if crowded && ways.len() > 1 {
             return false;
@@ -37,34 +50,29 @@ impl Kernel {
                 settle: "a capture on the node".into(),
             });
         }
-        let by = self.nft_by(at.0, at.1);
-        let take = |one: &mut Walk, (share, number): (f64, u128)| {
-            one.share *= share;
-            one.nft.turn = Some(number);
-            if share < 1.0 {
-                one.note(
-                    StepKind::Balance,
-                    format!("{}picked one time in {}", self.comment_of(at), one_in(share)),
-                    by.clone(),
-                );
+        let take = |one: &mut Walk, way: &Way| {
+            one.share *= way.share;
+            one.nft.turn = Some(way.number);
+            if way.share < 1.0 {
+                one.note(StepKind::Balance, way.why.clone(), self.nft_by(at.0, at.1));
             }
         };
         for way in &ways[1..] {
-            let mut other = walk.clone();
-            take(&mut other, *way);
+            let mut other = walk.fork();
+            take(&mut other, way);
             other.nft.at = step;
             if let Some(frame) = other.frames.last_mut() {
                 frame.rule = at.1;
             }
             open.push(other);
         }
-        take(walk, ways[0]);
+        take(walk, &ways[0]);
         true
     }
 
     /// The numbers that mean different things to a step, with their shares; none if there
     /// are too many.
-    fn ways(&self, turn: Turn, op: &Op) -> Option<Vec<(f64, u128)>> {
+    fn ways(&self, turn: Turn, op: &Op, at: (usize, usize)) -> Option<Vec<Way>> {
         let (first, end) =
             (u128::from(turn.offset), u128::from(turn.offset) + u128::from(turn.modulus));
         let is_turn = |key: &[Value]| matches!(key, [Value::Turn(_)]);
@@ -94,7 +102,12 @@ impl Kernel {
         starts.sort_unstable();
         starts.dedup();
         let ends = starts[1..].iter().copied().chain([end]);
-        let share = |width: u128| width as f64 / turn.modulus as f64;
-        Some(starts.iter().zip(ends).map(|(start, end)| (share(end - start), *start)).collect())
+        let comment = self.comment_of(at);
+        let way = |(start, end): (&u128, u128)| {
+            let share = (end - start) as f64 / turn.modulus as f64;
+            let why = format!("{comment}picked one time in {}", one_in(share)).into();
+            Way { share, number: *start, why }
+        };
+        Some(starts.iter().zip(ends).map(way).collect())
     }
 }

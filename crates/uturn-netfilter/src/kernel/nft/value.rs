@@ -40,6 +40,11 @@ pub(super) enum Op {
         key: Vec<Value>,
     },
     Flow(Text),
+    /// To the socket of a proxy.
+    Proxy {
+        v6: Option<bool>,
+        port: Option<u16>,
+    },
     /// An act that nobody models.
     Kept(u32, Text),
 }

@@ -1,0 +1,151 @@
+//! One case: its rules are read, printed, made ready and walked.
+
+use std::fmt::Display;
+use std::hint::black_box;
+use std::io::Read;
+use std::net::IpAddr;
+use std::time::Instant;
+
+use uturn_model::Family;
+use uturn_netfilter::{Entry, Kernel, NodeState, Packet, ParseError, ipset, iptables, ipvs, nft};
+
+use crate::linear::Linear;
+use crate::{machine, made};
+
+/// Does the case whose texts stand on standard input.
+pub(crate) fn run(services: u32, runs: u32) {
+    let mut input = String::new();
+    std::io::stdin().read_to_string(&mut input).unwrap();
+    let texts: Vec<&str> = input.split('\0').collect();
+    let [rules, nft, sets, servers, bound, _] = texts[..] else { panic!("not six texts") };
+    let bound: Vec<IpAddr> =
+        bound.split_ascii_whitespace().map(|word| word.parse().unwrap()).collect();
+
+    // First, while this process has held nothing else yet.
+    let before = machine::taken();
+    let mut state = made::state(&bound);
+    state.iptables = iptables::parse("made", rules, Family::V4).unwrap();
+    state.nft = nft::parse("made", nft).unwrap();
+    state.sets = ipset::parse("made", sets).unwrap();
+    state.ipvs = ipvs::parse("made", servers).unwrap();
+    let count = count(&state);
+    memory_of("memory", count, before);
+
+    let read_rules = |text: &str| iptables::parse("made", text, Family::V4);
+    parse("iptables", rules, runs, read_rules, &state.iptables);
+    parse("nft", nft, runs, |text| nft::parse("made", text), &state.nft);
+    parse("ipset", sets, runs, |text| ipset::parse("made", text), &state.sets);
+    parse("ipvsadm", servers, runs, |text| ipvs::parse("made", text), &state.ipvs);
+
+    let linear = (rules.len() > 100_000).then(|| Linear::new(&state.iptables));
+    let mut compile = f64::MAX;
+    for _ in 0..runs.min(3) {
+        let state = state.clone();
+        let start = Instant::now();
+        drop(black_box(Kernel::new(state).unwrap()));
+        compile = compile.min(start.elapsed().as_secs_f64());
+    }
+    let kernel = Kernel::new(state.clone()).unwrap();
+    println!("  make ready          {:9.1} ms", compile * 1e3);
+    for (what, packet) in made::packets(services) {
+        walk(what, &kernel, linear.as_ref(), &packet, runs);
+    }
+    if let Some((_, peak)) = machine::taken() {
+        println!("  peak memory, with copies of the rules: {} MiB", peak / 1024);
+    }
+}
+
+fn count(state: &NodeState) -> usize {
+    let tables = &state.iptables.tables;
+    let rules = tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len());
+    let nft = state.nft.tables.iter().flat_map(|table| &table.chains);
+    let servers = state.ipvs.0.iter().map(|one| 1 + one.servers.len());
+    rules.chain(nft.map(|chain| chain.rules.len())).chain(servers).sum()
+}
+
+fn memory_of(what: &str, count: usize, before: Option<(u64, u64)>) {
+    let (Some((before, _)), Some((now, peak))) = (before, machine::taken()) else {
+        return println!("  {what}: this system does not tell");
+    };
+    let each = |kib: u64| kib as f64 * 1024.0 / count as f64;
+    let (now, peak) = (now.saturating_sub(before), peak.saturating_sub(before));
+    println!(
+        "  {what:<20}{:9.1} MB  {count} rules and servers, {:.0} bytes each; while reading {:.0}",
+        now as f64 * 1024.0 / 1e6,
+        each(now),
+        each(peak)
+    );
+}
+
+fn parse<T: Display>(
+    what: &str,
+    text: &str,
+    runs: u32,
+    read: impl Fn(&str) -> Result<T, Vec<ParseError>>,
+    printed: &T,
+) {
+    // A few lines are no measure.
+    if text.len() < 100_000 {
+        return;
+    }
+    let size = text.len() as f64 / 1e6;
+    let mut seconds = f64::MAX;
+    let mut worked = Some(0.0);
+    for _ in 0..runs {
+        let (start, before) = (Instant::now(), machine::worked());
+        let read = black_box(read(text));
+        seconds = seconds.min(start.elapsed().as_secs_f64());
+        let now = machine::worked();
+        worked = worked.zip(now.zip(before)).map(|(sum, (now, before))| sum + now - before);
+        drop(read);
+    }
+    let said = format!("parse {what}");
+    print!("  {said:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
+    // On a busy machine, much of the time is spent waiting.
+    match worked.filter(|worked| *worked > 0.1) {
+        Some(worked) => println!(
+            "; by time of the processor, {:.0} MB/s on average",
+            size * f64::from(runs) / worked
+        ),
+        None => println!(),
+    }
+    let seconds = best(runs, 1, || drop(black_box(printed.to_string())));
+    let said = format!("print {what}");
+    println!("  {said:<20}{:9.1} ms  {:6.0} MB/s", seconds * 1e3, size / seconds);
+}
+
+fn walk(what: &str, kernel: &Kernel, linear: Option<&Linear<'_>>, packet: &Packet, runs: u32) {
+    let entry = Entry::Interface("cbr0".into());
+    let ends = kernel.walk(packet, &entry, &[]).len();
+    let ours = best(runs, 1 + 2_000 / ends as u32, || {
+        black_box(kernel.walk(black_box(packet), &entry, &[]));
+    });
+    print!(
+        "  walk {what:<16}{:9.2} µs  {ends} ends, {:.2} µs each",
+        ours * 1e6,
+        ours * 1e6 / ends as f64
+    );
+    let Some(linear) = linear else { return println!() };
+    let asked = linear.asked(packet);
+    let theirs = best(runs, 1 + 200_000 / asked, || {
+        black_box(linear.asked(black_box(packet)));
+    });
+    println!(
+        "; a list: {:.1} µs for {asked} rules, {:.1} times as long",
+        theirs * 1e6,
+        theirs / ours
+    );
+}
+
+/// The best time of one call, in seconds, over several runs of many calls.
+fn best(runs: u32, calls: u32, mut call: impl FnMut()) -> f64 {
+    let mut best = f64::MAX;
+    for _ in 0..runs.max(1) {
+        let start = Instant::now();
+        for _ in 0..calls.max(1) {
+            call();
+        }
+        best = best.min(start.elapsed().as_secs_f64() / f64::from(calls.max(1)));
+    }
+    best
+}

@@ -1,0 +1,140 @@
+//! The matches of a rule. Most rules have one or two, and a table has its rules by the
+//! hundred thousand: so few are kept where the rule is, and only more elsewhere.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use super::Match;
+
+/// The matches of a rule, in order. To be read as a slice.
+#[derive(Clone, Default)]
+pub struct Matches(Place);
+
+#[derive(Clone, Default)]
+enum Place {
+    #[default]
+    None,
+    One([Match; 1]),
+    Two([Match; 2]),
+    More(Vec<Match>),
+}
+
+impl Matches {
+    /// One more, behind all others.
+    pub fn push(&mut self, one: Match) {
+        self.0 = match std::mem::take(&mut self.0) {
+            Place::None => Place::One([one]),
+            Place::One([first]) => Place::Two([first, one]),
+            Place::Two([first, second]) => Place::More(vec![first, second, one]),
+            Place::More(mut all) => {
+                all.push(one);
+                Place::More(all)
+            }
+        };
+    }
+
+    /// Keeps only those that `keep` names.
+    pub fn retain(&mut self, keep: impl FnMut(&Match) -> bool) {
+        let mut all = Vec::from(std::mem::take(self));
+        all.retain(keep);
+        *self = all.into();
+    }
+}
+
+impl From<Vec<Match>> for Matches {
+    fn from(mut all: Vec<Match>) -> Self {
+        if all.len() > 2 {
+            all.shrink_to_fit();
+            return Self(Place::More(all));
+        }
+        let mut few = Self::default();
+        all.into_iter().for_each(|one| few.push(one));
+        few
+    }
+}
+
+impl From<Matches> for Vec<Match> {
+    fn from(matches: Matches) -> Self {
+        match matches.0 {
+            Place::None => Self::new(),
+            Place::One(all) => all.into(),
+            Place::Two(all) => all.into(),
+            Place::More(all) => all,
+        }
+    }
+}
+
+impl Extend<Match> for Matches {
+    fn extend<I: IntoIterator<Item = Match>>(&mut self, more: I) {
+        more.into_iter().for_each(|one| self.push(one));
+    }
+}
+
+impl Deref for Matches {
+    type Target = [Match];
+
+    fn deref(&self) -> &[Match] {
+        match &self.0 {
+            Place::None => &[],
+            Place::One(all) => all,
+            Place::Two(all) => all,
+            Place::More(all) => all,
+        }
+    }
+}
+
+impl DerefMut for Matches {
+    fn deref_mut(&mut self) -> &mut [Match] {
+        match &mut self.0 {
+            Place::None => &mut [],
+            Place::One(all) => all,
+            Place::Two(all) => all,
+            Place::More(all) => all,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Matches {
+    type Item = &'a Match;
+    type IntoIter = std::slice::Iter<'a, Match>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl PartialEq for Matches {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Matches {}
+
+impl fmt::Debug for Matches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_are_the_same_to_a_reader() {
+        let (mut plain, mut ours) = (Vec::new(), Matches::default());
+        for number in 0..5 {
+            let one = Match::Comment(number.to_string().into());
+            plain.push(one.clone());
+            ours.push(one);
+            assert_eq!(*ours, *plain);
+            assert_eq!(Matches::from(plain.clone()), ours);
+            assert_eq!(Vec::from(ours.clone()), plain);
+        }
+        let odd = |one: &Match| matches!(one, Match::Comment(text) if &**text > "2");
+        ours.retain(odd);
+        plain.retain(odd);
+        assert_eq!(*ours, *plain);
+    }
+}

@@ -1,0 +1,44 @@
+//! What a dump of nftables says of itself: tables that are not printed whole.
+
+use uturn_model::{Family, Text};
+
+use crate::ParseError;
+
+/// Tables that belong to `iptables-nft` and have extensions that `nft` names without what
+/// they were told, where nothing else says it: `lacks` gives the file of the family that is
+/// not there.
+pub(crate) fn warnings(
+    source: impl Into<Text>,
+    text: &str,
+    lacks: impl Fn(Family) -> Option<&'static str>,
+) -> Vec<ParseError> {
+    let source = source.into();
+    let mut warnings = Vec::new();
+    let mut missing = None;
+    for (line, number) in text.lines().zip(1u32..) {
+        if let Some(head) = line.strip_prefix("table ") {
+            missing = match head.split_ascii_whitespace().next() {
+                Some("ip") => lacks(Family::V4).map(|file| (file, head)),
+                Some("ip6") => lacks(Family::V6).map(|file| (file, head)),
+                _ => None,
+            };
+        } else if let Some(at) = extension(line)
+            && let Some((file, head)) = missing.take()
+        {
+            let table = head.trim_end_matches(['{', ' ']);
+            let message = format!(
+                "nft does not print what `xt` is told, here and perhaps further on in table \
+                 {table}: these rules are walked both ways; capture {file} too"
+            );
+            warnings.push(ParseError::new(&source, number, at as u32 + 1, message));
+        }
+    }
+    warnings
+}
+
+/// Where an extension stands in a line, outside of quotes.
+fn extension(line: &str) -> Option<usize> {
+    let kinds = ["xt match ", "xt target ", "xt watcher "];
+    let at = kinds.into_iter().filter_map(|kind| line.find(kind)).min()?;
+    line[..at].matches('"').count().is_multiple_of(2).then_some(at)
+}

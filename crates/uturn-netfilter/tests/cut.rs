@@ -1,0 +1,81 @@
+//! Dumps that end too early: cut at every byte, each kind is refused with the line that is
+//! wrong, or read as what its whole lines say. A JSON, a table of iptables and a block of
+//! nftables that do not end are always refused.
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+mod common;
+
+use common::read;
+use uturn_model::Family;
+use uturn_netfilter::{ParseError, addr, ipset, iptables, ipvs, nft, routes, rules, sysctl};
+
+/// What is cut of a longer dump: its beginning has every kind of line.
+const MOST: usize = 3_000;
+
+type Read = fn(&str) -> Result<(), Vec<ParseError>>;
+
+const TEXTS: [(&str, &str, Read); 9] = [
+    ("iptables-n1", "addr", |text| addr::parse("cut", text).map(drop)),
+    ("ipvs-n1", "route", |text| routes::parse("cut", text).map(drop)),
+    ("iptables-n1", "rule", |text| rules::parse("cut", text).map(drop)),
+    ("iptables-n1", "sysctl", |text| sysctl::parse("cut", text).map(drop)),
+    ("ipvs-n1", "ipset.save", |text| ipset::parse("cut", text).map(drop)),
+    ("ipvs-n1", "ipvs.save", |text| ipvs::parse("cut", text).map(drop)),
+    ("ipvs-n1", "iptables.save", |text| iptables::parse("cut", text, Family::V4).map(drop)),
+    ("iptables-n1", "ip6tables.save", |text| iptables::parse("cut", text, Family::V6).map(drop)),
+    ("nft", "all.txt", |text| nft::parse("cut", text).map(drop)),
+];
+
+/// Every error names a line of the text.
+fn named(errors: &[ParseError], text: &str, at: usize) {
+    let lines = text.split('\n').count();
+    assert!(!errors.is_empty(), "at byte {at}");
+    for error in errors {
+        let shown = error.to_string();
+        let mut place = shown.split(':');
+        assert_eq!(place.next(), Some("cut"), "{shown}");
+        let line: usize = place.next().unwrap().parse().unwrap_or_else(|_| panic!("{shown}"));
+        assert!((1..=lines).contains(&line), "at byte {at}, of {lines} lines: {shown}");
+    }
+}
+
+#[test]
+fn a_text_cut_anywhere_is_read_or_names_the_line() {
+    for (node, file, parse) in TEXTS {
+        let text = read(node, file);
+        assert!(parse(&text).is_ok(), "{node}/{file}");
+        for at in (0..text.len().min(MOST)).filter(|at| text.is_char_boundary(*at)) {
+            let cut = &text[..at];
+            match parse(cut) {
+                Ok(()) => assert!(may_end(file, cut), "{node}/{file} at byte {at} is whole"),
+                Err(errors) => named(&errors, cut, at),
+            }
+        }
+    }
+}
+
+/// Whether nothing shows that a text was cut there.
+fn may_end(file: &str, cut: &str) -> bool {
+    let count = |wanted: fn(&str) -> bool| cut.lines().filter(|line| wanted(line)).count();
+    match file {
+        "iptables.save" | "ip6tables.save" => {
+            count(|line| line.starts_with('*')) == count(|line| line == "COMMIT")
+        }
+        "all.txt" => cut.matches('{').count() == cut.matches('}').count(),
+        // Lists of lines: no line says that it is the last.
+        _ => true,
+    }
+}
+
+#[test]
+fn a_json_cut_anywhere_is_refused() {
+    let text = read("nft", "all.json");
+    let short: &str = &text[..text.len().min(MOST)];
+    for at in (1..short.len()).filter(|at| short.is_char_boundary(*at)) {
+        let cut = &short[..at];
+        match nft::parse("cut", cut) {
+            Ok(_) => panic!("at byte {at} is whole"),
+            Err(errors) => named(&errors, cut, at),
+        }
+    }
+}

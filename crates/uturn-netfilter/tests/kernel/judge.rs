@@ -1,0 +1,346 @@
+//! The kernel against the walk: each packet, its answer and what follows must end in a way
+//! that was predicted, and each way with a share must be met.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::route::Leg;
+use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith, Transport};
+
+use crate::around::OWN;
+use crate::bytes::Mine;
+use crate::case::{Case, Probe};
+use crate::node::{Node, Refused, has_route};
+use crate::wire::{Fate, PORTS, Seen, Told};
+
+/// A way of a smaller share need not be met.
+const SMALLEST_SHARE: f64 = 0.04;
+/// A way of such a share is missed by so many tries less than once in 10^12 packets.
+const MOST_TRIES: u16 = 700;
+
+/// What was tried.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tried {
+    pub(crate) packets: usize,
+    pub(crate) answers: usize,
+    pub(crate) followers: usize,
+    /// How many packets ended in which way.
+    pub(crate) ways: BTreeMap<&'static str, usize>,
+    pub(crate) differences: Vec<String>,
+}
+
+pub(crate) struct Judge<'n> {
+    node: &'n mut Node,
+    tag: u32,
+    port: u16,
+    /// Each way must be met.
+    all_ways: bool,
+    source_ports: bool,
+    /// Rules set zones, and an answer need not come to its connection's.
+    zones: bool,
+    tried: Tried,
+}
+
+/// Tries all packets of a case.
+pub(crate) fn judge(case: &Case) -> Result<Tried, Refused> {
+    let mut node = Node::new(case)?;
+    let mut judge = Judge {
+        node: &mut node,
+        tag: 0x7574_0000,
+        port: 0,
+        all_ways: !case.chance_is_bound(),
+        source_ports: !case.chooses_source_ports(),
+        zones: case.to_string().contains("--zone"),
+        tried: Tried::default(),
+    };
+    for probe in case.probes() {
+        judge.first(&probe)?;
+    }
+    Ok(judge.tried)
+}
+
+impl Judge<'_> {
+    fn first(&mut self, probe: &Probe) -> Result<(), Refused> {
+        let block = probe.packet.leg().src.port() / 1000 * 1000;
+        let mut missing: Vec<End> = Vec::new();
+        for tries in 1..=MOST_TRIES {
+            self.port = (self.port + 1) % 1000;
+            let probe = probe.again(block + self.port);
+            let ends = self.node.kernel.walk(&probe.packet, &probe.entry, &[]);
+            let mine = Mine::new(self.tag(), &probe.packet);
+            let fate = self.send(&probe, mine)?;
+            let fitting: Vec<&End> =
+                ends.iter().filter(|end| self.fits(end, &fate.packet, &probe)).collect();
+            if fitting.is_empty() {
+                self.differ("its first packet", &probe, &ends, Some(&fate.packet));
+                return Ok(());
+            }
+            if tries == 1 {
+                let must = |end: &&End| end.share >= SMALLEST_SHARE && end.unknown.is_empty();
+                missing = ends.iter().filter(must).filter(|_| self.all_ways).cloned().collect();
+                let fitting = fitting.into_iter().cloned().collect::<Vec<_>>();
+                self.answer(&probe, mine, &fate, &fitting)?;
+            }
+            missing.retain(|end| !self.fits(&at(end, &probe), &fate.packet, &probe));
+            if missing.is_empty() {
+                return Ok(());
+            }
+        }
+        let text = format!("one of its ways, by {MOST_TRIES} packets,");
+        self.differ(&text, probe, &missing, None);
+        Ok(())
+    }
+
+    /// What answers the packet goes back, and the next one of its connection follows it.
+    fn answer(
+        &mut self,
+        probe: &Probe,
+        mine: Mine,
+        fate: &Fate,
+        ends: &[End],
+    ) -> Result<(), Refused> {
+        let asks = match probe.packet.transport {
+            Transport::Tcp { syn, ack, .. } => syn && !ack,
+            Transport::Udp { .. } | Transport::Sctp { .. } => true,
+            Transport::Icmp { kind, .. } => kind == 8,
+        };
+        let (leg, entry) = match &fate.packet {
+            Seen::Out { device, leg } => (*leg, Entry::Interface(interface(device).into())),
+            Seen::Local { leg } => (*leg, Entry::Local),
+            _ => return Ok(()),
+        };
+        let special =
+            matches!(leg.dst.ip(), IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());
+        if !asks || special || self.zones {
+            return Ok(());
+        }
+        let untold = match probe.packet.transport {
+            // A new number, and what answers no known association: not what packets show.
+            Transport::Icmp { .. } => !self.source_ports,
+            Transport::Sctp { .. } => ends.iter().any(|end| end.connection.is_none()),
+            _ => false,
+        };
+        if untold {
+            return Ok(());
+        }
+        let packet = probe.packet.with_leg(leg).reply();
+        let reply = Probe { entry, packet };
+        // Both ways of what nobody models can lead to one place, with two connections.
+        let mut known: Vec<Vec<Connection>> = Vec::new();
+        for end in ends {
+            let connection = end.connection.clone().map(|mut one| {
+                if one.reply.dst.port() != leg.src.port() {
+                    one.reply.dst.set_port(leg.src.port());
+                }
+                one
+            });
+            let connection: Vec<Connection> = connection.into_iter().collect();
+            if !known.contains(&connection) {
+                known.push(connection);
+            }
+        }
+        let by_kernel = reply.entry == Entry::Local
+            && match packet.transport {
+                Transport::Tcp { .. } if !PORTS.contains(&leg.dst.port()) => return Ok(()),
+                // The kernel does not answer from what only a policy rule makes its own.
+                Transport::Icmp { .. } if !is_own(leg.dst.ip()) => return Ok(()),
+                Transport::Tcp { .. } | Transport::Icmp { .. } => true,
+                _ => false,
+            };
+        let back = match by_kernel {
+            true => fate.answer.clone(),
+            false => {
+                let back = Mine::answering(self.tag(), mine);
+                self.send(&reply, back)?.packet
+            }
+        };
+        self.tried.answers += 1;
+        let walked = self.walk(&reply, &known);
+        // An error about what the kernel itself answered is not looked for.
+        let unseen = |end: &End| {
+            by_kernel && back == Seen::Nothing && matches!(end.kind, EndKind::Reject(_))
+        };
+        if !walked.iter().any(|end| self.fits(end, &back, &reply) || unseen(end)) {
+            self.differ("the answer to it", &reply, &walked, Some(&back));
+            return Ok(());
+        }
+        // Only where the answer came to its end is the connection known to both.
+        // The answer may have changed its connection's mark.
+        let after = walked.iter().filter(|end| self.fits(end, &back, &reply));
+        let known: Vec<Vec<Connection>> =
+            after.map(|end| end.connection.iter().cloned().collect()).collect();
+        let arrived = matches!(back, Seen::Out { .. } | Seen::Local { .. });
+        if !arrived || known.iter().any(Vec::is_empty) {
+            return Ok(());
+        }
+        let later = match probe.packet.transport {
+            Transport::Tcp { src_port, dst_port, .. } => {
+                Transport::Tcp { src_port, dst_port, syn: false, ack: true }
+            }
+            other => other,
+        };
+        let packet = Packet { transport: later, ..probe.packet };
+        // The kernel names the source of what has none, and would not now; and it resets a
+        // connection of which it knows no socket.
+        let reset = probe.entry == Entry::Local && matches!(later, Transport::Tcp { .. });
+        if packet.src.is_unspecified() || reset {
+            return Ok(());
+        }
+        let next = Probe { entry: probe.entry.clone(), packet };
+        let mine = Mine::following(self.tag(), mine);
+        let fate = self.send(&next, mine)?;
+        self.tried.followers += 1;
+        let walked = self.walk(&next, &known);
+        if !walked.iter().any(|end| self.fits(end, &fate.packet, &next)) {
+            self.differ("what follows it", &next, &walked, Some(&fate.packet));
+        }
+        Ok(())
+    }
+
+    fn walk(&self, probe: &Probe, known: &[Vec<Connection>]) -> Vec<End> {
+        let walk = |known| self.node.kernel.walk(&probe.packet, &probe.entry, known);
+        known.iter().flat_map(|known| walk(known)).collect()
+    }
+
+    fn send(&mut self, probe: &Probe, mine: Mine) -> Result<Fate, Refused> {
+        self.node.forget()?;
+        let fate = match &probe.entry {
+            Entry::Local => self.node.wire.send(&probe.packet, mine)?,
+            Entry::Interface(device) => self.node.wire.arrive(device, &probe.packet, mine)?,
+        };
+        self.tried.packets += 1;
+        *self.tried.ways.entry(way(&fate.packet)).or_default() += 1;
+        Ok(fate)
+    }
+
+    fn tag(&mut self) -> u32 {
+        self.tag = self.tag.wrapping_add(1);
+        self.tag
+    }
+
+    /// Whether a packet that ended so was seen so.
+    fn fits(&self, end: &End, seen: &Seen, probe: &Probe) -> bool {
+        let same = |leg: &Leg| {
+            let own = end.packet.leg();
+            let ports = self.source_ports || leg.src.port() == own.src.port();
+            leg.dst == own.dst
+                && leg.src.ip() == own.src.ip()
+                && (!ports || leg.src.port() == own.src.port())
+        };
+        match (&end.kind, seen) {
+            (EndKind::Local, Seen::Local { leg }) => same(leg),
+            (EndKind::Forward, Seen::Out { device, leg }) => {
+                end.out.as_deref() == Some(interface(device)) && same(leg)
+            }
+            (EndKind::Reject(RejectWith::TcpReset), Seen::Reset) => true,
+            (EndKind::Reject(with), Seen::Error(3, code)) => code_of(*with) == Some(*code),
+            // An error for which there is no way back is not sent, and none about what was
+            // meant for everybody.
+            (EndKind::Reject(_), Seen::Nothing | Seen::Told(_)) => !can_be_told(probe, end),
+            (EndKind::Drop(reason), seen) => dropped(reason, seen),
+            _ => false,
+        }
+    }
+
+    fn differ(&mut self, what: &str, probe: &Probe, ends: &[End], seen: Option<&Seen>) {
+        let Probe { entry, packet } = probe;
+        let mut text = format!(
+            "{what} {:?} {} mark {}, {entry:?}",
+            packet.transport,
+            packet.leg(),
+            packet.mark
+        );
+        for end in ends {
+            text += &format!(
+                "\n  - the walk: {:.3} {:?} {} {:?}",
+                end.share,
+                end.kind,
+                end.packet.leg(),
+                end.out
+            );
+            for step in &end.steps {
+                text += &format!("\n      {:?} {} ({})", step.kind, step.why, step.by.rule);
+            }
+        }
+        match seen {
+            Some(seen) => text += &format!("\n  + the kernel: {seen:?}"),
+            None => text += "\n  + the kernel: never",
+        }
+        self.tried.differences.push(text);
+    }
+}
+
+/// An end of an earlier try, as it would be of this one.
+fn at(end: &End, probe: &Probe) -> End {
+    let mut leg = end.packet.leg();
+    let port = probe.packet.leg().src.port();
+    // Ports of a block are told apart by no rule.
+    if leg.src.port() / 1000 == port / 1000 {
+        leg.src.set_port(port);
+    }
+    End { packet: end.packet.with_leg(leg), ..end.clone() }
+}
+
+fn interface(device: &str) -> &str {
+    if device == "p0" { "br0" } else { device }
+}
+
+fn is_own(ip: IpAddr) -> bool {
+    OWN.iter().any(|own| own.parse() == Ok(ip)) || ip.is_loopback()
+}
+
+fn can_be_told(probe: &Probe, end: &End) -> bool {
+    // Nor is one sent from an address that only a policy rule makes the node's.
+    let foreign = end.steps.iter().any(|step| step.why.contains("is an address of this node"));
+    if foreign && !is_own(end.packet.dst) {
+        return false;
+    }
+    let SocketAddr::V4(src) = probe.packet.leg().src else { return true };
+    let dst = probe.packet.dst;
+    let everybody = matches!(dst, IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());
+    !everybody && (src.ip().is_unspecified() || has_route(&src.ip().to_string()))
+}
+
+fn dropped(reason: &DropReason, seen: &Seen) -> bool {
+    use DropReason as R;
+    let unroutable = matches!(
+        reason,
+        R::NoRoute
+            | R::Unreachable
+            | R::Prohibited
+            | R::Blackhole
+            | R::MartianSource
+            | R::MartianDestination
+            | R::Invalid
+    );
+    match seen {
+        Seen::Nothing | Seen::Told(Told::NotPermitted) => true,
+        Seen::Told(Told::Unroutable) => unroutable,
+        Seen::Error(3, 0 | 1) => matches!(reason, R::NoRoute | R::Unreachable),
+        Seen::Error(3, 13) => matches!(reason, R::Prohibited),
+        _ => false,
+    }
+}
+
+fn code_of(with: RejectWith) -> Option<u8> {
+    Some(match with {
+        RejectWith::IcmpNetUnreachable => 0,
+        RejectWith::IcmpHostUnreachable => 1,
+        RejectWith::IcmpProtoUnreachable => 2,
+        RejectWith::IcmpPortUnreachable => 3,
+        RejectWith::IcmpNetProhibited => 9,
+        RejectWith::IcmpHostProhibited => 10,
+        RejectWith::IcmpAdminProhibited => 13,
+        _ => return None,
+    })
+}
+
+fn way(seen: &Seen) -> &'static str {
+    match seen {
+        Seen::Out { .. } => "sent on",
+        Seen::Local { .. } => "handed over",
+        Seen::Reset | Seen::Error(..) => "refused",
+        Seen::Told(_) => "the sender was told",
+        Seen::Nothing => "dropped",
+    }
+}

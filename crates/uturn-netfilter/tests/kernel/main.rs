@@ -1,0 +1,169 @@
+//! The kernel judges the walk: random rules of iptables and nftables, and cases that were
+//! wrong once, with real packets.
+//!
+//! Needs root, TAP devices and the tools; where one is missing, the test says so and ends.
+//! `UTURN_KERNEL_COUNT` asks for more random cases, `UTURN_KERNEL_SEED` for those of a seed.
+//! A case that differs is made smaller and printed: it goes to `cases/` under a name that
+//! says what was wrong.
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+#![allow(clippy::print_stdout, reason = "a seed that nobody reads of cannot be tried again")]
+#![cfg(target_os = "linux")]
+
+mod around;
+mod bytes;
+mod case;
+mod device;
+mod dice;
+mod iptables;
+mod judge;
+mod nft;
+mod node;
+mod sets;
+mod shrink;
+mod wire;
+
+use std::env;
+use std::fs;
+use std::thread;
+use std::time::SystemTime;
+
+use case::Case;
+use dice::Dice;
+use judge::{Tried, judge};
+use node::Refused;
+use shrink::shrink;
+
+/// The seeds of every run, and how many cases of each.
+const SEEDS: [u64; 2] = [1, 2];
+const CASES: u64 = 5;
+/// So many that differ are made smaller; of more, only the differences are said.
+const MOST_SHRUNK: usize = 3;
+
+/// Tries a case in a thread, which leaves this network for ever.
+fn tried(case: &Case) -> Result<Tried, Refused> {
+    let case = case.clone();
+    match thread::spawn(move || judge(&case)).join() {
+        Ok(tried) => tried,
+        Err(_) => Err(Refused("the trial panicked".to_owned())),
+    }
+}
+
+fn can_judge(section: &str, rules: &str) -> bool {
+    let case = Case::read(&format!("== {section}\n{rules}\n"));
+    match tried(&case) {
+        Ok(_) => true,
+        Err(Refused(why)) => {
+            uturn_testing::left_out(
+                &format!("asking the kernel where packets go by {section}"),
+                why,
+            );
+            false
+        }
+    }
+}
+
+fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
+    let wanted = |name: &str| env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    let fresh = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let count = wanted("UTURN_KERNEL_COUNT").unwrap_or(CASES);
+    let seeds = match wanted("UTURN_KERNEL_SEED") {
+        Some(seed) => vec![seed],
+        None => [SEEDS.as_slice(), &[fresh % 1_000_000_000]].concat(),
+    };
+    let asked = count * seeds.len() as u64;
+    let (mut sum, mut cases, mut different) = (Tried::default(), 0, Vec::new());
+    for seed in seeds {
+        println!("{what}: {count} cases of UTURN_KERNEL_SEED={seed}");
+        for number in 0..count {
+            let case = make(&mut Dice::new(seed, number));
+            let one = match tried(&case) {
+                Ok(one) => one,
+                Err(Refused(why)) if is_not_for_here(&why) => {
+                    uturn_testing::left_out(&format!("{what}: seed {seed}, case {number}"), why);
+                    continue;
+                }
+                Err(Refused(why)) => panic!("{what}: seed {seed}, case {number}: {why}\n{case}"),
+            };
+            cases += 1;
+            if !one.differences.is_empty() {
+                let name = format!("{what}: seed {seed}, case {number}");
+                different.push(match different.len() < MOST_SHRUNK {
+                    true => smaller(&name, &case),
+                    false => format!("# {name}\n{case}{}", one.differences.join("\n")),
+                });
+            }
+            sum.packets += one.packets;
+            sum.answers += one.answers;
+            sum.followers += one.followers;
+            for (way, count) in one.ways {
+                *sum.ways.entry(way).or_default() += count;
+            }
+        }
+    }
+    println!(
+        "{what}: {cases} rulesets, {} packets, among them {} answers and {} that follow; {:?}",
+        sum.packets, sum.answers, sum.followers, sum.ways
+    );
+    assert!(cases * 2 > asked, "only {cases} of {asked} rulesets could be loaded");
+    assert!(
+        different.is_empty(),
+        "{} of {cases} differ\n{}",
+        different.len(),
+        different.join("\n")
+    );
+}
+
+/// What is said of a module that this kernel does not have, and of rules that no packet
+/// could meet, which nft refuses.
+fn is_not_for_here(why: &str) -> bool {
+    ["No such file", "not supported", "missing kernel module", "conflicting protocols"]
+        .iter()
+        .any(|words| why.contains(words))
+}
+
+/// What differs in a case, and as little of it as still does.
+fn smaller(name: &str, case: &Case) -> String {
+    // What chance shows only now and then stays as it is.
+    let fails = |case: &Case| tried(case).is_ok_and(|tried| !tried.differences.is_empty());
+    let small = shrink(case, fails);
+    let differences = tried(&small).map(|tried| tried.differences.join("\n")).unwrap_or_default();
+    format!("# {name}\n{small}{differences}\n")
+}
+
+#[test]
+fn random_rules_of_iptables() {
+    if can_judge("iptables", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT") {
+        random_cases("iptables", iptables::case);
+    }
+}
+
+#[test]
+fn random_rules_of_nftables() {
+    if can_judge("nft", "table ip t {\n}") {
+        random_cases("nftables", nft::case);
+    }
+}
+
+#[test]
+fn cases_that_were_wrong_once() {
+    if !can_judge("iptables", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT")
+        || !can_judge("nft", "table ip t {\n}")
+    {
+        return;
+    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/cases");
+    let mut files: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for file in &files {
+        let case = Case::read(&fs::read_to_string(file).unwrap());
+        assert!(!case.probes().is_empty(), "{}", file.display());
+        let tried = tried(&case).unwrap_or_else(|Refused(why)| panic!("{}: {why}", file.display()));
+        assert!(
+            tried.differences.is_empty(),
+            "{}:\n{}",
+            file.display(),
+            tried.differences.join("\n")
+        );
+    }
+}
