@@ -24,6 +24,9 @@ pub(crate) struct Planning {
     pub(crate) node_hints: bool,
     /// Endpoints that are going, but still serve, are the last resort.
     pub(crate) last_resort: bool,
+    /// Of several endpoints with one address, the last counts that is not going; before, the
+    /// first, or the last that is on this node.
+    pub(crate) prefers_running: bool,
     /// A source range that holds every address means no source ranges.
     pub(crate) open_range_is_none: bool,
     /// `internalTrafficPolicy` is for the cluster IP; before, it took endpoints of other
@@ -32,6 +35,9 @@ pub(crate) struct Planning {
     /// `nodePortAddresses` of the other family are as if not stated; else a range of all
     /// its addresses stands for this family's too, and others leave none of this family's.
     pub(crate) node_port_ranges_apart: bool,
+    /// In nftables mode, a family of which `nodePortAddresses` states nothing has NodePorts
+    /// on the node's primary address, which is localhost where it has none; else on all.
+    pub(crate) primary_if_unstated: bool,
     /// `externalTrafficPolicy` counts for a Service that has only external IPs, too.
     pub(crate) policy_for_external_ips: bool,
     /// It is a setting whether localhost takes NodePorts; before, IPv4's always did.
@@ -120,9 +126,11 @@ impl Features {
                 },
                 node_hints: since(34),
                 last_resort: since(26),
+                prefers_running: since(36),
                 open_range_is_none: since(34),
                 policies_are_apart: since(24),
                 node_port_ranges_apart: !since(27) || since(28),
+                primary_if_unstated: !since(31),
                 policy_for_external_ips: since(29),
                 localhost_is_a_choice: since(26),
             },

@@ -7,7 +7,6 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -106,17 +105,9 @@ fn load(
         Family::V6 => format!("ip6tables-{back_end}"),
     };
     let script = format!(
-        "printf %s \"$1\" | ipset restore && printf %s \"$2\" | {tool}-restore -w 60 && \
-         ipset save && echo @@ && {tool}-save"
+        "ipset restore <<'@@'\n{sets}\n@@\n{tool}-restore -w 60; ipset save; echo @@; {tool}-save"
     );
-    let output = Command::new("unshare")
-        .args(["--net", "sh", "-c", &script, "sh", sets, rules])
-        .output()
-        .map_err(|error| format!("unshare: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    }
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = uturn_testing::in_a_namespace(&script, rules)?;
     let (sets, rules) = text.split_once("@@\n").unwrap();
     Ok((sets.to_owned(), rules.to_owned()))
 }

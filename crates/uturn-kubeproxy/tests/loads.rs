@@ -5,9 +5,6 @@
 
 mod support;
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use support::any::any_cluster;
@@ -107,19 +104,6 @@ impl Tool<'_> {
     /// what it holds then.
     fn load(&self, text: &str) -> Result<String, String> {
         let script = format!("{} -w 60 && {}", self.name("restore"), self.name("save"));
-        let child = Command::new("unshare")
-            .args(["--net", "sh", "-c", &script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut child = child.map_err(|error| format!("unshare: {error}"))?;
-        // A tool that stops early says why on its own.
-        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
-        let output = child.wait_with_output().map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(String::from_utf8(output.stdout).unwrap()),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        }
+        uturn_testing::in_a_namespace(&script, text)
     }
 }

@@ -221,6 +221,21 @@ fn localhost_takes_no_node_ports() {
 }
 
 #[test]
+fn a_family_whose_ranges_nobody_states_had_its_primary_address_once() {
+    let mut cluster = one(node_port("s", "172.16.1.1", 30000), everywhere());
+    let ranges = ["fd00:aa::/64".parse().unwrap()];
+    cluster.proxy.node_port_addresses = NodePortAddresses::Ranges(ranges.into());
+    let old = listed(&cluster, "n1", Family::V4, Version::new(1, 30, 14));
+    assert_eq!(old.elements("ip set nodeport-ips"), ["10.0.0.11"]);
+    let later = listed(&cluster, "n1", Family::V4, Version::new(1, 31, 14));
+    assert!(!later.blocks.contains_key("ip set nodeport-ips"));
+    // Its node has no address of that family: none is localhost's only.
+    cluster.proxy.node_port_addresses = NodePortAddresses::Primary;
+    let old = listed(&cluster, "n1", Family::V6, Version::new(1, 30, 14));
+    assert!(old.blocks.contains_key("ip6 set nodeport-ips"));
+}
+
+#[test]
 fn of_two_services_with_one_address_one_is_served() {
     let mut cluster = one(load_balancer("a", "172.16.1.1", 30000, "203.0.113.14"), everywhere());
     add(&mut cluster, load_balancer("b", "172.16.1.2", 30000, "203.0.113.14"), everywhere());

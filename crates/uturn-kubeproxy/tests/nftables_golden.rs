@@ -34,7 +34,8 @@ fn the_same_by_hand_becomes_the_dumps() {
     }
 }
 
-/// What the Proxier of other versions made of the same cluster on node n1.
+/// What the Proxier of other versions made of the same cluster on node n1 (where it was told
+/// of no IPv6 address; v1.30 is as the whole program does it then, which tells it of ::1).
 #[test]
 fn other_versions() {
     for version in ["v1.30.14", "v1.31.14", "v1.33.13", "v1.36.3"] {

@@ -102,6 +102,23 @@ fn the_internal_policy_was_once_for_every_address() {
 }
 
 #[test]
+fn of_two_pods_with_one_address_the_running_one_counts_since_v1_36() {
+    let going =
+        Endpoint { ready: false, serving: false, terminating: true, ..endpoint("10.1.2.10", "n2") };
+    let refused = |endpoints: [&Endpoint; 2]| {
+        let endpoints = endpoints.map(Endpoint::clone).to_vec();
+        let cluster = one(node_port("s", "172.16.1.1", 30000), endpoints);
+        [35, 36].map(|minor| saved(&cluster, minor).chain("filter", "KUBE-SERVICES").len())
+    };
+    let running = endpoint("10.1.2.10", "n2");
+    assert_eq!(refused([&going, &running]), [1, 0]);
+    assert_eq!(refused([&running, &going]), [0, 0]);
+    // On its own node the last counts, or the last that is not going.
+    let here = |endpoint: &Endpoint| Endpoint { node: Some(name("n1")), ..endpoint.clone() };
+    assert_eq!(refused([&here(&running), &here(&going)]), [1, 0]);
+}
+
+#[test]
 fn localhost_and_replies() {
     let mut cluster = one(node_port("s", "172.16.1.1", 30000), everywhere());
     cluster.proxy.node_port_addresses = NodePortAddresses::All;

@@ -82,8 +82,8 @@ impl PortPlan<'_> {
         count
     }
 
-    /// Every endpoint of the port once. Of two entries for one address the first counts,
-    /// unless a later one is on this node.
+    /// Every endpoint of the port once. Of several entries for one address the first counts,
+    /// unless a later one is on this node or, in newer versions, is not going.
     fn endpoints_in<'e>(&self, slices: &[&'e EndpointSlice], node: &Node) -> Vec<Found<'e>> {
         let mut found: Vec<Found<'e>> = Vec::new();
         for slice in slices {
@@ -106,7 +106,11 @@ impl PortPlan<'_> {
         found.sort_by(|(a, _), (b, _)| a.text.cmp(&b.text));
         found.dedup_by(|(backend, later), (kept, earlier)| {
             let same = backend.text == kept.text;
-            if same && is_on(later, node) {
+            let counts = match self.planning.prefers_running {
+                true => !later.terminating,
+                false => is_on(later, node),
+            };
+            if same && counts {
                 *earlier = later;
             }
             same

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-use uturn_model::{Family, Node, ProxySettings};
+use uturn_model::{Family, Node, ProxyMode, ProxySettings};
 
 use crate::features::Planning;
 
@@ -59,7 +59,14 @@ impl<'a> NodeFacts<'a> {
             Family::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
             Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
         };
-        let ranges = node_port_ranges(addresses.first(), settings, family, planning);
+        let ranges = match node_port_ranges(addresses.first(), settings, family, planning) {
+            None if settings.mode.value == ProxyMode::Nftables && planning.primary_if_unstated => {
+                let stated = stated_ranges(settings, family);
+                let primary = addresses.first().copied().unwrap_or(loopback);
+                stated.is_empty().then(|| vec![IpNet::from(primary)])
+            }
+            ranges => ranges,
+        };
         let localhost = family == Family::V4
             && (settings.localhost_node_ports || !planning.localhost_is_a_choice)
             && ranges.as_ref().is_none_or(|ranges| ranges.iter().any(holds_localhost));
@@ -125,9 +132,7 @@ fn node_port_ranges(
     let ranges: Vec<IpNet> = match &settings.node_port_addresses {
         NodePortAddresses::All => return None,
         NodePortAddresses::Primary => vec![IpNet::from(*primary?)],
-        NodePortAddresses::Ranges(ranges) => {
-            ranges.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
-        }
+        NodePortAddresses::Ranges(_) => stated_ranges(settings, family),
     };
     if let NodePortAddresses::Ranges(all) = &settings.node_port_addresses
         && !planning.node_port_ranges_apart
@@ -137,6 +142,12 @@ fn node_port_ranges(
     }
     let is_all = ranges.is_empty() || ranges.iter().any(|net| net.prefix_len() == 0);
     (!is_all).then_some(ranges)
+}
+
+/// The ranges of a family that `nodePortAddresses` states.
+fn stated_ranges(settings: &ProxySettings, family: Family) -> Vec<IpNet> {
+    let NodePortAddresses::Ranges(all) = &settings.node_port_addresses else { return Vec::new() };
+    all.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
 }
 
 /// Whether a range lies within 127.0.0.0/8 or holds its beginning.

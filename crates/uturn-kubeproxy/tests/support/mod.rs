@@ -132,6 +132,7 @@ pub(crate) fn endpoint(address: &str, node: &str) -> Endpoint {
         ready: true,
         serving: true,
         terminating: false,
+        hostname: None,
         node: Some(name(node)),
         zone: None,
         zone_hints: Vec::new(),

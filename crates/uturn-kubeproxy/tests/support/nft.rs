@@ -1,9 +1,6 @@
 //! Rules as `nft` prints them, taken apart, and `nft` itself.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
 /// Every set, map and chain of some tables: `ip chain services` and its lines, as they are.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
@@ -60,20 +57,7 @@ impl Listed {
 
 /// Loads text into a network namespace of its own, and gives what the kernel holds then.
 pub(crate) fn load(text: &str) -> Result<String, String> {
-    let mut child = Command::new("unshare")
-        .args(["--net", "sh", "-c", SCRIPT])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("unshare: {error}"))?;
-    // A tool that stops early says why on its own.
-    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout).unwrap()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-    }
+    uturn_testing::in_a_namespace(SCRIPT, text)
 }
 
 /// A rule may name the bridge, and then it must be there.
