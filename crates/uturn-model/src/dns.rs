@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use crate::{NamespacedName, Origin, Text};
 
+/// Where CoreDNS finds its Corefile, and the other files of the same ConfigMap.
+pub const COREFILE_FOLDER: &str = "/etc/coredns";
+
 /// The cluster's DNS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dns {
@@ -13,8 +16,17 @@ pub struct Dns {
     pub domain: Option<Text>,
     /// CoreDNS's configuration, where it was found.
     pub corefile: Option<Corefile>,
+    /// The configuration of the cache that runs on every node, where there is one.
+    pub node_local: Option<Corefile>,
     /// Names that Facts state, as the world outside the cluster answers them.
     pub outside: Vec<(Text, IpAddr)>,
+}
+
+impl Dns {
+    /// The cluster's domain, without a dot at the end.
+    pub fn domain(&self) -> &str {
+        self.domain.as_deref().unwrap_or("cluster.local").trim_end_matches('.')
+    }
 }
 
 /// A Corefile, as it stands in its ConfigMap.
@@ -24,4 +36,28 @@ pub struct Corefile {
     pub text: Text,
     /// Where its first line was written.
     pub origin: Origin,
+    /// Files beside it that it may name: the other keys of its ConfigMap, and those of
+    /// `coredns-custom`.
+    pub beside: Vec<CorefileFile>,
+}
+
+/// A file that a Corefile may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorefileFile {
+    /// Where CoreDNS sees it: `/etc/coredns/NodeHosts`.
+    pub path: Text,
+    /// Its text.
+    pub text: Text,
+    /// Where its first line was written.
+    pub origin: Origin,
+}
+
+/// Where a line (from 1) and column of a text stand that begins at `origin`: lines of a block
+/// scalar are lines of the file it stands in; all else stands in one place.
+pub fn place(origin: &Origin, line: u32, column: u32) -> Origin {
+    match (origin.line, origin.column) {
+        (0, _) => Origin { file: origin.file.clone(), line, column },
+        (first, 0) => Origin::line(origin.file.clone(), first.saturating_add(line - 1)),
+        _ => origin.clone(),
+    }
 }

@@ -45,6 +45,8 @@ pub struct Endpoint {
     pub serving: bool,
     /// Is being deleted.
     pub terminating: bool,
+    /// `hostname`: what DNS calls it below a headless Service.
+    pub hostname: Option<Text>,
     /// The node it is on.
     pub node: Option<Name>,
     /// The zone it is in.

@@ -269,6 +269,8 @@ pub enum Outcome {
     Refused,
     /// The connection was cut.
     Reset,
+    /// Somebody answered a TLS greeting with something that is not TLS.
+    TlsError,
     /// Somebody said that there is no way.
     Unreachable,
     /// Nobody says anything.
@@ -296,9 +298,11 @@ impl Outcome {
         match self {
             Self::Answered { after } | Self::Status { after, .. } => Some(*after),
             Self::Hangs => None,
-            Self::Refused | Self::Reset | Self::Unreachable | Self::NameNotFound => {
-                Some(Duration::ZERO)
-            }
+            Self::Refused
+            | Self::Reset
+            | Self::TlsError
+            | Self::Unreachable
+            | Self::NameNotFound => Some(Duration::ZERO),
         }
     }
 
@@ -309,6 +313,7 @@ impl Outcome {
             Self::Status { .. } => "status",
             Self::Refused => "refused",
             Self::Reset => "reset",
+            Self::TlsError => "tls-error",
             Self::Unreachable => "unreachable",
             Self::Hangs => "hangs",
             Self::NameNotFound => "name-not-found",
@@ -323,6 +328,7 @@ impl fmt::Display for Outcome {
             Self::Answered { after } => write!(f, "answered {}", When(*after)),
             Self::Status { code, after } => write!(f, "{code} {}", When(*after)),
             Self::NameNotFound => f.write_str("name not found"),
+            Self::TlsError => f.write_str("TLS error"),
             other => f.write_str(other.word()),
         }
     }

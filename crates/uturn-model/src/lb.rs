@@ -132,6 +132,8 @@ pub struct Profile {
     pub all_dead_all_alive: bool,
     /// How it learns whether a target is alive.
     pub health_check: Option<HealthCheck>,
+    /// How it learns from requests that fail; layer 7 only.
+    pub passive_check: Option<PassiveCheck>,
 }
 
 /// The source address of what a load balancer sends to a target.
@@ -168,6 +170,16 @@ pub struct HealthCheck {
     pub rise: u32,
     /// So many bad ones make it dead.
     pub fall: u32,
+}
+
+/// What requests that fail do to a target: so many in a row, and it is left alone for a
+/// while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassiveCheck {
+    /// So many failures in a row.
+    pub failures: u32,
+    /// So long nobody is sent there.
+    pub rest: Duration,
 }
 
 /// Where health checks come from.

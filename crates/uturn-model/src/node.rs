@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::{Family, Labels, Name, Origin, Text, Version};
+use crate::{Family, Labels, Name, NamespacedName, Origin, Text, Version};
 
 /// A node: what Kubernetes says of it, and what Facts add.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,14 @@ pub struct Node {
     pub public_bandwidth: Option<bool>,
     /// Security groups, where Facts say them.
     pub security_groups: Option<Vec<Text>>,
+    /// Whether the node passes on packets that are not for itself, where Facts say it.
+    pub forwards: Option<bool>,
+    /// Whether the VPC has routes to the node's pod ranges, where Facts say it.
+    pub routed: Option<bool>,
+    /// Rules that the node has beside kube-proxy's, where Facts say them.
+    pub firewall: Option<Firewall>,
+    /// Services that kube-proxy has not programmed on this node, where Facts say so.
+    pub unprogrammed: Vec<NamespacedName>,
     /// Whether there is a Node object, or the node was supposed or taken from a pod's
     /// `spec.nodeName`.
     pub supposed: bool,
@@ -59,6 +67,10 @@ impl Node {
             rp_filter: None,
             public_bandwidth: None,
             security_groups: None,
+            forwards: None,
+            routed: None,
+            firewall: None,
+            unprogrammed: Vec::new(),
             supposed: false,
             origin,
         }
@@ -83,6 +95,16 @@ impl Node {
     pub fn excluded_from_load_balancers(&self) -> bool {
         self.labels.get("node.kubernetes.io/exclude-from-external-load-balancers").is_some()
     }
+}
+
+/// Rules of a node's own, as `iptables-restore --noflush` takes them: added after
+/// kube-proxy's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Firewall {
+    /// The text.
+    pub text: Text,
+    /// Where its first line was written.
+    pub origin: Origin,
 }
 
 /// `net.ipv4.conf.*.rp_filter`: does the kernel check that the way back to a packet's

@@ -71,6 +71,10 @@ pub struct PodSpec {
     pub dns_searches: Vec<Text>,
     /// `dnsConfig.options` `ndots`.
     pub dns_ndots: Option<u8>,
+    /// `hostname`, where it is not the pod's name.
+    pub hostname: Option<Text>,
+    /// `subdomain`: the headless Service that it has a name below.
+    pub subdomain: Option<Text>,
     /// `hostAliases`: names it knows by itself.
     pub host_aliases: Vec<(Text, IpAddr)>,
     /// `nodeSelector`.

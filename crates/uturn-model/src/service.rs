@@ -66,6 +66,13 @@ impl Service {
         self.cluster_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
+    /// Whether this address is its own: cluster IP, external IP or load balancer's.
+    pub fn has_address(&self, address: IpAddr) -> bool {
+        self.cluster_ips.contains(&address)
+            || self.external_ips.contains(&address)
+            || self.load_balancer.iter().any(|one| one.ip == Some(address))
+    }
+
     /// The load balancer's addresses of a family that kube-proxy programs: `ipMode` VIP.
     pub fn vips(&self, family: Family) -> impl Iterator<Item = IpAddr> {
         self.load_balancer

@@ -124,11 +124,12 @@ pub(crate) struct Collected {
 /// Reads every document of every source. A source's text is let go once it is read.
 pub(crate) fn collect(sources: Vec<Source>) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
+    let mut places = scenario::Places::new();
     for source in sources {
         each_document(&source, &faults, &mut |doc| {
             each_item(doc, &mut |doc, version, kind| {
                 if (version, kind) == (OURS, "Scenario") {
-                    scenario::add(doc, &mut scenarios);
+                    scenario::add(doc, &mut scenarios, &mut places);
                 } else {
                     take(doc, version, kind, &mut objects);
                 }

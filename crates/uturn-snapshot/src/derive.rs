@@ -70,10 +70,16 @@ fn dns(objects: &mut Objects) -> Dns {
     };
     let service: Option<NamespacedName> =
         objects.services.0.values().find(is_dns).map(|service| service.name.clone());
+    let custom = std::mem::take(&mut objects.corefile_custom);
+    let mut corefile = objects.corefile.take();
+    if let Some(corefile) = &mut corefile {
+        corefile.beside.extend(custom);
+    }
     Dns {
         service,
         domain: objects.facts.domain.take().map(|(domain, _)| domain),
-        corefile: objects.corefile.take(),
+        corefile,
+        node_local: objects.node_local.take(),
         outside: std::mem::take(&mut objects.facts.outside),
     }
 }

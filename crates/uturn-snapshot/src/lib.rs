@@ -14,6 +14,7 @@
 //! All faults of a run come at once: a document that cannot be read does not hide what is
 //! wrong with the next, and an object with three wrong fields has three faults.
 
+mod bundle;
 mod capture;
 mod collect;
 mod decode;
@@ -28,7 +29,7 @@ mod source;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use uturn_model::{Cluster, Text};
+use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use capture::read_capture;
 pub use fault::Fault;
@@ -52,8 +53,20 @@ pub struct Loaded {
 
 /// Gathers and reads: what `-f` names.
 pub fn load(paths: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
-    let (sources, mut faults) = gather(paths);
-    match read(sources) {
+    load_with_bundles(paths, &[])
+}
+
+/// Gathers and reads: what `-f` names, and what `--bundle` does.
+pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
+    let (mut sources, mut faults) = gather(paths);
+    let mut captures = BTreeMap::new();
+    for path in bundles {
+        let bundle = bundle::read(path);
+        sources.extend(bundle.sources);
+        captures.extend(bundle.captures);
+        faults.extend(bundle.faults);
+    }
+    match read_with(sources, captures) {
         Ok(loaded) if faults.is_empty() => Ok(loaded),
         Ok(_) => Err(faults),
         Err(more) => {
@@ -65,12 +78,22 @@ pub fn load(paths: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
 
 /// Reads sources. Either all of it, or every fault of all of them.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
+    read_with(sources, BTreeMap::new())
+}
+
+fn read_with(
+    sources: Vec<Source>,
+    captures: BTreeMap<Name, Capture>,
+) -> Result<Loaded, Vec<Fault>> {
     let collected = collect::collect(sources);
     let faults = collected.faults.into_inner();
     if faults.len() > 0 {
         return Err(faults.into_vec());
     }
-    let (objects, scenarios) = (collected.objects, collected.scenarios);
+    let (mut objects, scenarios) = (collected.objects, collected.scenarios);
+    for name in captures.keys() {
+        objects.facts.nodes.entry(name.clone()).or_default();
+    }
     let mut seen = objects.seen.clone();
     if !scenarios.is_empty() {
         seen.insert("Scenario".into(), scenarios.len());
@@ -79,9 +102,13 @@ pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
         [only] if objects.is_empty() => only.cases.iter().max_by_key(|case| case.nodes),
         _ => None,
     };
-    let cluster = match largest {
+    let mut cluster = match largest {
         Some(case) => case.cluster.clone(),
         None => derive::cluster(objects),
     };
+    if !captures.is_empty() {
+        seen.insert("node capture".into(), captures.len());
+        cluster.captures = captures;
+    }
     Ok(Loaded { cluster, scenarios, seen })
 }

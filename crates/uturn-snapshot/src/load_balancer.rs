@@ -20,6 +20,7 @@
 //!       scheduler: WRR            # LEAST_CONN, IP_HASH
 //!       allDeadAllAlive: true
 //!       healthCheck: {source: reserved, interval: 5s, timeout: 2s, rise: 3, fall: 3}
+//!       passiveCheck: {failures: 3, rest: 10s}
 //!     rules:
 //!     - host: shop.example.com    # left out: every host
 //!       path: {path: /, type: Prefix}
@@ -39,8 +40,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    self, HealthCheck, Layer, Listener, ListenerProtocol, Profile, Rule, Scheduler, Target,
-    TargetKind,
+    self, HealthCheck, Layer, Listener, ListenerProtocol, PassiveCheck, Profile, Rule, Scheduler,
+    Target, TargetKind,
 };
 use uturn_model::{Kind, LoadBalancer, Name, NamespacedName, ObjectRef, Port, Text};
 
@@ -103,6 +104,7 @@ fn profile<'d>(doc: &Doc<'d>, node: Option<&'d Node<'d>>, layer: Layer) -> Profi
         scheduler: Scheduler::WeightedRoundRobin,
         all_dead_all_alive: true,
         health_check: None,
+        passive_check: None,
     };
     let Some(node) = node else { return profile };
     doc.only(
@@ -116,6 +118,7 @@ fn profile<'d>(doc: &Doc<'d>, node: Option<&'d Node<'d>>, layer: Layer) -> Profi
             "scheduler",
             "allDeadAllAlive",
             "healthCheck",
+            "passiveCheck",
         ],
     );
     set(&mut profile.name, doc.read(node, "name"));
@@ -126,6 +129,7 @@ fn profile<'d>(doc: &Doc<'d>, node: Option<&'d Node<'d>>, layer: Layer) -> Profi
     set(&mut profile.scheduler, doc.read(node, "scheduler"));
     set(&mut profile.all_dead_all_alive, doc.read(node, "allDeadAllAlive"));
     profile.health_check = doc.map(node, "healthCheck").and_then(|one| health_check(doc, one));
+    profile.passive_check = doc.map(node, "passiveCheck").and_then(|one| passive_check(doc, one));
     profile
 }
 
@@ -149,6 +153,13 @@ fn health_check<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<HealthCheck> {
         rise: rise?,
         fall: fall?,
     })
+}
+
+fn passive_check<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<PassiveCheck> {
+    doc.only(node, &["failures", "rest"]);
+    let failures = doc.need(node, "failures");
+    let rest = doc.need(node, "rest");
+    Some(PassiveCheck { failures: failures?, rest: rest? })
 }
 
 fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Rule> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use uturn_model::cluster::NetworkPolicy;
-use uturn_model::dns::Corefile;
+use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::lb::TkeServiceConfig;
 use uturn_model::{
     EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, Origin, Pod,
@@ -32,6 +32,8 @@ pub(crate) struct Objects {
     /// Every ConfigMap that was read, so that none is read twice.
     pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
     pub(crate) corefile: Option<Corefile>,
+    pub(crate) corefile_custom: Vec<CorefileFile>,
+    pub(crate) node_local: Option<Corefile>,
     pub(crate) proxy_config: Option<ProxyConfig>,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,

@@ -36,21 +36,51 @@
 //! The VPC is 10.0.0.0/16, Services have 172.16.0.0/16, unless **facts** say otherwise; the
 //! fields of **facts** are those of a Facts document's `spec`.
 //!
+//! **probes**: for a listener of a load balancer, which of its targets the health checks
+//! find `alive` (`all`, `none`, or a list of nodes), and by which mechanisms the others die:
+//!
+//! ```yaml
+//!   probes:
+//!   - listener: 10.0.0.101:80
+//!     expect: [{alive: none, mechanisms: [local-source-drop]}]
+//! ```
+//!
+//! A `when` in an expectation names `nodes` and `mode`, one or a list of each.
+//!
 //! **flows**: `from` is `clients` (each of them in turn) or one client as on the command
 //! line (`pod/shop/client-1`, `node/n1`, `outside`); `to` is a target as there; `protocol`
 //! is `tcp` unless it says `udp`. The first of **expect** whose `when` fits counts; without
 //! any, nothing is expected and the flow is only measured. An outcome is a `status` or one
-//! of `answered`, `hangs`, `refused`, `reset`, `unreachable`, `name-not-found`; `after` says
-//! how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
+//! of `answered`, `hangs`, `refused`, `reset`, `tls-error`, `unreachable`,
+//! `name-not-found`; `after` says how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
 //! `rest`; an outcome that is alone needs none. Outcomes whose share is nothing fall away.
+//!
+//! In the lab every pod answers on the ports that it declares. One with the annotation
+//! `lab.uturn.dev/nginx` (in a Deployment: of its template) is a real nginx; its value is what
+//! a file of `/etc/nginx/conf.d` would have, with addresses, not names, as upstreams:
+//!
+//! ```yaml
+//! annotations:
+//!   lab.uturn.dev/nginx: |
+//!     server {
+//!       listen 80;
+//!       server_name shop.example.com;
+//!       location /api { proxy_pass http://172.16.0.11:8080; }
+//!     }
+//! ```
 
 mod expect;
 mod shape;
 mod share;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
 
-use uturn_model::{Cluster, Flow, IpNet, Mechanism, Origin, Outcome, ProxyMode, Text};
+use uturn_model::{
+    Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Text,
+};
 
 use crate::collect::{self, each_document, each_item};
 use crate::decode::facts::{self, Fact};
@@ -89,6 +119,8 @@ pub struct Case {
     pub cluster: Cluster,
     /// What is tried, and what must come out.
     pub flows: Vec<ExpectedFlow>,
+    /// What health checks must find.
+    pub probes: Vec<ExpectedProbes>,
 }
 
 /// A flow and what must come out.
@@ -104,18 +136,44 @@ pub struct ExpectedFlow {
     pub origin: Origin,
 }
 
+/// What health checks of a listener must find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedProbes {
+    /// The load balancer's address and port.
+    pub listener: SocketAddr,
+    /// By which protocol.
+    pub protocol: Protocol,
+    /// Which targets answer.
+    pub alive: Alive,
+    /// Why the others do not, where that is stated; sorted.
+    pub mechanisms: Option<Vec<Mechanism>>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Which of a listener's targets answer their health checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alive {
+    /// Every one.
+    All,
+    /// Not one.
+    None,
+    /// Those on these nodes.
+    Only(Vec<Name>),
+}
+
 /// How many nodes a case can have: more would not fit the shape's ranges.
 const MOST_NODES: usize = 200;
 
 /// Reads every Scenario of the sources; objects beside them are passed over.
 pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
-    let mut scenarios = Vec::new();
+    let (mut scenarios, mut places) = (Vec::new(), Places::new());
     for source in sources {
         each_document(&source, &faults, &mut |doc| {
             each_item(doc, &mut |doc, version, kind| {
                 if (version, kind) == (collect::OURS, "Scenario") {
-                    add(doc, &mut scenarios);
+                    add(doc, &mut scenarios, &mut places);
                 }
             });
         });
@@ -124,10 +182,14 @@ pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     if faults.len() > 0 { Err(faults.into_vec()) } else { Ok(scenarios) }
 }
 
+/// Where each scenario stands in a list, by name.
+pub(crate) type Places = HashMap<Text, usize>;
+
 /// Reads a Scenario and adds it, unless there is one of that name.
-pub(crate) fn add(doc: &Doc<'_>, scenarios: &mut Vec<Scenario>) {
+pub(crate) fn add(doc: &Doc<'_>, scenarios: &mut Vec<Scenario>, places: &mut Places) {
     let Some(scenario) = decode(doc) else { return };
-    match scenarios.iter().find(|one| one.name == scenario.name) {
+    let at = *places.entry(scenario.name.clone()).or_insert(scenarios.len());
+    match scenarios.get(at) {
         Some(first) => {
             let message =
                 format!("Scenario {} is there twice: first at {}", scenario.name, first.origin);
@@ -140,13 +202,18 @@ pub(crate) fn add(doc: &Doc<'_>, scenarios: &mut Vec<Scenario>) {
 fn decode(doc: &Doc<'_>) -> Option<Scenario> {
     doc.only(doc.root, &["apiVersion", "kind", "metadata", "spec"]);
     let meta = doc.need_map(doc.root, "metadata");
-    let name = meta.and_then(|meta| doc.need::<uturn_model::Name>(meta, "name"));
+    let name = meta.and_then(|meta| doc.need::<Name>(meta, "name"));
     let spec = doc.need_map(doc.root, "spec")?;
-    doc.only(spec, &["shows", "seed", "nodes", "modes", "shape", "facts", "objects", "flows"]);
+    doc.only(
+        spec,
+        &["shows", "seed", "nodes", "modes", "shape", "facts", "objects", "flows", "probes"],
+    );
     let shows = doc.need::<Text>(spec, "shows");
     let seed = doc.read::<Text>(spec, "seed");
     let sizes = sizes(doc, spec);
-    let modes = doc.list::<ProxyMode>(spec, "modes");
+    let modes = doc.items(spec, "modes");
+    let modes = modes.iter().filter_map(|item| Some((item, doc.value::<ProxyMode>(item)?)));
+    let modes = once(doc, modes);
     let shape = Shape::read(doc, spec);
     let base = objects(doc, spec);
     if spec.get("flows").is_none() {
@@ -166,8 +233,10 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
             let common = if cases.is_empty() { doc.faults } else { &silent };
             let own = if at == 0 { doc.faults } else { &silent };
             let (common, own) = (Doc { faults: common, ..*doc }, Doc { faults: own, ..*doc });
-            let flows = expect::flows(&common, &own, spec, nodes, &shape.clients(nodes));
-            cases.push(Case { flows, ..case });
+            let size = expect::Size { nodes, mode: case.cluster.proxy.mode.value };
+            let flows = expect::flows(&common, &own, spec, size, &shape.clients(nodes));
+            let probes = expect::probes(&common, &own, spec, size);
+            cases.push(Case { flows, probes, ..case });
         }
     }
     let origin = doc.origin(doc.root);
@@ -186,9 +255,24 @@ fn sizes<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<usize> {
             doc.fault(item, format!("expected 1 to {MOST_NODES} nodes, found {size}"));
             return None;
         }
-        Some(size)
+        Some((item, size))
     });
-    sizes.collect()
+    once(doc, sizes)
+}
+
+/// Values of a list that may hold each only once: every one makes cases of its own.
+fn once<'d, T: PartialEq + Copy + fmt::Display>(
+    doc: &Doc<'d>,
+    all: impl Iterator<Item = (&'d Node<'d>, T)>,
+) -> Vec<T> {
+    let mut known = Vec::new();
+    for (item, value) in all {
+        match known.contains(&value) {
+            true => doc.fault(item, format!("{value} is there twice")),
+            false => known.push(value),
+        }
+    }
+    known
 }
 
 /// What every case has: Facts and manifests.
@@ -228,7 +312,7 @@ fn case<'d>(
     let cluster = derive::cluster(objects);
     let counted = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
     let label = format!("{counted}, {}", cluster.proxy.mode.value);
-    Case { label, nodes, cluster, flows: Vec::new() }
+    Case { label, nodes, cluster, flows: Vec::new(), probes: Vec::new() }
 }
 
 fn suppose<T>(fact: &mut Fact<T>, value: T, origin: &Origin) {

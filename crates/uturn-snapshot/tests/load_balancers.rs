@@ -141,16 +141,22 @@ fn profile() -> impl Strategy<Value = Profile> {
         Just(Scheduler::SourceHash)
     ];
     let flags = any::<(bool, bool, bool)>();
-    (text(), source, time(), scheduler, flags, prop::option::of(health_check())).prop_map(
-        |(name, source, connect_timeout, scheduler, flags, health_check)| Profile {
-            name,
-            source,
-            avoids_client: flags.0,
-            connect_timeout,
-            next_target: flags.1,
-            scheduler,
-            all_dead_all_alive: flags.2,
-            health_check,
+    let passive_check = (any::<u32>(), time())
+        .prop_map(|(failures, rest)| uturn_model::lb::PassiveCheck { failures, rest });
+    let checks = (prop::option::of(health_check()), prop::option::of(passive_check));
+    (text(), source, time(), scheduler, flags, checks).prop_map(
+        |(name, source, connect_timeout, scheduler, flags, (health_check, passive_check))| {
+            Profile {
+                name,
+                source,
+                avoids_client: flags.0,
+                connect_timeout,
+                next_target: flags.1,
+                scheduler,
+                all_dead_all_alive: flags.2,
+                health_check,
+                passive_check,
+            }
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use uturn_model::dns::Corefile;
+use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin};
 
 use super::{Doc, meta, proxy_config};
@@ -14,6 +14,8 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let name = doc.root.get("metadata").and_then(|meta| meta.get("name")).and_then(Node::as_str);
     let read: fn(&Doc<'_>, &mut Objects, &NamespacedName) = match name {
         Some("coredns") => corefile,
+        Some("coredns-custom") => corefile_custom,
+        Some("node-local-dns") => node_local,
         Some("kube-proxy") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
         Some("tke-service-controller-config") => controller_switches,
@@ -29,12 +31,36 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
 }
 
 fn corefile(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
-    let Some(data) = doc.map(doc.root, "data") else { return };
+    objects.corefile = corefile_of(doc);
+}
+
+/// The cache that runs on every node is a CoreDNS too.
+fn node_local(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
+    objects.node_local = corefile_of(doc);
+}
+
+fn corefile_of(doc: &Doc<'_>) -> Option<Corefile> {
+    let data = doc.map(doc.root, "data")?;
     let Some(node) = data.get("Corefile") else {
-        return doc.missing(data, "Corefile", "CoreDNS's configuration");
+        doc.missing(data, "Corefile", "CoreDNS's configuration");
+        return None;
     };
-    let Some(text) = doc.value(node) else { return };
-    objects.corefile = Some(Corefile { text, origin: doc.origin(node) });
+    let beside = files(doc, COREFILE_FOLDER).filter(|file| !file.path.ends_with("/Corefile"));
+    Some(Corefile { text: doc.value(node)?, origin: doc.origin(node), beside: beside.collect() })
+}
+
+/// What several clouds mount beside the Corefile, for their users to write.
+fn corefile_custom(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
+    objects.corefile_custom = files(doc, &format!("{COREFILE_FOLDER}/custom")).collect();
+}
+
+/// The texts of a ConfigMap as files in a folder.
+fn files<'d>(doc: &Doc<'d>, folder: &str) -> impl Iterator<Item = CorefileFile> {
+    doc.entries(doc.root, "data").iter().filter_map(move |entry| {
+        let text = entry.value.as_str()?.into();
+        let path = format!("{folder}/{}", entry.key).into();
+        Some(CorefileFile { path, text, origin: doc.origin(&entry.value) })
+    })
 }
 
 fn kube_proxy(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {

@@ -80,6 +80,7 @@ fn endpoint<'d>(doc: &Doc<'d>, node: &'d Node<'d>, namespace: Option<&Name>) -> 
         ready,
         serving: condition("serving").unwrap_or(ready),
         terminating: condition("terminating").unwrap_or(false),
+        hostname: doc.read(node, "hostname"),
         node: doc
             .read::<Name>(node, "nodeName")
             .or_else(|| Name::new(topology("kubernetes.io/hostname")?).ok()),
@@ -122,6 +123,7 @@ pub(crate) fn read_endpoints(doc: &Doc<'_>, objects: &mut Objects) {
                     ready,
                     serving: ready,
                     terminating: false,
+                    hostname: doc.read(one, "hostname"),
                     node: doc.read(one, "nodeName"),
                     zone: None,
                     zone_hints: Vec::new(),

@@ -13,7 +13,18 @@
 //!     nonMasqueradeCIDRs: []
 //!   kubeProxy: {mode: ipvs, version: v1.22.5-tke.13, variant: tke}
 //!   nodes:
-//!     n1: {rpFilter: 0, publicBandwidth: false, securityGroups: [sg-nodes]}
+//!     "*": {securityGroups: [sg-nodes]}    # every node; what is said of one wins
+//!     n1:
+//!       rpFilter: 0
+//!       publicBandwidth: false
+//!       securityGroups: [sg-nodes]
+//!       forwarding: true                   # net.ipv4.ip_forward
+//!       podRoutes: true                    # the VPC has routes to its pod ranges
+//!       unprogrammed: [shop/web]           # Services that its kube-proxy has not programmed
+//!       iptables: |                        # rules of its own, beside kube-proxy's
+//!         *filter
+//!         -A INPUT -s 100.64.0.0/10 -j DROP
+//!         COMMIT
 //!   loadBalancers:
 //!   - vip: 10.0.0.100
 //!     name: lb-1
@@ -33,7 +44,7 @@
 //!     outside: {shop.example.com: 10.0.0.100}
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -43,7 +54,9 @@ use uturn_model::lb::{
 };
 use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule};
 use uturn_model::node::RpFilter;
-use uturn_model::{Name, Origin, Port, Protocol, ProxyMode, Text, Variant, Version};
+use uturn_model::{
+    Name, NamespacedName, Origin, Port, Protocol, ProxyMode, Text, Variant, Version,
+};
 
 use super::value::{Loose, one_of};
 use super::{Doc, FromNode};
@@ -63,7 +76,11 @@ pub(crate) struct Facts {
     pub(crate) proxy_version: Fact<Version>,
     pub(crate) proxy_variant: Fact<Variant>,
     pub(crate) nodes: BTreeMap<Name, NodeFacts>,
+    /// What is said of every node.
+    pub(crate) every_node: NodeFacts,
     pub(crate) load_balancers: Vec<LoadBalancerFact>,
+    /// Their places by address.
+    vips: HashMap<IpAddr, usize>,
     pub(crate) security_groups: BTreeMap<Text, SecurityGroup>,
     pub(crate) outside: Vec<(Text, IpAddr)>,
     pub(crate) domain: Fact<Text>,
@@ -78,6 +95,10 @@ pub(crate) struct NodeFacts {
     pub(crate) rp_filter: Fact<RpFilter>,
     pub(crate) public_bandwidth: Fact<bool>,
     pub(crate) security_groups: Fact<Vec<Text>>,
+    pub(crate) forwards: Fact<bool>,
+    pub(crate) routed: Fact<bool>,
+    pub(crate) firewall: Fact<Text>,
+    pub(crate) unprogrammed: Fact<Vec<NamespacedName>>,
 }
 
 /// Reads a Facts document.
@@ -113,22 +134,22 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
         state(doc, proxy, "variant", &mut facts.proxy_variant);
     }
     for entry in doc.entries(spec, "nodes") {
-        let Ok(name) = Name::new(&*entry.key) else {
-            doc.fault(&entry.value, format!("{:?} is no name of a node", entry.key));
-            continue;
+        let known = match (&*entry.key, Name::new(&*entry.key)) {
+            ("*", _) => &mut facts.every_node,
+            (_, Ok(name)) => facts.nodes.entry(name).or_default(),
+            (key, Err(_)) => {
+                doc.fault(&entry.value, format!("{key:?} is no name of a node"));
+                continue;
+            }
         };
         if entry.value.value != Value::Null && doc.is_map(&entry.value) {
-            let node = &entry.value;
-            let known = facts.nodes.entry(name).or_default();
-            doc.only(node, &["rpFilter", "publicBandwidth", "securityGroups"]);
-            state(doc, node, "rpFilter", &mut known.rp_filter);
-            state(doc, node, "publicBandwidth", &mut known.public_bandwidth);
-            state(doc, node, "securityGroups", &mut known.security_groups);
+            node(doc, &entry.value, known);
         }
     }
     for one in doc.maps(spec, "loadBalancers") {
         let Some(fact) = load_balancer(doc, one) else { continue };
-        match facts.load_balancers.iter().find(|known| known.vip == fact.vip) {
+        let at = *facts.vips.entry(fact.vip).or_insert(facts.load_balancers.len());
+        match facts.load_balancers.get(at) {
             Some(first) => {
                 let message =
                     format!("load balancer {} is there twice: first at {}", fact.vip, first.origin);
@@ -161,6 +182,28 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
             facts.outside.extend(doc.value(&entry.value).map(|ip| (host, ip)));
         }
     }
+}
+
+fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
+    doc.only(
+        node,
+        &[
+            "rpFilter",
+            "publicBandwidth",
+            "securityGroups",
+            "forwarding",
+            "podRoutes",
+            "unprogrammed",
+            "iptables",
+        ],
+    );
+    state(doc, node, "rpFilter", &mut known.rp_filter);
+    state(doc, node, "publicBandwidth", &mut known.public_bandwidth);
+    state(doc, node, "securityGroups", &mut known.security_groups);
+    state(doc, node, "forwarding", &mut known.forwards);
+    state(doc, node, "podRoutes", &mut known.routed);
+    state(doc, node, "unprogrammed", &mut known.unprogrammed);
+    state(doc, node, "iptables", &mut known.firewall);
 }
 
 /// Takes a value, unless another document states another.

@@ -132,6 +132,8 @@ pub(crate) fn spec<'d>(
             .find(|one| is(one, "name", "ndots"))
             .and_then(|one| doc.read::<Loose>(one, "value")?.0.parse().ok());
     }
+    read.hostname = doc.read(spec, "hostname");
+    read.subdomain = doc.read(spec, "subdomain");
     for alias in doc.maps(spec, "hostAliases") {
         let Some(ip) = doc.need::<IpAddr>(alias, "ip") else { continue };
         let names = doc.list::<Text>(alias, "hostnames");

@@ -1,16 +1,18 @@
 //! Endpoints: as slices say, else as old Endpoints say, else as pods tell.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use uturn_model::pod::Phase;
 use uturn_model::service::{ServiceKind, TargetPort};
 use uturn_model::{
-    Endpoint, EndpointPort, EndpointSlice, Family, Name, NamespacedName, Node, Pod, Port, Selector,
-    Service,
+    Endpoint, EndpointPort, EndpointSlice, Family, Name, NamespacedName, Node, Pod, Port, Service,
+    Text,
 };
 
-use super::{Said, count, pods, some_of};
+use super::pods::ByLabel;
+use super::{Said, count, some_of};
 use crate::objects::Objects;
 
 type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>;
@@ -27,6 +29,7 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
     add_pods(objects, &mut slices);
     let mut unknown = Vec::new();
     let silent = slices.is_empty() && objects.pods.0.is_empty() && objects.workloads.0.is_empty();
+    let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     for service in objects.services.0.values() {
         let Some(selector) = &service.selector else { continue };
         if slices.contains_key(&service.name)
@@ -37,7 +40,8 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
         if silent {
             unknown.push(service.name.clone());
         }
-        let derived = of_service(service, selector, objects);
+        let selected = by_label.selected(&service.name.namespace, selector);
+        let derived = of_service(service, &selected, objects);
         if !derived.is_empty() {
             slices.insert(service.name.clone(), derived);
         }
@@ -70,15 +74,13 @@ fn add_pods(objects: &Objects, slices: &mut Slices) {
     }
 }
 
-/// What the endpoint controller would make of the pods that are there.
-fn of_service(service: &Service, selector: &Selector, objects: &Objects) -> Vec<EndpointSlice> {
+/// What the endpoint controller would make of the pods that are selected.
+fn of_service(service: &Service, selected: &[&Pod], objects: &Objects) -> Vec<EndpointSlice> {
     let mut slices = Vec::new();
     for family in families(service) {
         let mut groups: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
-        for pod in pods::of_namespace(&objects.pods.0, &service.name.namespace) {
-            let fits = selector.matches(&pod.spec.labels)
-                && pod.node.is_some()
-                && !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+        for pod in selected {
+            let fits = pod.node.is_some() && !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
             let Some(address) = pod.address(family).filter(|_| fits) else { continue };
             let ports = ports(service, pod);
             if ports.is_empty() && !service.ports.is_empty() {
@@ -128,12 +130,19 @@ fn endpoint(service: &Service, pod: &Pod, address: IpAddr, objects: &Objects) ->
         ready: service.publishes_not_ready || (pod.ready && !pod.terminating),
         serving,
         terminating: pod.terminating,
+        hostname: hostname(service, pod),
         node: pod.node.clone(),
         zone: node.and_then(Node::zone).map(Into::into),
         zone_hints: Vec::new(),
         node_hints: Vec::new(),
         pod: Some(pod.name.clone()),
     }
+}
+
+/// What a pod is called below its headless Service: only where it asks for it.
+fn hostname(service: &Service, pod: &Pod) -> Option<Text> {
+    let below = pod.spec.subdomain.as_deref() == Some(service.name.name.as_str());
+    pod.spec.hostname.clone().filter(|_| below)
 }
 
 /// The Service's ports as this pod has them; a name that it does not have leaves a port out.

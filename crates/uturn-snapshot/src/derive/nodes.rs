@@ -5,10 +5,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
+use uturn_model::node::Firewall;
 use uturn_model::{Family, Name, Node};
 
 use super::ranges::{self, Ranges};
 use super::{Said, count, nowhere, some_of};
+use crate::decode::facts::{Fact, NodeFacts};
 use crate::objects::Objects;
 
 /// How many nodes there are where nothing tells: with three, "my own node", "the backend's
@@ -93,12 +95,25 @@ fn suppose(objects: &mut Objects, said: &mut Said) {
 }
 
 fn add_facts(objects: &mut Objects) {
-    for (name, facts) in &objects.facts.nodes {
-        let Some(node) = objects.nodes.0.get_mut(name) else { continue };
-        node.rp_filter = facts.rp_filter.as_ref().map(|(value, _)| *value);
-        node.public_bandwidth = facts.public_bandwidth.as_ref().map(|(value, _)| *value);
-        node.security_groups = facts.security_groups.as_ref().map(|(value, _)| value.clone());
+    let every = &objects.facts.every_node;
+    let nothing = NodeFacts::default();
+    for node in objects.nodes.0.values_mut() {
+        let own = objects.facts.nodes.get(&node.name).unwrap_or(&nothing);
+        node.rp_filter = value(&own.rp_filter, &every.rp_filter);
+        node.public_bandwidth = value(&own.public_bandwidth, &every.public_bandwidth);
+        node.security_groups = value(&own.security_groups, &every.security_groups);
+        node.forwards = value(&own.forwards, &every.forwards);
+        node.routed = value(&own.routed, &every.routed);
+        let firewall = own.firewall.as_ref().or(every.firewall.as_ref());
+        node.firewall =
+            firewall.map(|(text, origin)| Firewall { text: text.clone(), origin: origin.clone() });
+        node.unprogrammed = value(&own.unprogrammed, &every.unprogrammed).unwrap_or_default();
     }
+}
+
+/// What is said of this node, else of every one.
+fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
+    own.as_ref().or(every.as_ref()).map(|(value, _)| value.clone())
 }
 
 fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {

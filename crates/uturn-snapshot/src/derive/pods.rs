@@ -1,12 +1,13 @@
 //! Pods that workloads will make, and where they will be.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::pod::Phase;
-use uturn_model::{Name, NamespacedName, Node, ObjectRef, Pod, Workload, WorkloadKind};
+use uturn_model::{Name, NamespacedName, Node, ObjectRef, Pod, Selector, Workload, WorkloadKind};
 
 use super::ranges::Ranges;
 use super::{Said, count, owners, some_of};
@@ -57,8 +58,9 @@ fn place_written(objects: &mut Objects, said: &mut Said) {
 fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
     let owners: HashSet<&ObjectRef> =
         objects.pods.0.values().filter_map(|pod| pod.owner.as_ref()).collect();
+    let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     let has_pods = |workload: &Workload| {
-        owners.contains(&workload.object()) || has_selected(objects, workload)
+        owners.contains(&workload.object()) || has_selected(&by_label, workload)
     };
     let lacking: Vec<Workload> = objects
         .workloads
@@ -109,15 +111,46 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
 }
 
 /// Whether there are pods that name no owner and that the workload selects.
-fn has_selected(objects: &Objects, workload: &Workload) -> bool {
-    of_namespace(&objects.pods.0, &workload.name.namespace)
-        .any(|pod| pod.owner.is_none() && workload.selector.matches(&pod.spec.labels))
+fn has_selected(pods: &ByLabel<'_>, workload: &Workload) -> bool {
+    let selected = pods.selected(&workload.name.namespace, &workload.selector);
+    selected.iter().any(|pod| pod.owner.is_none())
+}
+
+/// Pods by namespace and label: a cluster has thousands of selectors, each of which fits a
+/// few pods.
+pub(super) struct ByLabel<'o> {
+    pods: &'o BTreeMap<NamespacedName, Pod>,
+    labelled: HashMap<(&'o Name, &'o str, &'o str), Vec<&'o Pod>>,
+}
+
+impl<'o> ByLabel<'o> {
+    pub(super) fn new(pods: &'o BTreeMap<NamespacedName, Pod>) -> Self {
+        let mut labelled: HashMap<_, Vec<&'o Pod>> = HashMap::new();
+        for pod in pods.values() {
+            for (key, value) in pod.spec.labels.iter() {
+                labelled.entry((&pod.name.namespace, key, value)).or_default().push(pod);
+            }
+        }
+        Self { pods, labelled }
+    }
+
+    /// The pods of a namespace that a selector fits, by name.
+    pub(super) fn selected(&self, namespace: &Name, selector: &Selector) -> Vec<&'o Pod> {
+        let labelled = |(key, value)| {
+            self.labelled.get(&(namespace, key, value)).map_or(&[][..], Vec::as_slice)
+        };
+        let fits = |pod: &&'o Pod| selector.matches(&pod.spec.labels);
+        match selector.labels.iter().map(labelled).min_by_key(|pods| pods.len()) {
+            Some(pods) => pods.iter().copied().filter(fits).collect(),
+            None => of_namespace(self.pods, namespace).filter(fits).collect(),
+        }
+    }
 }
 
 /// The pods of a namespace.
-pub(super) fn of_namespace<'o>(
+fn of_namespace<'o>(
     pods: &'o BTreeMap<NamespacedName, Pod>,
-    namespace: &'o Name,
+    namespace: &Name,
 ) -> impl Iterator<Item = &'o Pod> {
     let first = NamespacedName {
         namespace: namespace.clone(),
@@ -140,7 +173,7 @@ fn one_a_node(objects: &mut Objects, workload: &Workload) {
 fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
     let template = &workload.template;
     let alone = template.anti_affinity.iter().any(|one| one.matches(&template.labels));
-    let room = spread.matching(&template.node_selector).count();
+    let room = if alone { spread.matching(&template.node_selector).count() } else { 0 };
     let first = u32::from(workload.kind != WorkloadKind::StatefulSet);
     for number in 0..workload.replicas.min(MOST) {
         let fits = !alone || (number as usize) < room;

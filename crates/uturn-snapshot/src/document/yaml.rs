@@ -1,7 +1,7 @@
 //! YAML: events of the parser become a tree, with anchors expanded and bounds kept.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
@@ -234,11 +234,13 @@ impl<'a> Builder<'a> {
 
 /// Adds what `<<` names and the mapping does not say itself; the first that names a key wins.
 fn merge<'a>(entries: &mut Vec<Entry<'a>>, merged: Vec<Node<'a>>) {
+    if merged.is_empty() {
+        return;
+    }
+    let mut known: HashSet<String> = entries.iter().map(|entry| entry.key.to_string()).collect();
     for node in merged {
         let Value::Map(more) = node.value else { continue };
-        let known: std::collections::HashSet<String> =
-            entries.iter().map(|entry| entry.key.to_string()).collect();
-        entries.extend(more.into_iter().filter(|entry| !known.contains(&*entry.key)));
+        entries.extend(more.into_iter().filter(|entry| known.insert(entry.key.to_string())));
     }
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    HealthCheck, Listener, ProbeSource, Profile, Rule, Scheduler, Source, Target, TargetKind,
+    HealthCheck, Listener, PassiveCheck, ProbeSource, Profile, Rule, Scheduler, Source, Target,
+    TargetKind,
 };
 use uturn_model::{LoadBalancer, ObjectRef};
 
@@ -133,6 +134,7 @@ fn profile(profile: &Profile) -> Json {
         ("scheduler", Some(text(scheduler))),
         ("allDeadAllAlive", Some(Json::Bool(profile.all_dead_all_alive))),
         ("healthCheck", profile.health_check.as_ref().map(health_check)),
+        ("passiveCheck", profile.passive_check.as_ref().map(passive_check)),
     ])
 }
 
@@ -148,6 +150,10 @@ fn health_check(check: &HealthCheck) -> Json {
         ("rise", Json::Number(check.rise.into())),
         ("fall", Json::Number(check.fall.into())),
     ])
+}
+
+fn passive_check(check: &PassiveCheck) -> Json {
+    map([("failures", Json::Number(check.failures.into())), ("rest", time(check.rest))])
 }
 
 fn time(time: Duration) -> Json {

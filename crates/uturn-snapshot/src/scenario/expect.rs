@@ -1,10 +1,11 @@
 //! Flows and what must come out of them.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_model::{Client, Destination, Flow, Mechanism, Outcome, Protocol};
+use uturn_model::{Client, Destination, Flow, Mechanism, Name, Outcome, Protocol, ProxyMode};
 
-use super::{ExpectedFlow, share};
+use super::{Alive, ExpectedFlow, ExpectedProbes, share};
 use crate::decode::{Doc, FromNode};
 use crate::document::{Node, Value};
 
@@ -14,7 +15,7 @@ pub(super) fn flows<'d>(
     doc: &Doc<'d>,
     each: &Doc<'d>,
     spec: &'d Node<'d>,
-    nodes: usize,
+    size: Size,
     clients: &[Client],
 ) -> Vec<ExpectedFlow> {
     let mut flows = Vec::new();
@@ -23,7 +24,7 @@ pub(super) fn flows<'d>(
         let from = from(doc, node, clients);
         let to = to(doc, node);
         let protocol = doc.read::<Protocol>(node, "protocol").unwrap_or_default();
-        let expected = expected(doc, each, node, nodes);
+        let expected = expected(doc, each, node, size);
         let (Some(from), Some(to), Some((outcomes, mechanisms))) = (from, to, expected) else {
             continue;
         };
@@ -68,22 +69,13 @@ fn to<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Destination> {
 type Expected = (Vec<(Outcome, f64)>, Option<Vec<Mechanism>>);
 
 /// The first expectation that fits; all of them are read, for their faults.
-fn expected<'d>(
-    doc: &Doc<'d>,
-    each: &Doc<'d>,
-    node: &'d Node<'d>,
-    nodes: usize,
-) -> Option<Expected> {
+fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -> Option<Expected> {
     let mut first: Option<Option<Expected>> = None;
     for one in doc.maps(node, "expect") {
         doc.only(one, &["when", "outcomes", "mechanisms"]);
-        let fits = fits(doc, one, nodes) && first.is_none();
-        let outcomes = outcomes(doc, each, one, fits.then_some(nodes));
-        let mechanisms = one.get("mechanisms").map(|_| {
-            let mut mechanisms = doc.list::<Mechanism>(one, "mechanisms");
-            mechanisms.sort_unstable();
-            mechanisms
-        });
+        let fits = size.fits(doc, one) && first.is_none();
+        let outcomes = outcomes(doc, each, one, fits.then_some(size.nodes));
+        let mechanisms = mechanisms(doc, one);
         if fits {
             first = Some(outcomes.map(|outcomes| (outcomes, mechanisms)));
         }
@@ -94,21 +86,110 @@ fn expected<'d>(
         None => {
             each.fault(
                 node.get("expect")?,
-                format!("none of these fits the case of {nodes} nodes"),
+                format!(
+                    "none of these fits the case of {} nodes in mode {}",
+                    size.nodes, size.mode
+                ),
             );
             None
         }
     }
 }
 
-fn fits<'d>(doc: &Doc<'d>, node: &'d Node<'d>, nodes: usize) -> bool {
-    let Some(when) = doc.map(node, "when") else { return true };
-    doc.only(when, &["nodes"]);
-    match when.get("nodes").map(|node| &node.value) {
-        None => true,
-        Some(Value::Seq(_)) => doc.list::<usize>(when, "nodes").contains(&nodes),
-        Some(_) => doc.read::<usize>(when, "nodes") == Some(nodes),
+/// What tells one case from another.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) nodes: usize,
+    pub(super) mode: ProxyMode,
+}
+
+impl Size {
+    /// Whether an expectation's `when` speaks of this case.
+    fn fits<'d>(self, doc: &Doc<'d>, node: &'d Node<'d>) -> bool {
+        let Some(when) = doc.map(node, "when") else { return true };
+        doc.only(when, &["nodes", "mode"]);
+        one_of_these(doc, when, "nodes", self.nodes) && one_of_these(doc, when, "mode", self.mode)
     }
+}
+
+/// Whether a field is left out, or is this value, or a list that has it.
+fn one_of_these<'d, T: FromNode + PartialEq>(
+    doc: &Doc<'d>,
+    when: &'d Node<'d>,
+    key: &str,
+    value: T,
+) -> bool {
+    match when.get(key).map(|node| &node.value) {
+        None => true,
+        Some(Value::Seq(_)) => doc.list::<T>(when, key).contains(&value),
+        Some(_) => doc.read::<T>(when, key) == Some(value),
+    }
+}
+
+/// What health checks are expected to find, listener by listener.
+pub(super) fn probes<'d>(
+    doc: &Doc<'d>,
+    each: &Doc<'d>,
+    spec: &'d Node<'d>,
+    size: Size,
+) -> Vec<ExpectedProbes> {
+    let mut probes = Vec::new();
+    for node in doc.maps(spec, "probes") {
+        doc.only(node, &["listener", "protocol", "expect"]);
+        let listener = doc.need::<SocketAddr>(node, "listener");
+        let protocol = doc.read::<Protocol>(node, "protocol").unwrap_or_default();
+        if node.get("expect").is_none() {
+            doc.missing(node, "expect", "who is found alive");
+        }
+        let mut found = None;
+        for one in doc.maps(node, "expect") {
+            doc.only(one, &["when", "alive", "mechanisms"]);
+            let alive = doc.need::<Alive>(one, "alive");
+            let mechanisms = mechanisms(doc, one);
+            if size.fits(doc, one) && found.is_none() {
+                found = Some((alive, mechanisms));
+            }
+        }
+        match (listener, found) {
+            (Some(listener), Some((Some(alive), mechanisms))) => {
+                let origin = doc.origin(node);
+                probes.push(ExpectedProbes { listener, protocol, alive, mechanisms, origin });
+            }
+            (Some(_), None) if node.get("expect").is_some() => {
+                let message = format!(
+                    "none of these fits the case of {} nodes in mode {}",
+                    size.nodes, size.mode
+                );
+                each.fault(node.get("expect").unwrap_or(node), message);
+            }
+            _ => {}
+        }
+    }
+    probes
+}
+
+impl FromNode for Alive {
+    const EXPECTED: &'static str = "all, none, or a list of nodes";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        match (node.as_str(), &node.value) {
+            (Some("all"), _) => Ok(Self::All),
+            (Some("none"), _) => Ok(Self::None),
+            (_, Value::Seq(items)) => {
+                let names = items.iter().map(|item| Name::from_node(item));
+                names.collect::<Result<_, _>>().map(Self::Only)
+            }
+            _ => Err(String::new()),
+        }
+    }
+}
+
+fn mechanisms<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Vec<Mechanism>> {
+    node.get("mechanisms").map(|_| {
+        let mut mechanisms = doc.list::<Mechanism>(node, "mechanisms");
+        mechanisms.sort_unstable();
+        mechanisms
+    })
 }
 
 fn outcomes<'d>(
@@ -163,7 +244,7 @@ fn outcome<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Outcome> {
             doc.missing(
                 node,
                 "outcome",
-                "answered, status, hangs, refused, reset, unreachable or name-not-found",
+                "answered, status, hangs, refused, reset, tls-error, unreachable or name-not-found",
             );
             return None;
         }
@@ -183,10 +264,12 @@ fn outcome<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Outcome> {
         "hangs" => Outcome::Hangs,
         "refused" => Outcome::Refused,
         "reset" => Outcome::Reset,
+        "tls-error" => Outcome::TlsError,
         "unreachable" => Outcome::Unreachable,
         "name-not-found" => Outcome::NameNotFound,
         other => {
-            let known = "answered, status, hangs, refused, reset, unreachable or name-not-found";
+            let known = "answered, status, hangs, refused, reset, tls-error, unreachable or \
+                         name-not-found";
             doc.fault(node.get("outcome")?, format!("expected {known}, found {other:?}"));
             return None;
         }

@@ -1,0 +1,232 @@
+//! Asks a Corefile: which server block, then its plugins one after the other.
+
+use std::net::IpAddr;
+
+use uturn_model::route::{By, StepKind};
+use uturn_model::{Cluster, Origin, Step, dns};
+
+use crate::corefile::{Corefile, Entry, Server};
+use crate::message::{Answer, Data, Question, Rcode, Record, Reply, Unknown};
+use crate::name;
+use crate::plugin::forward::Upstream;
+
+/// How many questions CoreDNS may ask itself for one, in all: a circle branches out fast.
+const MOST_QUESTIONS: usize = 48;
+
+/// What a Corefile is asked about.
+pub struct World<'a> {
+    /// What the API tells CoreDNS.
+    pub cluster: &'a Cluster,
+    /// Who asks, where it is known.
+    pub client: Option<IpAddr>,
+    /// Whom questions are handed to.
+    pub beyond: &'a dyn Beyond,
+}
+
+/// Those whom CoreDNS hands questions to.
+pub trait Beyond {
+    /// What the first of these servers that answers says.
+    fn ask(&self, to: &[Upstream], question: &Question, trail: &mut Vec<Step>) -> Answer;
+}
+
+/// A question on its way through the plugins of a server.
+pub(crate) struct Asking<'a> {
+    pub(crate) world: &'a World<'a>,
+    /// What happened, in order.
+    pub(crate) trail: Vec<Step>,
+    corefile: &'a Corefile,
+    /// Where it was asked.
+    at: (Option<IpAddr>, u16),
+    server: Option<&'a Server>,
+    /// How many plugins of the server were asked.
+    asked: usize,
+    /// How many questions it asked itself.
+    questions: usize,
+}
+
+impl Corefile {
+    /// What it answers to a question at an address and port of its own, and every step that
+    /// led there.
+    pub fn ask(
+        &self,
+        world: &World<'_>,
+        address: Option<IpAddr>,
+        port: u16,
+        question: Question,
+    ) -> (Answer, Vec<Step>) {
+        let mut asking = Asking {
+            world,
+            trail: Vec::new(),
+            corefile: self,
+            at: (address, port),
+            server: None,
+            asked: 0,
+            questions: 0,
+        };
+        let answer = asking.serve(question);
+        if let Answer::Reply(reply) = &answer
+            && let Some(odd) = reply.records.iter().find_map(no_name)
+        {
+            let why = format!("the answer names {odd}, which is no name: it cannot be sent");
+            asking.trail.push(self.step(why));
+            return (Answer::Silence, asking.trail);
+        }
+        (answer, asking.trail)
+    }
+
+    fn step(&self, why: String) -> Step {
+        let by = By::new(format!("{} Corefile", self.called), self.origin.clone());
+        Step::new(StepKind::Resolve, why, by)
+    }
+
+    /// The block that serves a name: that of its longest zone.
+    fn server_for(&self, at: (Option<IpAddr>, u16), name: &str) -> Result<&Server, Reply> {
+        let (address, port) = at;
+        let here = |server: &&Server| {
+            let listens = |site: &crate::corefile::Site| site.scheme == "dns" && site.port == port;
+            server.listens(address) && server.sites.iter().any(listens)
+        };
+        // Who is bound to the very address hears it before who listens everywhere.
+        let bound: Vec<_> = self.servers.iter().filter(here).filter(|one| one.is_bound()).collect();
+        let servers = match bound.is_empty() || address.is_none() {
+            true => self.servers.iter().filter(here).collect(),
+            false => bound,
+        };
+        let serves = |zone: &str| {
+            servers.iter().copied().find(|server| {
+                server
+                    .sites
+                    .iter()
+                    .any(|site| site.scheme == "dns" && site.port == port && site.zone == zone)
+            })
+        };
+        let mut rest = name;
+        loop {
+            if let Some(server) = serves(rest) {
+                return Ok(server);
+            }
+            match rest.split_once('.') {
+                Some((_, "")) | None => break,
+                Some((_, after)) => rest = after,
+            }
+        }
+        serves(".").ok_or_else(|| Reply::code(Rcode::Refused))
+    }
+}
+
+impl<'a> Asking<'a> {
+    fn serve(&mut self, question: Question) -> Answer {
+        let odd = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'\\' | b'"');
+        if question.name.bytes().any(odd) {
+            return self.unmodelled(&format!("the name {}", question.name));
+        }
+        let corefile = self.corefile;
+        let server = match corefile.server_for(self.at, &question.name) {
+            Ok(server) => server,
+            Err(reply) => {
+                let why = format!("{} is in no zone of any server block", question.name);
+                self.trail.push(corefile.step(why));
+                return Answer::Reply(reply);
+            }
+        };
+        if server.view {
+            return self.unmodelled("a view");
+        }
+        if server.idle {
+            let why = format!("the server block of {} has no plugin that answers", question.name);
+            self.trail.push(corefile.step(why));
+            return Answer::Reply(Reply::code(Rcode::Refused));
+        }
+        let before = (self.server.replace(server), std::mem::take(&mut self.asked));
+        let answer = self.next(question);
+        (self.server, self.asked) = before;
+        answer
+    }
+
+    /// Asks the next plugin.
+    pub(crate) fn next(&mut self, question: Question) -> Answer {
+        let entry = self.server.and_then(|server| server.plugins.get(self.asked));
+        let Some(entry) = entry else {
+            let why = format!("no plugin is left that answers {}", question.name);
+            self.trail.push(self.corefile.step(why));
+            return Answer::Reply(Reply::code(Rcode::ServFail));
+        };
+        self.asked += 1;
+        let answer = entry.plugin.serve(self, question);
+        self.asked -= 1;
+        answer
+    }
+
+    /// Asks the whole server again, as plugins do for the target of a CNAME.
+    pub(crate) fn again(&mut self, question: Question) -> Answer {
+        if self.questions == MOST_QUESTIONS {
+            return self.unknown(
+                format!("CoreDNS asks itself for {} without end", question.name),
+                "break the circle in the Corefile".into(),
+            );
+        }
+        self.questions += 1;
+        self.serve(question)
+    }
+
+    /// The plugin that is asked.
+    fn entry(&self) -> Option<&'a Entry> {
+        self.server?.plugins.get(self.asked.checked_sub(1)?)
+    }
+
+    /// Its name.
+    pub(crate) fn plugin(&self) -> String {
+        self.entry().map_or_else(String::new, |entry| entry.name.clone())
+    }
+
+    /// A line of the plugin that is asked; its first, where none is given.
+    pub(crate) fn by_line(&self, line: Option<u32>) -> By {
+        let Some(entry) = self.entry() else {
+            return By::new(format!("{} Corefile", self.corefile.called), Origin::file("dns"));
+        };
+        let line = line.unwrap_or(entry.line);
+        let rule = format!("{} plugin, {} {}:{line}", entry.name, self.corefile.called, entry.file);
+        By::new(rule, dns::place(&entry.start, line, 0))
+    }
+
+    /// The answer depends on something that is not known.
+    pub(crate) fn unknown(&mut self, why: String, settle: String) -> Answer {
+        let step = Step::new(StepKind::Unknown, why.clone(), self.by_line(None));
+        self.trail.push(step);
+        Answer::Unknown(Unknown { why, settle })
+    }
+
+    /// The answer depends on something that nobody models.
+    pub(crate) fn unmodelled(&mut self, what: &str) -> Answer {
+        let by = self.by_line(None);
+        self.unknown(
+            format!("{what} is not modelled ({})", by.rule),
+            "state what the name leads to in Facts: spec.dns.outside".into(),
+        )
+    }
+}
+
+/// A name in a record that cannot be put on the wire.
+fn no_name(record: &Record) -> Option<&str> {
+    let target = match &record.data {
+        Data::Cname(target) => Some(target.as_str()),
+        Data::Address(_) | Data::Other => None,
+    };
+    [Some(record.name.as_str()), target]
+        .into_iter()
+        .flatten()
+        .find(|one| !name::is_domain_name(one))
+}
+
+/// Nobody: every question that is handed on stays open.
+pub struct Nobody;
+
+impl Beyond for Nobody {
+    fn ask(&self, to: &[Upstream], question: &Question, _: &mut Vec<Step>) -> Answer {
+        let to: Vec<String> = to.iter().map(ToString::to_string).collect();
+        Answer::Unknown(Unknown {
+            why: format!("what {} answers to {}", to.join(", "), name::normal(&question.name)),
+            settle: "state what the name leads to in Facts: spec.dns.outside".into(),
+        })
+    }
+}

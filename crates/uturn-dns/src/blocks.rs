@@ -1,0 +1,342 @@
+//! Server blocks: keys, and the words of each directive, as Caddy's parser groups them.
+//!
+//! All words of one directive stand in one list, whatever stood between them, for that is
+//! what a plugin gets to read. Snippets and imports are put in place word by word, and line
+//! numbers decide what ends where: it is done here exactly as there.
+
+use std::collections::BTreeMap;
+
+use uturn_model::{Origin, dns};
+
+use crate::fault::Fault;
+use crate::lexer::{Token, tokens};
+
+/// More words than any Corefile has: imports that import themselves end here.
+const MOST_TOKENS: usize = 200_000;
+
+/// One server block.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Zones with their schemes and ports.
+    pub(crate) keys: Vec<Token>,
+    /// Directives with all their words, in the order in which they first stand there.
+    pub(crate) directives: Vec<(String, Vec<Token>)>,
+}
+
+/// A Corefile and what is mounted beside it, by number.
+pub(crate) struct Files<'c> {
+    files: Vec<&'c dns::CorefileFile>,
+    main: &'c dns::Corefile,
+}
+
+impl<'c> Files<'c> {
+    pub(crate) fn new(main: &'c dns::Corefile) -> Self {
+        Self { files: main.beside.iter().collect(), main }
+    }
+
+    /// Where a word was written.
+    pub(crate) fn origin(&self, token: &Token) -> Origin {
+        let origin = match token.file {
+            0 => &self.main.origin,
+            number => &self.files[number - 1].origin,
+        };
+        dns::place(origin, token.line, token.column)
+    }
+
+    /// What people call the file of a word.
+    pub(crate) fn called(&self, token: &Token) -> &'c str {
+        match token.file {
+            0 => "Corefile",
+            number => &self.files[number - 1].path,
+        }
+    }
+
+    /// The text of a mounted file.
+    pub(crate) fn text(&self, path: &str) -> Option<&'c str> {
+        self.files.iter().find(|file| *file.path == *path).map(|file| &*file.text)
+    }
+
+    pub(crate) fn fault(&self, token: &Token, message: impl Into<String>) -> Fault {
+        Fault { origin: self.origin(token), message: message.into() }
+    }
+}
+
+/// Reads all server blocks; the first thing that CoreDNS would stop at ends it.
+pub(crate) fn read(files: &Files<'_>) -> Result<Vec<Block>, Fault> {
+    let mut rest = tokens(&files.main.text, 0);
+    rest.reverse();
+    let mut parser = Parser { files, read: Vec::new(), rest, snippets: BTreeMap::new() };
+    let mut blocks = Vec::new();
+    while parser.next() {
+        let block = parser.block()?;
+        if !block.keys.is_empty() {
+            blocks.push(block);
+        }
+    }
+    Ok(blocks)
+}
+
+struct Parser<'f, 'c> {
+    files: &'f Files<'c>,
+    /// What is read; the last is the word that is looked at.
+    read: Vec<Token>,
+    /// What is not, back to front: what is imported is put in at the end.
+    rest: Vec<Token>,
+    snippets: BTreeMap<String, Vec<Token>>,
+}
+
+impl Parser<'_, '_> {
+    fn next(&mut self) -> bool {
+        let next = self.rest.pop();
+        let there = next.is_some();
+        self.read.extend(next);
+        there
+    }
+
+    fn back(&mut self) {
+        self.rest.extend(self.read.pop());
+    }
+
+    fn token(&self) -> Token {
+        let nothing = Token { file: 0, line: 1, column: 1, text: String::new() };
+        self.read.last().cloned().unwrap_or(nothing)
+    }
+
+    fn is(&self, word: &str) -> bool {
+        self.read.last().is_some_and(|token| token.text == word)
+    }
+
+    fn is_new_line(&self) -> bool {
+        match self.read.as_slice() {
+            [.., before, token] => is_new_line(before, token),
+            _ => true,
+        }
+    }
+
+    fn fault<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+        Err(self.files.fault(&self.token(), message))
+    }
+
+    fn block(&mut self) -> Result<Block, Fault> {
+        let (mut keys, ended) = self.keys()?;
+        let mut directives = Vec::new();
+        if ended {
+            return Ok(Block { keys, directives });
+        }
+        if let [only] = keys.as_slice()
+            && let Some(name) = only.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'))
+        {
+            self.snippet(name.to_owned())?;
+            keys.clear();
+            return Ok(Block { keys, directives });
+        }
+        let braces = self.is("{");
+        if !braces {
+            // One server needs no braces.
+            self.back();
+        }
+        self.directives(&mut directives)?;
+        if braces && !self.is("}") {
+            return self.fault("expected } at the end of the server block");
+        }
+        Ok(Block { keys, directives })
+    }
+
+    /// The keys of a block, and whether nothing follows them.
+    fn keys(&mut self) -> Result<(Vec<Token>, bool), Fault> {
+        let mut keys = Vec::new();
+        let mut another = false;
+        loop {
+            let mut token = self.token();
+            token.text = self.settled(&token)?;
+            if token.text == "import" && self.is_new_line() {
+                self.import()?;
+                if !self.next() {
+                    return Ok((keys, true));
+                }
+                continue;
+            }
+            if token.text == "{" {
+                if another {
+                    return self.fault("expected another zone after the comma, found {");
+                }
+                return Ok((keys, false));
+            }
+            if !token.text.is_empty() {
+                another = token.text.ends_with(',');
+                if another {
+                    token.text.pop();
+                }
+                keys.push(token);
+            }
+            if !self.next() {
+                return match another {
+                    true => self.fault("expected another zone after the comma, found the end"),
+                    false => Ok((keys, true)),
+                };
+            }
+            if !another && self.is_new_line() {
+                return Ok((keys, false));
+            }
+        }
+    }
+
+    fn snippet(&mut self, name: String) -> Result<(), Fault> {
+        if self.snippets.contains_key(&name) {
+            return self.fault(format!("snippet {name} is there twice"));
+        }
+        if !self.is("{") {
+            return self.fault("expected { after the name of the snippet");
+        }
+        let mut open = 1;
+        let mut inside = Vec::new();
+        while self.next() {
+            if self.is("}") {
+                open -= 1;
+                if open == 0 {
+                    self.snippets.insert(name, inside);
+                    return Ok(());
+                }
+            }
+            if self.is("{") {
+                open += 1;
+            }
+            inside.push(self.token());
+        }
+        self.fault("expected } at the end of the snippet")
+    }
+
+    fn directives(&mut self, directives: &mut Vec<(String, Vec<Token>)>) -> Result<(), Fault> {
+        let mut places = BTreeMap::new();
+        while self.next() {
+            if self.is("}") {
+                return Ok(());
+            }
+            if self.is("import") {
+                self.import()?;
+                continue;
+            }
+            let (name, words) = self.directive()?;
+            let at = *places.entry(name.clone()).or_insert(directives.len());
+            match directives.get_mut(at) {
+                Some((_, known)) => known.extend(words),
+                None => directives.push((name, words)),
+            }
+        }
+        Ok(())
+    }
+
+    fn directive(&mut self) -> Result<(String, Vec<Token>), Fault> {
+        let mut words = vec![self.token()];
+        let name = self.settled(&words[0])?;
+        let mut open = 0;
+        while self.next() {
+            if self.is("{") {
+                open += 1;
+            } else if self.is_new_line() && open == 0 {
+                self.back();
+                break;
+            } else if self.is("}") && open > 0 {
+                open -= 1;
+            } else if self.is("}") {
+                return self.fault("found } where nothing is open");
+            } else if self.is("import") && self.is_new_line() {
+                self.import()?;
+                continue;
+            }
+            let mut token = self.token();
+            token.text = self.settled(&token)?;
+            words.push(token);
+        }
+        if open > 0 {
+            return self.fault(format!("expected }} at the end of {name}, found the end"));
+        }
+        Ok((name, words))
+    }
+
+    /// Puts a snippet or files in the place of `import NAME`, and goes back to before it.
+    fn import(&mut self) -> Result<(), Fault> {
+        let follows = |before: Option<&Token>, token: Option<&Token>| {
+            let (before, token) = (before?, token?);
+            (before.file == token.file && before.last_line() == token.line).then_some(())
+        };
+        let mut ahead = self.rest.iter().rev();
+        let (named, another) = (ahead.next(), ahead.next());
+        let Some(named) = named.filter(|named| follows(self.read.last(), Some(named)).is_some())
+        else {
+            return self.fault("expected the name of a snippet or a file after import");
+        };
+        if follows(Some(named), another).is_some() {
+            return self.fault("expected one name after import, found more");
+        }
+        let named = named.clone();
+        let name = self.settled(&named)?;
+        let inside = match self.snippets.get(&name) {
+            Some(inside) => inside.clone(),
+            None => self.imported(&named, &name)?,
+        };
+        if self.read.len() + self.rest.len() + inside.len() > MOST_TOKENS {
+            return self.fault("imports itself without end");
+        }
+        self.read.pop();
+        self.rest.pop();
+        self.rest.extend(inside.into_iter().rev());
+        Ok(())
+    }
+
+    fn imported(&self, token: &Token, pattern: &str) -> Result<Vec<Token>, Fault> {
+        let path = match pattern.starts_with('/') {
+            true => pattern.to_owned(),
+            false => format!("{}/{}", dns::COREFILE_FOLDER, pattern.trim_start_matches("./")),
+        };
+        if path.matches('*').count() > 1 || path.contains(['?', '[']) {
+            let message = format!("import {pattern}: only one * is understood");
+            return Err(self.files.fault(token, message));
+        }
+        let mut found = Vec::new();
+        for (number, file) in (1..).zip(&self.files.files) {
+            if fits(&path, &file.path) {
+                found.push((&*file.path, tokens(&file.text, number)));
+            }
+        }
+        if found.is_empty() && !path.contains('*') {
+            let message = format!("import {pattern}: no such file is in a known ConfigMap");
+            return Err(self.files.fault(token, message));
+        }
+        found.sort_by_key(|(path, _)| *path);
+        Ok(found.into_iter().flat_map(|(_, tokens)| tokens).collect())
+    }
+
+    /// A word without variables of the environment, which nobody knows here.
+    fn settled(&self, token: &Token) -> Result<String, Fault> {
+        for (open, close) in [("{%", "%}"), ("{$", "}")] {
+            if let Some(start) = token.text.find(open)
+                && let Some(end) = token.text[start..].find(close)
+                && end > open.len()
+            {
+                let name = &token.text[start + open.len()..start + end];
+                let message = format!(
+                    "depends on the environment variable {name} of CoreDNS, which is not known"
+                );
+                return Err(self.files.fault(token, message));
+            }
+        }
+        Ok(token.text.clone())
+    }
+}
+
+/// Whether a word begins a line, seen from the word before it.
+pub(crate) fn is_new_line(before: &Token, token: &Token) -> bool {
+    before.file != token.file || before.last_line() < token.line
+}
+
+/// Whether a path fits a pattern with at most one `*`, which holds no slash.
+fn fits(pattern: &str, path: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == path,
+        Some((start, end)) => path
+            .strip_prefix(start)
+            .and_then(|rest| rest.strip_suffix(end))
+            .is_some_and(|middle| !middle.contains('/')),
+    }
+}

@@ -1,0 +1,220 @@
+//! A Corefile as CoreDNS takes it: who listens where, for which zones, and who is asked.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+use uturn_model::{Origin, dns};
+
+use crate::blocks::{self, Block, Files};
+use crate::dispenser::Dispenser;
+use crate::fault::Fault;
+use crate::name;
+use crate::plugin::{ORDER, Plugin, SETTINGS, Setup};
+
+/// A Corefile that CoreDNS would take.
+#[derive(Debug)]
+pub struct Corefile {
+    /// What it is the configuration of: `coredns`.
+    pub(crate) called: String,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) origin: Origin,
+}
+
+/// A server block.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) sites: Vec<Site>,
+    /// Where it listens; everywhere when nothing is said.
+    binds: Option<Vec<Bind>>,
+    pub(crate) plugins: Vec<Entry>,
+    /// It serves only some clients.
+    pub(crate) view: bool,
+    /// Nobody in it takes questions.
+    pub(crate) idle: bool,
+}
+
+/// A zone that a server block serves, and on which port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Site {
+    /// As it is written, which is how it is compared.
+    pub(crate) zone: String,
+    pub(crate) scheme: &'static str,
+    pub(crate) port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Bind {
+    Address(IpAddr),
+    /// An interface, or what the cache on the nodes puts in.
+    Other(String),
+}
+
+/// A plugin and where it stands.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) plugin: Plugin,
+    /// The file as people call it.
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    /// Where the first line of that file stands.
+    pub(crate) start: Origin,
+}
+
+impl Corefile {
+    /// Reads a Corefile. Faults are those that CoreDNS would not start with, as far as
+    /// plugins go that have to do with addresses, and what cannot be known from here.
+    pub fn read(called: &str, corefile: &dns::Corefile) -> Result<Self, Vec<Fault>> {
+        let files = Files::new(corefile);
+        let blocks = blocks::read(&files).map_err(|fault| vec![fault])?;
+        let mut faults = Vec::new();
+        let mut servers: Vec<Server> = Vec::new();
+        let mut served = Served::new();
+        for block in &blocks {
+            match Server::read(block, &files, corefile) {
+                Ok(server) => {
+                    faults.extend(server.taken(&servers, &served, block, &files));
+                    for site in server.sites.iter().filter(|_| !server.view) {
+                        served.entry(site.clone()).or_default().push(servers.len());
+                    }
+                    servers.push(server);
+                }
+                Err(more) => faults.extend(more),
+            }
+        }
+        match faults.is_empty() {
+            true => {
+                let origin = corefile.origin.clone();
+                Ok(Self { called: called.to_owned(), servers, origin })
+            }
+            false => Err(faults),
+        }
+    }
+}
+
+impl Server {
+    fn read(
+        block: &Block,
+        files: &Files<'_>,
+        corefile: &dns::Corefile,
+    ) -> Result<Self, Vec<Fault>> {
+        let mut faults = Vec::new();
+        let mut sites = Vec::new();
+        for key in &block.keys {
+            match site(&key.text) {
+                Ok(Some(site)) => sites.push(site),
+                Ok(None) => {}
+                Err(message) => faults.push(files.fault(key, message)),
+            }
+        }
+        let zones: Vec<String> = sites.iter().map(|site| site.zone.to_lowercase()).collect();
+        let setup = Setup { zones: &zones };
+        let place = |name: &str| ORDER.iter().position(|known| *known == name);
+        let mut directives: Vec<_> = block.directives.iter().collect();
+        // A plugin of nobody's stands first: nothing is known of what it leaves to others.
+        directives.sort_by_key(|(name, _)| place(name).map_or(0, |at| at + 1));
+        let mut plugins = Vec::new();
+        for (name, words) in &directives {
+            if name == "view" {
+                continue;
+            }
+            let mut dispenser = Dispenser::new(words, files);
+            match Plugin::read(name, &mut dispenser, &setup) {
+                Ok(None) => {}
+                Ok(Some(plugin)) => plugins.push(Entry {
+                    name: name.clone(),
+                    plugin,
+                    file: files.called(&words[0]).to_owned(),
+                    line: words[0].line,
+                    start: match words[0].file {
+                        0 => corefile.origin.clone(),
+                        number => corefile.beside[number - 1].origin.clone(),
+                    },
+                }),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let setting = |name: &str| SETTINGS.contains(&name) || name == "view";
+        let server = Self {
+            sites,
+            binds: binds(block),
+            plugins,
+            view: block.directives.iter().any(|(name, _)| name == "view"),
+            idle: block.directives.iter().all(|(name, _)| setting(name)),
+        };
+        if faults.is_empty() { Ok(server) } else { Err(faults) }
+    }
+
+    /// Whether it listens at an address; anywhere, where that is not known.
+    pub(crate) fn listens(&self, address: Option<IpAddr>) -> bool {
+        let fits = |bind: &Bind| match bind {
+            Bind::Address(ip) => address.is_none_or(|address| *ip == address),
+            Bind::Other(_) => true,
+        };
+        self.binds.as_ref().is_none_or(|binds| binds.iter().any(fits))
+    }
+
+    /// Whether it listens at some addresses only.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.binds.is_some()
+    }
+
+    /// A fault if another block already serves one of its zones at the same place.
+    fn taken(
+        &self,
+        others: &[Self],
+        served: &Served,
+        block: &Block,
+        files: &Files<'_>,
+    ) -> Option<Fault> {
+        let shares = |other: &Self| match (&self.binds, &other.binds) {
+            (Some(mine), Some(theirs)) => mine.iter().any(|bind| theirs.contains(bind)),
+            _ => true,
+        };
+        let key = block.keys.first().filter(|_| !self.view)?;
+        let mut own = HashSet::new();
+        let site = self.sites.iter().find(|site| {
+            let mut there = served.get(site).into_iter().flatten();
+            !own.insert(*site) || there.any(|at| shares(&others[*at]))
+        })?;
+        Some(files.fault(key, format!("zone {} is served twice on port {}", site.zone, site.port)))
+    }
+}
+
+/// Which blocks serve a zone for every client.
+type Served = HashMap<Site, Vec<usize>>;
+
+/// A key of a server block; `None` for a range of addresses, whose reverse names nobody
+/// here asks for.
+fn site(key: &str) -> Result<Option<Site>, String> {
+    let (scheme, rest) = name::scheme(key);
+    let (scheme, usual) = match scheme {
+        "dns" => ("dns", 53),
+        "tls" => ("tls", 853),
+        "quic" => ("quic", 853),
+        "grpc" => ("grpc", 443),
+        "https" => ("https", 443),
+        _ => return Err(format!("{key} is no zone")),
+    };
+    let Some((zone, port)) = name::split_port(rest) else {
+        return Err(format!("expected a port after the last colon of {key}"));
+    };
+    if zone.contains('/') && zone.parse::<ipnet::IpNet>().is_ok() {
+        return Ok(None);
+    }
+    let zone = name::qualified(zone);
+    match name::is_domain_name(&zone) {
+        true => Ok(Some(Site { zone, scheme, port: port.unwrap_or(usual) })),
+        false => Err(format!("{key} is no zone")),
+    }
+}
+
+fn binds(block: &Block) -> Option<Vec<Bind>> {
+    let (_, words) = block.directives.iter().find(|(name, _)| name == "bind")?;
+    let words = words.iter().filter(|word| !matches!(&*word.text, "bind" | "{" | "}"));
+    let binds = words.map(|word| match word.text.parse() {
+        Ok(ip) => Bind::Address(ip),
+        Err(_) => Bind::Other(word.text.clone()),
+    });
+    Some(binds.collect())
+}

@@ -1,0 +1,186 @@
+//! Regular expressions as Go reads them.
+//!
+//! `regex-lite` has the same rules of matching (leftmost, first alternative), but not quite
+//! the same language. What it would read otherwise than Go is refused, and whoever asked
+//! says that the answer is not known. Names are ASCII here, so letters of other scripts
+//! make no difference.
+
+use regex_lite::Regex;
+
+/// A regular expression and its text.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    pub(crate) text: String,
+}
+
+/// Why a text is no [`Pattern`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unread;
+
+impl Pattern {
+    /// Reads what both languages mean alike.
+    pub(crate) fn new(text: &str) -> Result<Self, Unread> {
+        if !means_the_same(text) {
+            return Err(Unread);
+        }
+        let regex = Regex::new(text).map_err(|_| Unread)?;
+        Ok(Self { regex, text: text.to_owned() })
+    }
+
+    /// How many groups it has.
+    pub(crate) fn groups(&self) -> usize {
+        self.regex.captures_len() - 1
+    }
+
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        self.regex.is_match(name)
+    }
+
+    /// What matched, and each group by its number and name; a group that took no part is
+    /// empty.
+    pub(crate) fn find(&self, name: &str) -> Option<Vec<(Option<&str>, String)>> {
+        let found = self.regex.captures(name)?;
+        let texts = found.iter().map(|one| one.map_or(String::new(), |one| one.as_str().into()));
+        Some(self.regex.capture_names().zip(texts).collect())
+    }
+
+    /// `{1}` in `template` replaced by the first group, and so on; `None` without a match.
+    pub(crate) fn expand(&self, name: &str, template: &str) -> Option<String> {
+        let groups = self.find(name)?;
+        let mut text = template.to_owned();
+        for (number, (_, group)) in groups.iter().enumerate() {
+            text = text.replace(&format!("{{{number}}}"), group);
+        }
+        Some(text)
+    }
+}
+
+/// Whether nothing in it is read otherwise by Go.
+fn means_the_same(text: &str) -> bool {
+    if !text.is_ascii() {
+        return false;
+    }
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    // Whether the last thing was a repetition: Go refuses a second one.
+    let mut repeated = false;
+    while at < bytes.len() {
+        let rest = &text[at..];
+        let was_repeated = std::mem::take(&mut repeated);
+        match bytes[at] {
+            b'\\' => {
+                let Some(next) = bytes.get(at + 1) else { return false };
+                let plain = b"dDsSwWbBAzaftnrv";
+                if next.is_ascii_alphanumeric() && !plain.contains(next)
+                    || matches!(next, b'<' | b'>')
+                {
+                    return false;
+                }
+                // `\b{start}` is a repetition of nothing for Go.
+                if rest[2..].starts_with('{') && matches!(next, b'b' | b'B') {
+                    return false;
+                }
+                at += 2;
+            }
+            b'[' => match class(rest) {
+                Some(length) => at += length,
+                None => return false,
+            },
+            b'(' if rest.starts_with("(?") => {
+                let inner = &rest[2..];
+                let named = inner.starts_with("P<") || inner.starts_with('<');
+                let flags = inner.find([':', ')']).map(|end| &inner[..end]);
+                let known = |flags: &str| flags.bytes().all(|flag| b"imsU-".contains(&flag));
+                if !named && !flags.is_some_and(known) {
+                    return false;
+                }
+                at += 2;
+            }
+            b'*' | b'+' | b'?' => {
+                if was_repeated {
+                    return false;
+                }
+                at += 1 + usize::from(bytes.get(at + 1) == Some(&b'?'));
+                repeated = true;
+            }
+            b'{' => {
+                let Some(end) = rest.find('}') else { return false };
+                let counts: Vec<&str> = rest[1..end].split(',').collect();
+                let small = |count: &str| count.parse::<u16>().is_ok_and(|count| count <= 1000);
+                let digits = |count: &&str| count.bytes().all(|byte| byte.is_ascii_digit());
+                let fine = match counts.as_slice() {
+                    [count] => small(count),
+                    [least, ""] => small(least),
+                    [least, most] => small(least) && small(most),
+                    _ => false,
+                };
+                if was_repeated || !fine || !counts.iter().all(digits) {
+                    return false;
+                }
+                at += end + 1;
+                at += usize::from(bytes.get(at) == Some(&b'?'));
+                repeated = true;
+            }
+            _ => at += 1,
+        }
+    }
+    true
+}
+
+/// The length of a class at the start of the text, where both languages read it alike.
+fn class(text: &str) -> Option<usize> {
+    let inner = text[1..].strip_prefix('^').unwrap_or(&text[1..]);
+    let start = text.len() - inner.len();
+    let mut letters = inner.char_indices().peekable();
+    let mut first = true;
+    while let Some((at, letter)) = letters.next() {
+        let next = letters.peek().map(|(_, letter)| *letter);
+        match letter {
+            ']' if !first => return Some(start + at + 1),
+            ']' | '[' => return None,
+            '&' | '~' | '-' if next == Some(letter) => return None,
+            '\\' => {
+                let known = |next: char| "dDsSwWftnrv".contains(next);
+                if !next.is_some_and(|next| known(next) || next.is_ascii_punctuation()) {
+                    return None;
+                }
+                letters.next();
+            }
+            _ => {}
+        }
+        first = false;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_put_in_by_number() {
+        let pattern = Pattern::new(r"^(.*)\.(shop)\.example\.com\.$").unwrap();
+        assert_eq!(pattern.groups(), 2);
+        assert_eq!(
+            pattern.expand("a.shop.example.com.", "{1}-{2}-{0}").unwrap(),
+            "a-shop-a.shop.example.com."
+        );
+        assert_eq!(pattern.expand("a.example.com.", "{1}"), None);
+    }
+
+    #[test]
+    fn what_go_reads_otherwise_is_refused() {
+        for text in [
+            "a**", r"\<a", "[a&&b]", "[[a]b]", r"\pL", "(?x)a", "a{2}{3}", r"\Qa", "a{,3}", "{",
+            "ä", "(", "a{1001}",
+        ] {
+            assert_eq!(Pattern::new(text).err(), Some(Unread), "{text}");
+        }
+        for text in
+            ["a*?", "[a-z0-9-]+", r"^[^.]+\.x$", "(?i)a", "(?P<b>c)", "(?:a|b){2,3}?", "^^$"]
+        {
+            assert!(Pattern::new(text).is_ok(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `forward`: questions handed to other servers.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Asking, Setup};
+use crate::dispenser::Dispenser;
+use crate::fault::Fault;
+use crate::message::{Answer, Question, Rcode};
+use crate::name;
+
+/// Whom a question is handed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// A server.
+    Address(SocketAddr),
+    /// The servers that a file of CoreDNS's container names: `/etc/resolv.conf` there is the
+    /// node's.
+    File(String),
+    /// What the cache on the nodes puts in when it starts: `__PILLAR__CLUSTER__DNS__`.
+    Pillar(String),
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::File(text) | Self::Pillar(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The most servers one `forward` may name.
+const MOST: usize = 15;
+
+#[derive(Debug)]
+pub(crate) struct Forward {
+    from: String,
+    except: Vec<String>,
+    to: Vec<Upstream>,
+    /// Codes upon which the next `forward` is asked.
+    next: Vec<Rcode>,
+    line: u32,
+}
+
+/// All of a block, in order.
+pub(crate) fn read(words: &mut Dispenser<'_>, _: &Setup<'_>) -> Result<Vec<Forward>, Fault> {
+    let mut read = Vec::new();
+    while words.advance() {
+        read.push(stanza(words)?);
+    }
+    Ok(read)
+}
+
+fn stanza(words: &mut Dispenser<'_>) -> Result<Forward, Fault> {
+    let line = words.token().line;
+    if !words.next_argument() {
+        return words.fault("expected a zone after forward");
+    }
+    let Some(from) = name::zone_word(words.value()) else {
+        return words.fault(format!("expected a zone, found {:?}", words.value()));
+    };
+    let targets = words.arguments();
+    let mut read = Forward { from, except: Vec::new(), to: Vec::new(), next: Vec::new(), line };
+    for word in &targets {
+        match upstream(word) {
+            Some(upstream) => read.to.push(upstream),
+            None => return words.fault(format!("expected an address or a file, found {word:?}")),
+        }
+    }
+    if read.to.is_empty() || read.to.len() > MOST {
+        return words.fault(format!("expected 1 to {MOST} servers, found {}", read.to.len()));
+    }
+    while words.next_in_block() {
+        let word = words.value();
+        let arguments = words.arguments();
+        match (word, arguments.as_slice()) {
+            ("except", [_, ..]) => {
+                read.except.extend(arguments.iter().filter_map(|word| name::zone_word(word)));
+            }
+            ("next", [_, ..]) => {
+                for word in &arguments {
+                    match Rcode::from_word(&word.to_uppercase()) {
+                        Some(code) => read.next.push(code),
+                        None => return words.fault(format!("{word} is no response code")),
+                    }
+                }
+            }
+            ("force_tcp" | "prefer_udp" | "failfast_all_unhealthy_upstreams", [])
+            | ("max_fails" | "expire" | "policy" | "max_concurrent" | "tls_servername", [_])
+            | ("health_check", [_, ..]) => {}
+            ("tls", arguments) if arguments.len() <= 3 => {}
+            _ => {
+                let found = arguments.join(" ");
+                return words.fault(format!("forward does not know {word} {found}"));
+            }
+        }
+    }
+    Ok(read)
+}
+
+fn upstream(word: &str) -> Option<Upstream> {
+    if word.starts_with("__PILLAR__") {
+        return Some(Upstream::Pillar(word.to_owned()));
+    }
+    let (scheme, rest) = name::scheme(word);
+    let port = match scheme {
+        "dns" => 53,
+        "tls" => 853,
+        _ => return None,
+    };
+    let bare = |text: &str| text.split('%').next().unwrap_or("").to_owned();
+    if let Ok(ip) = bare(rest).parse::<IpAddr>() {
+        return Some(Upstream::Address(SocketAddr::new(ip, port)));
+    }
+    if let Some((host, port)) = rest.rsplit_once(':')
+        && let Ok(ip) = bare(host.trim_start_matches('[').trim_end_matches(']')).parse::<IpAddr>()
+    {
+        return Some(Upstream::Address(SocketAddr::new(ip, port.parse().ok()?)));
+    }
+    rest.contains('/').then(|| Upstream::File(rest.to_owned()))
+}
+
+/// Hands the question to the first that takes it.
+pub(crate) fn serve(all: &[Forward], asking: &mut Asking<'_>, question: Question) -> Answer {
+    for (at, forward) in all.iter().enumerate() {
+        let excepted = name::zone_of(&forward.except, &question.name).is_some()
+            && question.name != forward.from;
+        if !name::is_within(&forward.from, &question.name) || excepted {
+            continue;
+        }
+        let to: Vec<String> = forward.to.iter().map(ToString::to_string).collect();
+        let (to, line) = (to.join(", "), Some(forward.line));
+        asking.note_at(format!("{} {} is handed to {to}", question.name, question.kind), line);
+        let answer = asking.world.beyond.ask(&forward.to, &question, &mut asking.trail);
+        if let Answer::Reply(reply) = &answer
+            && forward.next.contains(&reply.rcode)
+            && at + 1 < all.len()
+        {
+            continue;
+        }
+        return answer;
+    }
+    asking.next(question)
+}

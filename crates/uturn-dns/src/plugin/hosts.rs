@@ -1,0 +1,147 @@
+//! `hosts`: names from lines in the Corefile, or from a file beside it.
+
+use std::net::IpAddr;
+
+use uturn_model::route::StepKind;
+use uturn_model::{Family, Step};
+
+use super::{Asking, Setup};
+use crate::dispenser::Dispenser;
+use crate::fault::Fault;
+use crate::message::{Answer, Kind, Question, Rcode, Reply};
+use crate::name;
+
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    zones: Vec<String>,
+    fallthrough: Vec<String>,
+    /// Name and address; those of the file before those of the lines.
+    entries: Vec<(String, IpAddr, Source)>,
+    /// A file that nobody gave.
+    unread: Option<String>,
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    File,
+    Line(u32),
+}
+
+impl Hosts {
+    pub(crate) fn read(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Self, Fault> {
+        let mut read: Option<Self> = None;
+        while words.advance() {
+            if read.is_some() {
+                return words.fault("hosts can be used once in a server block");
+            }
+            read = Some(Self::stanza(words, setup)?);
+        }
+        read.map_or_else(|| words.fault("expected hosts"), Ok)
+    }
+
+    fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Self, Fault> {
+        let arguments = words.arguments();
+        let (path, zones) = match arguments.split_first() {
+            Some((path, zones)) => (Some(path.as_str()), zones),
+            None => (None, &[][..]),
+        };
+        let mut read = Self {
+            zones: name::zones(zones, setup.zones),
+            fallthrough: Vec::new(),
+            entries: Vec::new(),
+            unread: None,
+        };
+        match path {
+            // What stands there is about the container of CoreDNS alone.
+            None | Some("/etc/hosts") => {
+                read.add("127.0.0.1 localhost", Source::File);
+                read.add("::1 localhost ip6-localhost ip6-loopback", Source::File);
+            }
+            Some("/dev/null") => {}
+            Some(path) => match words.files().text(path) {
+                Some(text) => text.lines().for_each(|line| read.add(line, Source::File)),
+                None => read.unread = Some(path.to_owned()),
+            },
+        }
+        while words.next_in_block() {
+            let (word, line) = (words.value(), words.token().line);
+            let arguments = words.arguments();
+            match (word, arguments.as_slice()) {
+                ("fallthrough", _) => read.fallthrough = setup.fallthrough(&arguments),
+                ("no_reverse", _) => {}
+                ("ttl", [ttl, ..]) if ttl.parse().is_ok_and(|ttl: u16| ttl > 0) => {}
+                ("reload", [_]) => {}
+                ("ttl" | "reload", _) => {
+                    let found = arguments.join(" ");
+                    return words.fault(format!("expected {word} with one time, found {found:?}"));
+                }
+                _ if read.fallthrough.is_empty() => {
+                    let text = format!("{word} {}", arguments.join(" "));
+                    // A quoted word may hold several lines.
+                    text.lines().for_each(|text| read.add(text, Source::Line(line)));
+                }
+                _ => {
+                    let message = format!("hosts does not know {word} (after fallthrough)");
+                    return words.fault(message);
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Adds what a line of a hosts file says.
+    fn add(&mut self, line: &str, source: Source) {
+        let line = line.split('#').next().unwrap_or("");
+        let mut words = line.split_whitespace();
+        let Some(Ok(ip)) = words.next().map(|word| word.split('%').next().unwrap_or("").parse())
+        else {
+            return;
+        };
+        let ip: IpAddr = IpAddr::to_canonical(&ip);
+        for word in words {
+            let host = name::normal(word);
+            if name::zone_of(&self.zones, &host).is_some() {
+                self.entries.push((host, ip, source));
+            }
+        }
+    }
+
+    pub(crate) fn serve(&self, asking: &mut Asking<'_>, question: Question) -> Answer {
+        if name::zone_of(&self.zones, &question.name).is_none() {
+            return asking.next(question);
+        }
+        if question.kind == Kind::Other("PTR".into()) {
+            return asking.unmodelled("PTR records of the hosts plugin");
+        }
+        let known: Vec<_> = self.entries.iter().filter(|one| one.0 == question.name).collect();
+        if let Some(path) = &self.unread
+            && known.is_empty()
+        {
+            return asking.unknown(
+                format!("what {path} of CoreDNS says of {}", question.name),
+                format!("give the ConfigMap that {path} comes from"),
+            );
+        }
+        if known.is_empty() {
+            if name::zone_of(&self.fallthrough, &question.name).is_some() {
+                return asking.next(question);
+            }
+            asking.note(format!("{} is in no line, and nothing falls through", question.name));
+            return Answer::Reply(Reply::code(Rcode::ServFail));
+        }
+        let fits = |ip: IpAddr| question.kind.family() == Some(Family::of(ip));
+        if let Some((_, ip, source)) = known.iter().find(|one| fits(one.1)) {
+            let line = match source {
+                Source::File => None,
+                Source::Line(line) => Some(*line),
+            };
+            let why = format!("{} → {ip}: a line of the hosts plugin", question.name);
+            let step = Step::new(StepKind::Resolve, why, asking.by_line(line));
+            asking.trail.push(step);
+        } else {
+            asking.note(format!("{} has no {} here", question.name, question.kind));
+        }
+        Answer::Reply(Reply::addresses(&question, known.iter().map(|one| one.1)))
+    }
+}

@@ -1,0 +1,173 @@
+//! What rewrite rules do to answers on their way back.
+
+use super::{Test, Wrong};
+use crate::message::{Answer, Data, Kind, Question, Rcode, Reply, Unknown};
+use crate::name;
+use crate::pattern::Pattern;
+use crate::plugin::Asking;
+
+/// How a name in an answer is changed.
+#[derive(Clone, Debug)]
+pub(super) enum Text {
+    /// The name itself, and what is below it.
+    Remap {
+        from: String,
+        to: String,
+    },
+    Suffix {
+        from: String,
+        to: String,
+    },
+    Regex {
+        pattern: Pattern,
+        to: String,
+    },
+}
+
+impl Text {
+    fn change(&self, name: &mut String) {
+        let changed = match self {
+            Self::Remap { from, to } => match name.strip_suffix(from.as_str()) {
+                Some(rest) if rest.is_empty() || rest.ends_with('.') => Some(format!("{rest}{to}")),
+                _ => None,
+            },
+            Self::Suffix { from, to } => {
+                name.strip_suffix(from.as_str()).map(|rest| format!("{rest}{to}"))
+            }
+            Self::Regex { pattern, to } => pattern.expand(name, to),
+        };
+        if let Some(changed) = changed {
+            *name = changed;
+        }
+    }
+}
+
+/// What a rule says of answers.
+#[derive(Clone, Debug)]
+pub(super) enum Undo {
+    Name(Text),
+    Value(Text),
+}
+
+impl Undo {
+    /// As a change to a reply.
+    pub(super) fn change(&self) -> Change {
+        match self {
+            Self::Name(text) => Change::Name(text.clone()),
+            Self::Value(text) => Change::Value(text.clone()),
+        }
+    }
+}
+
+/// A change to a reply.
+#[derive(Debug)]
+pub(super) enum Change {
+    Name(Text),
+    Value(Text),
+    Rcode(Rcode, Rcode),
+    /// The target of a CNAME, which is then asked for itself, by kind.
+    Cname(Test, String, Kind),
+}
+
+/// Reads `answer auto`, `answer name A B`, `answer value A B`, in a row.
+pub(super) fn read(how: &str, words: &[String]) -> Result<(bool, Vec<Undo>), Wrong> {
+    let fault = |message: String| Err(Wrong::Fault(message));
+    if words.len() < 2 {
+        return fault(format!("expected answer with what to do after {how}"));
+    }
+    let (mut auto, mut undo) = (false, Vec::new());
+    let mut names = false;
+    let mut first = true;
+    let mut rest = words.iter().map(String::as_str).peekable();
+    while let Some(word) = rest.next() {
+        let kind = match word {
+            "answer" => rest.next(),
+            _ if first => return fault(format!("expected answer, found {word}")),
+            other => Some(other),
+        };
+        first = false;
+        let Some(kind) = kind else { return fault("expected auto, name or value".into()) };
+        match kind {
+            "auto" => auto = true,
+            "name" | "value" => {
+                let (Some(from), Some(to)) = (rest.next(), rest.next()) else {
+                    return fault(format!("expected two values after answer {kind}"));
+                };
+                let pattern = Pattern::new(from).map_err(|_| Wrong::pattern(from))?;
+                check_groups(&pattern, to)?;
+                let text = Text::Regex { pattern, to: name::normal(to) };
+                names |= kind == "name";
+                undo.push(if kind == "name" { Undo::Name(text) } else { Undo::Value(text) });
+            }
+            other => return fault(format!("expected auto, name or value, found {other}")),
+        }
+    }
+    match auto && names {
+        true => fault("answer auto and answer name exclude each other".into()),
+        false => Ok((auto, undo)),
+    }
+}
+
+/// A replacement uses no more groups than there are: CoreDNS counts them, it does not look
+/// which.
+pub(super) fn check_groups(pattern: &Pattern, to: &str) -> Result<(), Wrong> {
+    let used = (0..=100).filter(|number| to.contains(&format!("{{{number}}}"))).count();
+    match used > pattern.groups() {
+        true => Err(Wrong::Fault(format!("{to} uses more groups than {} has", pattern.text))),
+        false => Ok(()),
+    }
+}
+
+/// Changes a reply, the last change first, record by record.
+pub(super) fn undo(
+    asking: &mut Asking<'_>,
+    changes: &[Change],
+    reply: &mut Reply,
+) -> Result<(), Unknown> {
+    let has_records = reply.authority || !reply.records.is_empty();
+    // A changed CNAME replaces the records, while those that were there are gone through.
+    let mut at_hand = reply.records.clone();
+    let mut replaced = None;
+    if has_records && at_hand.is_empty() {
+        for change in changes.iter().rev() {
+            if let Change::Rcode(from, to) = change
+                && reply.rcode == *from
+            {
+                reply.rcode = *to;
+            }
+        }
+    }
+    for at in 0..at_hand.len() {
+        for change in changes.iter().rev() {
+            match change {
+                Change::Name(text) => text.change(&mut at_hand[at].name),
+                Change::Value(text) => {
+                    if let Data::Cname(target) = &mut at_hand[at].data {
+                        text.change(target);
+                    }
+                }
+                Change::Rcode(from, to) if reply.rcode == *from => reply.rcode = *to,
+                Change::Rcode(..) => {}
+                Change::Cname(test, to, kind) => {
+                    let Data::Cname(target) = at_hand[at].data.clone() else { continue };
+                    let Some(new) = test.rewrite(&target, to) else { continue };
+                    let question = Question::new(&new, kind.clone());
+                    let more = match asking.again(question) {
+                        Answer::Reply(more) => more.records,
+                        Answer::Silence => continue,
+                        Answer::Unknown(unknown) => return Err(unknown),
+                    };
+                    let current: &mut Vec<_> = replaced.get_or_insert_with(|| at_hand.clone());
+                    current.retain(|one| matches!(one.data, Data::Cname(_)));
+                    for one in current.iter_mut() {
+                        one.data = Data::Cname(new.clone());
+                    }
+                    at_hand[at].data = Data::Cname(new.clone());
+                    current.extend(more.into_iter().filter(|one| one.name == new));
+                }
+            }
+        }
+    }
+    reply.records = replaced.unwrap_or(at_hand);
+    Ok(())
+}

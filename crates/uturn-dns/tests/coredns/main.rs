@@ -1,0 +1,189 @@
+//! A real CoreDNS is asked what this crate answers.
+//!
+//! Random Corefiles in front of a random cluster; a small stand-in for the API serves that
+//! cluster's objects. CoreDNS and [`Corefile`] must agree on whether a Corefile is taken, and
+//! on code and records of every answer. Left out where no `coredns` is found: by
+//! `UTURN_COREDNS`, else in `PATH`. `UTURN_COREDNS_SEEDS` says how many fresh seeds are tried
+//! beside the fixed ones, `UTURN_COREDNS_SEED` names one.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod api;
+mod corefiles;
+mod dice;
+mod server;
+mod wire;
+mod world;
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uturn_dns::{Answer, Beyond, Corefile, Kind, Question, Reply, Upstream, World};
+use uturn_model::{Cluster, Origin, Step, dns};
+
+use dice::Dice;
+use server::{CoreDns, Started};
+
+const QUESTIONS: usize = 150;
+const FIXED_SEEDS: std::ops::Range<u64> = 0..12;
+
+#[derive(Debug, Default)]
+struct Counts {
+    corefiles: usize,
+    refused: usize,
+    questions: usize,
+    unknown: usize,
+}
+
+#[test]
+fn coredns_answers_as_predicted() {
+    let Some(program) = program() else {
+        return uturn_testing::left_out("answers of a real CoreDNS", "no coredns found");
+    };
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let mut counts = Counts::default();
+    let mut seeds: Vec<u64> = FIXED_SEEDS.collect();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    seeds.extend((0..number("UTURN_COREDNS_SEEDS").unwrap_or(2)).map(|at| now.wrapping_add(at)));
+    if let Some(seed) = number("UTURN_COREDNS_SEED") {
+        seeds = vec![seed];
+    }
+    let mut wrong = Vec::new();
+    for seed in seeds {
+        if let Err(differences) = judge(&program, seed, &mut counts) {
+            wrong.push(format!("UTURN_COREDNS_SEED={seed}\n{differences}"));
+        }
+    }
+    println!("{counts:?}");
+    assert!(wrong.is_empty(), "{}\n{} seeds differ", wrong.join("\n\n"), wrong.len());
+    // A judge that hears nothing finds no fault.
+    assert!(counts.questions > counts.unknown * 4, "{counts:?}");
+}
+
+fn program() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("UTURN_COREDNS") {
+        return Some(path.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("coredns")).find(|file| file.is_file())
+}
+
+/// One cluster and one Corefile.
+fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<(), String> {
+    let mut dice = Dice::new(seed);
+    let objects = world::objects(&mut dice);
+    let api = api::serve(&objects);
+    let (port, behind) = (server::free_port(), server::free_port());
+    let text = corefiles::corefile(&mut dice, api.port(), port, behind);
+    let predicted = Corefile::read(
+        "coredns",
+        &dns::Corefile {
+            text: text.clone().into(),
+            origin: Origin::line("Corefile", 1),
+            beside: Vec::new(),
+        },
+    );
+    counts.corefiles += 1;
+    let mut coredns = match (CoreDns::start(program, &text, port), &predicted) {
+        (Started::Runs(coredns), Ok(_)) => coredns,
+        (Started::Refuses(_), Err(_)) => {
+            counts.refused += 1;
+            return Ok(());
+        }
+        // A CoreDNS with more plugins in it would take it: no answer is known there.
+        (Started::Refuses(why), Ok(_)) if why.contains("Unknown directive") => {
+            counts.refused += 1;
+            return Ok(());
+        }
+        (Started::Runs(_), Err(faults)) => {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            return Err(format!("CoreDNS takes what we refuse: {}\n{text}", faults.join("\n")));
+        }
+        (Started::Refuses(why), Ok(_)) => {
+            return Err(format!("we take what CoreDNS refuses: {why}\n{text}"));
+        }
+    };
+    let corefile = predicted.map_err(|_| String::new())?;
+    let cluster = world::cluster(&objects);
+    let mut differences = Vec::new();
+    let mut silent = false;
+    for _ in 0..QUESTIONS {
+        let question = corefiles::question(&mut dice);
+        counts.questions += 1;
+        let predicted = ask(&corefile, &cluster, port, behind, question.clone());
+        if predicted == Answer::Silence && std::mem::replace(&mut silent, true) {
+            // Once is enough: silence has to be waited for.
+            continue;
+        }
+        if matches!(predicted, Answer::Unknown(_)) {
+            // Among those are questions that CoreDNS comes to its end with.
+            counts.unknown += 1;
+            continue;
+        }
+        let seen = coredns.ask(&question);
+        match (predicted, &seen) {
+            (Answer::Reply(reply), Ok(seen)) if same(&reply, seen) => {}
+            (Answer::Silence, Err(_)) => {}
+            (other, _) => {
+                let Question { name, kind } = question;
+                differences.push(format!("{name} {kind}: CoreDNS {seen:?}, predicted {other:?}"));
+                if seen.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{text}\n{}", differences.join("\n"))),
+    }
+}
+
+fn ask(
+    corefile: &Corefile,
+    cluster: &Cluster,
+    port: u16,
+    behind: u16,
+    question: Question,
+) -> Answer {
+    let beyond = Behind { corefile, cluster, behind };
+    let client = Some([127, 0, 0, 1].into());
+    corefile.ask(&World { cluster, client, beyond: &beyond }, client, port, question).0
+}
+
+/// The server that CoreDNS hands questions to: another block of the same Corefile.
+struct Behind<'c> {
+    corefile: &'c Corefile,
+    cluster: &'c Cluster,
+    behind: u16,
+}
+
+impl Beyond for Behind<'_> {
+    fn ask(&self, to: &[Upstream], question: &Question, _: &mut Vec<Step>) -> Answer {
+        let port = match to.first() {
+            Some(Upstream::Address(address)) => address.port(),
+            other => panic!("forwarded to {other:?}"),
+        };
+        assert_eq!(port, self.behind);
+        ask(self.corefile, self.cluster, port, self.behind, question.clone())
+    }
+}
+
+fn same(predicted: &Reply, seen: &Reply) -> bool {
+    let sorted = |reply: &Reply| {
+        let mut records = reply.records.clone();
+        records.sort();
+        records
+    };
+    predicted.rcode == seen.rcode && sorted(predicted) == sorted(seen)
+}
+
+/// What is asked for, as a number on the wire.
+fn number(kind: &Kind) -> u16 {
+    match kind {
+        Kind::A => 1,
+        Kind::Aaaa => 28,
+        Kind::Other(word) if word == "HINFO" => 13,
+        Kind::Other(word) => panic!("{word} is not asked for"),
+    }
+}

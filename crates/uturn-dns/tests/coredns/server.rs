@@ -1,0 +1,103 @@
+//! A CoreDNS that runs as long as a test needs it.
+
+use std::cell::Cell;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use uturn_dns::{Question, Reply};
+
+use crate::wire;
+
+pub(crate) struct CoreDns {
+    process: Child,
+    folder: PathBuf,
+    socket: UdpSocket,
+    id: Cell<u16>,
+}
+
+pub(crate) enum Started {
+    Runs(CoreDns),
+    /// What it said.
+    Refuses(String),
+}
+
+/// How often a server that is silent is asked again.
+const TRIES: usize = 15;
+
+pub(crate) fn free_port() -> u16 {
+    let there = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    there.local_addr().unwrap().port()
+}
+
+impl CoreDns {
+    pub(crate) fn start(program: &Path, corefile: &str, port: u16) -> Started {
+        let folder = std::env::temp_dir().join(format!("uturn-dns-{}-{port}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("Corefile");
+        fs::write(&file, corefile).unwrap();
+        let said = folder.join("said");
+        let output = fs::File::create(&said).unwrap();
+        let mut process = Command::new(program)
+            .arg("-conf")
+            .arg(&file)
+            .arg("-quiet")
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        loop {
+            if process.try_wait().unwrap().is_some() {
+                let why = fs::read_to_string(&said).unwrap();
+                fs::remove_dir_all(&folder).unwrap();
+                return Started::Refuses(why);
+            }
+            // It listens on TCP as soon as it does on UDP.
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        Started::Runs(Self { process, folder, socket, id: Cell::new(0) })
+    }
+
+    /// Its reply, or why there is none.
+    pub(crate) fn ask(&mut self, question: &Question) -> Result<Reply, String> {
+        let mut buffer = [0; 4096];
+        for _ in 0..TRIES {
+            let id = self.id.get().wrapping_add(1);
+            self.id.set(id);
+            if self.process.try_wait().unwrap().is_some() {
+                break;
+            }
+            // Right after the start nobody may listen yet: asked again.
+            if self.socket.send(&wire::query(id, question)).is_err() {
+                continue;
+            }
+            while let Ok(length) = self.socket.recv(&mut buffer) {
+                if let Some(reply) = wire::reply(&buffer[..length], id) {
+                    return Ok(reply);
+                }
+            }
+        }
+        match self.process.try_wait().unwrap() {
+            Some(status) => Err(format!("ended with {status}")),
+            None => Err("does not answer".into()),
+        }
+    }
+}
+
+impl Drop for CoreDns {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
