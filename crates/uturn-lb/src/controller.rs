@@ -28,7 +28,9 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
         for (vip, scope) in service_vips(cluster, service) {
             let balancer = entry(&mut made, vip, scope, service.object());
             for port in &service.ports {
-                add(balancer, service_listener(cluster, service, port, vip));
+                for protocol in spoken(service, port) {
+                    add(balancer, service_listener(cluster, service, port, protocol, vip));
+                }
             }
         }
     }
@@ -172,13 +174,10 @@ fn service_listener(
     cluster: &Cluster,
     service: &Service,
     port: &ServicePort,
+    protocol: ListenerProtocol,
     vip: IpAddr,
 ) -> Listener {
-    let mut profile = profile::tke_clb(Layer::L4);
-    let protocol = match port.protocol {
-        Protocol::Udp => ListenerProtocol::Udp,
-        Protocol::Tcp | Protocol::Sctp => ListenerProtocol::Tcp,
-    };
+    let mut profile = profile::tke_clb(protocol.layer());
     let settings = config_of(
         cluster,
         &service.name,
@@ -186,7 +185,10 @@ fn service_listener(
         "service.cloud.tencent.com/tke-service-config",
         "auto-service-config",
     );
-    if let Some(config) = settings.iter().find(|one| one.port == port.port) {
+    let same = |one: &&ListenerConfig| {
+        one.port == port.port && one.protocol.transport() == protocol.transport()
+    };
+    if let Some(config) = settings.iter().find(same) {
         configure(&mut profile, config);
     }
     Listener {
@@ -201,6 +203,35 @@ fn service_listener(
             targets: targets(cluster, service, port, vip, &service.annotations),
         }],
     }
+}
+
+/// What a Service's port speaks at the load balancer: what the annotation says of it
+/// (`{"443":{"protocol":["TCP_SSL"]}}`), else its own protocol.
+fn spoken(service: &Service, port: &ServicePort) -> Vec<ListenerProtocol> {
+    let usual = match port.protocol {
+        Protocol::Udp => ListenerProtocol::Udp,
+        Protocol::Tcp | Protocol::Sctp => ListenerProtocol::Tcp,
+    };
+    let asked = || {
+        let text = service.annotations.get("service.cloud.tencent.com/specify-protocol")?;
+        let said: serde_json::Value = serde_json::from_str(text).ok()?;
+        let names = said.get(port.port.to_string())?.get("protocol")?.as_array()?;
+        let known = names.iter().filter_map(|name| protocol_named(name.as_str()?));
+        Some(known.collect::<Vec<_>>())
+    };
+    asked().filter(|known| !known.is_empty()).unwrap_or_else(|| vec![usual])
+}
+
+fn protocol_named(name: &str) -> Option<ListenerProtocol> {
+    [
+        ListenerProtocol::Tcp,
+        ListenerProtocol::Udp,
+        ListenerProtocol::TcpSsl,
+        ListenerProtocol::Http,
+        ListenerProtocol::Https,
+    ]
+    .into_iter()
+    .find(|one| one.to_string() == name)
 }
 
 fn ingress_listener(cluster: &Cluster, ingress: &Ingress, vip: IpAddr) -> Listener {
@@ -395,7 +426,7 @@ fn set_probe_source(profile: &mut uturn_model::lb::Profile, source: Option<Probe
     }
 }
 
-/// `k=v`, or several with commas between.
-fn label_pairs(text: &str) -> Labels {
+/// `k=v`, or several with commas between: how an annotation says which nodes take part.
+pub fn label_pairs(text: &str) -> Labels {
     text.split(',').filter_map(|pair| pair.trim().split_once('=')).collect()
 }

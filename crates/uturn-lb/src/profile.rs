@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use uturn_model::Family;
-use uturn_model::lb::{HealthCheck, Layer, ProbeSource, Profile, Scheduler, Source};
+use uturn_model::lb::{HealthCheck, Layer, PassiveCheck, ProbeSource, Profile, Scheduler, Source};
 
 /// An address of the range that health checks come from when they do not come from the
 /// VIP: 100.64.0.0/10. For IPv6 no range is documented; one that nobody else has stands
@@ -41,6 +41,8 @@ pub fn tke_clb(layer: Layer) -> Profile {
         scheduler: Scheduler::WeightedRoundRobin,
         all_dead_all_alive: true,
         health_check: Some(health_check),
+        passive_check: (layer == Layer::L7)
+            .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
     }
 }
 

@@ -3,17 +3,21 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
-use uturn_lb::l7::{self, Event};
+use uturn_lb::l7::{self, Event, ProbeResult};
 use uturn_lb::profile::tke_clb;
 use uturn_model::ingress::PathKind;
-use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Source, Target, TargetKind};
+use uturn_model::lb::{
+    HealthCheck, Listener, ListenerProtocol, PassiveCheck, ProbeSource, Rule, Scope, Source,
+    Target, TargetKind,
+};
 use uturn_model::{Kind, LoadBalancer, NamespacedName, ObjectRef, Port};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
@@ -28,14 +32,33 @@ struct Balancer {
 
 impl Balancer {
     fn start(targets: &[SocketAddr]) -> Self {
+        Self::with(targets, ListenerProtocol::Http, None)
+    }
+
+    fn with(
+        targets: &[SocketAddr],
+        protocol: ListenerProtocol,
+        health_check: Option<HealthCheck>,
+    ) -> Self {
+        Self::with_checks(targets, protocol, health_check, None)
+    }
+
+    fn with_checks(
+        targets: &[SocketAddr],
+        protocol: ListenerProtocol,
+        health_check: Option<HealthCheck>,
+        passive_check: Option<PassiveCheck>,
+    ) -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(1);
         // The whole of 127.0.0.0/8 is this machine: every process has ports of its own there.
         let [_, high, middle, low] = std::process::id().to_be_bytes();
         let vip = IpAddr::V4(Ipv4Addr::new(127, 64 | high, middle, low));
         let port = 20000 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut profile = tke_clb(Layer::L7);
+        let mut profile = tke_clb(protocol.layer());
         profile.source = Source::Replaced("127.0.0.1/32".parse().unwrap());
         profile.avoids_client = false;
+        profile.health_check = health_check;
+        profile.passive_check = passive_check;
         let load_balancer = LoadBalancer {
             name: "lb".into(),
             vip,
@@ -43,7 +66,7 @@ impl Balancer {
             security_groups: Vec::new(),
             listeners: vec![Listener {
                 port: Port::new(port).unwrap(),
-                protocol: ListenerProtocol::Http,
+                protocol,
                 profile,
                 rules: vec![rule("/", targets), rule("/none", &[])],
             }],
@@ -70,6 +93,15 @@ impl Balancer {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// The same under TLS; what comes back is whole, or an error.
+    fn whisper(&self, bytes: &str) -> io::Result<String> {
+        let mut stream = tls_client::connect(TcpStream::connect(self.address).unwrap());
+        stream.write_all(bytes.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 
     fn get(&self, path: &str) -> String {
@@ -109,8 +141,12 @@ fn target(until: &'static str, answer: &'static str) -> (SocketAddr, Receiver<St
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let (mut text, mut byte) = (String::new(), [0]);
-            while !text.ends_with(until) && stream.read(&mut byte).unwrap() == 1 {
+            while !text.ends_with(until) && matches!(stream.read(&mut byte), Ok(1)) {
                 text.push(byte[0].into());
+            }
+            if !text.ends_with(until) {
+                // A probe, which has nothing to say.
+                continue;
             }
             stream.write_all(answer.as_bytes()).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
@@ -213,4 +249,149 @@ fn what_cannot_be_served_has_a_status() {
     }
     let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(70_000));
     assert!(Balancer::start(&[]).say(&long).starts_with("HTTP/1.1 431 "));
+}
+
+#[test]
+fn https_is_http_under_tls() {
+    let big = "x".repeat(300_000);
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{big}", big.len());
+    let (address, read) = target("\r\n\r\n", answer.leak());
+    let balancer = Balancer::with(&[address], ListenerProtocol::Https, None);
+    let answer = balancer.whisper("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:.100}");
+    assert!(answer.ends_with(&format!("\r\n\r\n{big}")), "{}", answer.len());
+    assert!(read.recv().unwrap().contains("\r\nX-Forwarded-For: 127."));
+    let not_found = balancer.whisper("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
+    assert!(not_found.starts_with("HTTP/1.1 404 "), "{not_found}");
+    let plain = balancer.say("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
+    assert!(plain.starts_with("HTTP/1.1 400 "), "who does not speak TLS is told so: {plain}");
+}
+
+#[test]
+fn bytes_under_tls_are_passed_on() {
+    let (address, read) = target("?", "some answer");
+    let balancer = Balancer::with(&[address, address], ListenerProtocol::TcpSsl, None);
+    for _ in 0..2 {
+        assert_eq!(balancer.whisper("any question?").unwrap(), "some answer");
+        assert_eq!(read.recv().unwrap(), "any question?");
+    }
+    let mut stream = TcpStream::connect(balancer.address).unwrap();
+    stream.write_all(b"any question?").unwrap();
+    assert!(stream.read(&mut [0; 64]).is_err(), "who does not speak TLS is cut off");
+    let balancer = Balancer::with(&[nobody(), address], ListenerProtocol::TcpSsl, None);
+    assert!(balancer.whisper("any question?").is_err(), "nobody is tried after the first");
+}
+
+#[test]
+fn who_does_not_answer_probes_is_not_picked() {
+    let (good, _read) = target("\r\n\r\n", OK);
+    let check = HealthCheck {
+        source: ProbeSource::Vip,
+        interval: Duration::from_millis(10),
+        timeout: Duration::from_secs(5),
+        rise: 2,
+        fall: 2,
+    };
+    let balancer = Balancer::with(&[nobody(), good], ListenerProtocol::Http, Some(check));
+    let mut states: Vec<_> = balancer
+        .events
+        .iter()
+        .take(2)
+        .map(|event| match event {
+            Event::Health { target, alive, result, .. } => (target, alive, result),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    states.sort_by_key(|(_, alive, _)| *alive);
+    assert_eq!(
+        states,
+        [(nobody(), false, ProbeResult::Refused), (good, true, ProbeResult::Answered)]
+    );
+    for _ in 0..4 {
+        assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
+    }
+    let events: Vec<Event> = balancer.events.try_iter().collect();
+    assert!(!events.iter().any(|event| matches!(event, Event::Refused { .. })), "{events:?}");
+}
+
+#[test]
+fn who_fails_too_often_is_left_alone() {
+    let (good, _read) = target("\r\n\r\n", OK);
+    let check = PassiveCheck { failures: 2, rest: Duration::from_secs(3600) };
+    let balancer =
+        Balancer::with_checks(&[nobody(), good], ListenerProtocol::Http, None, Some(check));
+    for _ in 0..12 {
+        assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
+    }
+    let events: Vec<Event> = balancer.events.try_iter().collect();
+    let refused = events.iter().filter(|event| matches!(event, Event::Refused { .. })).count();
+    assert_eq!(refused, 2, "{events:?}");
+    let rests = Event::Resting { listener: balancer.address, target: nobody() };
+    assert_eq!(events.iter().filter(|event| **event == rests).count(), 1, "{events:?}");
+}
+
+/// A client that believes whatever certificate it is shown.
+mod tls_client {
+    use std::net::TcpStream;
+    use std::sync::Arc;
+
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::crypto::{CryptoProvider, ring};
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+
+    pub(super) type Stream = rustls::StreamOwned<ClientConnection, TcpStream>;
+
+    pub(super) fn connect(stream: TcpStream) -> Stream {
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+            .with_no_client_auth();
+        let name = ServerName::try_from("uturn-lb").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        Stream::new(connection, stream)
+    }
+
+    #[derive(Debug)]
+    struct Credulous(Arc<CryptoProvider>);
+
+    impl ServerCertVerifier for Credulous {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.0.signature_verification_algorithms;
+            rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.0.signature_verification_algorithms;
+            rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.0.signature_verification_algorithms.supported_schemes()
+        }
+    }
 }

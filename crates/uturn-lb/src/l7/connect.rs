@@ -1,7 +1,7 @@
 //! Connections to targets, with the client's own address where the profile keeps it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -31,7 +31,7 @@ pub(crate) fn connect(
     source: &Source,
     client: IpAddr,
     timeout: Duration,
-) -> Result<TcpStream, NoTarget> {
+) -> Result<Socket, NoTarget> {
     dial(target, source, client, timeout).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => NoTarget::Timeout,
         _ => NoTarget::Refused(error),
@@ -43,7 +43,7 @@ fn dial(
     source: &Source,
     client: IpAddr,
     timeout: Duration,
-) -> io::Result<TcpStream> {
+) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
     let from = match source {
         Source::Kept => {
@@ -58,7 +58,7 @@ fn dial(
     socket.bind(&SocketAddr::new(from, 0).into())?;
     socket.connect_timeout(&target.into(), timeout)?;
     socket.set_tcp_nodelay(true)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::ProbeResult;
+
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -13,12 +15,27 @@ pub enum Event {
         /// Their addresses.
         listeners: Vec<SocketAddr>,
     },
-    /// A listener that cannot be served.
-    Unserved {
-        /// Its address.
+    /// Probes have decided whether a target is alive, or changed their mind.
+    Health {
+        /// The listener that it serves.
         listener: SocketAddr,
-        /// Why not.
-        why: String,
+        /// The transport that the listener speaks: `tcp` or `udp`.
+        protocol: String,
+        /// The listener's rule.
+        rule: usize,
+        /// The target.
+        target: SocketAddr,
+        /// Whether it may be picked.
+        alive: bool,
+        /// What the latest probe came to.
+        result: ProbeResult,
+    },
+    /// A target failed so often that it is left alone for a while.
+    Resting {
+        /// The listener that it serves.
+        listener: SocketAddr,
+        /// The target.
+        target: SocketAddr,
     },
     /// A target was picked for a new connection.
     Pick {
@@ -57,6 +74,13 @@ pub enum Event {
         target: SocketAddr,
         /// The answer's status.
         status: u16,
+    },
+    /// A connection on layer 4 was passed on to its end.
+    Passed {
+        /// The connection.
+        connection: u64,
+        /// The target.
+        target: SocketAddr,
     },
     /// The load balancer answered by itself, or could not.
     Failed {

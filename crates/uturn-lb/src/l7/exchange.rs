@@ -2,16 +2,21 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use uturn_model::lb::{Profile, Rule};
+use rustls::ServerConfig;
+use socket2::{Domain, Socket, Type};
+use uturn_model::lb::{Layer, Listener, ListenerProtocol, Profile, Rule};
 
 use super::connect::{NoTarget, connect};
 use super::event::Event;
-use super::http::{BadHead, Body, Head};
+use super::tls;
 use crate::decide::Choice;
+use crate::health::Stamina;
+use crate::http::{BadHead, Body, Head};
 use crate::rules;
 
 /// How long a side may say nothing in the middle of an exchange.
@@ -21,20 +26,50 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// read the answer before its connection is cut.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// A listener with the turn each of its rules is at.
+/// A listener with the turn each of its rules is at, and its targets' health.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) address: SocketAddr,
+    protocol: ListenerProtocol,
     profile: Profile,
     rules: Vec<Rule>,
     turns: Vec<AtomicU64>,
+    /// For each rule, whether each of its targets is alive.
+    alive: Vec<Arc<[AtomicBool]>>,
+    /// For each rule, how each of its targets bears up.
+    stamina: Vec<Vec<Mutex<Stamina>>>,
+    /// Where it ends TLS.
+    tls: Option<Arc<ServerConfig>>,
 }
 
 impl Service {
-    pub(crate) fn new(address: SocketAddr, profile: Profile, rules: Vec<Rule>) -> Self {
+    pub(crate) fn new(
+        address: SocketAddr,
+        listener: &Listener,
+        alive: Vec<Arc<[AtomicBool]>>,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Self {
+        let Listener { protocol, profile, rules, .. } = listener.clone();
         let turns = rules.iter().map(|_| AtomicU64::new(0)).collect();
-        Self { address, profile, rules, turns }
+        let fresh = |rule: &Rule| rule.targets.iter().map(|_| Mutex::default()).collect();
+        let stamina = rules.iter().map(fresh).collect();
+        Self { address, protocol, profile, rules, turns, alive, stamina, tls }
     }
+
+    /// Which targets of a rule may be picked now.
+    fn fit(&self, rule: usize) -> Vec<bool> {
+        let now = Instant::now();
+        let pairs = self.alive[rule].iter().zip(&self.stamina[rule]);
+        let fit = |(alive, stamina): (&AtomicBool, &Mutex<Stamina>)| {
+            alive.load(Ordering::Relaxed) && !locked(stamina).rests(now)
+        };
+        pairs.map(fit).collect()
+    }
+}
+
+/// A panic elsewhere leaves counts behind that are as good as any.
+fn locked(stamina: &Mutex<Stamina>) -> MutexGuard<'_, Stamina> {
+    stamina.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A connection from a client.
@@ -58,14 +93,66 @@ impl OwnAnswer {
 }
 
 impl Exchange<'_> {
-    pub(crate) fn run(&self, stream: &TcpStream) {
-        if let Err(error) = self.try_run(stream) {
+    pub(crate) fn run(&self, client: TcpStream) {
+        if let Err(error) = self.serve_by_protocol(client) {
             self.failed(None, error.to_string());
         }
     }
 
-    fn try_run(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_nodelay(true)?;
+    fn serve_by_protocol(&self, client: TcpStream) -> io::Result<()> {
+        client.set_nodelay(true)?;
+        client.set_read_timeout(Some(SILENCE))?;
+        let Some(tls) = &self.service.tls else { return self.answer(&client.into()) };
+        let speaks_tls = tls::is_spoken(&client)?;
+        let client = Socket::from(client);
+        match (self.service.protocol.layer(), speaks_tls) {
+            (Layer::L7, true) => self.answer_under(tls, &client),
+            (Layer::L4, true) => self.pass_on(tls, &client),
+            (Layer::L7, false) => {
+                let told = tell(400, &client).is_ok();
+                self.failed(told.then_some(400), "the client does not speak TLS".into());
+                Ok(())
+            }
+            // What it said goes unread, so the connection is cut.
+            (Layer::L4, false) => Err(io::Error::other("the client does not speak TLS")),
+        }
+    }
+
+    /// Layer 7 under TLS: what comes out of it is served as if it had come in the clear.
+    fn answer_under(&self, tls: &Arc<ServerConfig>, client: &Socket) -> io::Result<()> {
+        let (ours, theirs) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
+        thread::scope(|scope| {
+            let served = thread::Builder::new().spawn_scoped(scope, move || self.answer(&ours))?;
+            let passed = tls::pass(tls, client, &theirs);
+            // Whoever still waits for the client waits in vain.
+            let _ = theirs.shutdown(Shutdown::Both);
+            let served = served.join().unwrap_or(Ok(()));
+            passed.and(served)
+        })
+    }
+
+    /// Layer 4 under TLS: a target is picked for the connection, and nobody is tried after it.
+    fn pass_on(&self, tls: &Arc<ServerConfig>, client: &Socket) -> io::Result<()> {
+        let reached = match self.service.rules.is_empty() {
+            true => Err(OwnAnswer::new(503, "no rule")),
+            false => self.reach(0),
+        };
+        match reached {
+            Ok((target, upstream)) => {
+                tls::pass(tls, client, &upstream)?;
+                let connection = self.connection;
+                (self.report)(&Event::Passed { connection, target });
+                Ok(())
+            }
+            // There is no way to say why on layer 4.
+            Err(own) => {
+                self.failed(None, own.why);
+                Ok(())
+            }
+        }
+    }
+
+    fn answer(&self, stream: &Socket) -> io::Result<()> {
         stream.set_read_timeout(Some(SILENCE))?;
         stream.set_write_timeout(Some(SILENCE))?;
         let mut from_client = BufReader::new(stream);
@@ -89,8 +176,8 @@ impl Exchange<'_> {
     fn serve(
         &self,
         mut head: Head,
-        from_client: &mut BufReader<&TcpStream>,
-        client: &TcpStream,
+        from_client: &mut BufReader<&Socket>,
+        client: &Socket,
     ) -> Result<(), OwnAnswer> {
         let malformed = |why: &str| OwnAnswer::new(400, why);
         let body = head.body(Body::NONE).map_err(malformed)?;
@@ -108,10 +195,10 @@ impl Exchange<'_> {
     }
 
     /// Connects to the target whose turn it is, or to the next that answers.
-    fn reach(&self, rule: usize) -> Result<(SocketAddr, TcpStream), OwnAnswer> {
-        let Service { profile, rules, turns, address: listener } = self.service;
+    fn reach(&self, rule: usize) -> Result<(SocketAddr, Socket), OwnAnswer> {
+        let Service { profile, rules, turns, address: listener, .. } = self.service;
         let targets = &rules[rule].targets;
-        let alive = vec![true; targets.len()];
+        let alive = self.service.fit(rule);
         let choice = Choice::new(profile, targets, &alive, self.client.ip());
         let turn = turns[rule].fetch_add(1, Ordering::Relaxed);
         let first =
@@ -126,7 +213,9 @@ impl Exchange<'_> {
         let mut tried = vec![first];
         let mut at = first;
         loop {
-            let failure = match self.try_target(targets[at].address, profile) {
+            let tried_now = self.try_target(targets[at].address, profile);
+            self.learn(rule, at, tried_now.is_ok());
+            let failure = match tried_now {
                 Ok(upstream) => return Ok((targets[at].address, upstream)),
                 Err(failure) => failure,
             };
@@ -135,9 +224,23 @@ impl Exchange<'_> {
         }
     }
 
-    fn try_target(&self, target: SocketAddr, profile: &Profile) -> Result<TcpStream, OwnAnswer> {
+    /// Passive checking: a target that fails too often is left alone.
+    fn learn(&self, rule: usize, target: usize, good: bool) {
+        let Some(check) = &self.service.profile.passive_check else { return };
+        let stamina = &self.service.stamina[rule][target];
+        if locked(stamina).record(good, check, Instant::now()) {
+            let target = self.service.rules[rule].targets[target].address;
+            (self.report)(&Event::Resting { listener: self.service.address, target });
+        }
+    }
+
+    fn try_target(&self, target: SocketAddr, profile: &Profile) -> Result<Socket, OwnAnswer> {
         let connection = self.connection;
-        connect(target, &profile.source, self.client.ip(), profile.connect_timeout).map_err(
+        let patience = match self.service.protocol.layer() {
+            Layer::L7 => profile.connect_timeout,
+            Layer::L4 => SILENCE,
+        };
+        connect(target, &profile.source, self.client.ip(), patience).map_err(
             |failure| match failure {
                 NoTarget::Timeout => {
                     (self.report)(&Event::Timeout { connection, target });
@@ -170,9 +273,9 @@ fn relay(
     head: &Head,
     body: Body,
     is_head: bool,
-    from_client: &mut BufReader<&TcpStream>,
-    client: &TcpStream,
-    upstream: &TcpStream,
+    from_client: &mut BufReader<&Socket>,
+    client: &Socket,
+    upstream: &Socket,
 ) -> io::Result<u16> {
     upstream.set_read_timeout(Some(SILENCE))?;
     upstream.set_write_timeout(Some(SILENCE))?;
@@ -194,7 +297,7 @@ fn relay(
     })
 }
 
-fn answer(is_head: bool, mut client: &TcpStream, upstream: &TcpStream) -> io::Result<u16> {
+fn answer(is_head: bool, mut client: &Socket, upstream: &Socket) -> io::Result<u16> {
     let mut from_target = BufReader::new(upstream);
     loop {
         let mut head = Head::read(&mut from_target).map_err(|bad| match bad {
@@ -226,7 +329,7 @@ fn answer(is_head: bool, mut client: &TcpStream, upstream: &TcpStream) -> io::Re
 }
 
 /// Answers in the load balancer's own name.
-fn tell(status: u16, mut client: &TcpStream) -> io::Result<()> {
+fn tell(status: u16, mut client: &Socket) -> io::Result<()> {
     let reason = match status {
         400 => "Bad Request",
         404 => "Not Found",

@@ -1,21 +1,24 @@
 //! The data plane on layer 7: a process that does what [`decide`](crate::decide) says,
-//! keeping the client's address.
+//! keeping the client's address; and the probes of every listener, on both layers.
 //!
 //! A thread a connection and blocking calls: it is easy to see that it is right. Listeners
-//! on layer 4 are not its business; those are rules in the kernel.
+//! on layer 4 are not its business, but for those that end TLS: they are rules in the
+//! kernel. What their targets' probes say is reported ([`Event::Health`]), so that whoever
+//! keeps those rules can act on it.
 //!
 //! # Caveats
-//! - VIPs, and the address of a replaced source ([`replaced_source`]), must be bound where
-//!   it runs; for a kept source [`steer`] says what the kernel has to be told.
-//! - One request a connection; HTTPS is not served yet and said so
-//!   ([`Event::Unserved`]).
-//! - Targets are taken for alive: health checks are not made yet.
+//! - VIPs, the address of a replaced source ([`replaced_source`]) and the one that probes
+//!   come from ([`prober`](crate::profile::prober)) must be bound where it runs; for a kept
+//!   source [`steer`] says what the kernel has to be told.
+//! - One request a connection.
+//! - Whoever ends TLS shows a certificate of its own making.
 
 mod connect;
 mod event;
 mod exchange;
-mod http;
+mod probe;
 pub mod steer;
+mod tls;
 
 use std::fmt;
 use std::fs::File;
@@ -31,12 +34,16 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use socket2::{Domain, Protocol, Socket, Type};
-use uturn_model::LoadBalancer;
-use uturn_model::lb::ListenerProtocol;
+use uturn_model::lb::{Listener, ListenerProtocol, ProbeSource};
+use uturn_model::{Family, LoadBalancer};
 
 pub use connect::replaced_source;
 pub use event::Event;
 use exchange::{Exchange, Service};
+use probe::Probe;
+pub use probe::ProbeResult;
+
+use crate::profile::prober;
 
 /// How soon a wish to stop is noticed.
 const ATTENTION: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -86,47 +93,100 @@ pub fn stop_with_stdin(stop: Arc<AtomicBool>) {
     });
 }
 
-/// Serves every HTTP listener until `stop` is raised. `report` hears of everything that
-/// happens, from many threads.
+/// Serves what needs a process, and probes every target, until `stop` is raised. `report`
+/// hears of everything that happens, from many threads.
 ///
 /// # Errors
-/// When a listener cannot listen; then none does.
+/// When a listener cannot listen, or probes cannot be sent; then nothing is served.
 pub fn run(
     load_balancers: &[LoadBalancer],
     report: &Arc<dyn Fn(&Event) + Send + Sync>,
     stop: &AtomicBool,
 ) -> Result<(), StartError> {
-    let mut services = Vec::new();
+    let (services, probes) = set_up(load_balancers)?;
+    report(&Event::Ready { listeners: services.iter().map(|(_, one)| one.address).collect() });
+    thread::scope(|scope| {
+        for probe in &probes {
+            let spawned = thread::Builder::new().spawn_scoped(scope, || probe.run(&**report, stop));
+            if let Err(source) = spawned {
+                // The others must not be waited for in vain.
+                stop.store(true, Ordering::Relaxed);
+                return Err(StartError { doing: format!("probe {}", probe.target), source });
+            }
+        }
+        accept_all(&services, report, stop);
+        Ok(())
+    })
+}
+
+type Served = (TcpListener, Arc<Service>);
+
+fn set_up(load_balancers: &[LoadBalancer]) -> Result<(Vec<Served>, Vec<Probe>), StartError> {
+    let (mut services, mut probes) = (Vec::new(), Vec::new());
+    let mut tls = None;
     for lb in load_balancers {
         for listener in &lb.listeners {
             let address = SocketAddr::new(lb.vip, listener.port.number());
-            match listener.protocol {
-                ListenerProtocol::Http => {
-                    let (profile, rules) = (listener.profile.clone(), listener.rules.clone());
-                    let socket = listen(address).map_err(|source| StartError {
-                        doing: format!("listen on {address} of {}", lb.name),
-                        source,
-                    })?;
-                    services.push((socket, Arc::new(Service::new(address, profile, rules))));
-                }
-                ListenerProtocol::Https => report(&Event::Unserved {
-                    listener: address,
-                    why: "HTTPS is not served yet".into(),
-                }),
-                ListenerProtocol::Tcp | ListenerProtocol::Udp | ListenerProtocol::TcpSsl => {}
+            let alive: Vec<Arc<[AtomicBool]>> = listener
+                .rules
+                .iter()
+                .map(|rule| rule.targets.iter().map(|_| AtomicBool::new(true)).collect())
+                .collect();
+            probes.extend(probes_of(address, listener, &alive)?);
+            if matches!(listener.protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp) {
+                continue;
             }
+            let cannot = |source| StartError {
+                doing: format!("listen on {address} of {}", lb.name),
+                source,
+            };
+            if listener.protocol.ends_tls() && tls.is_none() {
+                tls = Some(tls::server().map_err(cannot)?);
+            }
+            let tls = tls.clone().filter(|_| listener.protocol.ends_tls());
+            let socket = listen(address).map_err(cannot)?;
+            services.push((socket, Arc::new(Service::new(address, listener, alive, tls))));
         }
     }
-    report(&Event::Ready { listeners: services.iter().map(|(_, one)| one.address).collect() });
-    accept_all(&services, report, stop);
-    Ok(())
+    Ok((services, probes))
 }
 
-fn accept_all(
-    services: &[(TcpListener, Arc<Service>)],
-    report: &Arc<dyn Fn(&Event) + Send + Sync>,
-    stop: &AtomicBool,
-) {
+fn probes_of(
+    address: SocketAddr,
+    listener: &Listener,
+    alive: &[Arc<[AtomicBool]>],
+) -> Result<Vec<Probe>, StartError> {
+    let Some(check) = &listener.profile.health_check else { return Ok(Vec::new()) };
+    let transport = listener.protocol.transport();
+    let source = match check.source {
+        ProbeSource::Vip => address.ip(),
+        ProbeSource::Reserved => prober(Family::of(address.ip())),
+    };
+    let rules = listener.rules.iter().zip(alive).enumerate();
+    let probes: Vec<Probe> = rules
+        .flat_map(|(rule, (one, alive))| {
+            one.targets.iter().enumerate().map(move |(place, target)| Probe {
+                listener: address,
+                transport,
+                rule,
+                place,
+                target: target.address,
+                check: check.clone(),
+                source,
+                alive: Arc::clone(alive),
+            })
+        })
+        .collect();
+    if !probes.is_empty() {
+        probe::can_ask_from(source, transport).map_err(|error| StartError {
+            doing: format!("send the health checks of {address} from {source}"),
+            source: error,
+        })?;
+    }
+    Ok(probes)
+}
+
+fn accept_all(services: &[Served], report: &Arc<dyn Fn(&Event) + Send + Sync>, stop: &AtomicBool) {
     let connections = AtomicU64::new(0);
     let mut waiting: Vec<PollFd<'_>> =
         services.iter().map(|(socket, _)| PollFd::new(socket, PollFlags::IN)).collect();
@@ -151,7 +211,7 @@ fn accept_all(
             let connection = connections.fetch_add(1, Ordering::Relaxed);
             let (service, report) = (Arc::clone(service), Arc::clone(report));
             let serve = move || {
-                Exchange { service: &service, connection, client, report: &*report }.run(&stream);
+                Exchange { service: &service, connection, client, report: &*report }.run(stream);
             };
             // Without a thread to be had, the connection is closed with its stream.
             let _ = thread::Builder::new().spawn(serve);

@@ -2,6 +2,7 @@
 //!
 //! Strict where leniency would let two readers disagree about where a message ends.
 
+use std::collections::HashSet;
 use std::io::{self, BufRead, Read, Write};
 
 /// The most that a head may take.
@@ -9,14 +10,15 @@ const HEAD_LIMIT: u64 = 64 * 1024;
 
 /// A start line and its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) start: String,
+pub struct Head {
+    /// What was asked, or the status of the answer.
+    pub start: String,
     fields: Vec<(String, Vec<u8>)>,
 }
 
 /// Why no head could be read.
 #[derive(Debug)]
-pub(crate) enum BadHead {
+pub enum BadHead {
     /// The other side closed before it said anything.
     Nothing,
     /// It is not HTTP/1.1.
@@ -28,7 +30,11 @@ pub(crate) enum BadHead {
 }
 
 impl Head {
-    pub(crate) fn read(from: &mut impl BufRead) -> Result<Self, BadHead> {
+    /// Reads a head and leaves what comes after it.
+    ///
+    /// # Errors
+    /// When there is none, or none that all readers would read alike.
+    pub fn read(from: &mut impl BufRead) -> Result<Self, BadHead> {
         let mut from = from.take(HEAD_LIMIT);
         let start = match line(&mut from)? {
             None => return Err(BadHead::Nothing),
@@ -53,7 +59,8 @@ impl Head {
         }
     }
 
-    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    /// Every value of a field, in order.
+    pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.fields
             .iter()
             .filter(move |(one, _)| one.eq_ignore_ascii_case(name))
@@ -61,8 +68,8 @@ impl Head {
     }
 
     /// Leaves out what concerns one connection only, and says that this one closes.
-    pub(crate) fn closing(&mut self) {
-        let mut dropped: Vec<String> =
+    pub fn closing(&mut self) {
+        let mut dropped: HashSet<String> =
             ["connection", "keep-alive", "proxy-connection", "upgrade"].map(String::from).into();
         for value in self.values("connection") {
             let value = String::from_utf8_lossy(value);
@@ -75,14 +82,18 @@ impl Head {
     }
 
     /// Adds to a list, such as `X-Forwarded-For`.
-    pub(crate) fn append(&mut self, name: &str, value: &str) {
+    pub fn append(&mut self, name: &str, value: &str) {
         let all: Vec<&[u8]> = self.values(name).chain([value.as_bytes()]).collect();
         let joined = all.join(&b", "[..]);
         self.fields.retain(|(one, _)| !one.eq_ignore_ascii_case(name));
         self.fields.push((name.into(), joined));
     }
 
-    pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+    /// Writes it, with the blank line after it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(512);
         bytes.extend_from_slice(self.start.as_bytes());
         bytes.extend_from_slice(b"\r\n");
@@ -97,7 +108,10 @@ impl Head {
     }
 
     /// The host and path of a request.
-    pub(crate) fn request(&self) -> Result<Request<'_>, &'static str> {
+    ///
+    /// # Errors
+    /// When it is none, or names no host or several.
+    pub fn request(&self) -> Result<Request<'_>, &'static str> {
         let mut words = self.start.split(' ');
         let (Some(method), Some(target), Some(version), None) =
             (words.next(), words.next(), words.next(), words.next())
@@ -127,14 +141,17 @@ impl Head {
     }
 
     /// The status of an answer.
-    pub(crate) fn status(&self) -> Option<u16> {
+    pub fn status(&self) -> Option<u16> {
         let mut words = self.start.splitn(3, ' ');
         words.next().filter(|version| version.starts_with("HTTP/1."))?;
         words.next().filter(|code| code.len() == 3)?.parse().ok()
     }
 
     /// How the body's end is told; `unsaid` when nothing tells it.
-    pub(crate) fn body(&self, unsaid: Body) -> Result<Body, &'static str> {
+    ///
+    /// # Errors
+    /// When it is told twice, or in a way nobody knows here.
+    pub fn body(&self, unsaid: Body) -> Result<Body, &'static str> {
         let mut lengths = self.values("content-length");
         let length = lengths.next();
         if lengths.any(|other| Some(other) != length) {
@@ -160,15 +177,18 @@ impl Head {
 
 /// What a rule is found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) host: &'a str,
-    pub(crate) path: &'a str,
+pub struct Request<'a> {
+    /// What to do.
+    pub method: &'a str,
+    /// With whom, port and all; empty where an old request names nobody.
+    pub host: &'a str,
+    /// With what.
+    pub path: &'a str,
 }
 
 /// Where a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub enum Body {
     /// After so many bytes.
     Length(u64),
     /// After the last chunk and its trailer.
@@ -179,10 +199,13 @@ pub(crate) enum Body {
 
 impl Body {
     /// No body at all.
-    pub(crate) const NONE: Self = Self::Length(0);
+    pub const NONE: Self = Self::Length(0);
 
     /// Passes a body on as it is.
-    pub(crate) fn copy(self, from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When either side fails, or the body does not end where it says.
+    pub fn copy(self, from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::UntilClose => io::copy(from, to).map(drop),
             Self::Length(length) => copy_exactly(length, from, to),

@@ -1,0 +1,159 @@
+//! When a target counts as alive: good and bad probes in a row decide.
+//!
+//! # Guarantees
+//! - Nothing is decided before `rise` good probes or `fall` bad ones in a row.
+//! - A decision changes only after as many probes in a row that say otherwise; one that
+//!   agrees begins the count anew.
+//!
+//! - A target that fails requests so many times in a row rests as long as its check says,
+//!   and then begins with a clean sheet.
+//!
+//! # Assumptions
+//! - Until something is decided a target counts as alive: a load balancer that was just set
+//!   up refuses nobody.
+
+use std::time::Instant;
+
+use uturn_model::lb::{HealthCheck, PassiveCheck};
+
+/// What a target's probes have said so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    rise: u32,
+    fall: u32,
+    decided: Option<bool>,
+    /// How many of the latest probes said the same, and what.
+    streak: (bool, u32),
+}
+
+impl Health {
+    /// Before the first probe.
+    pub fn new(check: &HealthCheck) -> Self {
+        Self { rise: check.rise.max(1), fall: check.fall.max(1), decided: None, streak: (true, 0) }
+    }
+
+    /// Takes a probe's result in; what it decided, if it decided or changed anything.
+    pub fn record(&mut self, good: bool) -> Option<bool> {
+        let before = if self.streak.0 == good { self.streak.1 } else { 0 };
+        self.streak = (good, before.saturating_add(1));
+        let needed = if good { self.rise } else { self.fall };
+        if self.streak.1 < needed || self.decided == Some(good) {
+            return None;
+        }
+        self.decided = Some(good);
+        self.decided
+    }
+
+    /// What was decided; none before the first decision.
+    pub fn decided(&self) -> Option<bool> {
+        self.decided
+    }
+
+    /// Whether it may be picked.
+    pub fn is_alive(&self) -> bool {
+        self.decided.unwrap_or(true)
+    }
+}
+
+/// What requests have done to a target so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamina {
+    failed: u32,
+    rests_until: Option<Instant>,
+}
+
+impl Stamina {
+    /// Takes in how a request ended; whether the target rests from now on.
+    pub fn record(&mut self, good: bool, check: &PassiveCheck, now: Instant) -> bool {
+        if good {
+            self.failed = 0;
+            return false;
+        }
+        self.failed += 1;
+        if self.failed < check.failures {
+            return false;
+        }
+        *self = Self { failed: 0, rests_until: Some(now + check.rest) };
+        true
+    }
+
+    /// Whether it is left alone.
+    pub fn rests(&self, now: Instant) -> bool {
+        self.rests_until.is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use uturn_model::lb::ProbeSource;
+
+    use super::*;
+
+    fn check(rise: u32, fall: u32) -> HealthCheck {
+        let second = Duration::from_secs(1);
+        HealthCheck { source: ProbeSource::Vip, interval: second, timeout: second, rise, fall }
+    }
+
+    #[test]
+    fn a_row_decides_and_a_single_probe_does_not() {
+        let mut health = Health::new(&check(2, 3));
+        let said: Vec<Option<bool>> =
+            [false, false, true, false, false, false, true, false, true, true, true]
+                .into_iter()
+                .map(|good| health.record(good))
+                .collect();
+        let mut expected = vec![None; 11];
+        expected[5] = Some(false);
+        expected[9] = Some(true);
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn what_is_not_decided_is_alive() {
+        let mut health = Health::new(&check(3, 2));
+        assert_eq!((health.decided(), health.is_alive()), (None, true));
+        health.record(false);
+        assert!(health.is_alive());
+        health.record(false);
+        assert_eq!((health.decided(), health.is_alive()), (Some(false), false));
+    }
+
+    #[test]
+    fn who_fails_too_often_rests() {
+        let check = PassiveCheck { failures: 3, rest: Duration::from_secs(10) };
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let mut stamina = Stamina::default();
+        let ends = [false, false, true, false, false, false];
+        let said = ends.map(|good| stamina.record(good, &check, at(0)));
+        assert_eq!(said, [false, false, false, false, false, true]);
+        assert_eq!([0, 9, 10].map(|second| stamina.rests(at(second))), [true, true, false]);
+        assert!(!stamina.record(false, &check, at(10)), "it begins anew");
+    }
+
+    proptest! {
+        #[test]
+        fn the_latest_long_row_is_what_holds(
+            rise in 1u32..5,
+            fall in 1u32..5,
+            probes in prop::collection::vec(any::<bool>(), 0..60),
+        ) {
+            let mut health = Health::new(&check(rise, fall));
+            let mut expected = None;
+            let (mut good, mut bad) = (0, 0);
+            for probe in probes {
+                (good, bad) = if probe { (good + 1, 0) } else { (0, bad + 1) };
+                if good >= rise {
+                    expected = Some(true);
+                } else if bad >= fall {
+                    expected = Some(false);
+                }
+                health.record(probe);
+                prop_assert_eq!(health.decided(), expected);
+            }
+        }
+    }
+}
