@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use uturn_lb::decide::Choice;
 use uturn_lb::{profile, rules};
-use uturn_model::lb::{Layer, Listener, ProbeSource, Rule, Source};
+use uturn_model::lb::{
+    Layer, Listener, ListenerProtocol, LoadBalancer, ProbeSource, Rule, Scope, Source, Target,
+};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Family, Hop, Mechanism, Outcome};
+use uturn_model::{Family, Hop, Mechanism, Name, Outcome, Protocol};
 
 use uturn_netfilter::{IpProtocol, Packet};
 
@@ -34,6 +36,19 @@ struct Attempts<'e, 'a> {
     ways: Vec<Exchange>,
 }
 
+/// What health checks find of one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// The target.
+    pub target: SocketAddr,
+    /// The node that packets to it arrive at, where it is known.
+    pub node: Option<Name>,
+    /// Whether it answers.
+    pub alive: bool,
+    /// Why it does not.
+    pub mechanisms: Vec<Mechanism>,
+}
+
 impl<'a> Engine<'a> {
     /// A packet reached a load balancer.
     pub(crate) fn balance(
@@ -50,19 +65,30 @@ impl<'a> Engine<'a> {
             trip.note(place, step);
             return vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))];
         }
-        let listener = self.balancers[balancer].listeners.iter().find(|one| {
-            one.port.number() == seen.dst.port()
-                && IpProtocol::from(one.protocol.transport()) == trip.packet.protocol()
-        });
+        let listener =
+            find_listener(&self.balancers[balancer], seen.dst.port(), trip.packet.protocol());
         let Some(listener) = listener else {
             let why = format!("has no listener on port {}", seen.dst.port());
             trip.note(place, Step::new(StepKind::Reject, why, self.by(Party::Balancer(balancer))));
             return vec![ended(trip, Outcome::Refused, Some(Mechanism::WrongPort))];
         };
+        if let Some(outcome) = misspoken(listener, request) {
+            let why = format!("speaks {} here", listener.protocol);
+            let party = Party::Balancer(balancer);
+            trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
+            let mechanism = Some(Mechanism::WrongPort);
+            return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
+        }
         match listener.protocol.layer() {
-            Layer::L4 => self.pass_on(balancer, listener, client, asked, trip),
+            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, trip),
             Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
         }
+    }
+
+    /// The listener at an address, where a load balancer has it.
+    pub(crate) fn listener(&self, at: SocketAddr, protocol: IpProtocol) -> Option<&Listener> {
+        let balancer = self.balancers.iter().find(|one| one.vip == at.ip())?;
+        find_listener(balancer, at.port(), protocol)
     }
 
     fn pass_on(
@@ -71,12 +97,21 @@ impl<'a> Engine<'a> {
         listener: &Listener,
         client: Party<'a>,
         asked: Leg,
+        request: &Request,
         trip: Trip,
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
         let place = self.place(Party::Balancer(balancer));
         let Some(rule) = listener.rules.first() else {
-            return self.without_candidate(trip, place, balancer, Outcome::Hangs);
+            return self.without_target(trip, place, balancer, Outcome::Hangs);
+        };
+        if rule.targets.is_empty() {
+            return self.without_target(trip, place, balancer, Outcome::Hangs);
+        }
+        // What is passed on as it came still speaks what the client spoke.
+        let passed = Request {
+            tls: if listener.protocol.ends_tls() { None } else { request.tls },
+            http: None,
         };
         let alive = self.alive(balancer, listener, rule);
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
@@ -89,7 +124,8 @@ impl<'a> Engine<'a> {
         for (target, share) in shares {
             let mut there = trip.clone();
             there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
-            for inner in self.ask_target(balancer, listener, rule, target, seen.src, &trip) {
+            for inner in self.ask_target(balancer, listener, rule, target, seen.src, &passed, &trip)
+            {
                 let mut trip = there.clone();
                 trip.share *= share * inner.share;
                 trip.chance |= inner.chance;
@@ -149,11 +185,17 @@ impl<'a> Engine<'a> {
         let shares = choice.shares();
         if shares.is_empty() {
             let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
+            if rule.targets.is_empty() {
+                return self.without_target(trip, place, balancer, outcome);
+            }
             return self.without_candidate(trip, place, balancer, outcome);
         }
         let by = self.by_listener(listener, rule);
         let results = (0..rule.targets.len())
-            .map(|target| self.ask_target(balancer, listener, rule, target, seen.src, &trip))
+            .map(|target| {
+                let plain = Request::default();
+                self.ask_target(balancer, listener, rule, target, seen.src, &plain, &trip)
+            })
             .collect();
         let mut attempts = Attempts {
             engine: self,
@@ -200,6 +242,7 @@ impl<'a> Engine<'a> {
         rule: &Rule,
         target: usize,
         client: SocketAddr,
+        request: &Request,
         trip: &Trip,
     ) -> Vec<Exchange> {
         let src = match &listener.profile.source {
@@ -210,9 +253,33 @@ impl<'a> Engine<'a> {
             }
         };
         let leg = Leg { src, dst: rule.targets[target].address };
+        if let Some(lost) = self.lacks_bandwidth(balancer, &rule.targets[target], leg, trip) {
+            return vec![lost];
+        }
         let packet = trip.packet.with_leg(leg);
         let inner = trip.another(packet, Way::Out).sent_by(balancer);
-        self.merged(self.exchange(Party::Balancer(balancer), &Request::default(), inner))
+        self.merged(self.exchange(Party::Balancer(balancer), request, inner))
+    }
+
+    /// Where a node pays for its own way to the internet, a public load balancer reaches it
+    /// only over bandwidth of the node's own.
+    fn lacks_bandwidth(
+        &self,
+        balancer: usize,
+        target: &Target,
+        leg: Leg,
+        trip: &Trip,
+    ) -> Option<Exchange> {
+        let node = target.kind.node().and_then(|name| self.cluster.nodes.get(name))?;
+        let is_public = self.balancers[balancer].scope == Scope::Public;
+        if !is_public || node.public_bandwidth != Some(false) {
+            return None;
+        }
+        let mut trip = trip.another(trip.packet.with_leg(leg), Way::Out);
+        let why = format!("node {} has no bandwidth to the internet", node.name);
+        let by = By::new(format!("Node {}", node.name), node.origin.clone());
+        trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+        Some(ended(trip, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
     }
 
     /// What a load balancer's doing rests on: the listener, and the object that asked for it.
@@ -224,32 +291,64 @@ impl<'a> Engine<'a> {
         By::new(what, self.origin_of(&rule.owner))
     }
 
-    /// Which targets the health checks find alive: those that answer the probes, which
-    /// travel like any packet. Worked out once for each rule.
+    /// Which targets the health checks find alive.
     fn alive(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<bool> {
+        self.health_of(balancer, listener, rule).into_iter().map(|one| one.alive).collect()
+    }
+
+    /// What the health checks of a listener find, target by target; none when no load
+    /// balancer listens there.
+    pub fn health(&self, listener: SocketAddr, protocol: Protocol) -> Option<Vec<Health>> {
+        let balancer = self.balancers.iter().position(|one| one.vip == listener.ip())?;
+        let protocol = IpProtocol::from(protocol);
+        let listener = find_listener(&self.balancers[balancer], listener.port(), protocol)?;
+        let mut all = Vec::new();
+        for rule in &listener.rules {
+            for one in self.health_of(balancer, listener, rule) {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        Some(all)
+    }
+
+    /// Probes travel like any packet. Each target of each prober is asked once.
+    fn health_of(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<Health> {
+        let healthy = |target: &Target| Health {
+            target: target.address,
+            node: target.kind.node().cloned(),
+            alive: true,
+            mechanisms: Vec::new(),
+        };
         let Some(check) = &listener.profile.health_check else {
-            return vec![true; rule.targets.len()];
+            return rule.targets.iter().map(healthy).collect();
         };
         let vip = self.balancers[balancer].vip;
         let prober = match check.source {
             ProbeSource::Vip => vip,
             ProbeSource::Reserved => profile::prober(Family::of(vip)),
         };
-        let targets = rule.targets.iter().map(|target| target.address);
-        targets.map(|target| self.answers_probe(balancer, listener, prober, target)).collect()
+        let judge = |target: &Target| {
+            let found = self.probe(balancer, listener, prober, target.address);
+            let (alive, mechanisms) = found;
+            Health { alive, mechanisms, ..healthy(target) }
+        };
+        rule.targets.iter().map(judge).collect()
     }
 
-    fn answers_probe(
+    /// Whether a target answers, and if not, why.
+    fn probe(
         &self,
         balancer: usize,
         listener: &Listener,
         prober: IpAddr,
         target: SocketAddr,
-    ) -> bool {
+    ) -> (bool, Vec<Mechanism>) {
         let protocol = listener.protocol.transport();
         let key = (prober, target, protocol);
         if let Some(known) = self.health.borrow().get(&key) {
-            return *known;
+            return known.clone();
         }
         let packet = Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target);
         let probe = Trip::new(packet).sent_by(balancer);
@@ -258,20 +357,49 @@ impl<'a> Engine<'a> {
             ways.iter().filter(|way| way.outcome.is_answered()).map(|way| way.share).sum();
         // Good and bad probes in a row decide; where chance has a say, the likelier wins.
         let alive = answered > 0.5;
-        self.health.borrow_mut().insert(key, alive);
-        alive
+        let mut mechanisms: Vec<Mechanism> = Vec::new();
+        if !alive {
+            mechanisms.extend(ways.into_iter().flat_map(|way| way.mechanisms));
+            mechanisms.sort_unstable();
+            mechanisms.dedup();
+        }
+        self.health.borrow_mut().insert(key, (alive, mechanisms.clone()));
+        (alive, mechanisms)
+    }
+
+    fn without_target(
+        &self,
+        trip: Trip,
+        place: Place,
+        balancer: usize,
+        outcome: Outcome,
+    ) -> Vec<Exchange> {
+        let why = "has no target: no node and no pod is registered";
+        self.turns_away(trip, place, balancer, outcome, why, Mechanism::NoEndpoint)
     }
 
     fn without_candidate(
         &self,
-        mut trip: Trip,
+        trip: Trip,
         place: Place,
         balancer: usize,
         outcome: Outcome,
     ) -> Vec<Exchange> {
         let why = "has no target that it may pick: it avoids the client's own address";
+        self.turns_away(trip, place, balancer, outcome, why, Mechanism::NoCandidate)
+    }
+
+    fn turns_away(
+        &self,
+        mut trip: Trip,
+        place: Place,
+        balancer: usize,
+        outcome: Outcome,
+        why: &str,
+        mechanism: Mechanism,
+    ) -> Vec<Exchange> {
         trip.note(place, Step::new(StepKind::Drop, why, self.by(Party::Balancer(balancer))));
-        vec![ended(trip, outcome, Some(Mechanism::NoCandidate))]
+        vec![ended(trip, outcome, Some(mechanism))]
     }
 }
 
@@ -332,6 +460,25 @@ impl Attempts<'_, '_> {
             Some(hop) if hop.place == self.place => hop.steps.push(step),
             _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
         }
+    }
+}
+
+fn find_listener(balancer: &LoadBalancer, port: u16, protocol: IpProtocol) -> Option<&Listener> {
+    balancer.listeners.iter().find(|one| {
+        one.port.number() == port && IpProtocol::from(one.protocol.transport()) == protocol
+    })
+}
+
+/// What comes of speaking to a listener what it does not speak. On layer 4 without TLS it
+/// speaks nothing: it passes on what comes.
+fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
+    match (listener.protocol, request.tls?) {
+        (ListenerProtocol::Http, true) => Some(Outcome::TlsError),
+        (ListenerProtocol::Https, false) => {
+            Some(Outcome::Status { code: 400, after: Duration::ZERO })
+        }
+        (ListenerProtocol::TcpSsl, false) => Some(Outcome::Reset),
+        _ => None,
     }
 }
 

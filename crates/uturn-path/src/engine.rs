@@ -9,14 +9,14 @@ use uturn_kubeproxy::Unsupported;
 use uturn_lb::controller;
 use uturn_model::route::Place;
 use uturn_model::{
-    Client, Cluster, Destination, Family, Flow, Hop, LoadBalancer, Name, NamespacedName, Node,
-    Origin, Outcome, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
+    Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
+    Node, Origin, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
 };
-use uturn_netfilter::{Entry, Kernel, Packet};
+use uturn_netfilter::{Entry, Packet};
 
 use crate::exchange::{Exchange, Request};
-use crate::names::{self, Resolved};
-use crate::node;
+use crate::names::{Asker, Names, Resolution};
+use crate::node::World;
 use crate::travel::{Party, Trip, add_new};
 
 /// The port that clients connect from: any one of those that nobody else uses.
@@ -26,22 +26,23 @@ const CLIENT_PORT: u16 = 40_000;
 pub struct Engine<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) balancers: Vec<LoadBalancer>,
-    pub(crate) kernels: BTreeMap<Name, Kernel>,
+    pub(crate) worlds: BTreeMap<Name, World>,
     pub(crate) keeps_every_way: bool,
     supposed: Vec<Supposition>,
-    /// Whether a target answers probes from an address, as far as it was asked.
-    pub(crate) health: RefCell<HashMap<(IpAddr, SocketAddr, Protocol), bool>>,
+    /// Whether a target answers probes from an address, and why not, as far as it was asked.
+    pub(crate) health: RefCell<HashMap<(IpAddr, SocketAddr, Protocol), (bool, Vec<Mechanism>)>>,
     pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
+    names: Names<'a>,
 }
 
 impl<'a> Engine<'a> {
     /// Makes a cluster ready. All that stands in the way is said at once.
     pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<Cannot>> {
-        let mut kernels = BTreeMap::new();
+        let mut worlds = BTreeMap::new();
         let mut faults = Vec::new();
         for node in cluster.nodes.values() {
-            match node::kernel(cluster, node) {
-                Ok(kernel) => drop(kernels.insert(node.name.clone(), kernel)),
+            match World::new(cluster, node) {
+                Ok(world) => drop(worlds.insert(node.name.clone(), world)),
                 Err(why) => faults.push(why),
             }
         }
@@ -60,10 +61,11 @@ impl<'a> Engine<'a> {
             supposed: supposed(cluster, &balancers),
             cluster,
             balancers,
-            kernels,
+            worlds,
             keeps_every_way: false,
             health: RefCell::default(),
             pods_by_address,
+            names: Names::new(cluster),
         })
     }
 
@@ -95,8 +97,7 @@ impl<'a> Engine<'a> {
         let (address, port) = match to {
             Destination::Address(address) => (address.ip(), address.port()),
             Destination::Url { host, port, .. } | Destination::Host(host, port) => {
-                let resolved = || names::resolve(self.cluster, None, host).map(|one| one.address);
-                (host.parse().ok().or_else(resolved)?, port.number())
+                (host.parse().ok().or_else(|| self.names.anyone(host))?, port.number())
             }
             Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
                 return None;
@@ -134,31 +135,34 @@ impl<'a> Engine<'a> {
     }
 
     fn ways(&self, client: Party<'a>, flow: &Flow) -> Result<Vec<Exchange>, Cannot> {
-        let target = match self.aim(client, &flow.to)? {
-            Aim::At(target) => target,
-            Aim::Nowhere(step) => {
-                let hop =
-                    Hop { place: Place::Dns, way: uturn_model::route::Way::Out, steps: vec![step] };
-                return Ok(vec![Exchange {
-                    share: 1.0,
-                    outcome: Outcome::NameNotFound,
-                    mechanisms: vec![uturn_model::Mechanism::NameUnresolved],
-                    chance: false,
-                    supposed: Vec::new(),
-                    hops: vec![hop],
-                }]);
+        let target = self.aim(client, &flow.to)?;
+        if let Some(resolution) = &target.resolved {
+            if let Some(lost) = self.question_lost(client, resolution) {
+                return Ok(vec![lost]);
             }
-        };
-        let family = Family::of(target.address.ip());
-        let source = self
-            .source(client, target.address, flow.protocol)
-            .ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
-        let packet = Packet::new(flow.protocol, source, target.address);
-        let mut trip = Trip::new(packet);
-        if let Some(resolved) = target.resolved {
-            trip.note(Place::Dns, resolved.step);
+            if target.addresses.is_empty() {
+                return Ok(vec![self.unresolved(resolution.clone())]);
+            }
         }
-        Ok(self.exchange(client, &target.request, trip))
+        let mut ways = Vec::new();
+        for address in &target.addresses {
+            let family = Family::of(address.ip());
+            let source = self
+                .source(client, *address, flow.protocol)
+                .ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
+            let mut trip = Trip::new(Packet::new(flow.protocol, source, *address));
+            if let Some(resolution) = &target.resolved {
+                trip.supposed.clone_from(&resolution.supposed);
+                for step in &resolution.steps {
+                    trip.note(Place::Dns, step.clone());
+                }
+            }
+            for mut way in self.exchange(client, &target.request, trip) {
+                way.share /= target.addresses.len() as f64;
+                ways.push(way);
+            }
+        }
+        Ok(ways)
     }
 
     /// The concrete clients that a client of a flow means.
@@ -206,7 +210,12 @@ impl<'a> Engine<'a> {
 
     /// The address that a client sends from. On a node the kernel picks it, by the way the
     /// packet takes: for an address of the node's own, that is the very address it calls.
-    fn source(&self, client: Party<'_>, to: SocketAddr, protocol: Protocol) -> Option<SocketAddr> {
+    pub(crate) fn source(
+        &self,
+        client: Party<'_>,
+        to: SocketAddr,
+        protocol: Protocol,
+    ) -> Option<SocketAddr> {
         let family = Family::of(to.ip());
         let ip = match client {
             Party::Pod(pod) => pod.address(family)?,
@@ -217,7 +226,7 @@ impl<'a> Engine<'a> {
                 };
                 let from = SocketAddr::new(anywhere, CLIENT_PORT);
                 let packet = Packet::new(protocol, from, to);
-                let ends = self.kernels[&node.name].walk(&packet, &Entry::Local, &[]);
+                let ends = self.worlds[&node.name].kernel.walk(&packet, &Entry::Local, &[]);
                 let picked = ends
                     .iter()
                     .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
@@ -234,16 +243,19 @@ impl<'a> Engine<'a> {
     }
 
     /// Where a destination leads, for this client.
-    fn aim(&self, client: Party<'a>, to: &Destination) -> Result<Aim, Cannot> {
+    fn aim(&self, client: Party<'a>, to: &Destination) -> Result<Target, Cannot> {
         let cluster = self.cluster;
         let plain = |address: SocketAddr| {
-            Ok(Aim::At(Target { address, request: Request::default(), resolved: None }))
+            Ok(Target { addresses: vec![address], request: Request::default(), resolved: None })
         };
         match to {
             Destination::Address(address) => plain(*address),
-            Destination::Host(host, port) => Ok(self.aim_at_host(client, host, *port, None)),
-            Destination::Url { host, port, path, .. } => {
-                Ok(self.aim_at_host(client, host, *port, Some(path.to_string())))
+            Destination::Host(host, port) => {
+                Ok(self.aim_at_host(client, host, *port, Request::default()))
+            }
+            Destination::Url { tls, host, port, path } => {
+                let http = Some((host.to_string(), path.to_string()));
+                Ok(self.aim_at_host(client, host, *port, Request { http, tls: Some(*tls) }))
             }
             Destination::Pod(name, port) => {
                 let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(to))?;
@@ -279,38 +291,29 @@ impl<'a> Engine<'a> {
                 let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
                 let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
                 let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-                let (port, _) = controller::ingress_listens(ingress);
+                let (port, speaks) = controller::ingress_listens(ingress);
                 let http = (
                     host.map_or_else(|| vip.to_string(), |host| host.to_string()),
                     path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
                 );
-                let request = Request { http: Some(http) };
-                Ok(Aim::At(Target {
-                    address: (vip, port.number()).into(),
-                    request,
-                    resolved: None,
-                }))
+                let request = Request { http: Some(http), tls: Some(speaks.ends_tls()) };
+                Ok(Target { addresses: vec![(vip, port.number()).into()], request, resolved: None })
             }
         }
     }
 
-    fn aim_at_host(&self, client: Party<'a>, host: &str, port: Port, path: Option<String>) -> Aim {
-        let request = Request { http: path.map(|path| (host.to_owned(), path)) };
+    fn aim_at_host(&self, client: Party<'a>, host: &str, port: Port, request: Request) -> Target {
         if let Ok(ip) = host.parse::<IpAddr>() {
-            let address = SocketAddr::new(ip, port.number());
-            return Aim::At(Target { address, request, resolved: None });
+            let addresses = vec![SocketAddr::new(ip, port.number())];
+            return Target { addresses, request, resolved: None };
         }
-        let pod = match client {
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => Some(pod),
-            _ => None,
+        let asker = match client {
+            Party::Pod(pod) | Party::Host(_, Some(pod)) => Asker::Pod(pod),
+            _ => Asker::Elsewhere,
         };
-        match names::resolve(self.cluster, pod, host) {
-            Some(resolved) => {
-                let address = SocketAddr::new(resolved.address, port.number());
-                Aim::At(Target { address, request, resolved: Some(resolved) })
-            }
-            None => Aim::Nowhere(names::not_found(self.cluster, host)),
-        }
+        let resolution = self.names.resolve(asker, host);
+        let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
+        Target { addresses: sockets.collect(), request, resolved: Some(resolution) }
     }
 
     /// The pod with a network of its own that has this address.
@@ -381,16 +384,11 @@ fn supposed(cluster: &Cluster, balancers: &[LoadBalancer]) -> Vec<Supposition> {
 }
 
 /// Where a destination leads.
-enum Aim {
-    At(Target),
-    /// The name has no address; the step says who was asked.
-    Nowhere(uturn_model::Step),
-}
-
 struct Target {
-    address: SocketAddr,
+    /// Any of them alike; none where a name leads nowhere.
+    addresses: Vec<SocketAddr>,
     request: Request,
-    resolved: Option<Resolved>,
+    resolved: Option<Resolution>,
 }
 
 /// Why a flow cannot be walked.

@@ -27,6 +27,8 @@ pub(crate) struct Exchange {
 pub(crate) struct Request {
     /// Host and path of an HTTP request.
     pub(crate) http: Option<(String, String)>,
+    /// Whether the client speaks TLS; none when it speaks whatever is spoken there.
+    pub(crate) tls: Option<bool>,
 }
 
 impl<'a> Engine<'a> {
@@ -53,28 +55,42 @@ impl<'a> Engine<'a> {
                     trip.note(Place::Outside, step);
                     ways.push(ended(trip, Outcome::AT_ONCE, None));
                 }
-                Stop::At(at) => ways.extend(self.serve(from, asked, at, trip)),
+                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, trip)),
             }
         }
         self.merged(ways)
     }
 
     /// A process got the request: it answers, or the kernel refuses for it.
-    fn serve(&self, from: Party<'a>, asked: Leg, at: Party<'a>, mut trip: Trip) -> Vec<Exchange> {
+    fn serve(
+        &self,
+        from: Party<'a>,
+        asked: Leg,
+        request: &Request,
+        at: Party<'a>,
+        mut trip: Trip,
+    ) -> Vec<Exchange> {
         let leg = trip.packet.leg();
-        let listens = self.listens(at, leg.dst.port(), trip.packet.protocol());
+        let protocol = trip.packet.protocol();
         let place = self.place(at);
-        let (kind, why) = if listens {
-            (StepKind::Deliver, "somebody listens here".to_owned())
+        let (kind, why, outcome, mechanism) = if !self.listens(at, leg.dst.port(), protocol) {
+            let why = format!("nobody listens on port {}", leg.dst.port());
+            let mechanism = match self.lacks_rules(at, leg.dst, protocol) {
+                true => Mechanism::RuleMissing,
+                false => Mechanism::WrongPort,
+            };
+            (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
+        } else if request.tls == Some(true) && !self.speaks_tls(at, leg.dst.port()) {
+            let mechanism = match self.listener(asked.dst, protocol) {
+                Some(listener) if listener.protocol.ends_tls() => Mechanism::TlsBypassed,
+                _ => Mechanism::WrongPort,
+            };
+            let why = "somebody listens here, and does not speak TLS".to_owned();
+            (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
         } else {
-            (StepKind::Reject, format!("nobody listens on port {}", leg.dst.port()))
+            (StepKind::Deliver, "somebody listens here".to_owned(), Outcome::AT_ONCE, None)
         };
         trip.note(place, Step::new(kind, why, self.by(at)).seeing(leg));
-        let (outcome, mechanism) = if listens {
-            (Outcome::AT_ONCE, None)
-        } else {
-            (Outcome::Refused, Some(Mechanism::WrongPort))
-        };
         self.bring_home(at, from, asked, trip.answer(), outcome, mechanism)
     }
 
@@ -176,6 +192,19 @@ impl<'a> Engine<'a> {
             }
             Party::Host(_, None) => false,
             Party::Balancer(_) | Party::Outside => true,
+        }
+    }
+
+    /// Whether what listens there speaks TLS, as the port's name or usual number says.
+    fn speaks_tls(&self, at: Party<'a>, port: u16) -> bool {
+        match at {
+            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
+                let named =
+                    |one: ContainerPort| one.name.is_some_and(|name| name.contains("https"));
+                let declared = pod.spec.ports().find(|one| one.port.number() == port);
+                matches!(port, 443 | 6443 | 8443) || declared.cloned().is_some_and(named)
+            }
+            Party::Host(_, None) | Party::Balancer(_) | Party::Outside => true,
         }
     }
 

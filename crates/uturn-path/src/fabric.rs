@@ -3,16 +3,22 @@
 //! What a load balancer sent out with the client's address kept comes back to it when the
 //! reply crosses the fabric, and only then.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use uturn_lb::profile;
 use uturn_model::lb::Scope;
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::{Family, Mechanism, Node, Origin, Protocol, Text};
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
 use crate::engine::Engine;
-use crate::node::UPLINK;
 use crate::travel::{Arrival, Party, Stop, Trip, lost};
+
+/// Whether an address is one that the cloud's own health checks come from: security groups
+/// let those in by themselves.
+fn is_prober(address: IpAddr) -> bool {
+    profile::prober(Family::of(address)) == address
+}
 
 impl<'a> Engine<'a> {
     pub(crate) fn at_fabric(&self, mut trip: Trip) -> Vec<Arrival<'a>> {
@@ -36,11 +42,21 @@ impl<'a> Engine<'a> {
         let dst = trip.packet.dst;
         if let Some(balancer) = self.balancers.iter().position(|one| one.vip == dst) {
             if self.balancers[balancer].scope == Scope::Public {
+                if let Some(step) = self.stays_inside(&trip) {
+                    trip.note(Place::Fabric, step);
+                    return vec![lost(trip, Mechanism::NoBandwidth)];
+                }
                 self.go_public(&mut trip);
             }
             return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
         }
         match self.node_towards(dst) {
+            Some(node) if node.routed == Some(false) && !node.has_address(dst) => {
+                let why = format!("the VPC has no route to the pods of node {}", node.name);
+                let by = By::new("the VPC's routes", node.origin.clone());
+                trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                vec![lost(trip, Mechanism::CrossNode)]
+            }
             Some(node) => {
                 let groups = node.security_groups.as_deref();
                 match groups.and_then(|groups| self.shut_out(groups, &trip)) {
@@ -48,8 +64,25 @@ impl<'a> Engine<'a> {
                         trip.note(Place::Fabric, step);
                         vec![lost(trip, Mechanism::SecurityGroup)]
                     }
-                    None => self.at_node(node, &Entry::Interface(UPLINK.into()), trip),
+                    None => self.at_node(
+                        node,
+                        &Entry::Interface(self.worlds[&node.name].uplink.clone()),
+                        trip,
+                    ),
                 }
+            }
+            None if self.is_cluster_address(dst) => {
+                let (why, mechanism) = match self.has_port(leg.dst, trip.packet.protocol()) {
+                    true => ("only rules on a node know it", Mechanism::RuleMissing),
+                    false => ("it has no such port, so no rule knew it", Mechanism::WrongPort),
+                };
+                let step = Step::new(
+                    StepKind::Drop,
+                    format!("{} is a Service's address: {why}", leg.dst),
+                    By::new("the VPC's routes", Origin::file("fabric")),
+                );
+                trip.note(Place::Fabric, step);
+                vec![lost(trip, mechanism)]
             }
             None if self.is_inside(dst) => {
                 trip.note(
@@ -72,6 +105,17 @@ impl<'a> Engine<'a> {
                 vec![Arrival { trip, stop: Stop::At(Party::Outside) }]
             }
         }
+    }
+
+    /// Why a packet cannot leave for the internet: its node has no bandwidth there.
+    fn stays_inside(&self, trip: &Trip) -> Option<Step> {
+        let leg = trip.packet.leg();
+        let node = self.node_towards(leg.src.ip())?;
+        (node.public_bandwidth == Some(false)).then(|| {
+            let why = format!("node {} has no bandwidth to the internet", node.name);
+            let by = By::new(format!("Node {}", node.name), node.origin.clone());
+            Step::new(StepKind::Drop, why, by).seeing(leg)
+        })
     }
 
     /// On its way to a public address, a packet of a node gets the node's public address.
@@ -119,6 +163,28 @@ impl<'a> Engine<'a> {
             .find(|node| node.pod_cidrs.iter().any(|net| net.contains(&address)))
     }
 
+    /// Whether the address is one that only exists in rules on nodes.
+    fn is_cluster_address(&self, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        network.service_cidrs.value.iter().any(|net| net.contains(&address))
+            || self.cluster.services.values().any(|one| one.cluster_ips.contains(&address))
+    }
+
+    /// Whether a Service has this address.
+    pub(crate) fn has_service(&self, address: IpAddr) -> bool {
+        self.cluster.services.values().any(|service| service.has_address(address))
+    }
+
+    /// Whether a Service has this address and port.
+    pub(crate) fn has_port(&self, to: SocketAddr, protocol: IpProtocol) -> bool {
+        self.cluster.services.values().any(|service| {
+            service.has_address(to.ip())
+                && service.ports.iter().any(|port| {
+                    port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
+                })
+        })
+    }
+
     /// Whether the address belongs to the VPC or the pods' network.
     fn is_inside(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
@@ -137,6 +203,9 @@ impl<'a> Engine<'a> {
             return None;
         }
         let leg = trip.packet.leg();
+        if is_prober(leg.src.ip()) {
+            return None;
+        }
         let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
             .into_iter()
             .find(|one| IpProtocol::from(*one) == trip.packet.protocol())?;

@@ -8,7 +8,7 @@
 //!
 //! **Refuses** to have opinions of its own: what a node does is read from its capture or
 //! from what `uturn-kubeproxy` would program there; whom a load balancer picks is decided
-//! by `uturn_lb::decide`. It says nothing about cures: that is `uturn-diagnose`.
+//! by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It says nothing about cures: that is `uturn-diagnose`.
 //!
 //! **Start reading** at [`engine`]; then `exchange` (a request and its reply), `travel` (a
 //! packet from place to place), `balance` (the load balancer's part).
@@ -27,6 +27,7 @@
 //! # Assumptions
 //! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
 
+mod asking;
 mod balance;
 pub mod engine;
 mod exchange;
@@ -36,5 +37,6 @@ mod node;
 pub mod scan;
 mod travel;
 
+pub use balance::Health;
 pub use engine::{Cannot, Engine};
 pub use scan::{ClientClass, Met, ScanTarget};

@@ -1,98 +1,248 @@
-//! From a destination to an address: hosts, cluster names, the Ingress that serves a host.
+//! From a host to addresses, as the client resolves it: its own hosts file, then the name
+//! servers of its `resolv.conf`, which in a pod are mostly CoreDNS.
+//!
+//! `uturn-dns` knows how CoreDNS answers and how libraries ask. Here is who answers at which
+//! address: CoreDNS, the cache on the node, or the world outside, of which only Facts and
+//! the hosts of Ingresses are known.
 
+mod outside;
+mod own;
+mod servers;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::net::IpAddr;
 
-use uturn_model::route::{By, Step, StepKind};
-use uturn_model::{Cluster, Origin, Pod, Service};
+use uturn_dns::client::{Heard, Library, ResolvConf, resolve};
+use uturn_dns::{Answer, Kind, Question, Rcode};
+use uturn_model::route::{By, StepKind};
+use uturn_model::{Cluster, Family, Origin, Pod, Step, Supposition};
 
-/// A name's address and why.
-pub(crate) struct Resolved {
-    pub(crate) address: IpAddr,
-    pub(crate) step: Step,
+use crate::travel::add_new;
+pub(crate) use servers::PORT;
+use servers::Servers;
+
+/// Whose name it is to resolve.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asker<'a> {
+    /// A pod, which asks as its policy says.
+    Pod(&'a Pod),
+    /// A node or somebody outside, who ask the world's name servers.
+    Elsewhere,
 }
 
-/// Resolves a host name as a pod does; `None` when it has no address.
-pub(crate) fn resolve(cluster: &Cluster, pod: Option<&Pod>, host: &str) -> Option<Resolved> {
-    let name = host.trim_end_matches('.').to_ascii_lowercase();
-    let found = |address: IpAddr, why: String, by: By| {
-        let why = format!("{name} → {address}: {why}");
-        Some(Resolved { address, step: Step::new(StepKind::Resolve, why, by) })
-    };
-    if let Some(pod) = pod
-        && let Some((_, ip)) = pod.spec.host_aliases.iter().find(|(alias, _)| **alias == *name)
-    {
-        let by = By::new(format!("Pod {} hostAliases", pod.name), pod.origin.clone());
-        return found(*ip, "the pod's own hosts file".into(), by);
-    }
-    if let Some((ip, by)) = corefile_host(cluster, &name) {
-        return found(ip, "hosts block of CoreDNS".into(), by);
-    }
-    if let Some(service) = cluster_name(cluster, pod, &name)
-        && let Some(ip) = service.cluster_ips.first()
-    {
-        let by = By::new(service.object().to_string(), service.origin.clone());
-        return found(*ip, "the Service's cluster IP".into(), by);
-    }
-    if let Some((_, ip)) = cluster.dns.outside.iter().find(|(known, _)| **known == *name) {
-        let by = By::new(format!("Facts dns.outside {name}"), Origin::file("Facts"));
-        return found(*ip, "as stated in Facts".into(), by);
-    }
-    // A host that an Ingress serves is supposed to lead to its address: why else name it?
-    let ingress = cluster.ingresses.values().find(|ingress| {
-        ingress.rules.iter().any(|rule| rule.host.as_deref() == Some(&name))
-            && ingress.load_balancer.iter().any(|one| one.ip.is_some())
-    })?;
-    let ip = ingress.load_balancer.iter().find_map(|one| one.ip)?;
-    let by = By::new(ingress.object().to_string(), ingress.origin.clone());
-    found(ip, "supposed to lead to the Ingress that serves it".into(), by)
+/// What came of a name.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolution {
+    /// The addresses that the client uses, any of them alike; none when there is none.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// What led there.
+    pub(crate) steps: Vec<Step>,
+    /// What had to be taken for true.
+    pub(crate) supposed: Vec<Supposition>,
+    /// The address of the cluster's DNS Service that had to answer, where it did.
+    pub(crate) through: Option<IpAddr>,
 }
 
-/// The step that says who was asked and did not know.
-pub(crate) fn not_found(cluster: &Cluster, host: &str) -> Step {
-    let by = match &cluster.dns.corefile {
-        Some(corefile) => By::new("Corefile", corefile.origin.clone()),
-        None => By::new("no CoreDNS configuration is known", Origin::file("dns")),
-    };
-    Step::new(StepKind::Resolve, format!("{host} has no address"), by)
+/// All who answer names in a cluster.
+pub(crate) struct Names<'a> {
+    cluster: &'a Cluster,
+    servers: Servers<'a>,
 }
 
-/// `svc.ns.svc.cluster.local` and what the pod's search list makes of shorter names.
-fn cluster_name<'a>(cluster: &'a Cluster, pod: Option<&Pod>, name: &str) -> Option<&'a Service> {
-    let domain = cluster.dns.domain.as_deref().unwrap_or("cluster.local");
-    let short = name
-        .strip_suffix(domain)
-        .and_then(|rest| rest.strip_suffix(".svc."))
-        .or_else(|| name.strip_suffix(".svc"))
-        .unwrap_or(name);
-    let (service, namespace) = match short.split_once('.') {
-        Some((service, namespace)) if !namespace.contains('.') => (service, namespace),
-        Some(_) => return None,
-        None => (short, pod?.name.namespace.as_str()),
-    };
-    let name = uturn_model::NamespacedName::new(namespace, service).ok()?;
-    cluster.services.get(&name)
+/// What one question came to.
+struct Told {
+    answer: Answer,
+    steps: Vec<Step>,
+    /// The server that gave the answer.
+    by: Option<IpAddr>,
 }
 
-/// An entry of a `hosts` block in the Corefile.
-fn corefile_host(cluster: &Cluster, name: &str) -> Option<(IpAddr, By)> {
-    let corefile = cluster.dns.corefile.as_ref()?;
-    let mut in_hosts = false;
-    for (number, line) in (0u32..).zip(corefile.text.lines()) {
-        let mut words = line.split('#').next().unwrap_or("").split_whitespace();
-        match words.next() {
-            Some("hosts") => in_hosts = line.contains('{'),
-            Some("}") => in_hosts = false,
-            Some(first) if in_hosts => {
-                if let Ok(ip) = first.parse::<IpAddr>()
-                    && words.any(|word| word.eq_ignore_ascii_case(name))
-                {
-                    let at = &corefile.origin;
-                    let origin = Origin::line(at.file.clone(), at.line + number);
-                    return Some((ip, By::new(format!("hosts {}", line.trim()), origin)));
+impl<'a> Names<'a> {
+    pub(crate) fn new(cluster: &'a Cluster) -> Self {
+        Self { cluster, servers: Servers::new(cluster) }
+    }
+
+    /// Resolves a host.
+    pub(crate) fn resolve(&self, asker: Asker<'_>, host: &str) -> Resolution {
+        if let Asker::Pod(pod) = asker
+            && let Some(found) = own::hosts_file(pod, self.cluster.dns.domain(), host)
+        {
+            return found.usable_by(asker);
+        }
+        let conf = match asker {
+            Asker::Elsewhere => ResolvConf::of_node(),
+            Asker::Pod(pod) => ResolvConf::of_pod(
+                &pod.spec,
+                pod.name.namespace.as_str(),
+                self.cluster.dns.domain(),
+                self.servers.of_pods(),
+            ),
+        };
+        let supposed = RefCell::new(Vec::new());
+        let mut told: HashMap<Question, Told> = HashMap::new();
+        let mut order: Vec<Question> = Vec::new();
+        let mut ask = |question: Question| {
+            if let Some(known) = told.get(&question) {
+                return known.answer.clone();
+            }
+            let one = self.ask(&conf, asker, &question, &supposed);
+            let answer = one.answer.clone();
+            order.push(question.clone());
+            told.insert(question, one);
+            answer
+        };
+        let heard = resolve(Library::Glibc, &conf, host, &mut ask);
+        let musl = resolve(Library::Musl, &conf, host, &mut ask);
+        let mut found = Resolution {
+            addresses: Vec::new(),
+            steps: Vec::new(),
+            supposed: supposed.into_inner(),
+            through: None,
+        };
+        add_new(&mut found.supposed, libraries_differ(host, &heard, &musl));
+        let has_records = |one: &Told| match &one.answer {
+            Answer::Reply(reply) => reply.rcode == Rcode::NoError && !reply.records.is_empty(),
+            _ => false,
+        };
+        match heard {
+            Heard::Addresses(ips) => {
+                found.addresses = ips;
+                let decided = order.iter().filter_map(|one| Some((one, told.get(one)?)));
+                for (question, one) in decided.filter(|(_, one)| has_records(one)) {
+                    // One family's way says it; the other's is the same.
+                    if found.steps.is_empty() || question.kind == Kind::A {
+                        found.steps.clone_from(&one.steps);
+                    }
+                    found.through = one.by.or(found.through);
+                }
+                if found.addresses.is_empty() {
+                    found.steps.push(nothing(host, "the records are those of another name"));
                 }
             }
-            _ => {}
+            Heard::NoName | Heard::Fails(_) | Heard::Unknown(_) => {
+                // What each name that was tried came to.
+                for one in order.iter().filter(|one| one.kind == Kind::A) {
+                    if let Some(one) = told.get(one) {
+                        found.steps.extend(one.steps.last().cloned());
+                        found.through = one.by.or(found.through);
+                    }
+                }
+                let why = match &heard {
+                    Heard::Fails(None) => "no name server answers".to_owned(),
+                    Heard::Fails(Some(code)) => format!("the name server says {}", code.word()),
+                    Heard::Unknown(unknown) => {
+                        found.supposed.push(Supposition {
+                            about: format!("the address of {host}").into(),
+                            taken: "none".into(),
+                            because: format!("it is not known: {}", unknown.why).into(),
+                            settle: unknown.settle.clone().into(),
+                        });
+                        format!("it is not known {}", unknown.why)
+                    }
+                    _ => "no name server knows it".to_owned(),
+                };
+                found.steps.push(nothing(host, &why));
+            }
         }
+        found.usable_by(asker)
     }
-    None
+
+    /// An address that a host leads to, for whoever asks: as the world outside resolves it,
+    /// else as a pod does.
+    pub(crate) fn anyone(&self, host: &str) -> Option<IpAddr> {
+        let outside = self.resolve(Asker::Elsewhere, host).addresses;
+        let pod = || {
+            let pod = self.cluster.pods.values().find(|pod| !pod.spec.host_network)?;
+            self.resolve(Asker::Pod(pod), host).addresses.first().copied()
+        };
+        outside.first().copied().or_else(pod)
+    }
+
+    /// Asks the servers one after the other, as libraries do when one fails.
+    fn ask(
+        &self,
+        conf: &ResolvConf,
+        asker: Asker<'_>,
+        question: &Question,
+        supposed: &RefCell<Vec<Supposition>>,
+    ) -> Told {
+        let mut last = Told { answer: Answer::Silence, steps: Vec::new(), by: None };
+        let servers = conf.of_node.then_some(None).into_iter();
+        for server in servers.chain(conf.servers.iter().map(|ip| Some(*ip))) {
+            let (answer, steps) = self.servers.ask(server, asker, question, supposed);
+            let by = server.filter(|ip| self.servers.is_service(*ip));
+            last = Told { answer, steps, by };
+            let failed = match &last.answer {
+                Answer::Silence => true,
+                Answer::Reply(reply) => {
+                    matches!(reply.rcode, Rcode::ServFail | Rcode::Refused | Rcode::NotImp)
+                }
+                Answer::Unknown(_) => false,
+            };
+            if !failed {
+                break;
+            }
+        }
+        last
+    }
+}
+
+impl Resolution {
+    /// Only those that the client can use, where there are any: of both families, glibc
+    /// takes IPv6 first.
+    fn usable_by(mut self, asker: Asker<'_>) -> Self {
+        let has = |family: Family| match asker {
+            Asker::Pod(pod) => pod.address(family).is_some(),
+            Asker::Elsewhere => true,
+        };
+        let of = |family: Family| {
+            self.addresses.iter().copied().filter(move |ip| Family::of(*ip) == family).collect()
+        };
+        // A node without IPv6 is no exception: who states IPv6 addresses only has IPv6.
+        let order = match asker {
+            Asker::Pod(_) => [Family::V6, Family::V4],
+            Asker::Elsewhere => Family::BOTH,
+        };
+        let usable: Option<Vec<IpAddr>> = order
+            .into_iter()
+            .filter(|family| has(*family))
+            .map(of)
+            .find(|ips: &Vec<_>| !ips.is_empty());
+        if let Some(usable) = usable {
+            self.addresses = usable;
+        }
+        self
+    }
+}
+
+fn nothing(host: &str, why: &str) -> Step {
+    let by = By::new("the client's resolver", Origin::file("resolv.conf"));
+    Step::new(StepKind::Resolve, format!("{host} has no address: {why}"), by)
+}
+
+/// Most images have glibc; where musl would end elsewhere, that is said.
+fn libraries_differ(host: &str, glibc: &Heard, musl: &Heard) -> Vec<Supposition> {
+    let same = match (glibc, musl) {
+        (Heard::Addresses(one), Heard::Addresses(other)) => {
+            one.iter().all(|ip| other.contains(ip)) && other.iter().all(|ip| one.contains(ip))
+        }
+        _ => glibc.is_address() == musl.is_address(),
+    };
+    if same || matches!(glibc, Heard::Unknown(_)) || matches!(musl, Heard::Unknown(_)) {
+        return Vec::new();
+    }
+    let other = match musl {
+        Heard::Addresses(ips) if !ips.is_empty() => {
+            let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
+            format!("musl (Alpine's images) would find {}", ips.join(", "))
+        }
+        _ => "musl (Alpine's images) would find nothing".to_owned(),
+    };
+    vec![Supposition {
+        about: format!("which library resolves {host}").into(),
+        taken: "glibc".into(),
+        because: other.into(),
+        settle: "look whether the image has /lib/ld-musl-*".into(),
+    }]
 }

@@ -1,9 +1,12 @@
 //! What a node's kernel knows: from its capture where there is one, else worked out.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::Program;
+use uturn_model::capture::CaptureFile;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
 use uturn_model::{Cluster, Family, Node, Origin, Text};
@@ -14,12 +17,12 @@ use uturn_netfilter::{
 
 use crate::engine::Cannot;
 
-/// The interface that leads to the fabric.
-pub(crate) const UPLINK: &str = "eth0";
-/// The bridge that pods hang off on a Global Router node.
-pub(crate) const BRIDGE: &str = "cbr0";
+/// The interface that leads to the fabric, where no capture says its name.
+const UPLINK: &str = "eth0";
+/// The bridge that pods hang off on a Global Router node, where no capture says its name.
+const BRIDGE: &str = "cbr0";
 /// Stands for all the interfaces of single pods on a VPC-CNI node.
-pub(crate) const POD_LINKS: &str = "pods";
+const POD_LINKS: &str = "pods";
 
 /// The device that kube-proxy binds addresses on in IPVS mode.
 const IPVS_DEVICE: &str = "kube-ipvs0";
@@ -28,12 +31,88 @@ const LOCAL: u32 = 255;
 const MAIN: u32 = 254;
 const DEFAULT: u32 = 253;
 
-/// The kernel of one node.
-pub(crate) fn kernel(cluster: &Cluster, node: &Node) -> Result<Kernel, Cannot> {
-    let mut state = NodeState { rules: usual_rules(), ..NodeState::default() };
+/// One node: its kernel, and which of its interfaces lead where.
+pub(crate) struct World {
+    pub(crate) kernel: Kernel,
+    /// The interface that leads to the fabric.
+    pub(crate) uplink: Text,
+    /// The interface of each pod; none means [`World::usual_link`].
+    links: HashMap<IpAddr, Text>,
+    usual_link: Text,
+}
+
+impl World {
+    /// Makes a node's world: from its capture where there is one, else worked out. What a
+    /// capture lacks is worked out.
+    pub(crate) fn new(cluster: &Cluster, node: &Node) -> Result<Self, Cannot> {
+        let capture = cluster.captures.get(&node.name);
+        let has = |file| capture.is_some_and(|one| one.files.contains_key(&file));
+        let mut state = match capture {
+            Some(capture) => {
+                NodeState::from_capture(capture).map_err(|faults| unreadable(&faults))?
+            }
+            None => NodeState::default(),
+        };
+        if !has(CaptureFile::Rules) {
+            state.rules = usual_rules();
+        }
+        let mut sysctls = sysctls(node);
+        let captured = [
+            has(CaptureFile::Iptables) || has(CaptureFile::Nft) || has(CaptureFile::NftJson),
+            has(CaptureFile::Ip6tables) || has(CaptureFile::Nft) || has(CaptureFile::NftJson),
+        ];
+        let programmed = programmed(cluster, node);
+        let mut bound = Vec::new();
+        for (family, captured) in Family::BOTH.into_iter().zip(captured) {
+            if captured || node.address(family).is_none() {
+                continue;
+            }
+            let program = uturn_kubeproxy::compile(&programmed, &node.name, &cluster.proxy, family)
+                .map_err(|why| Cannot::Compile(node.name.clone(), why))?;
+            load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
+            for (key, value) in program.sysctls {
+                sysctls.push((key.into(), value.into()));
+            }
+            bound.extend(program.bound);
+        }
+        if let (Some(own), false) = (&node.firewall, captured[0]) {
+            let source = format!("{} iptables", own.origin);
+            let base = std::mem::take(&mut state.iptables);
+            state.iptables = iptables::parse_fragment(base, source, &own.text, Family::V4)
+                .map_err(|faults| unreadable(&faults))?;
+        }
+        if !has(CaptureFile::Sysctls) {
+            state.sysctls = Sysctls::from_iter(sysctls);
+        }
+        let knows_links = has(CaptureFile::Addresses) && has(CaptureFile::Routes);
+        if !knows_links {
+            interfaces(cluster, node, &mut state);
+            bind(&mut state, &bound, &node.origin);
+        }
+        let (uplink, links) = match knows_links {
+            true => (uplink(&state), links(cluster, node, &state)),
+            false => (UPLINK.into(), HashMap::new()),
+        };
+        let usual_link = match cluster.network.mode.value {
+            NetworkMode::GlobalRouter => BRIDGE,
+            NetworkMode::VpcCni => POD_LINKS,
+        };
+        let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
+        Ok(Self { kernel, uplink, links, usual_link: usual_link.into() })
+    }
+
+    /// The interface that a pod of this node sends through.
+    pub(crate) fn pod_link(&self, pod: IpAddr) -> Text {
+        self.links.get(&pod).unwrap_or(&self.usual_link).clone()
+    }
+}
+
+/// What is known of a node's switches without a capture.
+fn sysctls(node: &Node) -> Vec<(Text, Text)> {
+    let forwards = if node.forwards == Some(false) { "0" } else { "1" };
     let mut sysctls: Vec<(Text, Text)> = vec![
-        ("net.ipv4.ip_forward".into(), "1".into()),
-        ("net.ipv6.conf.all.forwarding".into(), "1".into()),
+        ("net.ipv4.ip_forward".into(), forwards.into()),
+        ("net.ipv6.conf.all.forwarding".into(), forwards.into()),
     ];
     if let Some(rp_filter) = node.rp_filter {
         let value = match rp_filter {
@@ -43,23 +122,43 @@ pub(crate) fn kernel(cluster: &Cluster, node: &Node) -> Result<Kernel, Cannot> {
         };
         sysctls.push(("net.ipv4.conf.all.rp_filter".into(), value.into()));
     }
-    let mut bound = Vec::new();
-    for family in Family::BOTH {
-        if node.address(family).is_none() {
-            continue;
-        }
-        let program = uturn_kubeproxy::compile(cluster, &node.name, &cluster.proxy, family)
-            .map_err(|why| Cannot::Compile(node.name.clone(), why))?;
-        load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
-        for (key, value) in program.sysctls {
-            sysctls.push((key.into(), value.into()));
-        }
-        bound.extend(program.bound);
+    sysctls
+}
+
+/// In a capture, the interface of the best default route.
+fn uplink(state: &NodeState) -> Text {
+    let default = state
+        .routes
+        .iter()
+        .filter(|route| route.dst.prefix_len() == 0 && route.kind == RouteKind::Unicast)
+        .min_by_key(|route| (route.table != MAIN, route.metric));
+    default.and_then(|route| route.dev.clone()).unwrap_or_else(|| UPLINK.into())
+}
+
+/// In a capture, the interface that each pod of the node is reached through.
+fn links(cluster: &Cluster, node: &Node, state: &NodeState) -> HashMap<IpAddr, Text> {
+    let towards = |ip: &IpAddr| {
+        state
+            .routes
+            .iter()
+            .filter(|route| route.kind == RouteKind::Unicast && route.dst.contains(ip))
+            .filter(|route| route.dst.prefix_len() > 0)
+            .max_by_key(|route| route.dst.prefix_len())
+            .and_then(|route| Some((*ip, route.dev.clone()?)))
+    };
+    let own = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
+    own.flat_map(|pod| &pod.ips).filter_map(towards).collect()
+}
+
+/// The cluster as this node's kube-proxy has programmed it: all of it, unless Facts say that
+/// it left Services out.
+fn programmed<'a>(cluster: &'a Cluster, node: &Node) -> Cow<'a, Cluster> {
+    if node.unprogrammed.is_empty() {
+        return Cow::Borrowed(cluster);
     }
-    state.sysctls = Sysctls::from_iter(sysctls);
-    interfaces(cluster, node, &mut state);
-    bind(&mut state, &bound, &node.origin);
-    Kernel::new(state).map_err(|faults| unreadable(&faults))
+    let mut cluster = cluster.clone();
+    cluster.services.retain(|name, _| !node.unprogrammed.contains(name));
+    Cow::Owned(cluster)
 }
 
 /// Reads what kube-proxy programs, as the kernel would load it.

@@ -3,12 +3,11 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::service::Policy;
-use uturn_model::{Hop, Mechanism, Name, Node, Pod, Supposition};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Hop, Mechanism, Name, Node, Pod, Service, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet};
 
 use crate::engine::Engine;
-use crate::node::{BRIDGE, POD_LINKS, UPLINK};
 
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MOST_NODES: usize = 16;
@@ -139,7 +138,8 @@ impl<'a> Engine<'a> {
                 trip.note(Place::Pod(pod.name.clone()), step);
                 match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
                     Some(node) => {
-                        self.at_node(node, &Entry::Interface(self.pod_link().into()), trip)
+                        let link = self.worlds[&node.name].pod_link(leg.src.ip());
+                        self.at_node(node, &Entry::Interface(link), trip)
                     }
                     None => vec![lost(trip, Mechanism::NoRoute)],
                 }
@@ -158,14 +158,6 @@ impl<'a> Engine<'a> {
                 trip.note(Place::Outside, step);
                 self.at_fabric(trip)
             }
-        }
-    }
-
-    /// The interface that pods send through.
-    fn pod_link(&self) -> &'static str {
-        match self.cluster.network.mode.value {
-            uturn_model::network::NetworkMode::GlobalRouter => BRIDGE,
-            uturn_model::network::NetworkMode::VpcCni => POD_LINKS,
         }
     }
 
@@ -189,7 +181,7 @@ impl<'a> Engine<'a> {
         // An answer on a node that never saw what it answers.
         let astray = trip.way == Way::Back
             && !known.iter().any(|one| one.original == leg || one.reply == leg);
-        let ends = self.kernels[&node.name].walk(&trip.packet, entry, &known);
+        let ends = self.worlds[&node.name].kernel.walk(&trip.packet, entry, &known);
         ends.into_iter().flat_map(|end| self.after_node(node, end, astray, trip.clone())).collect()
     }
 
@@ -217,7 +209,9 @@ impl<'a> Engine<'a> {
                 let pod = self.host_pod_on(node, port);
                 vec![Arrival { trip, stop: Stop::At(Party::Host(node, pod)) }]
             }
-            EndKind::Forward if end.out.as_deref() == Some(UPLINK) => self.at_fabric(trip),
+            EndKind::Forward if end.out.as_ref() == Some(&self.worlds[&node.name].uplink) => {
+                self.at_fabric(trip)
+            }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
                 _ => vec![lost(trip, Mechanism::NoEndpoint)],
@@ -238,29 +232,47 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Why a rule on a node stopped a packet: because the Service that was called has no
-    /// endpoint there, or because somebody wants it so.
-    fn why_stopped(&self, node: &Node, trip: &Trip) -> Mechanism {
-        match self.lacks_endpoints(node, trip.packet.leg().dst, trip.packet.protocol()) {
-            true => Mechanism::NoEndpoint,
-            false => Mechanism::Firewall,
+    /// Why a rule on a node stopped a packet: because kube-proxy found no endpoint or does
+    /// not know the Service, or because somebody wants it so.
+    fn why_stopped(&self, node: &'a Node, trip: &Trip) -> Mechanism {
+        let last = trip.hops.last().and_then(|hop| hop.steps.last());
+        // A rule of iptables that is in none of kube-proxy's chains; ipvsadm's begin alike.
+        let is_another = last.is_some_and(|step| {
+            let chain = step.by.rule.strip_prefix("-A ");
+            chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
+        });
+        let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
+        if is_another {
+            Mechanism::Firewall
+        } else if self.lacks_rules(Party::Host(node, None), to, protocol) {
+            Mechanism::RuleMissing
+        } else if self.lacks_endpoints(node, to, protocol) {
+            Mechanism::NoEndpoint
+        } else if self.has_service(to.ip()) && !self.has_port(to, protocol) {
+            Mechanism::WrongPort
+        } else {
+            Mechanism::Firewall
         }
+    }
+
+    /// Whether a node lacks the rules for a Service that answers to this address: Facts say
+    /// that its kube-proxy has not programmed it.
+    pub(crate) fn lacks_rules(&self, at: Party<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
+        let Party::Host(node, _) = at else { return false };
+        let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
+        self.cluster
+            .services
+            .values()
+            .filter(missing)
+            .any(|service| port_behind(service, node, to, protocol).is_some())
     }
 
     /// Whether a Service answers to this address and has no endpoint that may serve it on
     /// this node.
     fn lacks_endpoints(&self, node: &Node, to: SocketAddr, protocol: IpProtocol) -> bool {
         self.cluster.services.values().any(|service| {
+            let Some(port) = port_behind(service, node, to, protocol) else { return false };
             let internal = service.cluster_ips.contains(&to.ip());
-            let external = service.external_ips.contains(&to.ip())
-                || service.load_balancer.iter().any(|one| one.ip == Some(to.ip()));
-            let on_node = node.has_address(to.ip());
-            let port = service.ports.iter().find(|port| {
-                let number = if on_node { port.node_port } else { Some(port.port) };
-                IpProtocol::from(port.protocol) == protocol
-                    && number.is_some_and(|number| number.number() == to.port())
-            });
-            let Some(port) = port.filter(|_| internal || external || on_node) else { return false };
             let policy = if internal { service.internal_policy } else { service.external_policy };
             let mut serving = self
                 .cluster
@@ -287,6 +299,24 @@ impl<'a> Engine<'a> {
             Party::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),
         }
     }
+}
+
+/// The port of a Service that an address leads to on a node.
+fn port_behind<'s>(
+    service: &'s Service,
+    node: &Node,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&'s ServicePort> {
+    let on_node = node.has_address(to.ip());
+    if !on_node && !service.has_address(to.ip()) {
+        return None;
+    }
+    service.ports.iter().find(|port| {
+        let number = if on_node { port.node_port } else { Some(port.port) };
+        IpProtocol::from(port.protocol) == protocol
+            && number.is_some_and(|number| number.number() == to.port())
+    })
 }
 
 /// A rule that nobody models: both ways were followed, half and half.
@@ -337,6 +367,7 @@ fn mechanism_of(reason: &DropReason) -> Mechanism {
         DropReason::LocalSource => Mechanism::LocalSourceDrop,
         DropReason::ReversePathFilter => Mechanism::ReversePathFilter,
         DropReason::Rule(_) | DropReason::Policy(_) => Mechanism::Firewall,
+        DropReason::NotForwarding => Mechanism::CrossNode,
         _ => Mechanism::NoRoute,
     }
 }

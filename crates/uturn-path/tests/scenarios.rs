@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use uturn_path::Engine;
+use uturn_path::{Engine, Health};
 use uturn_snapshot::Source;
-use uturn_snapshot::scenario::{ExpectedFlow, read_all};
+use uturn_snapshot::scenario::{Alive, ExpectedFlow, ExpectedProbes, read_all};
 
 #[test]
 fn every_scenario_is_predicted_as_it_expects() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let sources: Vec<Source> = fs::read_dir(folder)
+    let mut sources: Vec<Source> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .map(|path| Source {
@@ -18,32 +18,79 @@ fn every_scenario_is_predicted_as_it_expects() {
             text: fs::read_to_string(&path).unwrap(),
         })
         .collect();
+    sources.sort_by(|a, b| a.name.cmp(&b.name));
     assert!(!sources.is_empty());
+    let mut faults = Vec::new();
     for scenario in read_all(sources).unwrap() {
         for case in &scenario.cases {
-            let engine = Engine::new(&case.cluster).unwrap();
-            assert!(!case.flows.is_empty(), "{} has no flows", scenario.name);
+            let what = format!("{} ({})", scenario.name, case.label);
+            let engine = match Engine::new(&case.cluster) {
+                Ok(engine) => engine,
+                Err(why) => {
+                    faults.push(format!("{what}: {why:?}"));
+                    continue;
+                }
+            };
+            assert!(!case.flows.is_empty(), "{what} has no flows");
             for flow in &case.flows {
-                check(&engine, flow, &format!("{} ({})", scenario.name, case.label));
+                let flow_what = format!("{what}: {} to {}", flow.flow.from, flow.flow.to);
+                faults.extend(check(&engine, flow).map(|fault| format!("{flow_what}: {fault}")));
+            }
+            for probes in &case.probes {
+                let fault = check_probes(&engine, probes);
+                faults.extend(fault.map(|fault| format!("{what}: {}: {fault}", probes.listener)));
             }
         }
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-fn check(engine: &Engine<'_>, expected: &ExpectedFlow, what: &str) {
-    let verdicts = engine.verdicts(&expected.flow).expect(what);
-    assert_eq!(verdicts.len(), 1, "{what}");
-    let said = &verdicts[0];
+fn check(engine: &Engine<'_>, expected: &ExpectedFlow) -> Option<String> {
+    let verdicts = match engine.verdicts(&expected.flow) {
+        Ok(verdicts) => verdicts,
+        Err(why) => return Some(why.to_string()),
+    };
+    let [said] = verdicts.as_slice() else { return Some(format!("{} verdicts", verdicts.len())) };
     let mut wanted = expected.outcomes.clone();
     wanted.sort_by_key(|one| one.0);
     let mut found = said.outcomes.clone();
     found.sort_by_key(|one| one.0);
-    assert_eq!(wanted.len(), found.len(), "{what}: {wanted:?} expected, {found:?} predicted");
-    for (wanted, found) in wanted.iter().zip(&found) {
-        assert_eq!(wanted.0, found.0, "{what}");
-        assert!((wanted.1 - found.1).abs() < 1e-6, "{what}: {wanted:?} is not {found:?}");
+    let alike = wanted.len() == found.len()
+        && wanted.iter().zip(&found).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-6);
+    if !alike {
+        return Some(format!("{wanted:?} expected, {found:?} predicted ({:?})", said.mechanisms));
     }
-    if let Some(mechanisms) = &expected.mechanisms {
-        assert_eq!(*mechanisms, said.mechanisms, "{what}");
+    match &expected.mechanisms {
+        Some(wanted) if *wanted != said.mechanisms => {
+            Some(format!("{wanted:?} expected, {:?} predicted", said.mechanisms))
+        }
+        _ => None,
+    }
+}
+
+fn check_probes(engine: &Engine<'_>, expected: &ExpectedProbes) -> Option<String> {
+    let Some(found) = engine.health(expected.listener, expected.protocol) else {
+        return Some("no load balancer listens there".to_owned());
+    };
+    if found.is_empty() {
+        return Some("there are no targets".to_owned());
+    }
+    let wanted = |one: &Health| match &expected.alive {
+        Alive::All => true,
+        Alive::None => false,
+        Alive::Only(nodes) => one.node.as_ref().is_some_and(|node| nodes.contains(node)),
+    };
+    let wrong: Vec<&Health> = found.iter().filter(|one| one.alive != wanted(one)).collect();
+    if !wrong.is_empty() {
+        return Some(format!("{:?} expected, but {wrong:?}", expected.alive));
+    }
+    let mut mechanisms: Vec<_> = found.iter().flat_map(|one| one.mechanisms.clone()).collect();
+    mechanisms.sort_unstable();
+    mechanisms.dedup();
+    match &expected.mechanisms {
+        Some(wanted) if *wanted != mechanisms => {
+            Some(format!("{wanted:?} expected, {mechanisms:?} predicted"))
+        }
+        _ => None,
     }
 }

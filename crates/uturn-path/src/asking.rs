@@ -1,0 +1,82 @@
+//! The question itself: it is a packet too, and has to reach the cluster's DNS and come back.
+
+use std::net::SocketAddr;
+
+use uturn_model::route::{By, Place, Step, StepKind, Way};
+use uturn_model::{Hop, Mechanism, Outcome, Protocol, Supposition};
+use uturn_netfilter::Packet;
+
+use crate::engine::Engine;
+use crate::exchange::{Exchange, Request};
+use crate::names::{PORT, Resolution};
+use crate::travel::{Party, Trip, add_new};
+
+impl<'a> Engine<'a> {
+    /// The end of a flow whose name leads nowhere.
+    pub(crate) fn unresolved(&self, resolution: Resolution) -> Exchange {
+        let hop = Hop { place: Place::Dns, way: Way::Out, steps: resolution.steps };
+        nameless(vec![hop], resolution.supposed)
+    }
+
+    /// The end of a flow whose question never comes back: the way that it goes, and that it
+    /// went for the name. `None` where it may come back: libraries ask again.
+    pub(crate) fn question_lost(
+        &self,
+        client: Party<'a>,
+        resolution: &Resolution,
+    ) -> Option<Exchange> {
+        let server = resolution.through?;
+        if self.dns_is_elsewhere() {
+            return None;
+        }
+        let to = SocketAddr::new(server, PORT);
+        let source = self.source(client, to, Protocol::Udp)?;
+        let packet = Packet::new(Protocol::Udp, source, to);
+        let ways = self.exchange(client, &Request::default(), Trip::new(packet));
+        if ways.is_empty() || ways.iter().any(|way| way.outcome.is_answered()) {
+            return None;
+        }
+        let worst = ways.into_iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+        let mut hops = worst.hops;
+        let because: Vec<String> = worst.mechanisms.iter().map(ToString::to_string).collect();
+        let because = match because.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", because.join(", ")),
+        };
+        let fate = match worst.outcome {
+            Outcome::Refused => "is refused",
+            _ => "gets no answer",
+        };
+        let why = format!("the question to the cluster's DNS at {to} {fate}{because}");
+        let service = self.cluster.dns.service.as_ref();
+        let service = service.and_then(|name| self.cluster.services.get(name));
+        let by = match service {
+            Some(service) => By::new(service.object().to_string(), service.origin.clone()),
+            None => self.by(client),
+        };
+        let steps = vec![Step::new(StepKind::Resolve, why, by)];
+        hops.push(Hop { place: Place::Dns, way: Way::Out, steps });
+        let mut supposed = resolution.supposed.clone();
+        add_new(&mut supposed, worst.supposed);
+        Some(nameless(hops, supposed))
+    }
+
+    /// Whether the pods of the DNS Service are simply not among what was given: neither
+    /// endpoints nor any pod of their namespace.
+    fn dns_is_elsewhere(&self) -> bool {
+        let Some(name) = &self.cluster.dns.service else { return true };
+        self.cluster.slices(name).is_empty()
+            && !self.cluster.pods.keys().any(|pod| pod.namespace == name.namespace)
+    }
+}
+
+fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
+    Exchange {
+        share: 1.0,
+        outcome: Outcome::NameNotFound,
+        mechanisms: vec![Mechanism::NameUnresolved],
+        chance: false,
+        supposed,
+        hops,
+    }
+}

@@ -1,0 +1,460 @@
+//! Who is there, counted once: nodes and pods in classes that no rule of the cluster can
+//! tell apart, and what leads from an address or a port to them.
+//!
+//! Rules tell addresses apart by ranges (security groups, `loadBalancerSourceRanges`,
+//! detectors, a node's own rules): two addresses within the same ranges are alike. A node or
+//! pod with an address that somebody else has too is like nobody else.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::ops::Range;
+
+use ipnet::IpNet;
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::service::Service;
+use uturn_model::{Cluster, Family, Name, Node, Pod, Text};
+
+/// Gives equal things equal numbers.
+#[derive(Debug)]
+pub(crate) struct Numbers<T>(HashMap<T, u32>);
+
+impl<T> Default for Numbers<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T: Hash + Eq> Numbers<T> {
+    pub(crate) fn of(&mut self, thing: T) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(thing).or_insert(next)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// All who are there.
+pub(crate) struct Census<'a> {
+    pub(crate) cluster: &'a Cluster,
+    /// Nodes in order of their names.
+    pub(crate) nodes: Vec<Counted<'a>>,
+    node_places: HashMap<&'a Name, u32>,
+    /// Classes of nodes: regardless of zones, and with regard to them.
+    pub(crate) classes: [Vec<NodeClass>; 2],
+    /// Every pod that runs on a known node; those that are alike stand together.
+    pub(crate) clients: Vec<&'a Pod>,
+    /// Where a pod stands among the clients.
+    pub(crate) client_places: HashMap<IpAddr, u32>,
+    /// What addresses and ports are told apart by.
+    pub(crate) marks: Marks,
+    /// The pods with a network of their own that have an address.
+    pub(crate) pods_at: HashMap<IpAddr, Vec<&'a Pod>>,
+    nodes_at: HashMap<IpAddr, Vec<u32>>,
+    ranges: Ranges,
+    /// By port: each node with the pod in its network that listens there.
+    pub(crate) host_ports: HashMap<u16, Vec<(u32, &'a Pod)>>,
+    pub(crate) services_at: HashMap<IpAddr, Vec<&'a Service>>,
+    pub(crate) services_on: HashMap<u16, Vec<&'a Service>>,
+    /// Services whose address is a node's or a pod's too.
+    pub(crate) everywhere: Vec<&'a Service>,
+    /// Nodes that lack Services.
+    pub(crate) behind: Vec<u32>,
+}
+
+/// A node.
+pub(crate) struct Counted<'a> {
+    pub(crate) node: &'a Node,
+    /// Its class regardless of zones, and with regard to them.
+    pub(crate) class: [u32; 2],
+    /// Its pods: their kind, and where they stand among the clients.
+    pub(crate) kinds: Vec<(u32, Range<u32>)>,
+    /// Whether it has an address or a range that somebody else has too.
+    pub(crate) is_odd: bool,
+}
+
+/// Nodes that are alike as far as no Service is concerned.
+#[derive(Default)]
+pub(crate) struct NodeClass {
+    pub(crate) nodes: Vec<u32>,
+    /// The kinds of pods on any of them, each with those nodes and where the pods stand.
+    pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Vec<Range<u32>>)>,
+}
+
+/// The kind of every pod in its node's network: it sends with the node's address.
+pub(crate) const HOST: u32 = 0;
+
+impl<'a> Census<'a> {
+    pub(crate) fn new(cluster: &'a Cluster) -> Self {
+        let mut marks = Marks::new(cluster);
+        let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
+        let node_places: HashMap<&'a Name, u32> =
+            nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();
+        let mut pods_at: HashMap<IpAddr, Vec<&'a Pod>> = HashMap::new();
+        for pod in cluster.pods.values().filter(|pod| !pod.spec.host_network && pod.is_alive()) {
+            for ip in &pod.ips {
+                pods_at.entry(*ip).or_default().push(pod);
+            }
+        }
+        let mut nodes_at: HashMap<IpAddr, Vec<u32>> = HashMap::new();
+        for (place, node) in nodes.iter().enumerate() {
+            for ip in node.internal_ips.iter().chain(&node.external_ips) {
+                let there = nodes_at.entry(*ip).or_default();
+                if there.last() != Some(&(place as u32)) {
+                    there.push(place as u32);
+                }
+            }
+        }
+        let (services_at, services_on) = services(cluster);
+        let (ranges, mut odd) = Ranges::new(&nodes);
+        for (ip, places) in &nodes_at {
+            let shared = places.len() > 1
+                || pods_at.contains_key(ip)
+                || services_at.contains_key(ip)
+                || ranges.holder(*ip).is_some();
+            if shared {
+                odd.extend(places);
+            }
+        }
+        let is_taken = |ip: &IpAddr| pods_at.contains_key(ip) || nodes_at.contains_key(ip);
+        let everywhere = cluster
+            .services
+            .values()
+            .filter(|one| addresses(one).any(|ip| is_taken(&ip)))
+            .collect();
+        let mut counted: Vec<Counted<'a>> = Vec::with_capacity(nodes.len());
+        let mut numbers = [Numbers::default(), Numbers::default()];
+        for (place, node) in nodes.iter().enumerate() {
+            let is_odd = odd.contains(&(place as u32));
+            let look = look(cluster, node, &mut marks, is_odd);
+            let zoned = numbers[1].of((look.clone(), node.zone()));
+            let plain = numbers[0].of((look, None));
+            counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new(), is_odd });
+        }
+        let mut census = Self {
+            cluster,
+            nodes: counted,
+            node_places,
+            classes: numbers.map(|one: Numbers<_>| {
+                std::iter::repeat_with(NodeClass::default).take(one.len()).collect()
+            }),
+            clients: Vec::new(),
+            client_places: HashMap::new(),
+            marks,
+            pods_at,
+            nodes_at,
+            ranges,
+            host_ports: HashMap::new(),
+            services_at,
+            services_on,
+            everywhere,
+            behind: Vec::new(),
+        };
+        census.count_pods();
+        census.fill_classes();
+        census
+    }
+
+    /// Where a node stands.
+    pub(crate) fn place_of(&self, node: &Name) -> Option<u32> {
+        self.node_places.get(node).copied()
+    }
+
+    /// The node that packets to an address are delivered to.
+    pub(crate) fn node_towards(&self, ip: IpAddr) -> Option<u32> {
+        if let Some(nodes) = self.nodes_at.get(&ip) {
+            return nodes.first().copied();
+        }
+        if let Some(pod) = self.pods_at.get(&ip).and_then(|pods| pods.last()) {
+            return pod.node.as_ref().and_then(|name| self.place_of(name));
+        }
+        self.ranges.holder(ip)
+    }
+
+    /// Whether it is a node's own address.
+    pub(crate) fn is_node(&self, ip: IpAddr) -> bool {
+        self.nodes_at.contains_key(&ip)
+    }
+
+    /// Whether nobody else has this address and it is in no other node's range.
+    pub(crate) fn is_plain(&self, ip: IpAddr) -> bool {
+        let pods = self.pods_at.get(&ip).map_or(0, Vec::len);
+        let nodes = self.nodes_at.get(&ip).map_or(0, Vec::len);
+        pods + nodes <= 1
+            && !self.services_at.contains_key(&ip)
+            && self.ranges.holder(ip).is_none_or(|holder| self.node_towards(ip) == Some(holder))
+    }
+
+    /// Every node that has something to do with an address.
+    pub(crate) fn related(&self, ip: IpAddr) -> Vec<u32> {
+        let pods = self.pods_at.get(&ip).into_iter().flatten();
+        let of_pods = pods.filter_map(|pod| self.place_of(pod.node.as_ref()?));
+        let own = self.nodes_at.get(&ip).into_iter().flatten().copied();
+        own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
+    }
+
+    fn count_pods(&mut self) {
+        let mut kinds: Numbers<Vec<(Family, u32, Option<IpAddr>, bool)>> = Numbers::default();
+        // No pod with a network of its own has no address at all and is in no node's range.
+        let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
+        debug_assert_eq!(host, HOST, "the first number");
+        let mut clients: Vec<([u32; 4], &'a Pod)> = Vec::new();
+        for pod in self.cluster.pods.values().filter(|pod| pod.is_alive()) {
+            let Some(place) = pod.node.as_ref().and_then(|name| self.place_of(name)) else {
+                continue;
+            };
+            let mut kind = HOST;
+            if pod.spec.host_network {
+                for port in pod.spec.ports() {
+                    let there = self.host_ports.entry(port.port.number()).or_default();
+                    if there.iter().all(|(node, _)| *node != place) {
+                        there.push((place, pod));
+                    }
+                }
+            } else {
+                let mut looks = Vec::with_capacity(pod.ips.len());
+                for ip in &pod.ips {
+                    let odd = (!self.is_plain(*ip)).then_some(*ip);
+                    let in_range = self.ranges.holder(*ip).is_some();
+                    looks.push((Family::of(*ip), self.marks.of(*ip), odd, in_range));
+                }
+                kind = kinds.of(looks);
+            }
+            let class = self.nodes[place as usize].class;
+            clients.push(([class[0], class[1], kind, place], pod));
+        }
+        // Of pods that are alike, the order of names stays.
+        clients.sort_by_key(|(key, _)| *key);
+        for (at, ([_, _, kind, place], pod)) in clients.iter().enumerate() {
+            let at = at as u32;
+            let kinds = &mut self.nodes[*place as usize].kinds;
+            match kinds.last_mut() {
+                Some((last, range)) if last == kind => range.end = at + 1,
+                _ => kinds.push((*kind, at..at + 1)),
+            }
+            if !pod.spec.host_network {
+                self.client_places.extend(pod.ips.iter().map(|ip| (*ip, at)));
+            }
+        }
+        self.clients = clients.into_iter().map(|(_, pod)| pod).collect();
+    }
+
+    fn fill_classes(&mut self) {
+        for (place, node) in self.nodes.iter().enumerate() {
+            if !node.node.unprogrammed.is_empty() {
+                self.behind.push(place as u32);
+            }
+            for (of, classes) in self.classes.iter_mut().enumerate() {
+                let class = &mut classes[node.class[of] as usize];
+                class.nodes.push(place as u32);
+                for (kind, range) in &node.kinds {
+                    let (nodes, ranges) = class.kinds.entry(*kind).or_default();
+                    nodes.push(place as u32);
+                    match ranges.last_mut() {
+                        Some(last) if last.end == range.start => last.end = range.end,
+                        _ => ranges.push(range.clone()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All addresses of a Service.
+pub(crate) fn addresses(service: &Service) -> impl Iterator<Item = IpAddr> + '_ {
+    let external = service.cluster_ips.iter().chain(&service.external_ips).copied();
+    external.chain(service.load_balancer.iter().filter_map(|one| one.ip))
+}
+
+type ByAddress<'a> = HashMap<IpAddr, Vec<&'a Service>>;
+type ByPort<'a> = HashMap<u16, Vec<&'a Service>>;
+
+fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
+    let mut at: ByAddress<'_> = HashMap::new();
+    let mut on: ByPort<'_> = HashMap::new();
+    let same = |one: Option<&&Service>, other: &Service| {
+        one.is_some_and(|one| one.name == other.name)
+    };
+    for service in cluster.services.values() {
+        for ip in addresses(service) {
+            let there = at.entry(ip).or_default();
+            if !same(there.last(), service) {
+                there.push(service);
+            }
+        }
+        for port in service.ports.iter().filter_map(|one| one.node_port) {
+            let there = on.entry(port.number()).or_default();
+            if !same(there.last(), service) {
+                there.push(service);
+            }
+        }
+    }
+    (at, on)
+}
+
+/// What a node looks like to rules, to the fabric and to load balancers.
+fn look(cluster: &Cluster, node: &Node, marks: &mut Marks, is_odd: bool) -> String {
+    let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
+    let own: Vec<_> = node.internal_ips.iter().map(&mut seen).collect();
+    let external: Vec<_> = node.external_ips.iter().map(&mut seen).collect();
+    let ranges: Vec<_> = node
+        .pod_cidrs
+        .iter()
+        .map(|net| (net.prefix_len(), seen(&net.network()), seen(&net.broadcast())))
+        .collect();
+    let labels: Vec<bool> =
+        marks.node_labels.iter().map(|wanted| node.labels.contains_all(wanted)).collect();
+    let capture = cluster.captures.contains_key(&node.name);
+    let firewall = node.firewall.as_ref().map(|one| &one.text);
+    let settings = (node.rp_filter, node.public_bandwidth, &node.security_groups);
+    let unique = (capture || is_odd).then_some(&node.name);
+    let switches = (node.forwards, node.routed, node.excluded_from_load_balancers(), labels);
+    let kernel = (&node.kernel, firewall);
+    said(&(own, external, ranges, settings, switches, kernel, unique))
+}
+
+pub(crate) fn said(what: &dyn Debug) -> String {
+    format!("{what:?}")
+}
+
+/// Nodes by the ranges of their pods.
+struct Ranges {
+    /// By length, the longest first: the node of each range.
+    by_length: Vec<(u8, HashMap<IpAddr, u32>)>,
+}
+
+impl Ranges {
+    /// With the nodes whose ranges overlap.
+    fn new(nodes: &[&Node]) -> (Self, BTreeSet<u32>) {
+        let mut by_length: BTreeMap<u8, HashMap<IpAddr, u32>> = BTreeMap::new();
+        let mut odd = BTreeSet::new();
+        for (place, node) in nodes.iter().enumerate() {
+            for net in &node.pod_cidrs {
+                let there = by_length.entry(net.prefix_len()).or_default();
+                let holder = *there.entry(net.network()).or_insert(place as u32);
+                if holder != place as u32 {
+                    odd.extend([holder, place as u32]);
+                }
+            }
+        }
+        let ranges = Self { by_length: by_length.into_iter().rev().collect() };
+        for (place, node) in nodes.iter().enumerate() {
+            for net in &node.pod_cidrs {
+                for holder in ranges.holders(net.network()).filter(|one| *one != place as u32) {
+                    odd.extend([holder, place as u32]);
+                }
+            }
+        }
+        (ranges, odd)
+    }
+
+    fn holders(&self, ip: IpAddr) -> impl Iterator<Item = u32> + '_ {
+        self.by_length.iter().filter_map(move |(length, nets)| {
+            let net = IpNet::new(ip, *length).ok()?;
+            nets.get(&net.network()).copied()
+        })
+    }
+
+    /// The node whose range has the address: the first by name, where ranges overlap.
+    fn holder(&self, ip: IpAddr) -> Option<u32> {
+        self.holders(ip).min()
+    }
+}
+
+/// What rules tell addresses, ports and nodes apart by.
+pub(crate) struct Marks {
+    nets: Vec<IpNet>,
+    ports: Vec<(u16, u16)>,
+    /// The labels that a Service's load balancer wants its nodes to have.
+    node_labels: Vec<uturn_model::Labels>,
+    /// Whether some rule may look at more than that.
+    pub(crate) are_blind: bool,
+    numbers: Numbers<Vec<u32>>,
+}
+
+impl Marks {
+    fn new(cluster: &Cluster) -> Self {
+        let mut nets: BTreeSet<IpNet> = BTreeSet::new();
+        let mut ports = BTreeSet::new();
+        let mut are_blind = !cluster.captures.is_empty();
+        let network = &cluster.network;
+        for known in [&network.pod_cidrs, &network.service_cidrs, &network.vpc_cidrs] {
+            nets.extend(&known.value);
+        }
+        nets.extend(&network.non_masquerade_cidrs.value);
+        if let LocalDetector::ClusterCidr(own) = &cluster.proxy.detector.value {
+            nets.extend(own);
+        }
+        if let NodePortAddresses::Ranges(own) = &cluster.proxy.node_port_addresses {
+            nets.extend(own);
+        }
+        for group in cluster.security_groups.values() {
+            for rule in group.inbound.iter().chain(&group.outbound) {
+                nets.extend(rule.peer);
+                ports.extend(rule.ports);
+            }
+        }
+        let mut node_labels = BTreeMap::new();
+        for service in cluster.services.values() {
+            nets.extend(&service.source_ranges);
+            let key = "service.kubernetes.io/qcloud-loadbalancer-backends-label";
+            if let Some(text) = service.annotations.get(key) {
+                node_labels.entry(text).or_insert_with(|| uturn_lb::controller::label_pairs(text));
+            }
+        }
+        let own: BTreeSet<&Text> = cluster
+            .nodes
+            .values()
+            .filter_map(|node| node.firewall.as_ref().map(|one| &one.text))
+            .collect();
+        for word in own.iter().flat_map(|text| text.split([' ', '\t', '\n', ',', '!', '"'])) {
+            if let Ok(net) = word.parse::<IpNet>() {
+                nets.insert(net);
+            } else if let Ok(ip) = word.parse::<IpAddr>() {
+                nets.insert(ip.into());
+            } else if let Some((low, high)) = port_range(word) {
+                ports.insert((low, high));
+            } else {
+                let looks_like_address = word.split(['-', '/']).any(|part| {
+                    part.len() > 2 && (part.contains('.') || part.contains("::"))
+                        && part.parse::<IpAddr>().is_ok()
+                });
+                are_blind |= looks_like_address || word.contains("-set");
+            }
+        }
+        Self {
+            nets: nets.into_iter().collect(),
+            ports: ports.into_iter().collect(),
+            node_labels: node_labels.into_values().collect(),
+            are_blind,
+            numbers: Numbers::default(),
+        }
+    }
+
+    /// The ranges that an address is in, as one number.
+    pub(crate) fn of(&mut self, ip: IpAddr) -> u32 {
+        let within = self.nets.iter().enumerate().filter(|(_, net)| net.contains(&ip));
+        let within = within.map(|(place, _)| place as u32).collect();
+        self.numbers.of(within)
+    }
+
+    /// The ranges that a port is in, as one number; those that usually speak TLS are apart.
+    pub(crate) fn of_port(&mut self, port: u16) -> u32 {
+        let within = self.ports.iter().enumerate();
+        let within = within.filter(|(_, (low, high))| (*low..=*high).contains(&port));
+        let mut within: Vec<u32> = within.map(|(place, _)| place as u32).collect();
+        within.push(u32::MAX - u32::from(matches!(port, 443 | 6443 | 8443)));
+        self.numbers.of(within)
+    }
+}
+
+/// `80` or `30000:32767`.
+fn port_range(word: &str) -> Option<(u16, u16)> {
+    match word.split_once(':') {
+        Some((low, high)) => Some((low.parse().ok()?, high.parse().ok()?)),
+        None => word.parse().ok().map(|port| (port, port)),
+    }
+}

@@ -1,0 +1,77 @@
+//! What name servers beyond the cluster answer, as far as it is stated or can be supposed.
+
+use std::net::IpAddr;
+
+use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
+use uturn_model::route::{By, StepKind};
+use uturn_model::{Cluster, Origin, Step, Supposition};
+
+/// The answer to a question, a step for it, and what is supposed.
+pub(super) fn answer(
+    cluster: &Cluster,
+    question: &Question,
+) -> (Answer, Option<Step>, Option<Supposition>) {
+    let name = question.name.trim_end_matches('.');
+    let step = |why: String, by: By| Some(Step::new(StepKind::Resolve, why, by));
+    let reply = |ips: Vec<IpAddr>| Answer::Reply(Reply::addresses(question, ips));
+    let is = |known: &str| known.trim_end_matches('.').eq_ignore_ascii_case(name);
+    let stated: Vec<IpAddr> =
+        cluster.dns.outside.iter().filter(|(known, _)| is(known)).map(|(_, ip)| *ip).collect();
+    if let Some(ip) = stated.first() {
+        let by = By::new(format!("Facts dns.outside {name}"), Origin::file("Facts"));
+        return (
+            reply(stated.clone()),
+            step(format!("{name} → {ip}: as stated in Facts"), by),
+            None,
+        );
+    }
+    // A host that an Ingress serves is supposed to lead to its address: why else name it?
+    let fits = |host: &str| match host.strip_prefix("*.") {
+        Some(rest) => name
+            .to_ascii_lowercase()
+            .strip_suffix(&rest.to_ascii_lowercase())
+            .and_then(|first| first.strip_suffix('.'))
+            .is_some_and(|first| !first.is_empty() && !first.contains('.')),
+        None => is(host),
+    };
+    let addressed = |ingress: &&uturn_model::Ingress| {
+        ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(fits))
+            && ingress.load_balancer.iter().any(|one| one.ip.is_some())
+    };
+    let all: Vec<_> = cluster.ingresses.values().filter(addressed).collect();
+    let exact = |one: &&&uturn_model::Ingress| {
+        one.rules.iter().any(|rule| rule.host.as_deref().is_some_and(is))
+    };
+    if let Some(ingress) = all.iter().find(exact).or(all.first()) {
+        let ips: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|one| one.ip).collect();
+        let first = ips.first().map(ToString::to_string).unwrap_or_default();
+        let by = By::new(ingress.object().to_string(), ingress.origin.clone());
+        let why = format!("{name} → {first}: supposed to lead to the Ingress that serves it");
+        let others = all.len().saturating_sub(1);
+        let because = match others {
+            0 => format!("{} serves this host", ingress.object()),
+            _ => format!("{} serves this host, and so do {others} more", ingress.object()),
+        };
+        let supposed = Supposition {
+            about: format!("what {name} leads to outside the cluster").into(),
+            taken: first.into(),
+            because: because.into(),
+            settle: "state it in Facts: spec.dns.outside".into(),
+        };
+        return (reply(ips), step(why, by), Some(supposed));
+    }
+    // Nobody outside serves the cluster's own names, or names without a dot.
+    let domain = cluster.dns.domain();
+    let inner =
+        name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    if inner || !name.contains('.') || name.ends_with(".arpa") {
+        let by = By::new("names of the world outside", Origin::file("outside"));
+        let why = format!("{name} is not known outside the cluster");
+        return (Answer::Reply(Reply::nothing(Rcode::NxDomain)), step(why, by), None);
+    }
+    let unknown = Unknown {
+        why: format!("what the world outside answers to {name}"),
+        settle: "state it in Facts: spec.dns.outside".into(),
+    };
+    (Answer::Unknown(unknown), None, None)
+}

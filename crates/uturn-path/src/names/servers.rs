@@ -1,0 +1,216 @@
+//! The name servers: CoreDNS, the cache on each node, and all others.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+
+use uturn_dns::{Answer, Beyond, Corefile, Fault, Question, Unknown, Upstream, World};
+use uturn_model::route::{By, StepKind};
+use uturn_model::{Cluster, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns};
+
+use super::{Asker, outside};
+
+/// The port that names are asked at.
+pub(crate) const PORT: u16 = 53;
+
+/// The address that the cache on a node has by custom.
+const NODE_LOCAL: [u8; 4] = [169, 254, 20, 10];
+
+/// More servers than any question passes.
+const MOST: usize = 8;
+
+/// What CoreDNS does where nothing says how it is set: what kubeadm installs.
+const USUAL: &str = ".:53 {
+    kubernetes DOMAIN in-addr.arpa ip6.arpa {
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    forward . /etc/resolv.conf
+}
+";
+
+pub(super) struct Servers<'a> {
+    cluster: &'a Cluster,
+    coredns: Result<Corefile, Vec<Fault>>,
+    /// Whether nobody said how CoreDNS is set.
+    usual: bool,
+    node_local: Option<Result<Corefile, Vec<Fault>>>,
+    /// What stands in the `resolv.conf` of pods.
+    of_pods: Vec<IpAddr>,
+    /// The addresses of the cluster's DNS Service.
+    service: Vec<IpAddr>,
+    /// The port CoreDNS itself listens on.
+    port: u16,
+}
+
+impl<'a> Servers<'a> {
+    pub(super) fn new(cluster: &'a Cluster) -> Self {
+        let service = cluster.dns.service.as_ref().and_then(|name| cluster.services.get(name));
+        let port = service.and_then(|service| {
+            let asks = |protocol| protocol == Protocol::Udp;
+            let port = service.ports.iter().find(|port| asks(port.protocol))?;
+            let slices = cluster.slices(&service.name).iter().flat_map(|slice| &slice.ports);
+            let ends =
+                slices.into_iter().find(|end| end.name == port.name && asks(end.protocol))?;
+            Some(ends.port.number())
+        });
+        let node_local = cluster.dns.node_local.as_ref();
+        let mut of_pods = match service {
+            Some(service) if !service.headless => service.cluster_ips.clone(),
+            _ => Vec::new(),
+        };
+        let service = of_pods.clone();
+        // In IPVS mode the cache cannot take the Service's address over: pods are told its own.
+        let replaced = node_local.is_some() && cluster.proxy.mode.value == ProxyMode::Ipvs;
+        if replaced || of_pods.is_empty() {
+            of_pods = vec![IpAddr::from(NODE_LOCAL)];
+        }
+        let usual = dns::Corefile {
+            text: USUAL.replace("DOMAIN", cluster.dns.domain()).into(),
+            origin: Origin::file("supposed"),
+            beside: Vec::new(),
+        };
+        let corefile = cluster.dns.corefile.as_ref();
+        Self {
+            cluster,
+            coredns: Corefile::read("coredns", corefile.unwrap_or(&usual)),
+            usual: corefile.is_none(),
+            node_local: node_local.map(|corefile| Corefile::read("node-local-dns", corefile)),
+            of_pods,
+            service,
+            port: port.unwrap_or(PORT),
+        }
+    }
+
+    /// What stands in the `resolv.conf` of pods that ask the cluster first.
+    pub(super) fn of_pods(&self) -> &[IpAddr] {
+        &self.of_pods
+    }
+
+    /// Whether an address is the DNS Service's, and nothing on the node answers for it.
+    pub(super) fn is_service(&self, server: IpAddr) -> bool {
+        self.service.contains(&server) && self.node_local.is_none()
+    }
+
+    /// Asks whoever answers at an address; the servers of a node for none.
+    pub(super) fn ask(
+        &self,
+        server: Option<IpAddr>,
+        asker: Asker<'_>,
+        question: &Question,
+        supposed: &RefCell<Vec<Supposition>>,
+    ) -> (Answer, Vec<Step>) {
+        let client = match asker {
+            Asker::Pod(pod) => server.and_then(|server| pod.address(Family::of(server))),
+            Asker::Elsewhere => None,
+        };
+        let beyond = Chain { servers: self, supposed, passed: Cell::new(0) };
+        beyond.at(server, client, question)
+    }
+
+    fn is_coredns(&self, server: IpAddr) -> bool {
+        let endpoint = || {
+            let slices = self.cluster.dns.service.iter().flat_map(|name| self.cluster.slices(name));
+            slices.flat_map(|slice| &slice.endpoints).any(|one| one.address == server)
+        };
+        self.service.contains(&server) || self.of_pods.contains(&server) || endpoint()
+    }
+}
+
+/// A question on its way from server to server.
+struct Chain<'s> {
+    servers: &'s Servers<'s>,
+    supposed: &'s RefCell<Vec<Supposition>>,
+    passed: Cell<usize>,
+}
+
+impl Chain<'_> {
+    fn at(
+        &self,
+        server: Option<IpAddr>,
+        client: Option<IpAddr>,
+        question: &Question,
+    ) -> (Answer, Vec<Step>) {
+        let servers = self.servers;
+        let Some(server) = server else { return self.outside(question) };
+        let local = servers.service.contains(&server) || server == IpAddr::from(NODE_LOCAL);
+        match &servers.node_local {
+            Some(cache) if local => self.corefile(cache, Some(server), PORT, client, question),
+            _ if servers.is_coredns(server) => self.coredns(client, question),
+            _ => self.outside(question),
+        }
+    }
+
+    fn coredns(&self, client: Option<IpAddr>, question: &Question) -> (Answer, Vec<Step>) {
+        if self.servers.usual {
+            self.suppose(Supposition {
+                about: "the configuration of CoreDNS".into(),
+                taken: "the usual one: kubernetes, then forward".into(),
+                because: "there is no ConfigMap kube-system/coredns".into(),
+                settle: "give that ConfigMap".into(),
+            });
+        }
+        self.corefile(&self.servers.coredns, None, self.servers.port, client, question)
+    }
+
+    fn corefile(
+        &self,
+        corefile: &Result<Corefile, Vec<Fault>>,
+        address: Option<IpAddr>,
+        port: u16,
+        client: Option<IpAddr>,
+        question: &Question,
+    ) -> (Answer, Vec<Step>) {
+        match corefile {
+            Ok(corefile) => {
+                let world = World { cluster: self.servers.cluster, client, beyond: self };
+                corefile.ask(&world, address, port, question.clone())
+            }
+            Err(faults) => {
+                let fault = faults.first();
+                let why = fault.map_or_else(String::new, ToString::to_string);
+                let origin = fault.map_or_else(|| Origin::file("dns"), |one| one.origin.clone());
+                let by = By::new("Corefile", origin);
+                let said = format!("CoreDNS does not take its Corefile, or it is not known: {why}");
+                let step = Step::new(StepKind::Unknown, said.clone(), by);
+                let settle = "mend the Corefile".to_owned();
+                (Answer::Unknown(Unknown { why: said, settle }), vec![step])
+            }
+        }
+    }
+
+    fn outside(&self, question: &Question) -> (Answer, Vec<Step>) {
+        let (answer, step, supposed) = outside::answer(self.servers.cluster, question);
+        supposed.into_iter().for_each(|one| self.suppose(one));
+        (answer, step.into_iter().collect())
+    }
+
+    fn suppose(&self, one: Supposition) {
+        let mut supposed = self.supposed.borrow_mut();
+        if !supposed.contains(&one) {
+            supposed.push(one);
+        }
+    }
+}
+
+impl Beyond for Chain<'_> {
+    fn ask(&self, to: &[Upstream], question: &Question, trail: &mut Vec<Step>) -> Answer {
+        self.passed.set(self.passed.get() + 1);
+        let (answer, steps) = match to.first() {
+            _ if self.passed.get() > MOST => {
+                let why =
+                    format!("the name servers ask each other for {} without end", question.name);
+                let settle = "break the circle of forward".to_owned();
+                (Answer::Unknown(Unknown { why, settle }), Vec::new())
+            }
+            Some(Upstream::Address(address)) => self.at(Some(address.ip()), None, question),
+            // The cache asks CoreDNS by a Service of its own.
+            Some(Upstream::Pillar(pillar)) if pillar.contains("CLUSTER__DNS") => {
+                self.coredns(None, question)
+            }
+            _ => self.outside(question),
+        };
+        self.passed.set(self.passed.get() - 1);
+        trail.extend(steps);
+        answer
+    }
+}

@@ -1,0 +1,251 @@
+//! A pod's name, from its resolver through CoreDNS to a Service, as a user sees it.
+
+use uturn_model::{Flow, Mechanism, Outcome, Protocol, StepKind, Verdict};
+use uturn_path::Engine;
+use uturn_snapshot::Source;
+
+/// Two nodes, a web server, CoreDNS on the second node, a client on the first.
+const CLUSTER: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDRs: [10.1.1.0/24]}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+spec: {podCIDRs: [10.1.2.0/24]}
+status: {addresses: [{type: InternalIP, address: 10.0.0.12}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: client, namespace: shop}
+spec: {nodeName: n1, containers: [{name: c, image: c}]POD}
+status: {phase: Running, podIPs: [{ip: 10.1.1.10}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0, namespace: shop, labels: {app: web}}
+spec: {nodeName: n2, containers: [{name: c, image: c, ports: [{name: http, containerPort: 8080}]}]}
+status: {phase: Running, podIPs: [{ip: 10.1.2.20}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  clusterIP: 172.16.0.80
+  selector: {app: web}
+  ports: [{name: http, port: 80, targetPort: 8080}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: each, namespace: shop}
+spec: {clusterIP: None, selector: {app: web}, ports: [{port: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kube-dns, namespace: kube-system, labels: {k8s-app: kube-dns}}
+spec:
+  clusterIP: 172.16.0.10
+  selector: {k8s-app: kube-dns}
+  ports: [{name: dns, port: 53, protocol: UDP, targetPort: 53}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: coredns-0, namespace: kube-system, labels: {k8s-app: DNS}}
+spec:
+  nodeName: n2
+  containers: [{name: coredns, image: c, ports: [{name: dns, containerPort: 53, protocol: UDP}]}]
+status: {phase: Running, podIPs: [{ip: 10.1.2.2}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: coredns, namespace: kube-system}
+data:
+  Corefile: |
+    .:53 {
+        errors
+        kubernetes cluster.local in-addr.arpa ip6.arpa {
+            fallthrough in-addr.arpa ip6.arpa
+        }
+        RULE
+        forward . /etc/resolv.conf
+        cache 30
+    }
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: none
+  network: {mode: global-router}
+  kubeProxy: {mode: MODE, version: v1.34.4}
+"#;
+
+/// What differs from case to case.
+struct Case {
+    rule: &'static str,
+    pod: &'static str,
+    mode: &'static str,
+    dns: &'static str,
+    more: &'static str,
+}
+
+const USUAL: Case = Case { rule: "", pod: "", mode: "iptables", dns: "kube-dns", more: "" };
+
+impl Case {
+    fn trace(&self, to: &str) -> Verdict {
+        let text = CLUSTER
+            .replace("RULE", self.rule)
+            .replace("POD", self.pod)
+            .replace("MODE", self.mode)
+            .replace("DNS", self.dns);
+        let sources = [("cluster.yaml", text.as_str()), ("more.yaml", self.more)];
+        let sources = sources.into_iter().filter(|(_, text)| !text.is_empty());
+        let sources =
+            sources.map(|(name, text)| Source { name: name.into(), text: text.to_owned() });
+        let cluster = uturn_snapshot::read(sources.collect()).unwrap().cluster;
+        let engine = Engine::new(&cluster).unwrap();
+        let from = "pod/shop/client".parse().unwrap();
+        let flow = Flow { from, to: to.parse().unwrap(), protocol: Protocol::Tcp };
+        engine.verdicts(&flow).unwrap().remove(0)
+    }
+}
+
+fn outcome(verdict: &Verdict) -> Outcome {
+    assert_eq!(verdict.outcomes.len(), 1, "{:?}", verdict.outcomes);
+    verdict.outcomes[0].0
+}
+
+/// What was said of the name: each reason with what it rests on.
+fn said(verdict: &Verdict) -> Vec<String> {
+    let steps = verdict.routes.iter().flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
+    steps
+        .filter(|step| matches!(step.kind, StepKind::Resolve | StepKind::Unknown))
+        .map(|step| format!("{}  {}", step.why, step.by))
+        .collect()
+}
+
+#[test]
+fn a_rewritten_name_leads_to_the_service() {
+    let rule = "rewrite name shop.example.com web.shop.svc.cluster.local";
+    let verdict = Case { rule, ..USUAL }.trace("http://shop.example.com/");
+    assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
+    let said = said(&verdict);
+    assert!(
+        said[0].starts_with("shop.example.com. → web.shop.svc.cluster.local.  rewrite plugin, ")
+            && said[0].contains("coredns Corefile:6 (cluster.yaml:"),
+        "{said:?}"
+    );
+    assert!(said[1].contains("→ 172.16.0.80: the Service's cluster IP  Service shop/web"));
+}
+
+#[test]
+fn a_rewrite_to_a_service_without_the_port_is_refused_where_kube_proxy_refuses() {
+    let rule = "rewrite name shop.example.com web.shop.svc.cluster.local";
+    for mode in ["iptables", "nftables", "ipvs"] {
+        let verdict = Case { rule, mode, ..USUAL }.trace("https://shop.example.com/");
+        assert!(!outcome(&verdict).is_answered(), "{mode}: {verdict:?}");
+        assert_ne!(outcome(&verdict), Outcome::NameNotFound, "{mode}");
+    }
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_not_found_and_every_try_is_said() {
+    let verdict = USUAL.trace("http://web.shopp/");
+    assert_eq!(outcome(&verdict), Outcome::NameNotFound);
+    assert_eq!(verdict.mechanisms, [Mechanism::NameUnresolved]);
+    let said = said(&verdict).join("\n");
+    assert!(
+        said.contains("there is no Service svc/shopp") || said.contains("no Service"),
+        "{said}"
+    );
+    assert!(verdict.supposed.iter().any(|one| one.settle.contains("dns.outside")), "{verdict:?}");
+}
+
+#[test]
+fn short_names_are_searched_for() {
+    for name in ["web", "web.shop", "web.shop.svc", "web.shop.svc.cluster.local", "WEB"] {
+        let verdict = USUAL.trace(&format!("http://{name}/"));
+        assert_eq!(outcome(&verdict), Outcome::AT_ONCE, "{name}: {:?}", said(&verdict));
+    }
+    assert_eq!(outcome(&USUAL.trace("each:8080")), Outcome::AT_ONCE);
+    let own_search = r#", dnsPolicy: None, dnsConfig: {nameservers: [172.16.0.10], searches: [svc.cluster.local]}"#;
+    let pod = Case { pod: own_search, ..USUAL };
+    assert_eq!(outcome(&pod.trace("http://web.shop/")), Outcome::NameNotFound);
+    let with_dots = own_search.replace("]}", "], options: [{name: ndots, value: \"2\"}]}");
+    let pod = Case { pod: Box::leak(with_dots.into_boxed_str()), ..USUAL };
+    assert_eq!(outcome(&pod.trace("http://web.shop/")), Outcome::AT_ONCE);
+}
+
+#[test]
+fn a_pod_with_the_nodes_dns_knows_no_service() {
+    let pod = Case { pod: ", dnsPolicy: Default", ..USUAL };
+    assert_eq!(outcome(&pod.trace("http://web.shop.svc.cluster.local/")), Outcome::NameNotFound);
+    let alias = r#", dnsPolicy: Default, hostAliases: [{ip: 172.16.0.80, hostnames: [web.here]}]"#;
+    let verdict = Case { pod: alias, ..USUAL }.trace("http://web.here/");
+    assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
+    assert!(said(&verdict)[0].contains("hostAliases"));
+}
+
+#[test]
+fn a_question_that_reaches_nobody_finds_no_name() {
+    // No pod carries the label that the DNS Service selects.
+    let verdict = Case { dns: "other", ..USUAL }.trace("http://web/");
+    assert_eq!(outcome(&verdict), Outcome::NameNotFound);
+    let said = said(&verdict).join("\n");
+    assert!(said.contains("the question to the cluster's DNS at 172.16.0.10:53"), "{said}");
+    assert!(said.contains("no-endpoint"), "{said}");
+    // An address needs no name.
+    let verdict = Case { dns: "other", ..USUAL }.trace("http://172.16.0.80/");
+    assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
+}
+
+#[test]
+fn a_corefile_that_does_not_parse_is_said() {
+    let verdict = Case { rule: "rewrite name", ..USUAL }.trace("http://web/");
+    assert_eq!(outcome(&verdict), Outcome::NameNotFound);
+    let said = said(&verdict).join("\n");
+    assert!(
+        said.contains("does not take its Corefile") && said.contains("cluster.yaml:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_cache_on_the_node_does_not_see_the_rewrite() {
+    let rule = "rewrite name shop.example.com web.shop.svc.cluster.local";
+    let more = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: node-local-dns, namespace: kube-system}
+data:
+  Corefile: |
+    cluster.local:53 {
+        cache
+        bind 169.254.20.10 172.16.0.10
+        forward . __PILLAR__CLUSTER__DNS__ {
+            force_tcp
+        }
+    }
+    .:53 {
+        bind 169.254.20.10 172.16.0.10
+        forward . __PILLAR__UPSTREAM__SERVERS__
+    }
+"#;
+    let cached = Case { rule, more, ..USUAL };
+    assert_eq!(outcome(&cached.trace("http://web/")), Outcome::AT_ONCE);
+    assert_eq!(outcome(&cached.trace("http://shop.example.com/")), Outcome::NameNotFound);
+}
+
+#[test]
+fn an_answer_in_another_name_is_found_by_musl_only() {
+    // CoreDNS changes the name in its answers back only for exact rules, and where it is told.
+    let rule = r"rewrite name regex (.*)\.example\.com\. {1}.shop.svc.cluster.local";
+    let verdict = Case { rule, ..USUAL }.trace("http://web.example.com/");
+    assert_eq!(outcome(&verdict), Outcome::NameNotFound);
+    assert!(verdict.supposed.iter().any(|one| one.because.contains("musl")), "{verdict:?}");
+    let rule = r"rewrite name regex (.*)\.example\.com\. {1}.shop.svc.cluster.local answer auto";
+    let verdict = Case { rule, ..USUAL }.trace("http://web.example.com/");
+    assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
+}
