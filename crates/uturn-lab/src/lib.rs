@@ -1,9 +1,12 @@
 //! The lab: builds a cluster on a real kernel and measures it.
 //!
 //! **Owns** the twin made of namespaces: one namespace is the fabric (the VPC, with the
-//! load balancers in it), each node and each pod has its own, kube-proxy's rules are
-//! loaded with the real `iptables-restore`, clients connect for real and their outcomes
-//! are counted. It owns the cleaning up too: after an error, a panic, Ctrl-C, and, with
+//! private load balancers and the security groups in it), one its edge where anything is
+//! beyond it (public load balancers, clients outside), each node and each pod has its own,
+//! kube-proxy's rules are
+//! loaded with the real `iptables-restore`, `ipset` and `nft` (virtual servers of IPVS
+//! through netlink), names are resolved by real CoreDNS, clients connect for real and their
+//! outcomes are counted. It owns the cleaning up too: after an error, a panic, Ctrl-C, and, with
 //! the next [`sweep`], after a kill that left no chance.
 //!
 //! **Refuses** to touch the host's own network: both ends of every link are made inside
@@ -17,15 +20,20 @@
 //!   pod ── cbr0 ─ node n1 ─┐                    every line is a pair of links of its own;
 //!   pod ──┘                ├── fabric           packets between two nodes always cross
 //!   pod ── cbr0 ─ node n2 ─┘   (VPC, LB)        the fabric, as in a real VPC
+//!                                  │
+//!            outside ──────────── edge            where addresses become public
 //! ```
 
 pub mod agree;
+mod captured;
 mod plan;
 
 #[cfg(target_os = "linux")]
 mod linux;
 
-pub use plan::{Evidence, LabError, MeasuredFlow, Plan, Unavailable};
+pub use plan::{
+    Evidence, KernelPart, LabError, MeasuredFlow, Plan, ProbeEnd, TargetHealth, Unavailable,
+};
 
 /// Says whether a lab can be built here, and if not, what is missing.
 #[cfg(target_os = "linux")]

@@ -1,11 +1,16 @@
 //! What is asked of the lab, what it gives, and what can go wrong.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use uturn_model::{Cluster, Flow, LoadBalancer, Outcome, Text};
+use uturn_model::{
+    Capture, CaptureFile, Cluster, Flow, LoadBalancer, Name, Outcome, ProxyMode, Text,
+};
+
+use crate::captured;
 
 /// What to build and what to measure.
 #[derive(Clone, Debug)]
@@ -14,13 +19,57 @@ pub struct Plan<'a> {
     pub cluster: &'a Cluster,
     /// Its load balancers.
     pub load_balancers: &'a [LoadBalancer],
-    /// What to measure. Clients are pods or nodes, destinations are already concrete.
+    /// What to measure. A workload calls with each of its pods, and what came out is added
+    /// up. Names are resolved by the cluster's own DNS, if there is a Corefile.
     pub flows: &'a [Flow],
     /// How many connects a flow makes, at least. Rounded up to a whole number of turns of
     /// the load balancer's scheduler, so that its picks can be held to exact counts.
     pub connects: usize,
     /// The `uturn` executable, which is started again as the load balancer.
     pub program: PathBuf,
+    /// What nodes' kernels said, loaded instead of what kube-proxy would program there.
+    pub rules: &'a BTreeMap<Name, Capture>,
+    /// CoreDNS, where its place is known; else it is looked for in the search path.
+    pub coredns: Option<PathBuf>,
+}
+
+impl Plan<'_> {
+    /// What the plan needs of a kernel beyond what every lab needs.
+    pub fn needs(&self) -> Vec<KernelPart> {
+        let has_servers =
+            |capture: &Capture| !captured::text(capture, CaptureFile::Ipvs).trim().is_empty();
+        let mode = self.cluster.proxy.mode.value;
+        let is_compiled = self.cluster.nodes.keys().any(|name| !self.rules.contains_key(name));
+        KernelPart::ALL
+            .into_iter()
+            .filter(|part| match part {
+                KernelPart::IpVs => {
+                    is_compiled && mode == ProxyMode::Ipvs || self.rules.values().any(has_servers)
+                }
+                KernelPart::NfTables => {
+                    is_compiled && mode == ProxyMode::Nftables
+                        || self
+                            .rules
+                            .values()
+                            .any(|capture| !captured::own_tables(capture).is_empty())
+                }
+            })
+            .collect()
+    }
+}
+
+/// A part of the kernel that some clusters need, and not every kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KernelPart {
+    /// IPVS: what kube-proxy's IPVS mode is made of.
+    IpVs,
+    /// nf_tables: what its nftables mode is made of.
+    NfTables,
+}
+
+impl KernelPart {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::IpVs, Self::NfTables];
 }
 
 /// What came out for one flow.
@@ -45,12 +94,39 @@ pub struct Evidence {
     pub picked: Vec<(SocketAddr, u64)>,
     /// Targets that did not answer the load balancer in time, and how often.
     pub timed_out: Vec<(SocketAddr, u64)>,
+    /// What the load balancer's health checks say of the flow's targets when it begins;
+    /// empty where nobody probes them.
+    pub health: Vec<TargetHealth>,
     /// Who answered (`pod shop/front-1`), and how often.
     pub answered_by: Vec<(Text, u64)>,
     /// The client addresses that those who answered saw, and how often.
     pub sources_seen: Vec<(IpAddr, u64)>,
     /// What they saw in `X-Forwarded-For`, and how often.
     pub forwarded_for: Vec<(Text, u64)>,
+}
+
+/// A target as its health checks found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetHealth {
+    /// The target.
+    pub target: SocketAddr,
+    /// Whether it counts as alive.
+    pub alive: bool,
+    /// How the probe that decided so ended.
+    pub latest: ProbeEnd,
+}
+
+/// How a probe ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProbeEnd {
+    /// The target answered.
+    Answered,
+    /// Nothing came back in time.
+    TimedOut,
+    /// The port is closed, or somebody on the way said no.
+    Refused,
+    /// There is no way to the target.
+    Unreachable,
 }
 
 /// Why there can be no lab here.
@@ -67,6 +143,9 @@ pub enum Unavailable {
         /// The Debian package that has it.
         package: &'static str,
     },
+    /// The kernel, or what loads it, lacks a part that the plan needs
+    /// ([`needs`](Plan::needs)); another kernel may have it.
+    Part(KernelPart),
     /// The kernel lacks something.
     Kernel {
         /// What was tried.
@@ -85,6 +164,14 @@ impl fmt::Display for Unavailable {
                 f,
                 "the lab needs {program}, which is not installed \
                  (Debian: apt-get install {package})"
+            ),
+            Self::Part(KernelPart::IpVs) => f.write_str(
+                "this kernel has no ip_vs loaded, which kube-proxy's IPVS mode is made of: \
+                 the small machine has it (--vm)",
+            ),
+            Self::Part(KernelPart::NfTables) => f.write_str(
+                "this kernel takes no nf_tables rules, which kube-proxy's nftables mode is made \
+                 of: run the lab natively, on a kernel that has nf_tables and with nft installed",
             ),
             Self::Kernel { tried, said } => {
                 write!(f, "this kernel cannot carry a lab: {tried}: {said}")

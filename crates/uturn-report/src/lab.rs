@@ -17,6 +17,8 @@ pub struct CaseReport {
     pub flows: Vec<FlowReport>,
     /// How long it took.
     pub seconds: f64,
+    /// Where it ran: `kernel 6.18 here`.
+    pub place: Option<String>,
     /// Why it did not run.
     pub not_run: Option<String>,
 }
@@ -55,6 +57,11 @@ impl CaseReport {
 /// The table.
 pub fn text(cases: &[CaseReport], style: Style) -> String {
     let verifies = cases.iter().flat_map(|case| &case.flows).any(|flow| flow.predicted.is_some());
+    let mut places: Vec<&str> = cases.iter().filter_map(|case| case.place.as_deref()).collect();
+    places.sort_unstable();
+    places.dedup();
+    // One place for all is said once, below.
+    let says_where = places.len() > 1 || style.wide;
     let mut rows = Vec::new();
     let mut notes = String::new();
     for case in cases {
@@ -69,6 +76,9 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
             };
             let mut row =
                 vec![first(&case.scenario), first(&case.case), from, flow.flow.to.to_string()];
+            if says_where {
+                row.insert(2, first(case.place.as_deref().unwrap_or_default()));
+            }
             if let Some(predicted) = &flow.predicted {
                 row.push(shares(&predicted.outcomes));
             }
@@ -85,6 +95,9 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         }
     }
     let mut heading = vec!["SCENARIO", "CASE", "FROM", "TO"];
+    if says_where {
+        heading.insert(2, "WHERE");
+    }
     if verifies {
         heading.push("PREDICTED");
     }
@@ -98,8 +111,9 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     let differ = ran.clone().filter(|case| !case.agrees()).count();
     let seconds: f64 = cases.iter().map(|case| case.seconds).sum();
     text.push_str(&format!(
-        "\n{} in {seconds:.1} s, {}\n",
+        "\n{} in {seconds:.1} s{}, {}\n",
         words::count(ran.clone().count(), "case"),
+        if places.is_empty() { String::new() } else { format!(" ({})", places.join("; ")) },
         match differ {
             0 if ran.count() == 0 => "nothing was measured".to_owned(),
             0 => style.green("all agree"),
@@ -154,6 +168,7 @@ pub fn json(cases: &[CaseReport]) -> Value {
                 "case": case.case,
                 "flows": case.flows.iter().map(flow).collect::<Vec<_>>(),
                 "seconds": case.seconds,
+                "ran_on": case.place,
                 "not_run": case.not_run,
                 "agrees": case.not_run.is_none() && case.agrees(),
             })

@@ -2,7 +2,8 @@
 //!
 //! **Owns** how a test says that it left itself out ([`left_out`]), and how it asks real
 //! tools in a network namespace of its own ([`in_a_namespace`]). **Refuses** everything
-//! that only one crate's tests need, and to be more than a dev-dependency.
+//! that only one crate's tests need, and to be more than a dev-dependency (but of
+//! `uturn-conformance`, which is nothing but a test).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 
 #![expect(clippy::print_stdout, reason = "a test's words to the person who runs it")]

@@ -70,6 +70,9 @@ pub(crate) struct Inputs {
     /// Manifests and Facts: a file, a folder, or - for standard input (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
+    /// A folder of manifests with captures of nodes in nodes/NAME (repeat for more)
+    #[arg(long = "bundle", value_name = "PATH")]
+    pub(crate) bundles: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -177,6 +180,10 @@ pub(crate) struct Walk {
     /// route, rule, sysctl (those that there are)
     #[arg(long, value_name = "DIR")]
     pub(crate) capture: PathBuf,
+    /// Rules to load onto the captured ones first, as `iptables-restore --noflush` would
+    /// (`ip6tables-restore` for an IPv6 packet); `-` is standard input
+    #[arg(long, value_name = "PATH")]
+    pub(crate) noflush: Vec<PathBuf>,
     /// The interface that the packet comes in by; without it, the node itself sends it
     #[arg(long = "in", value_name = "IFACE")]
     pub(crate) interface: Option<String>,
@@ -202,6 +209,9 @@ pub(crate) enum Lab {
     Run(LabRun),
     /// Build scenarios, measure them, and hold what was predicted against it
     Verify(LabRun),
+    /// Measure cases in the small machine (for uturn itself)
+    #[command(hide = true)]
+    MeasureInMachine,
 }
 
 #[derive(Args, Debug)]
@@ -228,6 +238,17 @@ pub(crate) struct LabRun {
     /// Connects for each flow, at least
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) connects: u32,
+    /// Measure everything in a small machine (User Mode Linux) instead of on this kernel.
+    /// What this kernel cannot run is measured there anyway
+    #[arg(long)]
+    pub(crate) vm: bool,
+    /// The CoreDNS that resolves names; without it, one in the search path
+    #[arg(long, value_name = "PATH")]
+    pub(crate) coredns: Option<PathBuf>,
+    /// Captures of nodes, in folders that have their names, loaded in place of what
+    /// kube-proxy would program there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rules: Option<PathBuf>,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,

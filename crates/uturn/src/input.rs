@@ -9,12 +9,13 @@ use crate::status::Failure;
 
 /// The cluster that the flags name.
 pub(crate) fn load(inputs: &Inputs, printer: &Printer) -> Result<Loaded, Failure> {
-    if inputs.files.is_empty() {
+    if inputs.files.is_empty() && inputs.bundles.is_empty() {
         return Err(Failure::not_here(
-            "no manifests given: name them with -f PATH (reading the live API is not built yet)",
+            "no manifests given: name them with -f PATH or --bundle PATH (reading the live API is \
+             not built yet)",
         ));
     }
-    let loaded = uturn_snapshot::load(&inputs.files)
+    let loaded = uturn_snapshot::load_with_bundles(&inputs.files, &inputs.bundles)
         .map_err(|faults| Failure::input(faults.iter().map(ToString::to_string).collect()))?;
     let seen: Vec<String> =
         loaded.seen.iter().map(|(kind, count)| format!("{count} {kind}")).collect();

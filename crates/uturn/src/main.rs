@@ -18,6 +18,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if uturn_machine::is_inside() {
+        return uturn_machine::inside();
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return status::usage(&usage),

@@ -40,6 +40,11 @@ impl Printer {
         }
     }
 
+    /// Whether people are curious.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     /// What only curious people want.
     pub(crate) fn detail(&self, message: &str) {
         if self.verbose {

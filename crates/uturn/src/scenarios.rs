@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Scenario};
+use uturn_snapshot::{Fault, Source};
 
 use crate::status::Failure;
 
@@ -14,11 +14,55 @@ macro_rules! built_in {
     };
 }
 
-built_in!["l4-iptables", "l7-loop"];
+built_in![
+    "anti-affinity",
+    "anti-affinity-local",
+    "anti-affinity-local-all-nodes",
+    "cross-node",
+    "cross-node-forwarding",
+    "cross-node-route",
+    "direct-pod-other-node",
+    "direct-pod-same-node",
+    "dns-broken",
+    "dns-rewrite",
+    "ip-mode-proxy",
+    "ipvs-hairpin",
+    "ipvs-host",
+    "ipvs-host-local-remote",
+    "l4-iptables",
+    "l4-ipvs-unbound-cluster",
+    "l4-ipvs-unbound-local",
+    "l4-ipvs-upstream",
+    "l4-prevent-loopback",
+    "l4-prevent-loopback-old",
+    "l7-host",
+    "l7-host-one-node",
+    "l7-loop",
+    "l7-loop-one-node",
+    "l7-snat",
+    "l7-snat-sg",
+    "lb-sg-443",
+    "no-bandwidth",
+    "no-endpoint",
+    "no-route-rule",
+    "node-sg",
+    "one-of-many",
+    "probe-firewall",
+    "public",
+    "rules-missing",
+    "shared-vip",
+    "tls-bypassed",
+    "wrong-port",
+];
 
-/// The built-in scenarios and those of the user's files; `names` picks among them.
-pub(crate) fn load(files: &[PathBuf], names: &[String]) -> Result<Vec<Scenario>, Failure> {
-    let (own, mut faults) = uturn_snapshot::gather(files);
+/// The texts of the user's own files.
+pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    let (own, faults) = uturn_snapshot::gather(files);
+    if faults.is_empty() { Ok(own) } else { Err(faulty(&faults)) }
+}
+
+/// The built-in scenarios and the user's own.
+pub(crate) fn read(own: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
     let mut sources: Vec<Source> = BUILT_IN
         .iter()
         .map(|(name, text)| Source {
@@ -27,16 +71,11 @@ pub(crate) fn load(files: &[PathBuf], names: &[String]) -> Result<Vec<Scenario>,
         })
         .collect();
     sources.extend(own);
-    let scenarios = match scenario::read_all(sources) {
-        Ok(scenarios) => scenarios,
-        Err(more) => {
-            faults.extend(more);
-            Vec::new()
-        }
-    };
-    if !faults.is_empty() {
-        return Err(Failure::input(faults.iter().map(ToString::to_string).collect()));
-    }
+    scenario::read_all(sources).map_err(|faults| faulty(&faults))
+}
+
+/// Those of these names; without any, all.
+pub(crate) fn pick(scenarios: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Failure> {
     let unknown: Vec<String> = names
         .iter()
         .filter(|name| !scenarios.iter().any(|one| *one.name == ***name))
@@ -47,6 +86,10 @@ pub(crate) fn load(files: &[PathBuf], names: &[String]) -> Result<Vec<Scenario>,
     }
     let picked = |one: &Scenario| names.is_empty() || names.iter().any(|name| *one.name == **name);
     Ok(scenarios.into_iter().filter(picked).collect())
+}
+
+fn faulty(faults: &[Fault]) -> Failure {
+    Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
 #[cfg(test)]

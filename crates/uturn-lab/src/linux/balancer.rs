@@ -31,19 +31,20 @@ pub(crate) struct Balancer {
 }
 
 impl Balancer {
-    /// Starts it in the fabric.
+    /// Starts it where its load balancers are.
     pub(crate) fn start(
         run: &Run,
         program: &Path,
         all: &[LoadBalancer],
-        fabric: &Namespace,
+        space: &Namespace,
+        name: &str,
     ) -> Result<Self, LabError> {
         let during = "start the load balancer";
-        let file = run.file("load-balancers.yaml");
-        let log = run.file("load-balancer.log");
+        let file = run.file(&format!("load-balancers-{name}.yaml"));
+        let log = run.file(&format!("load-balancer-{name}.log"));
         fs::write(&file, write_load_balancers(all)).during(during)?;
         let mut child = Command::new(program)
-            .args(["lb", "run", "--netns", fabric.name(), "--until-stdin-closes", "-f"])
+            .args(["lb", "run", "--netns", space.name(), "--until-stdin-closes", "-f"])
             .arg(&file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -134,12 +135,12 @@ impl Ledger {
     /// Books an event. A connection that is new belongs to the flow whose turn it is.
     pub(crate) fn book(&mut self, event: &Event, current: Option<usize>) -> Option<(usize, Seen)> {
         let (connection, seen) = match event {
-            Event::Ready { .. } | Event::Unserved { .. } => return None,
+            Event::Ready { .. } | Event::Health { .. } | Event::Resting { .. } => return None,
             Event::Pick { connection, target, .. } => (connection, Seen::Picked(*target)),
             Event::Timeout { connection, target } => (connection, Seen::TimedOut(*target)),
-            Event::Refused { connection, .. } | Event::Answered { connection, .. } => {
-                (connection, Seen::Other)
-            }
+            Event::Refused { connection, .. }
+            | Event::Answered { connection, .. }
+            | Event::Passed { connection, .. } => (connection, Seen::Other),
             Event::Failed { connection, .. } => {
                 let is_new = !self.flows.contains_key(connection);
                 (connection, if is_new { Seen::TurnedAway } else { Seen::Other })

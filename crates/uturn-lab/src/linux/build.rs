@@ -1,7 +1,9 @@
-//! Builds a cluster: the fabric, nodes, pods, and the links between them.
+//! Builds a cluster: the fabric, nodes, and the links between them. Pods are hung off by
+//! [`pods`](super::pods), what lies beyond the VPC is added by [`beyond`](super::beyond).
 //!
 //! ```text
-//!  pod eth0 ── cbr0 [node] eth0 ── n<i> [fabric]
+//!  pod eth0 ── cbr0 [node] eth0 ── n<i> [fabric] edge ── fabric [edge] ── eth0 [outside]
+//!  pod eth0 ── v<j> [node] eth1 ── e<i>                          (VPC-CNI)
 //! ```
 //! Every node has a pair of links to the fabric of its own, an address of its own length
 //! and no neighbour but the fabric: whatever leaves a node crosses the fabric, as in a VPC.
@@ -13,18 +15,21 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use uturn_model::network::NetworkMode;
+use uturn_model::lb::Scope;
+use uturn_model::network::{Network, NetworkMode};
 use uturn_model::node::RpFilter;
-use uturn_model::{Cluster, Family, Name, NamespacedName, Node, Pod};
+use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};
 
+use super::beyond::Beyond;
 use super::namespace::Namespace;
 use super::netlink::{End, Index, Mac, Netlink, Via};
 use super::state::Run;
 use super::system::During;
-use crate::LabError;
+use super::{pods, public};
+use crate::{LabError, Plan};
 
-/// The fabric's address on every node's link: never leaves that link.
-const ROUTER: [IpAddr; 2] = [
+/// The address of whatever is at a link's other end: never leaves that link.
+pub(crate) const ROUTER: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1)),
     IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
 ];
@@ -35,28 +40,33 @@ pub(crate) struct Twin {
     pub(crate) fabric: Namespace,
     pub(crate) nodes: BTreeMap<Name, Namespace>,
     pub(crate) pods: BTreeMap<NamespacedName, Namespace>,
+    /// Outside clients and public load balancers, where there are any.
+    pub(crate) beyond: Option<Beyond>,
 }
 
 impl Twin {
     /// Builds the nodes, and those pods that `wanted` says.
     pub(crate) fn build(
         run: &Run,
-        cluster: &Cluster,
+        plan: &Plan<'_>,
         wanted: impl Fn(&Pod) -> bool,
     ) -> Result<Self, LabError> {
-        if cluster.network.mode.value != NetworkMode::GlobalRouter {
-            return Err(LabError::Plan("only Global Router networks can be built yet".into()));
-        }
+        let cluster = plan.cluster;
         let fabric = namespace(run, "fabric")?;
         fabric.run(fabric_kernel).during("set up the fabric")?;
-        let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new() };
+        let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), beyond: None };
         for (number, node) in cluster.nodes.values().enumerate() {
-            twin.add_node(run, number, node)?;
+            twin.add_node(run, &cluster.network, number, node)?;
         }
         let pods = cluster.pods.values().filter(|pod| pod.is_alive() && wanted(pod));
         for (number, pod) in pods.filter(|pod| !pod.spec.host_network).enumerate() {
-            twin.add_pod(run, cluster, number, pod)?;
+            let space = pods::build(run, cluster, &twin, number, pod)?;
+            twin.pods.insert(pod.name.clone(), space);
         }
+        if public::is_needed(plan) {
+            twin.beyond = Some(Beyond::build(run, plan, &twin.fabric)?);
+        }
+        twin.fabric.run(|| dig_holes(&cluster.network)).during("set up the fabric")?;
         Ok(twin)
     }
 
@@ -69,27 +79,47 @@ impl Twin {
         }
     }
 
-    fn add_node(&mut self, run: &Run, number: usize, node: &Node) -> Result<(), LabError> {
+    /// Where a client is.
+    pub(crate) fn of_client(&self, cluster: &Cluster, client: &Client) -> Option<&Namespace> {
+        match client {
+            Client::Pod(name) => self.of_pod(cluster.pods.get(name)?),
+            Client::Node(name) => self.nodes.get(name),
+            Client::Outside(address) => self.beyond.as_ref()?.outside.get(address),
+            Client::Workload(..) => None,
+        }
+    }
+
+    /// Where load balancers are: private ones in the VPC, public ones before it.
+    pub(crate) fn of_balancers(&self, scope: Scope) -> Option<&Namespace> {
+        match scope {
+            Scope::Private => Some(&self.fabric),
+            Scope::Public => self.beyond.as_ref().map(|beyond| &beyond.edge),
+        }
+    }
+
+    fn add_node(
+        &mut self,
+        run: &Run,
+        network: &Network,
+        number: usize,
+        node: &Node,
+    ) -> Result<(), LabError> {
         if node.internal_ips.is_empty() {
             return Err(LabError::Plan(format!("node {} has no address", node.name)));
         }
         let doing = format!("build node {}", node.name);
         let space = namespace(run, &format!("node-{}", node.name))?;
-        let link = format!("n{number}");
-        let (outer, inner) = (mac(1, number), mac(2, number));
         space.run(|| node_kernel(node)).during(&doing)?;
+        let uplink = Wire { here: uplink(number), there: "eth0", mac: mac(2, number) };
         self.fabric
             .run(|| {
                 let mut netlink = Netlink::open()?;
-                let here = End { name: &link, mac: outer };
-                netlink.add_pair(&here, &End { name: "eth0", mac: inner }, &space)?;
-                let link = netlink.index(&link)?;
-                netlink.up(link)?;
+                let link = uplink.lay(&mut netlink, mac(1, number), &space)?;
                 for ip in &node.internal_ips {
-                    netlink.add_neighbour(link, *ip, inner)?;
+                    netlink.add_neighbour(link, *ip, uplink.mac)?;
                     netlink.add_route((*ip).into(), Via::Link(link))?;
                 }
-                for range in &node.pod_cidrs {
+                for range in node.pod_cidrs.iter().filter(|_| node.routed != Some(false)) {
                     if let Some(ip) = node.address(Family::of(range.addr())) {
                         netlink.add_route(*range, Via::Router(ip, link))?;
                     }
@@ -106,93 +136,76 @@ impl Twin {
                     netlink.add_address(uplink, (*ip).into())?;
                 }
                 for router in ROUTER {
-                    netlink.add_neighbour(uplink, router, outer)?;
+                    netlink.add_neighbour(uplink, router, mac(1, number))?;
                     if node.address(Family::of(router)).is_some() {
                         netlink.add_route(everything(router), Via::Router(router, uplink))?;
                     }
                 }
-                netlink.add_bridge("cbr0", mac(3, number))?;
-                let bridge = netlink.index("cbr0")?;
-                for range in &node.pod_cidrs {
-                    netlink.add_address(bridge, gateway(*range))?;
-                }
                 Ok(())
             })
             .during(&doing)?;
+        match network.mode.value {
+            NetworkMode::GlobalRouter => pods::add_bridge(&space, number, node),
+            NetworkMode::VpcCni => pods::add_card(&self.fabric, &space, number),
+        }
+        .during(&doing)?;
         self.nodes.insert(node.name.clone(), space);
         Ok(())
     }
+}
 
-    fn add_pod(
-        &mut self,
-        run: &Run,
-        cluster: &Cluster,
-        number: usize,
-        pod: &Pod,
-    ) -> Result<(), LabError> {
-        let node = pod.node.as_ref().and_then(|name| cluster.nodes.get(name)).ok_or_else(|| {
-            LabError::Plan(format!("pod {} is on a node that is not known", pod.name))
-        })?;
-        let addresses = addresses(pod, node)?;
-        let doing = format!("build pod {}", pod.name);
-        let space = namespace(run, &format!("pod{number}-{}", pod.name.name))?;
-        space.run(ipv6_at_once).during(&doing)?;
-        let host = &self.nodes[&node.name];
-        host.run(|| {
-            let mut netlink = Netlink::open()?;
-            let name = format!("p{number}");
-            let here = End { name: &name, mac: mac(4, number) };
-            netlink.add_pair(&here, &End { name: "eth0", mac: mac(5, number) }, &space)?;
-            let (bridge, port) = (netlink.index("cbr0")?, netlink.index(&name)?);
-            netlink.add_port(bridge, port)?;
-            netlink.up(port)
-        })
-        .during(&doing)?;
-        space
-            .run(|| {
-                let mut netlink = Netlink::open()?;
-                netlink.up(Index::LOOPBACK)?;
-                let link = netlink.index("eth0")?;
-                netlink.up(link)?;
-                for (address, gateway) in addresses {
-                    netlink.add_address(link, address)?;
-                    netlink.add_route(everything(gateway), Via::Router(gateway, link))?;
-                }
-                Ok(())
-            })
-            .during(&doing)?;
-        self.pods.insert(pod.name.clone(), space);
-        Ok(())
+/// What a node's links are called in the fabric.
+pub(crate) fn links_of(network: &Network, number: usize) -> Vec<String> {
+    match network.mode.value {
+        NetworkMode::GlobalRouter => vec![uplink(number)],
+        NetworkMode::VpcCni => vec![uplink(number), pods::card(number)],
     }
 }
 
-/// A pod's addresses, each with the length of its node's range and its gateway there.
-fn addresses(pod: &Pod, node: &Node) -> Result<Vec<(IpNet, IpAddr)>, LabError> {
-    let placed = |ip: &IpAddr| {
-        let range = node.pod_cidrs.iter().find(|range| range.contains(ip)).ok_or_else(|| {
-            LabError::Plan(format!(
-                "the address {ip} of pod {} is in no range of node {}",
-                pod.name, node.name
-            ))
-        })?;
-        let net = IpNet::new(*ip, range.prefix_len()).map_err(|_| {
-            LabError::Plan(format!("the range {range} of node {} is none", node.name))
-        })?;
-        Ok((net, gateway(*range).addr()))
-    };
-    pod.ips.iter().map(placed).collect()
+fn uplink(number: usize) -> String {
+    format!("n{number}")
 }
 
-/// The bridge's address: the first of the node's range.
-fn gateway(range: IpNet) -> IpNet {
-    let first = match range.network() {
-        IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() | 1)),
-        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() | 1)),
-    };
-    IpNet::new(first, range.prefix_len()).expect("the length was valid before")
+/// A pair of links, as seen from one end.
+pub(crate) struct Wire {
+    pub(crate) here: String,
+    pub(crate) there: &'static str,
+    /// The other end's hardware.
+    pub(crate) mac: Mac,
 }
 
-fn everything(of: IpAddr) -> IpNet {
+impl Wire {
+    /// Lays it between the calling thread's namespace and another, whose end stays down.
+    pub(crate) fn lay(
+        &self,
+        netlink: &mut Netlink,
+        mac: Mac,
+        other: &Namespace,
+    ) -> io::Result<Index> {
+        let here = End { name: &self.here, mac };
+        netlink.add_pair(&here, &End { name: self.there, mac: self.mac }, other)?;
+        let link = netlink.index(&self.here)?;
+        netlink.up(link)?;
+        Ok(link)
+    }
+}
+
+/// An address within the VPC that nobody has, or that only nodes' rules know: packets to it
+/// vanish, as in the cloud.
+fn dig_holes(network: &Network) -> io::Result<()> {
+    let mut netlink = Netlink::open()?;
+    let Network { vpc_cidrs, pod_cidrs, service_cidrs, .. } = network;
+    for range in [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|one| &one.value) {
+        match netlink.add_hole(range.trunc()) {
+            // A node has the whole range, or it was named twice.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn everything(of: IpAddr) -> IpNet {
     match of {
         IpAddr::V4(_) => IpNet::new_assert(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
         IpAddr::V6(_) => IpNet::new_assert(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
@@ -200,18 +213,19 @@ fn everything(of: IpAddr) -> IpNet {
 }
 
 /// A hardware address that says what it is for, and whose.
-fn mac(what: u8, number: usize) -> Mac {
+pub(crate) fn mac(what: u8, number: usize) -> Mac {
     let [.., high, middle, low] = number.to_be_bytes();
     [0x02, 0x75, what, high, middle, low]
 }
 
-fn namespace(run: &Run, what: &str) -> Result<Namespace, LabError> {
+pub(crate) fn namespace(run: &Run, what: &str) -> Result<Namespace, LabError> {
     // A file name has at most 255 bytes.
     let name = run.namespace(&what[..what.len().min(200)]);
     Namespace::new(name).during(&format!("make the namespace of {what}"))
 }
 
-fn fabric_kernel() -> io::Result<()> {
+/// Settings of whatever passes packets on between nodes.
+pub(crate) fn fabric_kernel() -> io::Result<()> {
     router_kernel(RpFilter::Off)?;
     // A VPC does not tell nodes of shorter ways.
     for which in ["all", "default"] {
@@ -224,6 +238,10 @@ fn node_kernel(node: &Node) -> io::Result<()> {
     router_kernel(node.rp_filter.unwrap_or(RpFilter::Off))?;
     for family in ["iptables", "ip6tables"] {
         Namespace::set_sysctl(&format!("net/bridge/bridge-nf-call-{family}"), "1")?;
+    }
+    if node.forwards == Some(false) {
+        Namespace::set_sysctl("net/ipv4/ip_forward", "0")?;
+        set_ipv6("net/ipv6/conf/all/forwarding", "0")?;
     }
     Netlink::open()?.up(Index::LOOPBACK)
 }
@@ -249,7 +267,7 @@ fn router_kernel(rp_filter: RpFilter) -> io::Result<()> {
 
 /// Before there are links: their own IPv6 addresses serve at once, as nobody else can have
 /// them. Without one a router asks for no neighbour.
-fn ipv6_at_once() -> io::Result<()> {
+pub(crate) fn ipv6_at_once() -> io::Result<()> {
     set_ipv6("net/ipv6/conf/all/accept_dad", "0")?;
     set_ipv6("net/ipv6/conf/default/accept_dad", "0")
 }

@@ -7,7 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::Family;
 
 use super::namespace::Namespace;
-use super::system::{During, output};
+use super::system::During;
+use super::tables;
 use crate::LabError;
 
 /// A source and a destination that are watched for.
@@ -18,11 +19,14 @@ pub(crate) fn rules(calls: &BTreeSet<Call>, family: Family) -> String {
     let of_family = calls.iter().filter(|(source, _)| Family::of(*source) == family);
     let rule = |(source, to): &Call| {
         let (ip, port) = (to.ip(), to.port());
-        format!(
-            "-A PREROUTING -s {source} -d {ip} -p tcp -m tcp --dport {port} \
-             -m conntrack --ctstate NEW -m comment --comment \"{}\"\n",
-            label(*source, *to)
-        )
+        let label = label(*source, *to);
+        let of = |protocol: &str| {
+            format!(
+                "-A PREROUTING -s {source} -d {ip} -p {protocol} -m {protocol} --dport {port} \
+                 -m conntrack --ctstate NEW -m comment --comment \"{label}\"\n"
+            )
+        };
+        of("tcp") + &of("udp")
     };
     let rules: String = of_family.map(rule).collect();
     format!("*mangle\n{rules}COMMIT\n")
@@ -35,19 +39,21 @@ pub(crate) fn read(
 ) -> Result<BTreeMap<Call, u64>, LabError> {
     let doing = "count who called the load balancers";
     let mut counts = BTreeMap::new();
-    for (family, program) in [(Family::V4, "iptables-save"), (Family::V6, "ip6tables-save")] {
+    for family in Family::BOTH {
         let of_family = || calls.iter().filter(|(source, _)| Family::of(*source) == family);
         if of_family().next().is_none() {
             continue;
         }
-        let text = fabric.run(|| output(program, &["-c", "-t", "mangle"])).during(doing)?;
+        let text = fabric.run(|| tables::save(family, &["-c", "-t", "mangle"])).during(doing)?;
         for call in of_family() {
             let label = format!("\"{}\"", label(call.0, call.1));
-            let line = text.lines().find(|line| line.contains(&label));
-            let count = line.and_then(packets).ok_or_else(|| LabError::Program {
+            let lines = text.lines().filter(|line| line.contains(&label));
+            let each: Option<Vec<u64>> = lines.map(packets).collect();
+            let count = each.filter(|each| !each.is_empty()).ok_or_else(|| LabError::Program {
                 doing: doing.into(),
-                said: format!("{program} does not show the rule {label}"),
+                said: format!("the table mangle does not show the rule {label}"),
             })?;
+            let count = count.iter().sum();
             counts.insert(*call, count);
         }
     }

@@ -2,42 +2,40 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use uturn_lb::l7::Event;
-use uturn_model::lb::Layer;
-use uturn_model::{Client, Destination, LoadBalancer, NamespacedName, Outcome, Pod, Text};
+use rustix::event::PollFd;
+use uturn_model::{Client, Destination, NamespacedName, Outcome, Pod, Text};
 
-use super::balancer::{Balancer, Ledger, Seen};
+use super::balancer::Seen;
+use super::balancing::Balancing;
 use super::build::Twin;
 use super::client::Attempt;
-use super::count::{self, Call};
 use super::interrupt::Watch;
-use super::namespace::Namespace;
-use super::rules::{program_fabric, program_node};
+use super::names::{self, Found, Names};
+use super::nginx;
+use super::parts;
+use super::program::Program;
+use super::rules::program_node;
 use super::server::Servers;
 use super::state::Run;
 use super::system::During;
 use super::target::{PickedBy, Target};
-use crate::{Evidence, LabError, MeasuredFlow, Plan};
-
-/// How soon a signal is noticed.
-const ATTENTION: Duration = Duration::from_millis(100);
-
-/// How long the load balancer may take to start.
-const START: Duration = Duration::from_secs(10);
+use super::wait::{ATTENTION, QUIET, wait};
+use super::workload::Split;
+use crate::{Evidence, LabError, MeasuredFlow, Plan, TargetHealth};
 
 pub(crate) fn measure(
     plan: &Plan<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<MeasuredFlow>, LabError> {
     let watch = Watch::new()?;
-    let measured = Lab::build(plan, &watch, progress).and_then(|mut lab| lab.run(progress));
+    let split = Split::of(plan)?;
+    let parts = Plan { flows: &split.flows, ..plan.clone() };
+    let measured = Lab::build(&parts, &watch, progress).and_then(|mut lab| lab.run(progress));
     // A program that Ctrl-C reached first fails for that reason and no other.
     watch.check()?;
-    measured
+    measured.map(|measured| split.join(plan, &measured))
 }
 
 /// A lab that stands. Fields are dropped in this order: the state that lets others clean up
@@ -45,18 +43,21 @@ pub(crate) fn measure(
 struct Lab<'a> {
     plan: &'a Plan<'a>,
     watch: &'a Watch,
-    balancer: Option<Balancer>,
+    balancing: Balancing,
+    _programs: Vec<Program>,
+    _names: Option<Names>,
     _servers: Servers,
     twin: Twin,
     _run: Run,
     targets: Vec<Target>,
-    calls: BTreeSet<Call>,
     /// What [`Lab::called`] was before the latest flow began.
     called_before: u64,
     /// When the kernel was last asked for its counts, or the latest flow began: asking takes
     /// longer than most flows.
     asked: Instant,
-    ledger: Ledger,
+    /// Whether nothing happened for a while: a slow machine is not given more at once than
+    /// it can do without keeping anybody waiting.
+    is_quiet: bool,
     tallies: Vec<Tally>,
 }
 
@@ -68,6 +69,7 @@ struct Tally {
     counts: BTreeMap<Outcome, u64>,
     picked: BTreeMap<SocketAddr, u64>,
     timed_out: BTreeMap<SocketAddr, u64>,
+    health: Vec<TargetHealth>,
     answered_by: BTreeMap<String, u64>,
     sources_seen: BTreeMap<IpAddr, u64>,
     forwarded_for: BTreeMap<String, u64>,
@@ -80,72 +82,50 @@ impl<'a> Lab<'a> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, LabError> {
         let (cluster, load_balancers) = (plan.cluster, plan.load_balancers);
-        let targets: Vec<Target> = plan
-            .flows
-            .iter()
-            .map(|flow| Target::of(cluster, load_balancers, flow))
-            .collect::<Result<_, _>>()?;
-        check(plan)?;
+        let targets = |found: &Found| -> Result<Vec<Target>, LabError> {
+            let of = |flow| Target::of(cluster, load_balancers, flow, found);
+            plan.flows.iter().map(of).collect()
+        };
+        // What the plan asks in vain is told before anything is built.
+        targets(&names::asked(plan).into_iter().map(|asked| (asked, Vec::new())).collect())?;
+        let coredns = names::program(plan)?;
         super::available()?;
         let run = Run::new()?;
+        parts::check(&plan.needs(), &run)?;
         progress(&format!("building {} nodes", cluster.nodes.len()));
         let needed = Needed::by(plan);
-        let twin = Twin::build(&run, cluster, |pod| needed.has(pod))?;
+        let twin = Twin::build(&run, plan, |pod| needed.has(pod))?;
         watch.check()?;
         for (name, space) in &twin.nodes {
-            program_node(cluster, name, space)?;
+            program_node(plan, name, space)?;
             watch.check()?;
         }
-        let calls = calls(load_balancers, &targets);
-        program_fabric(&twin.fabric, load_balancers, &calls)?;
-        let servers = Servers::start(cluster, &twin)?;
-        let balancer = serves_layer_7(load_balancers)
-            .then(|| Balancer::start(&run, &plan.program, load_balancers, &twin.fabric))
-            .transpose()?;
+        let has_own =
+            |pod: &Pod| nginx::is_one(pod) || coredns.is_some() && names::serves(cluster, pod);
+        let servers = Servers::start(cluster, &twin, has_own)?;
+        let programs = nginx::start(&run, cluster, &twin)?;
+        let names = coredns.map(|one| Names::start(&run, plan, &twin, &one)).transpose()?;
+        let found = names.as_ref().map(|names| names.resolve(plan, &twin)).transpose()?;
+        let targets = targets(&found.unwrap_or_default())?;
+        // Probes begin at once, so all that they meet is there.
+        let mut balancing = Balancing::start(&run, plan, &twin, &targets)?;
+        balancing.await_ready(&twin, watch)?;
         let tallies = vec![Tally::default(); targets.len()];
-        let ledger = Ledger::default();
-        let mut lab = Self {
+        Ok(Self {
             plan,
             watch,
-            balancer,
+            balancing,
+            _programs: programs,
+            _names: names,
             _servers: servers,
             twin,
             _run: run,
             targets,
-            calls,
             called_before: 0,
             asked: Instant::now(),
-            ledger,
+            is_quiet: false,
             tallies,
-        };
-        lab.await_ready()?;
-        Ok(lab)
-    }
-
-    fn await_ready(&mut self) -> Result<(), LabError> {
-        let limit = Instant::now() + START;
-        while let Some(balancer) = &mut self.balancer {
-            self.watch.check()?;
-            wait(&mut [PollFd::new(balancer, PollFlags::IN)], Instant::now() + ATTENTION)?;
-            for event in balancer.events()? {
-                match event {
-                    Event::Ready { .. } => return Ok(()),
-                    Event::Unserved { listener, why }
-                        if self.targets.iter().any(|one| one.aim.address == listener) =>
-                    {
-                        return Err(LabError::Plan(format!("listener {listener}: {why}")));
-                    }
-                    _ => {}
-                }
-            }
-            if Instant::now() > limit {
-                return Err(LabError::Program {
-                    doing: "start the load balancer".into(),
-                    said: format!("not ready after {} s", START.as_secs()),
-                });
-            }
-        }
-        Ok(())
+        })
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(&str)) -> Result<Vec<MeasuredFlow>, LabError> {
@@ -159,8 +139,15 @@ impl<'a> Lab<'a> {
                     self.plan.flows[begun].from, self.plan.flows[begun].to
                 ));
                 self.called_before = self.called(begun)?;
-                attempts.extend(self.begin(begun)?);
+                self.settle(begun);
+                if self.targets[begun].has_address() {
+                    attempts.extend(self.begin(begun)?);
+                } else {
+                    let all = self.connects(begun);
+                    self.tallies[begun].counts.insert(Outcome::NameNotFound, all);
+                }
                 self.asked = Instant::now();
+                self.is_quiet = false;
                 begun += 1;
             }
             if attempts.is_empty() && begun == self.targets.len() {
@@ -170,7 +157,7 @@ impl<'a> Lab<'a> {
             self.wait_and_go_on(&mut attempts, begun.checked_sub(1))?;
         }
         self.hear(begun.checked_sub(1))?;
-        let called = count::read(&self.twin.fabric, &self.calls)?;
+        let called = self.balancing.called(&self.twin)?;
         let flows = self.plan.flows.iter().zip(&self.targets);
         let flows = flows.zip(std::mem::take(&mut self.tallies));
         Ok(flows
@@ -197,9 +184,12 @@ impl<'a> Lab<'a> {
             return Ok(true);
         }
         let decided = match self.targets[before].picked_by {
-            PickedBy::Nobody => return Ok(true),
+            PickedBy::Nobody => return Ok(self.is_quiet),
             PickedBy::Process => self.tallies[before].decided,
-            PickedBy::Kernel if self.asked.elapsed() < ATTENTION / 2 => return Ok(false),
+            // Asking takes time, in which nobody would be heard.
+            PickedBy::Kernel if !self.is_quiet || self.asked.elapsed() < ATTENTION / 2 => {
+                return Ok(false);
+            }
             PickedBy::Kernel => {
                 self.asked = Instant::now();
                 self.called(before)? - self.called_before
@@ -215,26 +205,26 @@ impl<'a> Lab<'a> {
         if target.picked_by != PickedBy::Kernel {
             return Ok(0);
         }
-        let counts = count::read(&self.twin.fabric, &self.calls)?;
+        let counts = self.balancing.called(&self.twin)?;
         Ok(target.calls().filter_map(|call| counts.get(&call)).sum())
+    }
+
+    /// Takes the health of a flow's targets as it is when the flow begins.
+    fn settle(&mut self, flow: usize) {
+        let (balancers, healths) = (self.plan.load_balancers, &self.balancing.healths);
+        self.targets[flow].settle(balancers, healths);
+        self.tallies[flow].health = self.targets[flow].health(balancers, healths);
     }
 
     fn begin(&self, flow: usize) -> Result<Vec<Attempt>, LabError> {
         let Target { aim, limit, .. } = &self.targets[flow];
         let from = &self.plan.flows[flow].from;
         let space = self
-            .space_of(from)
+            .twin
+            .of_client(self.plan.cluster, from)
             .ok_or_else(|| LabError::Plan(format!("{from} does not run, so it calls nobody")))?;
         Attempt::begin(space, aim, flow, self.connects(flow), *limit)
             .during(&format!("connect from {from} to {}", aim.address))
-    }
-
-    fn space_of(&self, client: &Client) -> Option<&Namespace> {
-        match client {
-            Client::Pod(name) => self.twin.of_pod(self.plan.cluster.pods.get(name)?),
-            Client::Node(name) => self.twin.nodes.get(name),
-            Client::Workload(..) | Client::Outside(_) => None,
-        }
     }
 
     /// Waits until something happens, and lets everybody it concerns go on.
@@ -243,12 +233,18 @@ impl<'a> Lab<'a> {
         attempts: &mut [Attempt],
         current: Option<usize>,
     ) -> Result<(), LabError> {
-        let soon = Instant::now() + ATTENTION;
+        let soon = if current.is_some_and(|flow| flow + 1 < self.targets.len()) {
+            QUIET
+        } else {
+            ATTENTION
+        };
+        let soon = Instant::now() + soon;
         let until = attempts.iter().map(Attempt::deadline).fold(soon, Instant::min);
         let mut waiting: Vec<PollFd<'_>> = attempts.iter().map(Attempt::waits_for).collect();
-        waiting.extend(self.balancer.iter().map(|one| PollFd::new(one, PollFlags::IN)));
+        waiting.extend(self.balancing.waits_for());
         let ready = wait(&mut waiting, until)?;
         drop(waiting);
+        self.is_quiet = !ready.contains(&true);
         let now = Instant::now();
         for (attempt, ready) in attempts.iter_mut().zip(ready) {
             if ready {
@@ -261,9 +257,7 @@ impl<'a> Lab<'a> {
 
     /// Books what the load balancer has reported.
     fn hear(&mut self, current: Option<usize>) -> Result<(), LabError> {
-        let Some(balancer) = &mut self.balancer else { return Ok(()) };
-        for event in balancer.events()? {
-            let Some((flow, seen)) = self.ledger.book(&event, current) else { continue };
+        for (flow, seen) in self.balancing.hear(&self.twin, current)? {
             let tally = &mut self.tallies[flow];
             match seen {
                 Seen::Picked(target) => {
@@ -309,47 +303,12 @@ impl Tally {
             reached_load_balancer: 0,
             picked: self.picked.into_iter().collect(),
             timed_out: self.timed_out.into_iter().collect(),
+            health: self.health,
             answered_by: texts(self.answered_by),
             sources_seen: self.sources_seen.into_iter().collect(),
             forwarded_for: texts(self.forwarded_for),
         };
         (self.counts.into_iter().collect(), evidence)
-    }
-}
-
-/// Which descriptors are ready; none when the time is over first.
-fn wait(waiting: &mut [PollFd<'_>], until: Instant) -> Result<Vec<bool>, LabError> {
-    let left = until.saturating_duration_since(Instant::now());
-    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-    match poll(waiting, Some(&left)) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return Err(error).during("wait"),
-    }
-    Ok(waiting.iter().map(|one| !one.revents().is_empty()).collect())
-}
-
-/// Calls of load balancers that the flows can make.
-fn calls(load_balancers: &[LoadBalancer], targets: &[Target]) -> BTreeSet<Call> {
-    let vips: BTreeSet<IpAddr> = load_balancers.iter().map(|lb| lb.vip).collect();
-    let all = targets.iter().flat_map(Target::calls);
-    all.filter(|(_, to)| vips.contains(&to.ip())).collect()
-}
-
-fn serves_layer_7(load_balancers: &[LoadBalancer]) -> bool {
-    let mut listeners = load_balancers.iter().flat_map(|lb| &lb.listeners);
-    listeners.any(|listener| listener.protocol.layer() == Layer::L7)
-}
-
-/// What the lab would leave out, so that it would measure another cluster than was meant.
-fn check(plan: &Plan<'_>) -> Result<(), LabError> {
-    let is_known = |group: &&Text| plan.cluster.security_groups.contains_key(*group);
-    let of_nodes = plan.cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
-    let of_balancers = plan.load_balancers.iter().map(|lb| &lb.security_groups);
-    match of_nodes.chain(of_balancers).flatten().find(is_known) {
-        Some(group) => {
-            Err(LabError::Plan(format!("security groups cannot be built yet, such as {group}")))
-        }
-        None => Ok(()),
     }
 }
 
@@ -374,6 +333,9 @@ impl<'a> Needed<'a> {
             match &flow.to {
                 Destination::Pod(name, _) => drop(needed.names.insert(name)),
                 Destination::Address(address) => drop(needed.addresses.insert(address.ip())),
+                Destination::Url { host, .. } | Destination::Host(host, _) => {
+                    needed.addresses.extend(host.parse::<IpAddr>());
+                }
                 _ => {}
             }
         }
@@ -381,6 +343,8 @@ impl<'a> Needed<'a> {
     }
 
     fn has(&self, pod: &Pod) -> bool {
-        self.names.contains(&pod.name) || pod.ips.iter().any(|ip| self.addresses.contains(ip))
+        nginx::is_one(pod)
+            || self.names.contains(&pod.name)
+            || pod.ips.iter().any(|ip| self.addresses.contains(ip))
     }
 }

@@ -37,6 +37,10 @@ pub(crate) struct Index(u32);
 
 impl Index {
     pub(crate) const LOOPBACK: Self = Self(1);
+
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
 }
 
 /// One end of a pair of links.
@@ -52,6 +56,13 @@ pub(crate) enum Via {
     Link(Index),
     /// To a router that is right behind an interface, whatever its address.
     Router(IpAddr, Index),
+}
+
+/// Which packets a rule for routing is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Selector {
+    To(IpAddr),
+    From(IpAddr),
 }
 
 /// A connection to the kernel, in the namespace of the thread that opened it.
@@ -100,6 +111,22 @@ impl Netlink {
         message.attributes.push(LinkAttribute::Address(mac.to_vec()));
         message.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]));
         self.create(RouteNetlinkMessage::NewLink(message))
+    }
+
+    /// A link that leads nowhere and stays down: a place for addresses. Where the kernel has
+    /// no dummies, a bridge without ports does the same.
+    pub(crate) fn add_dummy(&mut self, name: &str) -> io::Result<()> {
+        let mut made = Ok(());
+        for kind in [InfoKind::Dummy, InfoKind::Bridge] {
+            let mut message = LinkMessage::default();
+            message.attributes.push(LinkAttribute::IfName(name.into()));
+            message.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind)]));
+            made = self.create(RouteNetlinkMessage::NewLink(message));
+            if !made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Unsupported) {
+                break;
+            }
+        }
+        made
     }
 
     /// Makes a link a port of a bridge, one that may send back what came out of it: a pod
@@ -156,12 +183,19 @@ impl Netlink {
     }
 
     pub(crate) fn add_route(&mut self, to: IpNet, via: Via) -> io::Result<()> {
+        self.add_route_in(u32::from(RouteHeader::RT_TABLE_MAIN), to, via)
+    }
+
+    /// A route in a table of its own number.
+    pub(crate) fn add_route_in(&mut self, table: u32, to: IpNet, via: Via) -> io::Result<()> {
         let mut header = route_header(to);
+        header.table = short(table);
         header.scope = match via {
             Via::Link(_) => RouteScope::Link,
             Via::Router(..) => RouteScope::Universe,
         };
         let mut message = RouteMessage::default();
+        message.attributes.push(RouteAttribute::Table(table));
         message.attributes.push(RouteAttribute::Destination(to.network().into()));
         match via {
             Via::Link(link) => message.attributes.push(RouteAttribute::Oif(link.0)),
@@ -199,6 +233,41 @@ impl Netlink {
         message.attributes.push(RuleAttribute::FwMask(mark));
         // Anywhere between the local table's rule (0) and the main table's (32766).
         message.attributes.push(RuleAttribute::Priority(100));
+        self.create(RouteNetlinkMessage::NewRule(message))
+    }
+
+    /// What goes there and has no closer route is thrown away, and nobody is told.
+    pub(crate) fn add_hole(&mut self, to: IpNet) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header = route_header(to);
+        message.header.kind = RouteType::BlackHole;
+        message.attributes.push(RouteAttribute::Destination(to.network().into()));
+        self.create(RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// Packets to, or from, an address are routed by `table`.
+    pub(crate) fn add_rule(&mut self, of: Selector, table: u32, priority: u32) -> io::Result<()> {
+        let (Selector::To(ip) | Selector::From(ip)) = of;
+        let mut message = RuleMessage::default();
+        message.header = RuleHeader {
+            family: family(ip),
+            action: RuleAction::ToTable,
+            table: short(table),
+            ..RuleHeader::default()
+        };
+        let bits = if ip.is_ipv4() { 32 } else { 128 };
+        match of {
+            Selector::To(ip) => {
+                message.header.dst_len = bits;
+                message.attributes.push(RuleAttribute::Destination(ip));
+            }
+            Selector::From(ip) => {
+                message.header.src_len = bits;
+                message.attributes.push(RuleAttribute::Source(ip));
+            }
+        }
+        message.attributes.push(RuleAttribute::Table(table));
+        message.attributes.push(RuleAttribute::Priority(priority));
         self.create(RouteNetlinkMessage::NewRule(message))
     }
 
@@ -253,6 +322,11 @@ impl Netlink {
 
 fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+/// A table's number where there is room for one byte only: larger ones are in an attribute.
+fn short(table: u32) -> u8 {
+    u8::try_from(table).unwrap_or_default()
 }
 
 fn route_header(to: IpNet) -> RouteHeader {

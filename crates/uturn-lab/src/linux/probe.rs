@@ -8,7 +8,7 @@ use uturn_lb::l7::steer;
 use super::namespace::Namespace;
 use super::netlink::{End, Netlink};
 use super::state::Run;
-use super::system::{find, run};
+use super::tables;
 use crate::Unavailable;
 
 /// One rule with each match and target that a lab loads, beside those of [`steer`].
@@ -16,6 +16,12 @@ const RULES: &str = "*nat\n\
     -A PREROUTING -p tcp -m statistic --mode nth --every 2 --packet 0 \
     -j DNAT --to-destination 192.0.2.1:80\n\
     -A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE\n\
+    -A POSTROUTING -p tcp -m conntrack --ctstate DNAT --ctorigdst 192.0.2.1 \
+    --ctorigdstport 80 -j SNAT --to-source 192.0.2.2\n\
+    COMMIT\n\
+    *mangle\n\
+    -A PREROUTING -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0x1/0x1\n\
+    -A PREROUTING -m connmark --mark 0x1/0x1 -j MARK --set-xmark 0x1/0x1\n\
     COMMIT\n";
 
 pub(crate) fn available() -> Result<(), Unavailable> {
@@ -27,7 +33,7 @@ fn probe() -> Result<(), Unavailable> {
     if !rustix::process::geteuid().is_root() {
         return Err(Unavailable::NotRoot);
     }
-    if find("iptables-restore").is_none() {
+    if !tables::are_installed() {
         return Err(Unavailable::Missing { program: "iptables-restore", package: "iptables" });
     }
     let state = trying("keeping state under /run", Run::new())?;
@@ -44,7 +50,7 @@ fn probe() -> Result<(), Unavailable> {
     trying("making a bridge", one.run(bridge))?;
     let sysctl = || Namespace::set_sysctl("net/bridge/bridge-nf-call-iptables", "1");
     trying("passing bridged packets to iptables (br_netfilter)", one.run(sysctl))?;
-    let load = || run("iptables-restore", &[], &(steer::rules() + RULES));
+    let load = || tables::try_out(&(steer::rules() + RULES));
     let loaded = trying("starting iptables-restore", one.run(load))?;
     trying("loading rules with iptables-restore", loaded)
 }

@@ -1,6 +1,6 @@
 //! What a flow means in numbers: which address, which request, and who would serve it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
@@ -11,10 +11,13 @@ use uturn_model::{
     Protocol,
 };
 
-use super::client::Aim;
+use super::client::{Aim, Speech};
 use super::count::Call;
-use super::rules::turns;
-use crate::LabError;
+use super::health::Healths;
+use super::names::Found;
+use super::public;
+use super::rules::{is_in_kernel, turns};
+use crate::{LabError, TargetHealth};
 
 /// How long a connect may take to be told from one that hangs, where nobody retries: the
 /// first retransmission comes after 1 s.
@@ -33,8 +36,12 @@ pub(crate) struct Target {
     pub(crate) limit: Duration,
     /// Who picks, where the flow aims at a load balancer.
     pub(crate) picked_by: PickedBy,
-    /// Addresses that its connections can come from.
-    pub(crate) sources: Vec<IpAddr>,
+    /// Where the load balancer is that it aims at, if it aims at one.
+    pub(crate) scope: Option<Scope>,
+    /// The rule that serves it: a load balancer's, a listener's and a rule's place.
+    place: Option<[usize; 3]>,
+    /// Addresses that its connections can come from where a load balancer sees them.
+    sources: Vec<IpAddr>,
 }
 
 /// Who picks a flow's targets, if its packets get that far.
@@ -42,9 +49,9 @@ pub(crate) struct Target {
 pub(crate) enum PickedBy {
     /// No load balancer.
     Nobody,
-    /// Rules in the fabric's kernel (layer 4).
+    /// Rules in the kernel (layer 4).
     Kernel,
-    /// The load balancer process (layer 7), which reports each pick.
+    /// The load balancer process (layer 7, and whatever ends TLS), which reports each pick.
     Process,
 }
 
@@ -53,40 +60,116 @@ impl Target {
         cluster: &Cluster,
         load_balancers: &[LoadBalancer],
         flow: &Flow,
+        found: &Found,
     ) -> Result<Self, LabError> {
-        if flow.protocol != Protocol::Tcp {
+        if flow.protocol == Protocol::Sctp {
             let protocol = flow.protocol;
-            return Err(LabError::Plan(format!("flows over {protocol} cannot be measured yet")));
+            return Err(LabError::Plan(format!("flows over {protocol} cannot be measured")));
         }
-        let client = client_address(cluster, &flow.from)?;
-        let aim = aim(cluster, load_balancers, &flow.to, Family::of(client))?;
-        if let Some(public) =
-            load_balancers.iter().find(|lb| lb.vip == aim.address.ip() && lb.scope == Scope::Public)
-        {
-            let name = &public.name;
-            return Err(LabError::Plan(format!("{name}: public addresses cannot be built yet")));
-        }
-        let sources = sources(cluster, &flow.from, client);
-        let picked_by = PickedBy::Nobody;
-        let mut target = Self { aim, turns: 1, limit: PATIENCE, picked_by, sources };
-        let Some(listener) = listener(load_balancers, target.aim.address) else {
-            return Ok(target);
+        let told = told(flow, found);
+        let family = match told {
+            Some([]) => return Ok(Self::nameless()),
+            Some([first, ..]) => Some(Family::of(*first)),
+            None => to_family(cluster, load_balancers, &flow.to),
         };
-        let layer = listener.protocol.layer();
-        target.picked_by = match layer {
-            Layer::L4 => PickedBy::Kernel,
-            Layer::L7 => PickedBy::Process,
-        };
-        let Some(rule) = rule(listener, &target.aim) else { return Ok(target) };
-        let alive = vec![true; rule.targets.len()];
-        let choice = Choice::new(&listener.profile, &rule.targets, &alive, client);
-        target.turns = turns(&choice);
-        if layer == Layer::L7 {
-            let candidates = choice.candidates().len() as u32;
-            let tries = if listener.profile.next_target { candidates } else { 1 };
-            target.limit = listener.profile.connect_timeout * tries.max(1) + SLACK;
+        let client = client_address(cluster, &flow.from, family)?;
+        let family = Family::of(client);
+        let own = |ip: &IpAddr| Family::of(*ip) == family;
+        let told: Vec<IpAddr> = told.unwrap_or_default().iter().copied().filter(own).collect();
+        let mut aim = aim(cluster, load_balancers, &flow.to, family, told.first().copied())?;
+        aim.others.extend(told.iter().skip(1));
+        if flow.protocol == Protocol::Udp {
+            aim.speech = Speech::Datagram;
         }
+        let lb = load_balancers.iter().position(|lb| lb.vip == aim.address.ip());
+        let scope = lb.map(|lb| load_balancers[lb].scope);
+        let sources = sources(cluster, &flow.from, client, scope);
+        let mut target = Self {
+            aim,
+            turns: 1,
+            limit: PATIENCE,
+            picked_by: PickedBy::Nobody,
+            scope,
+            place: None,
+            sources,
+        };
+        target.turns = target.aim.others.len() as u64 + 1;
+        let Some(lb) = lb else { return Ok(target) };
+        let port = target.aim.address.port();
+        let listeners = &load_balancers[lb].listeners;
+        let serves =
+            |one: &Listener| one.protocol.transport() == flow.protocol && one.port.number() == port;
+        let Some(listener) = listeners.iter().position(serves) else { return Ok(target) };
+        target.picked_by = match is_in_kernel(&listeners[listener]) {
+            true => PickedBy::Kernel,
+            false => PickedBy::Process,
+        };
+        target.place = rule(&listeners[listener], &target.aim).map(|rule| [lb, listener, rule]);
+        target.settle(load_balancers, &Healths::default());
         Ok(target)
+    }
+
+    /// Of a name that has no address: nobody is called.
+    fn nameless() -> Self {
+        let aim = Aim {
+            address: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
+            others: Vec::new(),
+            host: String::new(),
+            path: String::new(),
+            speech: Speech::Whatever,
+        };
+        Self {
+            aim,
+            turns: 1,
+            limit: PATIENCE,
+            picked_by: PickedBy::Nobody,
+            scope: None,
+            place: None,
+            sources: Vec::new(),
+        }
+    }
+
+    /// Whether there is an address to call.
+    pub(crate) fn has_address(&self) -> bool {
+        self.aim.address.port() > 0
+    }
+
+    /// Works out turns and patience, with the targets that are alive now.
+    pub(crate) fn settle(&mut self, load_balancers: &[LoadBalancer], healths: &Healths) {
+        let Some((lb, listener, place)) = self.place(load_balancers) else { return };
+        let alive = healths.alive(lb, listener, place);
+        let targets = &listener.rules[place].targets;
+        let choices: Vec<Choice<'_>> = self
+            .sources
+            .iter()
+            .map(|source| Choice::new(&listener.profile, targets, &alive, *source))
+            .collect();
+        let addresses = self.aim.others.len() as u64 + 1;
+        self.turns = choices.iter().map(turns).fold(addresses, least_common_multiple);
+        if listener.protocol.layer() == Layer::L7 {
+            let most = choices.iter().map(|choice| choice.candidates().len() as u32).max();
+            let tries = if listener.profile.next_target { most.unwrap_or(1) } else { 1 };
+            self.limit = listener.profile.connect_timeout * tries.max(1) + SLACK;
+        }
+    }
+
+    /// What the probes say of its targets.
+    pub(crate) fn health(
+        &self,
+        load_balancers: &[LoadBalancer],
+        healths: &Healths,
+    ) -> Vec<TargetHealth> {
+        self.place(load_balancers)
+            .map_or_else(Vec::new, |(lb, listener, place)| healths.report(lb, listener, place))
+    }
+
+    fn place<'a>(
+        &self,
+        load_balancers: &'a [LoadBalancer],
+    ) -> Option<(&'a LoadBalancer, &'a Listener, usize)> {
+        let [lb, listener, rule] = self.place?;
+        let lb = &load_balancers[lb];
+        Some((lb, &lb.listeners[listener], rule))
     }
 
     /// What its connections look like where they begin, each with one of its sources.
@@ -96,22 +179,53 @@ impl Target {
     }
 }
 
-fn listener(all: &[LoadBalancer], address: SocketAddr) -> Option<&Listener> {
-    all.iter().filter(|lb| lb.vip == address.ip()).flat_map(|lb| &lb.listeners).find(|listener| {
-        let is_tcp = listener.protocol.transport() == Protocol::Tcp;
-        is_tcp && listener.port.number() == address.port()
-    })
+fn rule(listener: &Listener, aim: &Aim) -> Option<usize> {
+    match listener.protocol.layer() {
+        Layer::L4 => (!listener.rules.is_empty()).then_some(0),
+        Layer::L7 => rules::position(&listener.rules, &aim.host, &aim.path),
+    }
 }
 
-fn rule<'a>(listener: &'a Listener, aim: &Aim) -> Option<&'a Rule> {
-    match listener.protocol.layer() {
-        Layer::L4 => listener.rules.first(),
-        Layer::L7 => rules::find(&listener.rules, &aim.host, &aim.path),
+fn least_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut high, mut low) = (a, b);
+    while low > 0 {
+        (high, low) = (low, high % low);
+    }
+    a / high.max(1) * b
+}
+
+/// What servers said of the name that a flow calls, where any were asked.
+fn told<'a>(flow: &Flow, found: &'a Found) -> Option<&'a [IpAddr]> {
+    let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
+        return None;
+    };
+    found.get(&(flow.from.clone(), host.clone())).map(Vec::as_slice)
+}
+
+/// The family of what is called, where that is clear before anybody calls.
+fn to_family(cluster: &Cluster, all: &[LoadBalancer], to: &Destination) -> Option<Family> {
+    let family = |ip: IpAddr| Some(Family::of(ip));
+    match to {
+        Destination::Address(address) => family(address.ip()),
+        Destination::Url { host, .. } | Destination::Host(host, _) => {
+            let of = |one: &Family| resolve(cluster, all, host, *one).map(|_| *one);
+            host.parse().ok().and_then(family).or_else(|| Family::BOTH.iter().find_map(of))
+        }
+        Destination::Pod(name, _) => cluster.pods.get(name)?.ips.first().copied().and_then(family),
+        Destination::Ingress { name, host, .. } => {
+            ingress_rule(all, name, host.as_deref()).and_then(|(lb, ..)| family(lb.vip))
+        }
+        Destination::Service(..) => None,
     }
 }
 
 /// The address that a client's connections come from as long as nobody changes it.
-fn client_address(cluster: &Cluster, client: &Client) -> Result<IpAddr, LabError> {
+/// `wanted` is the family of what it calls; clients with one address have that.
+fn client_address(
+    cluster: &Cluster,
+    client: &Client,
+    wanted: Option<Family>,
+) -> Result<IpAddr, LabError> {
     let address = match client {
         Client::Pod(name) => {
             let pod = cluster.pods.get(name).ok_or_else(|| unknown(client))?;
@@ -126,21 +240,33 @@ fn client_address(cluster: &Cluster, client: &Client) -> Result<IpAddr, LabError
             let node = cluster.nodes.get(name).ok_or_else(|| unknown(client))?;
             Family::BOTH.into_iter().find_map(|family| node.address(family))
         }
-        Client::Workload(..) | Client::Outside(_) => {
-            let what = format!("{client} as a client: expected a pod or a node");
+        Client::Outside(stated) => {
+            Some(public::address_of_stranger(*stated, wanted.unwrap_or(Family::V4)))
+        }
+        Client::Workload(..) => {
+            let what = format!("{client} as a client: expected a pod, a node or outside");
             return Err(LabError::Plan(what));
         }
     };
     address.ok_or_else(|| LabError::Plan(format!("{client} has no address")))
 }
 
-/// The client's own address, and its node's: what a masqueraded connection comes from.
-fn sources(cluster: &Cluster, client: &Client, own: IpAddr) -> Vec<IpAddr> {
+/// The client's own address, and its node's: what a masqueraded connection comes from. A
+/// load balancer beyond the VPC sees the node's public address in place of both.
+fn sources(cluster: &Cluster, client: &Client, own: IpAddr, scope: Option<Scope>) -> Vec<IpAddr> {
     let node = match client {
         Client::Pod(name) => cluster.pods.get(name).and_then(|pod| pod.node.as_ref()),
+        Client::Node(name) => Some(name),
         _ => None,
     };
-    let node = node.and_then(|name| cluster.nodes.get(name)?.address(Family::of(own)));
+    let node = node.and_then(|name| cluster.nodes.get(name));
+    let family = Family::of(own);
+    if scope == Some(Scope::Public)
+        && let Some(public) = node.and_then(|node| public::address_of(node, family))
+    {
+        return vec![public];
+    }
+    let node = node.and_then(|node| node.address(family));
     let mut all: Vec<IpAddr> = [own].into_iter().chain(node).collect();
     all.dedup();
     all
@@ -155,25 +281,35 @@ fn aim(
     load_balancers: &[LoadBalancer],
     to: &Destination,
     family: Family,
+    told: Option<IpAddr>,
 ) -> Result<Aim, LabError> {
-    let plain = |address: SocketAddr| Aim { address, host: address.to_string(), path: "/".into() };
-    let named = |host: &str, port: Port, path: &str| {
-        let ip = resolve(cluster, load_balancers, host, family).ok_or_else(|| {
-            LabError::Plan(format!("nothing says what address the name {host} has"))
-        })?;
+    let plain = |address: SocketAddr| Aim {
+        address,
+        others: Vec::new(),
+        host: address.to_string(),
+        path: "/".into(),
+        speech: Speech::Whatever,
+    };
+    let named = |host: &str, port: Port, path: &str, speech: Speech| {
+        let ip =
+            told.or_else(|| resolve(cluster, load_balancers, host, family)).ok_or_else(|| {
+                LabError::Plan(format!("nothing says what address the name {host} has"))
+            })?;
         let host = match (ip, port.number()) {
             (IpAddr::V6(ip), port) if host.parse() == Ok(ip) => format!("[{host}]:{port}"),
-            (_, 80) => host.to_owned(),
+            (_, 80) if speech != Speech::Https => host.to_owned(),
+            (_, 443) if speech == Speech::Https => host.to_owned(),
             (_, port) => format!("{host}:{port}"),
         };
-        Ok(Aim { address: SocketAddr::new(ip, port.number()), host, path: path.into() })
+        let address = SocketAddr::new(ip, port.number());
+        Ok(Aim { address, others: Vec::new(), host, path: path.into(), speech })
     };
     match to {
-        Destination::Url { tls: true, .. } => {
-            Err(LabError::Plan(format!("{to}: https cannot be measured yet")))
+        Destination::Url { tls, host, port, path } => {
+            let speech = if *tls { Speech::Https } else { Speech::Http };
+            named(host, *port, path, speech)
         }
-        Destination::Url { host, port, path, .. } => named(host, *port, path),
-        Destination::Host(host, port) => named(host, *port, "/"),
+        Destination::Host(host, port) => named(host, *port, "/", Speech::Whatever),
         Destination::Address(address) => Ok(plain(*address)),
         Destination::Service(name, port) => {
             let service = cluster.services.get(name).ok_or_else(|| unknown(to))?;
@@ -200,8 +336,10 @@ fn aim(
             let first = rule.path.as_ref().map(|(path, _)| path);
             Ok(Aim {
                 address,
+                others: Vec::new(),
                 host: host.map_or_else(|| address.to_string(), |host| host.to_string()),
                 path: path.as_ref().or(first).map_or_else(|| "/".into(), |path| path.to_string()),
+                speech: if listener.protocol.ends_tls() { Speech::Https } else { Speech::Http },
             })
         }
     }

@@ -177,6 +177,7 @@ fn add_service(
             ready: true,
             serving: true,
             terminating: false,
+            hostname: None,
             node: server.node.clone(),
             zone: None,
             zone_hints: Vec::new(),

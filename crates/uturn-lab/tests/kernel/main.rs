@@ -6,9 +6,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test says how it went")]
 
 #[cfg(target_os = "linux")]
+mod balancers;
+#[cfg(target_os = "linux")]
 mod cluster;
 #[cfg(target_os = "linux")]
+mod fabric;
+#[cfg(target_os = "linux")]
+mod nodes;
+#[cfg(target_os = "linux")]
 mod rows;
+#[cfg(target_os = "linux")]
+mod set;
 
 fn main() {
     #[cfg(target_os = "linux")]

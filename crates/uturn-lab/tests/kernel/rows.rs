@@ -1,6 +1,6 @@
 //! The rows, what must come out, and what must not be left.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,18 +13,18 @@ use uturn_lab::{LabError, MeasuredFlow, Plan};
 use uturn_lb::l7::{self, Event};
 use uturn_lb::profile::tke_snat;
 use uturn_model::node::RpFilter;
-use uturn_model::{Cluster, Flow, LoadBalancer, Outcome, Protocol};
+use uturn_model::{Capture, Cluster, Flow, LoadBalancer, Name, Outcome, Protocol};
 use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::cluster::{cluster, cluster_v6};
 
 /// Short, so that the test is quick; what 4 s do, 1 s does too.
-const TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 
-const LATE: Outcome = Outcome::Answered { after: TIMEOUT };
+pub(crate) const LATE: Outcome = Outcome::Answered { after: TIMEOUT };
 
-const INGRESS: &str = "http://10.0.0.100/";
-const SERVICE: &str = "http://10.0.0.200/";
+pub(crate) const INGRESS: &str = "http://10.0.0.100/";
+pub(crate) const SERVICE: &str = "http://10.0.0.200/";
 
 pub(crate) fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -73,7 +73,12 @@ fn all(only: &str) {
     ];
     uturn_lab::sweep().unwrap();
     let before = host();
-    for (name, row) in rows.iter().filter(|(name, _)| name.starts_with(only)) {
+    let rows = rows
+        .iter()
+        .chain(crate::fabric::ROWS)
+        .chain(crate::balancers::ROWS)
+        .chain(&crate::nodes::ROWS);
+    for (name, row) in rows.filter(|(name, _)| name.starts_with(only)) {
         let began = Instant::now();
         row();
         assert_eq!(labs_of(std::process::id()), [""; 0], "left behind by {name}");
@@ -256,8 +261,7 @@ fn bad_plan() {
     let (cluster, load_balancers) = quick(1);
     for (from, to) in [
         ("pod/shop/none", INGRESS),
-        ("outside", INGRESS),
-        ("pod/shop/web-1", "https://10.0.0.100/"),
+        ("deploy/shop/web", INGRESS),
         ("pod/shop/web-1", "http://nowhere.example.com/"),
         ("pod/shop/web-1", "svc/shop/none"),
     ] {
@@ -324,11 +328,11 @@ fn names(folder: &str) -> BTreeSet<String> {
     entries.map(|one| one.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-fn quick(nodes: u8) -> (Cluster, Vec<LoadBalancer>) {
+pub(crate) fn quick(nodes: u8) -> (Cluster, Vec<LoadBalancer>) {
     quick_set(cluster(nodes))
 }
 
-fn quick_set(
+pub(crate) fn quick_set(
     (cluster, mut load_balancers): (Cluster, Vec<LoadBalancer>),
 ) -> (Cluster, Vec<LoadBalancer>) {
     for listener in load_balancers.iter_mut().flat_map(|lb| &mut lb.listeners) {
@@ -337,21 +341,27 @@ fn quick_set(
     (cluster, load_balancers)
 }
 
-fn clients(nodes: u8) -> Vec<String> {
+pub(crate) fn clients(nodes: u8) -> Vec<String> {
     let of = |i| [format!("pod/shop/web-{i}"), format!("pod/shop/host-{i}"), format!("node/n{i}")];
     (1..=nodes).flat_map(of).collect()
 }
 
-fn flow(from: &str, to: &str) -> Flow {
+pub(crate) fn flow(from: &str, to: &str) -> Flow {
     Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp }
 }
 
-fn plan<'a>(cluster: &'a Cluster, lbs: &'a [LoadBalancer], flows: &'a [Flow]) -> Plan<'a> {
+pub(crate) fn plan<'a>(
+    cluster: &'a Cluster,
+    lbs: &'a [LoadBalancer],
+    flows: &'a [Flow],
+) -> Plan<'a> {
     let program = std::env::current_exe().unwrap();
-    Plan { cluster, load_balancers: lbs, flows, connects: 12, program }
+    static NONE: BTreeMap<Name, Capture> = BTreeMap::new();
+    let coredns = None;
+    Plan { cluster, load_balancers: lbs, flows, connects: 12, program, rules: &NONE, coredns }
 }
 
-fn measure(
+pub(crate) fn measure(
     (cluster, load_balancers): &mut (Cluster, Vec<LoadBalancer>),
     clients: &[String],
     to: &str,

@@ -1,6 +1,12 @@
 //! `uturn lab`: scenarios on a real kernel.
 
+mod how;
+mod machine;
+mod order;
+mod place;
+
 use std::env;
+use std::io::ErrorKind;
 use std::time::Instant;
 
 use serde_json::json;
@@ -11,6 +17,10 @@ use uturn_path::Engine;
 use uturn_report::lab::{CaseReport, FlowReport, Predicted};
 use uturn_report::{lab, table, words};
 use uturn_snapshot::scenario::{Case, ExpectedFlow, Scenario};
+
+use how::How;
+use machine::Named;
+use place::{Native, Places};
 
 use super::print;
 use crate::cli::{Lab, LabList, LabRun};
@@ -23,12 +33,13 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
         Lab::List(args) => list(args, printer),
         Lab::Run(args) => measure(args, false, printer),
         Lab::Verify(args) => measure(args, true, printer),
+        Lab::MeasureInMachine => machine::serve(printer),
     }
 }
 
 fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
     sweep(printer)?;
-    let scenarios = scenarios::load(&args.files, &[])?;
+    let scenarios = scenarios::read(scenarios::own(&args.files)?)?;
     let labels =
         |one: &Scenario| one.cases.iter().map(|case| case.label.clone()).collect::<Vec<_>>();
     print(
@@ -63,52 +74,92 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
 }
 
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {
-    let mut scenarios = scenarios::load(&args.files, &args.names)?;
+    let how = How::of(args)?;
+    let own = scenarios::own(&args.files)?;
+    let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &args.names)?;
     for scenario in &mut scenarios {
         scenario.cases.retain(|case| args.nodes.is_empty() || args.nodes.contains(&case.nodes));
     }
-    if scenarios.iter().all(|one| one.cases.is_empty()) {
+    let cases: Vec<Named<'_>> = scenarios
+        .iter()
+        .flat_map(|one| one.cases.iter().map(|case| Named { scenario: &one.name, case }))
+        .collect();
+    if cases.is_empty() {
         return Err(Failure::usage("no case has that many nodes"));
     }
     sweep(printer)?;
-    uturn_lab::available().map_err(|why| Failure::not_here(why.to_string()))?;
-    let mut reports = Vec::new();
-    for scenario in &scenarios {
-        for case in &scenario.cases {
-            let began = Instant::now();
-            printer.progress(&format!("{} ({}) …", scenario.name, case.label));
-            let ran = one_case(args, case, predicts, printer)?;
-            let (flows, not_run) = match ran {
-                Ran::Measured(flows) => (flows, None),
-                Ran::Not(why) => (Vec::new(), Some(why)),
-            };
-            reports.push(CaseReport {
-                scenario: scenario.name.to_string(),
-                case: case.label.clone(),
-                flows,
-                seconds: began.elapsed().as_secs_f64(),
-                not_run,
-            });
+    let mut places = Places::find(args.vm)?;
+    let mut reports: Vec<Option<CaseReport>> = cases.iter().map(|_| None).collect();
+    let mut for_machine = Vec::new();
+    for (at, one) in cases.iter().enumerate() {
+        let began = Instant::now();
+        let measured = match places.native(one.case) {
+            Native::No => None,
+            Native::Yes => {
+                printer.progress(&format!("{} ({}) …", one.scenario, one.case.label));
+                match measure_here(one.case, &how, printer)? {
+                    // Nothing is built then.
+                    Err(LabError::Unavailable(Unavailable::Part(part))) => {
+                        places.lacks(part);
+                        None
+                    }
+                    Err(LabError::Plan(why)) => Some(Err(why)),
+                    Err(why) => return Err(broken(&why)),
+                    Ok(flows) => Some(Ok(flows)),
+                }
+            }
+        };
+        match measured {
+            None => match places.machine(one.case) {
+                Ok(()) => for_machine.push(at),
+                Err(why) => reports[at] = Some(one.not_run(why)),
+            },
+            Some(measured) => {
+                let seconds = began.elapsed().as_secs_f64();
+                let place = place::here();
+                reports[at] = Some(report(one, measured, place, seconds, predicts)?);
+            }
         }
     }
+    if let Some(found) = places.found().filter(|_| !for_machine.is_empty()) {
+        let there: Vec<Named<'_>> = for_machine.iter().map(|at| cases[*at]).collect();
+        let first = there.first().map_or_else(String::new, Named::to_string);
+        printer.progress(&format!("{first} in a small machine …"));
+        let mut judged = Ok(());
+        machine::measure(found, &there, &own, &how, printer, &mut |at, flows, seconds| {
+            let made = report(&there[at], flows, place::in_machine(found), seconds, predicts);
+            match made {
+                Ok(made) => reports[for_machine[at]] = Some(made),
+                Err(why) => judged = Err(why),
+            }
+            if let Some(next) = there.get(at + 1) {
+                printer.progress(&format!("{next} in a small machine …"));
+            }
+        })?;
+        judged?;
+    }
+    let reports: Vec<CaseReport> = reports.into_iter().flatten().collect();
     printer.progress_done();
     print(printer, args.output, |style| lab::text(&reports, style), || lab::json(&reports));
     if !reports.iter().all(CaseReport::agrees) {
         return Ok(Status::Found);
     }
     // What was asked for and could not be run is no agreement.
-    let all_ran = reports.iter().all(|one| one.not_run.is_none());
-    Ok(if all_ran { Status::Clean } else { Status::NotHere })
+    let ran = |one: &(CaseReport, &Named<'_>)| one.0.not_run.is_none();
+    let all: Vec<_> = reports.into_iter().zip(&cases).collect();
+    // Who wants the machine wants what a machine can run.
+    let all_ran = all.iter().all(|one| ran(one) || args.vm && !place::in_any_machine(one.1.case));
+    Ok(if all_ran && all.iter().any(ran) { Status::Clean } else { Status::NotHere })
 }
 
-/// What became of a case.
-enum Ran {
-    Measured(Vec<FlowReport>),
-    /// This lab cannot build it.
-    Not(String),
-}
-
-fn one_case(args: &LabRun, case: &Case, predicts: bool, printer: &Printer) -> Result<Ran, Failure> {
+/// Measures a case on this very kernel.
+fn measure_here(
+    case: &Case,
+    how: &How,
+    printer: &Printer,
+) -> Result<Result<Vec<MeasuredFlow>, LabError>, Failure> {
+    let mut rules = case.cluster.captures.clone();
+    rules.extend(how.captures()?);
     let engine = Engine::new(&case.cluster)?;
     let flows: Vec<Flow> = case.flows.iter().map(|one| one.flow.clone()).collect();
     let program = env::current_exe()
@@ -117,20 +168,41 @@ fn one_case(args: &LabRun, case: &Case, predicts: bool, printer: &Printer) -> Re
         cluster: &case.cluster,
         load_balancers: engine.balancers(),
         flows: &flows,
-        connects: args.connects as usize,
+        connects: how.connects as usize,
         program,
+        rules: &rules,
+        coredns: how.coredns.clone(),
     };
-    let measured = match uturn_lab::measure(&plan, &mut |what| printer.detail(what)) {
+    Ok(uturn_lab::measure(&plan, &mut |what| printer.detail(what)))
+}
+
+/// What became of a case; without flows, why it could not be built.
+fn report(
+    one: &Named<'_>,
+    measured: Result<Vec<MeasuredFlow>, String>,
+    place: String,
+    seconds: f64,
+    predicts: bool,
+) -> Result<CaseReport, Failure> {
+    let measured = match measured {
         Ok(measured) => measured,
-        Err(LabError::Plan(why)) => return Ok(Ran::Not(why)),
-        Err(why) => return Err(broken(&why)),
+        Err(why) => return Ok(one.not_run(why)),
     };
-    let judged = case
+    let engine = Engine::new(&one.case.cluster)?;
+    let judged = one
+        .case
         .flows
         .iter()
         .zip(measured)
         .map(|(expected, measured)| judge(&engine, expected, measured, predicts));
-    judged.collect::<Result<_, _>>().map(Ran::Measured)
+    Ok(CaseReport {
+        scenario: one.scenario.to_owned(),
+        case: one.case.label.clone(),
+        flows: judged.collect::<Result<_, _>>()?,
+        seconds,
+        place: Some(place),
+        not_run: None,
+    })
 }
 
 /// Holds what was measured against what the scenario expects and the engine predicts.
@@ -228,6 +300,9 @@ fn sweep(printer: &Printer) -> Result<(), Failure> {
         }
         // Who cannot run a lab has left none behind.
         Err(LabError::Unavailable(Unavailable::NotLinux | Unavailable::NotRoot)) => Ok(()),
+        Err(LabError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            Ok(())
+        }
         Err(why) => Err(broken(&why)),
     }
 }

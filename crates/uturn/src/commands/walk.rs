@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use uturn_model::Name;
-use uturn_netfilter::{DropReason, End, EndKind, Entry, Kernel, NodeState, Packet};
+use uturn_model::{Capture, CaptureFile, Family, Name};
+use uturn_netfilter::{
+    DropReason, End, EndKind, Entry, Kernel, NodeState, Packet, ParseError, iptables,
+};
 use uturn_report::walk::{self, WalkEnd};
+use uturn_snapshot::Source;
 
 use super::print;
 use crate::cli::Walk;
@@ -18,7 +21,9 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
     // What the node is called matters to nobody here.
     let name = Name::new("node").map_err(|why| Failure::usage(why.to_string()))?;
     let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| said(&all))?;
-    let state = NodeState::from_capture(&capture).map_err(|all| said(&all))?;
+    let mut state = NodeState::from_capture(&capture).map_err(|all| said(&all))?;
+    warn(&NodeState::warnings(&capture), printer);
+    load(&mut state, &capture, args, printer)?;
     let entry = match &args.interface {
         None => Entry::Local,
         Some(interface) => {
@@ -42,6 +47,51 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
         .collect();
     print(printer, args.output, |style| walk::text(&ends, style), || walk::json(&ends));
     Ok(Status::Clean)
+}
+
+/// Loads the rules of `--noflush` onto the captured ones of the packet's family.
+fn load(
+    state: &mut NodeState,
+    capture: &Capture,
+    args: &Walk,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let (family, file) = match Family::of(args.dst.ip()) {
+        Family::V4 => (Family::V4, CaptureFile::Iptables),
+        Family::V6 => (Family::V6, CaptureFile::Ip6tables),
+    };
+    if !args.noflush.is_empty() && !capture.files.contains_key(&file) {
+        let name = file.file_name();
+        return Err(Failure::usage(format!(
+            "--noflush loads onto the {name} of the capture, which has none"
+        )));
+    }
+    let mut faults = Vec::new();
+    for path in &args.noflush {
+        if path.is_dir() {
+            faults.push(format!("{}: expected a file, found a folder", path.display()));
+            continue;
+        }
+        let (sources, unread) = uturn_snapshot::gather(std::slice::from_ref(path));
+        faults.extend(unread.iter().map(ToString::to_string));
+        let Some(Source { name, text }) = sources.into_iter().next() else { continue };
+        warn(&iptables::warnings(name.clone(), &text), printer);
+        let rules = match family {
+            Family::V4 => &mut state.iptables,
+            Family::V6 => &mut state.ip6tables,
+        };
+        match iptables::parse_fragment(std::mem::take(rules), name, &text, family) {
+            Ok(loaded) => *rules = loaded,
+            Err(all) => faults.extend(all.iter().map(ToString::to_string)),
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(Failure::input(faults)) }
+}
+
+fn warn(warnings: &[ParseError], printer: &Printer) {
+    for warning in warnings {
+        printer.note(&format!("warning: {warning}"));
+    }
 }
 
 /// Every interface that the capture speaks of: a list of addresses may be a part of them.

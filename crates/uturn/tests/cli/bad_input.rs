@@ -2,37 +2,14 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
-use super::common::{root, told, uturn};
+use super::common::{Folder, root};
 use insta::assert_snapshot;
 
-/// A folder of one test, gone when it ends.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(test: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> &Self {
-        fs::write(self.0.join(name), text).unwrap();
-        self
-    }
-
     /// Scans a path inside the folder, which is where the command runs.
     fn scan(&self, path: &str) -> String {
-        let output = uturn(&["scan", "-f", path]).current_dir(&self.0).output().unwrap();
-        told(&output)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.run(&["scan", "-f", path])
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs whole commands as a user would, from the root of the tree.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -37,4 +38,34 @@ pub(crate) fn told(output: &Output) -> String {
 /// Runs a command and gives all that it gives.
 pub(crate) fn run(args: &[&str]) -> String {
     told(&uturn(args).output().unwrap())
+}
+
+/// A folder of one test, gone when it ends.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(test: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn file(&self, name: &str, text: &str) -> &Self {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Runs a command inside the folder and gives all that it gives.
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        told(&uturn(args).current_dir(&self.0).output().unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }

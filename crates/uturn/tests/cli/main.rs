@@ -6,3 +6,6 @@ mod bad_input;
 mod commands;
 mod common;
 mod lab;
+#[cfg(target_os = "linux")]
+mod machine;
+mod walk;

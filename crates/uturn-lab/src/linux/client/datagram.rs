@@ -1,0 +1,62 @@
+//! A question in a datagram, with a number that only its answer carries.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use uturn_model::Outcome;
+
+use super::Ending;
+use crate::linux::server::Answer;
+
+/// A question that is asked once.
+#[derive(Debug)]
+pub(super) struct Question {
+    socket: UdpSocket,
+    number: String,
+}
+
+impl Question {
+    pub(super) fn new(to: SocketAddr) -> io::Result<(Self, io::Result<()>)> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = format!("{}-{number}", std::process::id());
+        let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        // Answers from elsewhere are not heard: they are not from whom was asked.
+        let begun = socket.connect(&to.into());
+        let question = Self { socket: socket.into(), number };
+        let begun = begun.and_then(|()| match question.socket.send(question.number.as_bytes()) {
+            // A rule dropped it on its way out: nobody will answer.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            sent => sent.map(drop),
+        });
+        Ok((question, begun))
+    }
+
+    pub(super) fn go_on(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
+        let mut bytes = [0; 4096];
+        loop {
+            let count = match self.socket.recv(&mut bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                other => other?,
+            };
+            let text = String::from_utf8_lossy(&bytes[..count]);
+            if let Some((number, rest)) = text.split_once('\n')
+                && number == self.number
+            {
+                let after = Outcome::Answered { after: waited };
+                return Ok(Some((after, Answer::from_text(rest))));
+            }
+        }
+    }
+}
+
+impl AsFd for Question {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,132 @@
+//! HTTP over a connection in the clear.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+use uturn_model::Outcome;
+
+use super::{Aim, Ending, Speech};
+use crate::linux::server::{Answer, WANTS_TLS};
+
+/// A request on its way, and what has come back.
+#[derive(Debug)]
+pub(super) struct Plain {
+    stream: TcpStream,
+    /// What is still to be sent.
+    request: Option<String>,
+    heard: Vec<u8>,
+    /// Whether an answer that asks for TLS is good enough.
+    takes_whatever: bool,
+}
+
+impl Plain {
+    pub(super) fn new(aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
+        let (stream, begun) = connect(aim.address)?;
+        let takes_whatever = aim.speech == Speech::Whatever;
+        Ok((Self { stream, request: Some(request(aim)), heard: Vec::new(), takes_whatever }, begun))
+    }
+
+    pub(super) fn waits_for(&self) -> PollFd<'_> {
+        let flags = if self.request.is_some() { PollFlags::OUT } else { PollFlags::IN };
+        PollFd::new(&self.stream, flags)
+    }
+
+    pub(super) fn go_on(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
+        match self.request.take() {
+            Some(request) => {
+                if let Some(error) = self.stream.take_error()? {
+                    return Err(error);
+                }
+                // A request is smaller than any socket's buffer.
+                self.stream.write_all(request.as_bytes())?;
+                Ok(None)
+            }
+            None if read(&mut self.stream, &mut self.heard)? => {
+                read_answer(&self.heard, waited, self.takes_whatever).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+/// A connection that is being made, and whether that could be begun at all.
+pub(super) fn connect(address: SocketAddr) -> io::Result<(TcpStream, io::Result<()>)> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    let begun = match socket.connect(&address.into()) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => Ok(()),
+        begun => begun,
+    };
+    Ok((socket.into(), begun))
+}
+
+pub(super) fn request(aim: &Aim) -> String {
+    let Aim { host, path, .. } = aim;
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+}
+
+/// Reads what is there; whether that was all.
+fn read(stream: &mut TcpStream, heard: &mut Vec<u8>) -> io::Result<bool> {
+    let mut bytes = [0; 4096];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(true),
+            Ok(count) => heard.extend_from_slice(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What a whole answer means.
+pub(super) fn read_answer(
+    heard: &[u8],
+    after: Duration,
+    takes_whatever: bool,
+) -> io::Result<Ending> {
+    let text = String::from_utf8_lossy(heard);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        // Closed before it said anything of use.
+        return Ok((Outcome::Reset, None));
+    };
+    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    match status {
+        None => Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP/1.1")),
+        Some(_) if takes_whatever && head.contains(WANTS_TLS) => {
+            Ok((Outcome::Answered { after }, Answer::from_text(body)))
+        }
+        Some(code @ 400..) => Ok((Outcome::Status { code, after }, None)),
+        Some(_) => Ok((Outcome::Answered { after }, Answer::from_text(body))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_from_refusals() {
+        let after = Duration::from_secs(4);
+        let read = |heard: &[u8]| read_answer(heard, after, false);
+        let good = b"HTTP/1.1 200 OK\r\n\r\nby pod a/b\nsource 10.0.0.1\nforwarded-for \n";
+        let (outcome, answer) = read(good).unwrap();
+        assert_eq!(outcome, Outcome::Answered { after });
+        assert_eq!(answer.unwrap().by, "pod a/b");
+        let bad = b"HTTP/1.1 504 Gateway Timeout\r\n\r\n";
+        assert_eq!(read(bad).unwrap().0, Outcome::Status { code: 504, after });
+        assert_eq!(read(b"").unwrap().0, Outcome::Reset);
+        assert!(read(b"SSH-2.0\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn who_wants_tls_has_answered_too() {
+        let heard = format!("HTTP/1.1 400 Bad Request\r\n{WANTS_TLS}\r\n\r\n");
+        let outcome = |takes| read_answer(heard.as_bytes(), Duration::ZERO, takes).unwrap().0;
+        assert_eq!(outcome(false), Outcome::Status { code: 400, after: Duration::ZERO });
+        assert_eq!(outcome(true), Outcome::AT_ONCE);
+    }
+}

@@ -1,0 +1,180 @@
+//! Clients: connections and questions that are really made, and how each of them ends.
+
+mod datagram;
+mod http;
+mod tls;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use uturn_model::Outcome;
+
+use super::namespace::Namespace;
+use super::server::Answer;
+use datagram::Question;
+use http::Plain;
+use tls::Tls;
+
+/// What a client sends, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Aim {
+    pub(crate) address: SocketAddr,
+    /// Where its name has several: the connections take turns.
+    pub(crate) others: Vec<IpAddr>,
+    pub(crate) host: String,
+    pub(crate) path: String,
+    pub(crate) speech: Speech,
+}
+
+/// How a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speech {
+    /// HTTP.
+    Http,
+    /// HTTP under TLS. Whose certificate it is does not matter.
+    Https,
+    /// HTTP; that somebody answers is enough, even that they would rather speak TLS.
+    Whatever,
+    /// A question in a datagram.
+    Datagram,
+}
+
+/// How a connection ended, and what was answered.
+pub(crate) type Ending = (Outcome, Option<Answer>);
+
+/// One connection and what has come of it so far.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    /// Which flow it belongs to.
+    pub(crate) flow: usize,
+    began: Instant,
+    limit: Duration,
+    talk: Talk,
+    ending: Option<io::Result<Ending>>,
+}
+
+#[derive(Debug)]
+enum Talk {
+    Plain(Plain),
+    Tls(Box<Tls>),
+    Datagram(Question),
+}
+
+impl Attempt {
+    /// Begins `count` connections from within a namespace, in order.
+    pub(crate) fn begin(
+        from: &Namespace,
+        aim: &Aim,
+        flow: usize,
+        count: u64,
+        limit: Duration,
+    ) -> io::Result<Vec<Self>> {
+        let addresses: Vec<IpAddr> =
+            [aim.address.ip()].into_iter().chain(aim.others.iter().copied()).collect();
+        let aims: Vec<Aim> = addresses
+            .into_iter()
+            .map(|ip| Aim { address: SocketAddr::new(ip, aim.address.port()), ..aim.clone() })
+            .collect();
+        let turns = aims.iter().cycle().zip(0..count);
+        from.run(|| turns.map(|(aim, _)| Self::new(aim, flow, limit)).collect())
+    }
+
+    fn new(aim: &Aim, flow: usize, limit: Duration) -> io::Result<Self> {
+        let began = Instant::now();
+        let (talk, begun) = match aim.speech {
+            Speech::Http | Speech::Whatever => {
+                let (plain, begun) = Plain::new(aim)?;
+                (Talk::Plain(plain), begun)
+            }
+            Speech::Https => {
+                let (tls, begun) = Tls::new(aim)?;
+                (Talk::Tls(Box::new(tls)), begun)
+            }
+            Speech::Datagram => {
+                let (question, begun) = Question::new(aim.address)?;
+                (Talk::Datagram(question), begun)
+            }
+        };
+        Ok(Self { flow, began, limit, talk, ending: begun.err().map(failure) })
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// What came of it, once it has ended.
+    pub(crate) fn into_ending(self) -> Option<io::Result<Ending>> {
+        self.ending
+    }
+
+    /// When it gives up.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.began + self.limit
+    }
+
+    /// What it waits for.
+    pub(crate) fn waits_for(&self) -> PollFd<'_> {
+        match &self.talk {
+            Talk::Plain(plain) => plain.waits_for(),
+            Talk::Tls(tls) => tls.waits_for(),
+            Talk::Datagram(question) => PollFd::new(question, PollFlags::IN),
+        }
+    }
+
+    /// Goes on after what it waited for has come.
+    pub(crate) fn go_on(&mut self) {
+        if self.has_ended() {
+            return;
+        }
+        let waited = whole_seconds(self.began.elapsed());
+        let result = match &mut self.talk {
+            Talk::Plain(plain) => plain.go_on(waited),
+            Talk::Tls(tls) => tls.go_on(waited),
+            Talk::Datagram(question) => question.go_on(waited),
+        };
+        self.ending = match result {
+            Ok(None) => None,
+            Ok(Some(ending)) => Some(Ok(ending)),
+            Err(error) => Some(failure(error)),
+        };
+    }
+
+    /// Gives up if it is time.
+    pub(crate) fn look_at_clock(&mut self, now: Instant) {
+        if now >= self.deadline() {
+            self.ending.get_or_insert(Ok((Outcome::Hangs, None)));
+        }
+    }
+}
+
+/// Outcomes that the kernel tells as errors; all other errors are the lab's own.
+fn failure(error: io::Error) -> io::Result<Ending> {
+    let outcome = match error.kind() {
+        io::ErrorKind::ConnectionRefused => Outcome::Refused,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Outcome::Reset,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Outcome::Unreachable,
+        io::ErrorKind::TimedOut => Outcome::Hangs,
+        _ => return Err(error),
+    };
+    Ok((outcome, None))
+}
+
+/// Waiting is done in whole seconds (timeouts, retransmissions); the rest is the machine's.
+fn whole_seconds(waited: Duration) -> Duration {
+    Duration::from_secs((waited + Duration::from_millis(100)).as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_is_counted_in_whole_seconds() {
+        for (milliseconds, seconds) in [(0, 0), (899, 0), (900, 1), (4003, 4), (4600, 4)] {
+            let waited = Duration::from_millis(milliseconds);
+            assert_eq!(whole_seconds(waited), Duration::from_secs(seconds), "{milliseconds}");
+        }
+    }
+}

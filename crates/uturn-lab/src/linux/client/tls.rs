@@ -1,0 +1,167 @@
+//! HTTP under TLS. The certificate is not looked at: who has which one is not a matter of
+//! the way a packet goes.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+use uturn_model::Outcome;
+
+use super::http::{connect, read_answer, request};
+use super::{Aim, Ending};
+
+/// A request under TLS on its way, and what has come back.
+#[derive(Debug)]
+pub(super) struct Tls {
+    stream: TcpStream,
+    connection: ClientConnection,
+    is_connected: bool,
+    heard: Vec<u8>,
+}
+
+impl Tls {
+    pub(super) fn new(aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
+        let (stream, begun) = connect(aim.address)?;
+        let name = match aim.host.rsplit_once(':') {
+            Some((host, port)) if port.parse::<u16>().is_ok() => host,
+            _ => &aim.host,
+        };
+        let name = name.trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(name).map_err(io::Error::other)?;
+        let mut connection = ClientConnection::new(config()?, name).map_err(io::Error::other)?;
+        // Kept until both sides speak TLS.
+        connection.writer().write_all(request(aim).as_bytes())?;
+        Ok((Self { stream, connection, is_connected: false, heard: Vec::new() }, begun))
+    }
+
+    pub(super) fn waits_for(&self) -> PollFd<'_> {
+        let writes = !self.is_connected || self.connection.wants_write();
+        let flags = if writes { PollFlags::OUT | PollFlags::IN } else { PollFlags::IN };
+        PollFd::from_borrowed_fd(std::os::fd::AsFd::as_fd(&self.stream), flags)
+    }
+
+    pub(super) fn go_on(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
+        if !self.is_connected {
+            if let Some(error) = self.stream.take_error()? {
+                return Err(error);
+            }
+            self.is_connected = true;
+        }
+        let mut is_over = false;
+        loop {
+            while self.connection.wants_write() {
+                match self.connection.write_tls(&mut self.stream) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    done => drop(done?),
+                }
+            }
+            match self.connection.read_tls(&mut self.stream) {
+                Ok(0) => is_over = true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+            if let Err(error) = self.connection.process_new_packets() {
+                return end_of(error).map(Some);
+            }
+            is_over |= self.read_plain()?;
+            if is_over {
+                break;
+            }
+        }
+        match is_over {
+            true => read_answer(&self.heard, waited, false).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Takes what came out of TLS; whether that was all.
+    fn read_plain(&mut self) -> io::Result<bool> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.connection.reader().read(&mut bytes) {
+                Ok(0) => return Ok(true),
+                Ok(count) => self.heard.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                // Cut off without a farewell: what was heard may be all there is.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What it means that TLS did not come about.
+fn end_of(error: Error) -> io::Result<Ending> {
+    match error {
+        Error::InvalidMessage(_)
+        | Error::InappropriateMessage { .. }
+        | Error::InappropriateHandshakeMessage { .. }
+        | Error::PeerIncompatible(_)
+        | Error::PeerMisbehaved(_)
+        | Error::AlertReceived(_)
+        | Error::DecryptError
+        | Error::PeerSentOversizedRecord => Ok((Outcome::TlsError, None)),
+        other => Err(io::Error::other(other)),
+    }
+}
+
+fn config() -> io::Result<Arc<ClientConfig>> {
+    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(Arc::clone(config));
+    }
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(TakesAny(provider)))
+        .with_no_client_auth();
+    Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
+}
+
+/// Takes any certificate.
+#[derive(Debug)]
+struct TakesAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TakesAny {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,113 @@
+//! What the load balancers' probes have said, and how fast they ask.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use uturn_lb::l7::{Event, ProbeResult};
+use uturn_model::lb::Listener;
+use uturn_model::{LoadBalancer, Protocol};
+
+use crate::{ProbeEnd, TargetHealth};
+
+/// How many times faster than its load balancers the lab lives as far as health checks go:
+/// with 5 s between probes and 2 s for an answer, a lab's come every second and wait 0.4 s.
+/// What decides, so many in a row, stays as it is.
+const HURRY: u32 = 5;
+
+/// A target of a rule of a listener.
+type Key = (SocketAddr, Protocol, usize, SocketAddr);
+
+/// Every target's state, as far as it is decided.
+#[derive(Debug, Default)]
+pub(crate) struct Healths(BTreeMap<Key, (bool, ProbeResult)>);
+
+impl Healths {
+    /// Books a report. Whether it was one, and news.
+    pub(crate) fn book(&mut self, event: &Event) -> bool {
+        let Event::Health { listener, protocol, rule, target, alive, result } = event else {
+            return false;
+        };
+        let transport = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
+            .into_iter()
+            .find(|one| one.lower() == protocol)
+            .unwrap_or(Protocol::Tcp);
+        let before = self.0.insert((*listener, transport, *rule, *target), (*alive, *result));
+        before.is_none_or(|(was, _)| was != *alive)
+    }
+
+    /// Whether all that is probed is decided.
+    pub(crate) fn are_decided(&self, all: &[LoadBalancer]) -> bool {
+        probed(all).iter().all(|key| self.0.contains_key(key))
+    }
+
+    /// Which targets of a rule may be picked.
+    pub(crate) fn alive(&self, lb: &LoadBalancer, listener: &Listener, rule: usize) -> Vec<bool> {
+        let keys = keys(lb, listener, rule);
+        keys.map(|key| self.0.get(&key).is_none_or(|(alive, _)| *alive)).collect()
+    }
+
+    /// The same, for people.
+    pub(crate) fn report(
+        &self,
+        lb: &LoadBalancer,
+        listener: &Listener,
+        rule: usize,
+    ) -> Vec<TargetHealth> {
+        let decided = keys(lb, listener, rule).filter_map(|key| Some((key.3, *self.0.get(&key)?)));
+        let mut all: Vec<TargetHealth> = decided
+            .map(|(target, (alive, result))| TargetHealth {
+                target,
+                alive,
+                latest: match result {
+                    ProbeResult::Answered => ProbeEnd::Answered,
+                    ProbeResult::TimedOut => ProbeEnd::TimedOut,
+                    ProbeResult::Refused => ProbeEnd::Refused,
+                    ProbeResult::Unreachable => ProbeEnd::Unreachable,
+                },
+            })
+            .collect();
+        all.sort_unstable_by_key(|one| one.target);
+        all
+    }
+}
+
+/// The same load balancers, with health checks in a hurry. Passive checks are off: what one
+/// flow's failures teach a load balancer would decide the next one's shares, and how often a
+/// flow fails before the load balancer learns would be the machine's business.
+pub(crate) fn hurried(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
+    let mut all = all.to_vec();
+    for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {
+        listener.profile.passive_check = None;
+        if let Some(check) = &mut listener.profile.health_check {
+            check.interval /= HURRY;
+            check.timeout /= HURRY;
+        }
+    }
+    all
+}
+
+/// Whether any target is probed.
+pub(crate) fn are_any(all: &[LoadBalancer]) -> bool {
+    !probed(all).is_empty()
+}
+
+fn probed(all: &[LoadBalancer]) -> BTreeSet<Key> {
+    all.iter()
+        .flat_map(|lb| lb.listeners.iter().map(move |listener| (lb, listener)))
+        .filter(|(_, listener)| listener.profile.health_check.is_some())
+        .flat_map(|(lb, listener)| {
+            (0..listener.rules.len()).flat_map(move |rule| keys(lb, listener, rule))
+        })
+        .collect()
+}
+
+fn keys<'a>(
+    lb: &LoadBalancer,
+    listener: &'a Listener,
+    rule: usize,
+) -> impl Iterator<Item = Key> + use<'a> {
+    let address = SocketAddr::new(lb.vip, listener.port.number());
+    let transport = listener.protocol.transport();
+    let targets = listener.rules.get(rule).map_or(&[][..], |rule| &rule.targets);
+    targets.iter().map(move |target| (address, transport, rule, target.address))
+}

@@ -1,0 +1,86 @@
+//! Virtual servers of IPVS, made and listed through generic netlink.
+//!
+//! What is made is read from the text that `ipvsadm -Sn` prints; what the kernel has is
+//! given back as the same.
+
+mod wire;
+
+use std::io;
+use std::path::Path;
+
+use uturn_netfilter::ipvs::{VirtualServer, VirtualServers};
+
+use super::generic::{Attributes, Family, Generic};
+use wire::Fault;
+
+const FAMILY: &str = "IPVS";
+const VERSION: u8 = 1;
+const NEW_SERVICE: u8 = 1;
+const GET_SERVICE: u8 = 4;
+const NEW_DEST: u8 = 5;
+const GET_DEST: u8 = 8;
+
+/// The kernel's IPVS, in the namespace of the thread that opened it.
+pub(crate) struct Ipvs {
+    netlink: Generic,
+    family: Family,
+}
+
+impl Ipvs {
+    /// Whether it is there already: asking the kernel by name would load it.
+    pub(crate) fn is_loaded() -> bool {
+        Path::new("/proc/net/ip_vs").exists()
+    }
+
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut netlink = Generic::open()?;
+        let family = netlink.family(FAMILY, VERSION)?;
+        Ok(Self { netlink, family })
+    }
+
+    /// Makes virtual servers with their real servers.
+    pub(crate) fn add(&mut self, all: &VirtualServers) -> io::Result<()> {
+        for server in &all.0 {
+            let told = |what: String| move |error: io::Error| context(&error, &what);
+            let address = wire::server(server).map_err(|fault| refused(server, &fault))?;
+            self.netlink
+                .change(self.family, NEW_SERVICE, &address)
+                .map_err(told(format!("-A {server}")))?;
+            for real in &server.servers {
+                let both = wire::real(server, real).map_err(|fault| refused(server, &fault))?;
+                self.netlink
+                    .change(self.family, NEW_DEST, &both)
+                    .map_err(told(format!("-a {} {real}", server.at)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All that the kernel has.
+    pub(crate) fn list(&mut self) -> io::Result<VirtualServers> {
+        let answers = self.netlink.list(self.family, GET_SERVICE, &Attributes::default())?;
+        let mut all = Vec::new();
+        for answer in answers {
+            let mut server = wire::read_server(&answer).ok_or_else(unreadable)?;
+            let reals = self.netlink.list(self.family, GET_DEST, &wire::address(&server.at))?;
+            for real in reals {
+                server.servers.push(wire::read_real(&server.at, &real).ok_or_else(unreadable)?);
+            }
+            all.push(server);
+        }
+        Ok(VirtualServers(all))
+    }
+}
+
+fn refused(server: &VirtualServer, fault: &Fault) -> io::Error {
+    let what = format!("-A {server}: {fault}");
+    io::Error::new(io::ErrorKind::Unsupported, what)
+}
+
+fn context(error: &io::Error, what: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+fn unreadable() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the kernel's list of virtual servers is cut")
+}

@@ -1,0 +1,41 @@
+//! Parts of the kernel that only some clusters need: whether they are here.
+
+use std::io;
+
+use super::ipvs::Ipvs;
+use super::namespace::Namespace;
+use super::state::Run;
+use super::system::{During, find, run};
+use crate::{KernelPart, LabError, Unavailable};
+
+/// A table with a chain at each of the places that kube-proxy uses.
+const TABLE: &str = "table ip uturn-lab {\n\
+    chain nat { type nat hook postrouting priority 100; }\n\
+    chain filter { type filter hook prerouting priority -110; }\n\
+    }\n";
+
+/// An error for the first part that is not here.
+pub(super) fn check(parts: &[KernelPart], run: &Run) -> Result<(), LabError> {
+    for part in parts {
+        let (program, package) = match part {
+            KernelPart::IpVs => ("ipset", "ipset"),
+            KernelPart::NfTables => ("nft", "nftables"),
+        };
+        if find(program).is_none() {
+            return Err(Unavailable::Missing { program, package }.into());
+        }
+        let is_here = match part {
+            KernelPart::IpVs => Ipvs::is_loaded(),
+            KernelPart::NfTables => has_nf_tables(run).during("try nf_tables")?,
+        };
+        if !is_here {
+            return Err(Unavailable::Part(*part).into());
+        }
+    }
+    Ok(())
+}
+
+fn has_nf_tables(own: &Run) -> io::Result<bool> {
+    let space = Namespace::new(own.namespace("parts"))?;
+    space.run(|| Ok(run("nft", &["-f", "-"], TABLE)?.is_ok()))
+}

@@ -1,0 +1,185 @@
+//! Pods and how they hang off their node.
+//!
+//! Global Router: a bridge (`cbr0`) on the node has the node's range of addresses, and pods
+//! are its ports.
+//!
+//! VPC-CNI with a shared network card: pods have addresses of the VPC that belong to a
+//! second card of the node (`eth1`). Each pod has a pair of links of its own (`v<j>` on the
+//! node), a route to it in the main table, and two rules: what goes to it is routed by the
+//! main table, what comes from it by the card's own table, whose number is the card's index
+//! plus 2000. So pods of one node reach each other through the node, and everything else
+//! leaves by the card.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use uturn_model::network::NetworkMode;
+use uturn_model::{Cluster, Node, Pod};
+
+use super::build::{ROUTER, Twin, Wire, everything, ipv6_at_once, mac, namespace};
+use super::namespace::Namespace;
+use super::netlink::{Index, Netlink, Selector, Via};
+use super::state::Run;
+use super::system::During;
+use crate::LabError;
+
+/// What a card's index has to be added to for the number of its routing table.
+const FIRST_TABLE: u32 = 2000;
+
+/// Priorities of the rules about a pod's address.
+const TO_POD: u32 = 512;
+const FROM_POD: u32 = 1536;
+
+const MAIN_TABLE: u32 = 254;
+
+/// The bridge of a Global Router node.
+pub(crate) fn add_bridge(space: &Namespace, number: usize, node: &Node) -> io::Result<()> {
+    space.run(|| {
+        let mut netlink = Netlink::open()?;
+        netlink.add_bridge("cbr0", mac(3, number))?;
+        let bridge = netlink.index("cbr0")?;
+        node.pod_cidrs.iter().try_for_each(|range| netlink.add_address(bridge, gateway(*range)))
+    })
+}
+
+/// The second network card of a VPC-CNI node. It has no address of its own.
+pub(crate) fn add_card(fabric: &Namespace, space: &Namespace, number: usize) -> io::Result<()> {
+    let wire = Wire { here: card(number), there: "eth1", mac: mac(7, number) };
+    fabric.run(|| wire.lay(&mut Netlink::open()?, mac(6, number), space).map(drop))?;
+    space.run(|| {
+        let mut netlink = Netlink::open()?;
+        let card = netlink.index("eth1")?;
+        netlink.up(card)?;
+        for router in ROUTER {
+            netlink.add_neighbour(card, router, mac(6, number))?;
+            let table = FIRST_TABLE + card.number();
+            netlink.add_route_in(table, everything(router), Via::Router(router, card))?;
+        }
+        Ok(())
+    })
+}
+
+/// What a node's second card is called in the fabric.
+pub(crate) fn card(number: usize) -> String {
+    format!("e{number}")
+}
+
+/// Makes a pod on its node.
+pub(crate) fn build(
+    run: &Run,
+    cluster: &Cluster,
+    twin: &Twin,
+    number: usize,
+    pod: &Pod,
+) -> Result<Namespace, LabError> {
+    let place = pod
+        .node
+        .as_ref()
+        .and_then(|name| cluster.nodes.values().enumerate().find(|(_, one)| one.name == *name));
+    let (node_number, node) = place.ok_or_else(|| {
+        LabError::Plan(format!("pod {} is on a node that is not known", pod.name))
+    })?;
+    let doing = format!("build pod {}", pod.name);
+    let space = namespace(run, &format!("pod{number}-{}", pod.name.name))?;
+    space.run(ipv6_at_once).during(&doing)?;
+    let host = &twin.nodes[&node.name];
+    let addresses = match cluster.network.mode.value {
+        NetworkMode::GlobalRouter => {
+            let addresses = addresses(pod, node)?;
+            plug_in(host, &space, number).during(&doing)?;
+            addresses
+        }
+        NetworkMode::VpcCni => {
+            let deliver = || deliver(pod, node_number);
+            twin.fabric.run(deliver).during(&doing)?;
+            host.run(|| attach(pod, &space, number)).during(&doing)?;
+            let whole = |ip: &IpAddr| (IpNet::from(*ip), router(*ip));
+            pod.ips.iter().map(whole).collect()
+        }
+    };
+    space
+        .run(|| {
+            let mut netlink = Netlink::open()?;
+            netlink.up(Index::LOOPBACK)?;
+            let link = netlink.index("eth0")?;
+            netlink.up(link)?;
+            for (address, gateway) in addresses {
+                netlink.add_address(link, address)?;
+                if gateway == router(gateway) {
+                    netlink.add_neighbour(link, gateway, mac(4, number))?;
+                }
+                netlink.add_route(everything(gateway), Via::Router(gateway, link))?;
+            }
+            Ok(())
+        })
+        .during(&doing)?;
+    Ok(space)
+}
+
+/// Makes a pod a port of its node's bridge.
+fn plug_in(host: &Namespace, space: &Namespace, number: usize) -> io::Result<()> {
+    host.run(|| {
+        let mut netlink = Netlink::open()?;
+        let wire = Wire { here: format!("p{number}"), there: "eth0", mac: mac(5, number) };
+        let port = wire.lay(&mut netlink, mac(4, number), space)?;
+        let bridge = netlink.index("cbr0")?;
+        netlink.add_port(bridge, port)
+    })
+}
+
+/// In the fabric: a pod's addresses are at its node's card.
+fn deliver(pod: &Pod, node: usize) -> io::Result<()> {
+    let mut netlink = Netlink::open()?;
+    let link = netlink.index(&card(node))?;
+    for ip in &pod.ips {
+        netlink.add_neighbour(link, *ip, mac(7, node))?;
+        netlink.add_route((*ip).into(), Via::Link(link))?;
+    }
+    Ok(())
+}
+
+/// On the node: a pod has a link of its own, and rules for its addresses.
+fn attach(pod: &Pod, space: &Namespace, number: usize) -> io::Result<()> {
+    let mut netlink = Netlink::open()?;
+    let wire = Wire { here: format!("v{number}"), there: "eth0", mac: mac(5, number) };
+    let link = wire.lay(&mut netlink, mac(4, number), space)?;
+    let card = netlink.index("eth1")?;
+    for ip in &pod.ips {
+        netlink.add_neighbour(link, *ip, mac(5, number))?;
+        netlink.add_route((*ip).into(), Via::Link(link))?;
+        netlink.add_rule(Selector::To(*ip), MAIN_TABLE, TO_POD)?;
+        netlink.add_rule(Selector::From(*ip), FIRST_TABLE + card.number(), FROM_POD)?;
+    }
+    Ok(())
+}
+
+fn router(of: IpAddr) -> IpAddr {
+    if of.is_ipv4() { ROUTER[0] } else { ROUTER[1] }
+}
+
+/// A pod's addresses, each with the length of its node's range and its gateway there.
+fn addresses(pod: &Pod, node: &Node) -> Result<Vec<(IpNet, IpAddr)>, LabError> {
+    let placed = |ip: &IpAddr| {
+        let range = node.pod_cidrs.iter().find(|range| range.contains(ip)).ok_or_else(|| {
+            LabError::Plan(format!(
+                "the address {ip} of pod {} is in no range of node {}",
+                pod.name, node.name
+            ))
+        })?;
+        let net = IpNet::new(*ip, range.prefix_len()).map_err(|_| {
+            LabError::Plan(format!("the range {range} of node {} is none", node.name))
+        })?;
+        Ok((net, gateway(*range).addr()))
+    };
+    pod.ips.iter().map(placed).collect()
+}
+
+/// The bridge's address: the first of the node's range.
+fn gateway(range: IpNet) -> IpNet {
+    let first = match range.network() {
+        IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() | 1)),
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() | 1)),
+    };
+    IpNet::new(first, range.prefix_len()).expect("the length was valid before")
+}

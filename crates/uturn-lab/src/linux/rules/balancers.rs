@@ -1,0 +1,132 @@
+//! What the kernels of the fabric and the edge do: the load balancers' addresses, who takes
+//! which packets, layer 4, security groups, public addresses.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+
+use uturn_lb::l7::{replaced_source, steer};
+use uturn_lb::profile::prober;
+use uturn_model::lb::{Scope, Source};
+use uturn_model::{Cluster, Family, LoadBalancer};
+
+use super::{edge, groups, layer_4, restore_more};
+use crate::LabError;
+use crate::linux::build::everything;
+use crate::linux::count::{self, Call};
+use crate::linux::health::Healths;
+use crate::linux::namespace::Namespace;
+use crate::linux::netlink::{Index, Netlink};
+use crate::linux::system::During;
+
+/// A place that load balancers are at, with all that its kernel has to know.
+#[derive(Debug)]
+pub(crate) struct Site {
+    scope: Scope,
+    /// The load balancers that are there.
+    pub(crate) balancers: Vec<LoadBalancer>,
+    /// Calls that are counted there.
+    pub(crate) calls: BTreeSet<Call>,
+}
+
+impl Site {
+    pub(crate) fn new(scope: Scope, all: &[LoadBalancer], calls: BTreeSet<Call>) -> Self {
+        let here = all.iter().filter(|lb| lb.scope == scope).cloned();
+        Self { scope, balancers: here.collect(), calls }
+    }
+
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Binds the load balancers' addresses, tells the kernel which packets are for the load
+    /// balancer process, and loads all rules. `beyond` holds the public load balancers, where
+    /// the VPC has an edge.
+    pub(crate) fn program(
+        &self,
+        space: &Namespace,
+        cluster: &Cluster,
+        beyond: Option<&[LoadBalancer]>,
+    ) -> Result<(), LabError> {
+        let doing = "set up the load balancers";
+        space.run(|| self.bind()).during(doing)?;
+        let vips = self.balancers.iter().map(|lb| lb.vip);
+        let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips).copied();
+        let addresses: Vec<IpAddr> = vips.chain(nodes).collect();
+        for family in Family::BOTH {
+            let Some(one) = addresses.iter().find(|ip| Family::of(**ip) == family) else {
+                continue;
+            };
+            let everything = everything(*one);
+            space
+                .run(|| {
+                    let mut netlink = Netlink::open()?;
+                    netlink.add_local_table(everything, steer::TABLE)?;
+                    netlink.add_mark_rule(everything, steer::MARK, steer::TABLE)
+                })
+                .during(doing)?;
+            let text = self.rules(cluster, family, beyond);
+            restore_more(space, family, &text, doing)?;
+        }
+        Ok(())
+    }
+
+    /// Loads layer 4 again, for targets that are now alive or dead.
+    pub(crate) fn program_layer_4(
+        &self,
+        space: &Namespace,
+        healths: &Healths,
+    ) -> Result<(), LabError> {
+        let doing = "set up layer 4";
+        for family in Family::BOTH {
+            let is_served = |lb: &LoadBalancer| {
+                Family::of(lb.vip) == family && lb.listeners.iter().any(layer_4::serves)
+            };
+            if self.balancers.iter().any(is_served) {
+                let text = self.layer_4(family, healths);
+                restore_more(space, family, &text, doing)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rules(&self, cluster: &Cluster, family: Family, beyond: Option<&[LoadBalancer]>) -> String {
+        let mut text = steer::rules() + &count::rules(&self.calls, family);
+        text += "*mangle\n";
+        if self.scope == Scope::Private {
+            text += &groups::of_nodes(cluster, family);
+            if let Some(public) = beyond {
+                text += &edge::way_back();
+                text += &edge::bandwidth(cluster, public, family);
+            }
+        }
+        text += &groups::of_balancers(cluster, &self.balancers, family);
+        text += "COMMIT\n";
+        text += &match self.scope {
+            Scope::Private if beyond.is_some() => edge::translation(cluster, family),
+            Scope::Private => String::new(),
+            Scope::Public => edge::stand_ins(&self.balancers, family),
+        };
+        text + layer_4::ENTRY + &self.layer_4(family, &Healths::default())
+    }
+
+    fn layer_4(&self, family: Family, healths: &Healths) -> String {
+        let callers = self.calls.iter().map(|(source, _)| *source).collect();
+        layer_4::text(&self.balancers, family, healths, &callers)
+    }
+
+    fn bind(&self) -> io::Result<()> {
+        let listeners = || self.balancers.iter().flat_map(|lb| &lb.listeners);
+        let sources = listeners().filter_map(|listener| match &listener.profile.source {
+            Source::Kept => None,
+            Source::Replaced(range) => Some(replaced_source(*range)),
+        });
+        let vips = self.balancers.iter().map(|lb| lb.vip);
+        let probers = vips.clone().map(|vip| prober(Family::of(vip)));
+        let mut addresses: Vec<IpAddr> = vips.chain(probers).chain(sources).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut netlink = Netlink::open()?;
+        addresses.into_iter().try_for_each(|ip| netlink.add_address(Index::LOOPBACK, ip.into()))
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the VPC ends: public addresses, and who has bandwidth to use them.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_lb::l7::replaced_source;
+use uturn_model::lb::{Scope, Source};
+use uturn_model::{Cluster, Family, LoadBalancer, Node};
+
+use crate::linux::beyond::{FROM_EDGE, TO_EDGE};
+use crate::linux::build::links_of;
+use crate::linux::public::{address_of, probers, sends_from};
+
+/// Rules for the fabric: what leaves for the edge gets its node's public address, what comes
+/// from there to a node's own public address gets to the node. Both are nat's, so each
+/// connection's answers are changed back.
+pub(super) fn translation(cluster: &Cluster, family: Family) -> String {
+    let mut text = String::from("*nat\n");
+    for node in cluster.nodes.values() {
+        let stated = node.external_ips.iter().filter(|ip| Family::of(**ip) == family);
+        if let Some(own) = node.address(family) {
+            for public in stated {
+                text += &format!(
+                    "-A PREROUTING -i {TO_EDGE} -d {public} -j DNAT --to-destination {own}\n"
+                );
+            }
+        }
+        let Some(public) = address_of(node, family) else { continue };
+        for private in private_ranges(cluster, node, family) {
+            text +=
+                &format!("-A POSTROUTING -o {TO_EDGE} -s {private} -j SNAT --to-source {public}\n");
+        }
+    }
+    text + "COMMIT\n"
+}
+
+/// What a node and its pods send from.
+fn private_ranges(cluster: &Cluster, node: &Node, family: Family) -> Vec<IpNet> {
+    let pods = cluster.pods_on(&node.name).flat_map(|pod| &pod.ips);
+    let single = node.internal_ips.iter().chain(pods).copied().map(IpNet::from);
+    let mut all: Vec<IpNet> = node.pod_cidrs.iter().copied().chain(single).collect();
+    all.retain(|range| Family::of(range.addr()) == family);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Rules for the fabric's mangle table: a node without bandwidth to the internet sends
+/// nothing there, be it an answer or a request. Health checks are not traffic of the
+/// internet's.
+pub(super) fn bandwidth(cluster: &Cluster, public: &[LoadBalancer], family: Family) -> String {
+    let vips = public.iter().map(|lb| lb.vip).filter(|vip| Family::of(*vip) == family);
+    let probers: Vec<IpAddr> = vips.chain(probers(family)).collect();
+    let mut text = String::from(":NO-BANDWIDTH - [0:0]\n");
+    for prober in probers {
+        text += &format!("-A NO-BANDWIDTH -m conntrack --ctorigsrc {prober} -j RETURN\n");
+    }
+    text += "-A NO-BANDWIDTH -j DROP\n";
+    for (number, node) in cluster.nodes.values().enumerate() {
+        if node.public_bandwidth == Some(false) {
+            for link in links_of(&cluster.network, number) {
+                text += &format!("-A FORWARD -i {link} -o {TO_EDGE} -j NO-BANDWIDTH\n");
+            }
+        }
+    }
+    text
+}
+
+/// Rules for the fabric's mangle table: an answer to what came in from the edge goes back
+/// there, even if it is for an address inside. What a load balancer sent comes back to it.
+pub(super) fn way_back() -> String {
+    format!(
+        "-A PREROUTING -i {TO_EDGE} -m conntrack --ctstate NEW \
+         -j CONNMARK --set-xmark {FROM_EDGE:#x}/{FROM_EDGE:#x}\n\
+         -A PREROUTING ! -i {TO_EDGE} -m connmark --mark {FROM_EDGE:#x}/{FROM_EDGE:#x} \
+         -j MARK --set-xmark {FROM_EDGE:#x}/{FROM_EDGE:#x}\n"
+    )
+}
+
+/// Rules for the edge: what its load balancers send from addresses of the cloud's own must
+/// not look like what those inside send.
+pub(super) fn stand_ins(all: &[LoadBalancer], family: Family) -> String {
+    let listeners = all.iter().flat_map(|lb| &lb.listeners);
+    let replaced = listeners.filter_map(|listener| match &listener.profile.source {
+        Source::Kept => None,
+        Source::Replaced(range) => Some(replaced_source(*range)),
+    });
+    let mut sources: Vec<IpAddr> = replaced.chain([probers(family)[0]]).collect();
+    sources.retain(|ip| Family::of(*ip) == family);
+    sources.sort_unstable();
+    sources.dedup();
+    let rule = |ip: &IpAddr| {
+        let other = sends_from(Scope::Public, *ip);
+        format!("-A POSTROUTING -s {ip} -j SNAT --to-source {other}\n")
+    };
+    let rules: String = sources.iter().map(rule).collect();
+    format!("*nat\n{rules}COMMIT\n")
+}

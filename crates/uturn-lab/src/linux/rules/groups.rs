@@ -1,0 +1,158 @@
+//! Security groups as rules at the fabric's end of each link, and before each load balancer.
+//!
+//! They are stateful: only what begins a connection is judged. Rules of several groups stand
+//! in a row, the first that matches decides, and what none matches is dropped. A group of
+//! which nothing is known lets everything through. Health checks that come from the range
+//! the cloud keeps for them pass every group: the cloud sees to that.
+//!
+//! A group without a rule for what goes out says nothing about it, so everything may.
+
+use uturn_model::network::SecurityRule;
+use uturn_model::{Cluster, Family, LoadBalancer, Protocol, Text};
+
+use crate::linux::build::links_of;
+use crate::linux::public::probers;
+
+/// Rules of the mangle table for the nodes' groups.
+pub(super) fn of_nodes(cluster: &Cluster, family: Family) -> String {
+    let mut text = String::new();
+    for (number, node) in cluster.nodes.values().enumerate() {
+        let Some(groups) = known(cluster, node.security_groups.as_deref().unwrap_or_default())
+        else {
+            continue;
+        };
+        let links = links_of(&cluster.network, number);
+        text += &format!(":SG-IN-{number} - [0:0]\n");
+        for link in &links {
+            text +=
+                &format!("-A POSTROUTING -o {link} -m conntrack --ctstate NEW -j SG-IN-{number}\n");
+        }
+        for prober in probers(family) {
+            text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");
+        }
+        text += &chain(&format!("SG-IN-{number}"), &groups.inbound, Way::In, family);
+        if !groups.outbound.is_empty() {
+            text += &format!(":SG-OUT-{number} - [0:0]\n");
+            for link in &links {
+                text += &format!(
+                    "-A PREROUTING -i {link} -m conntrack --ctstate NEW -j SG-OUT-{number}\n"
+                );
+            }
+            text += &chain(&format!("SG-OUT-{number}"), &groups.outbound, Way::Out, family);
+        }
+    }
+    text
+}
+
+/// Rules of the mangle table for the load balancers' own groups.
+pub(super) fn of_balancers(cluster: &Cluster, all: &[LoadBalancer], family: Family) -> String {
+    let mut text = String::new();
+    for (number, lb) in all.iter().enumerate().filter(|(_, lb)| Family::of(lb.vip) == family) {
+        let Some(groups) = known(cluster, &lb.security_groups) else { continue };
+        text += &format!(
+            ":SG-LB-{number} - [0:0]\n\
+             -A PREROUTING -d {} -m conntrack --ctstate NEW -j SG-LB-{number}\n",
+            lb.vip
+        );
+        text += &chain(&format!("SG-LB-{number}"), &groups.inbound, Way::In, family);
+    }
+    text
+}
+
+/// Groups in a row.
+struct Groups<'a> {
+    inbound: Vec<&'a SecurityRule>,
+    outbound: Vec<&'a SecurityRule>,
+}
+
+/// None where everything passes.
+fn known<'a>(cluster: &'a Cluster, names: &[Text]) -> Option<Groups<'a>> {
+    let groups: Vec<_> =
+        names.iter().map(|name| cluster.security_groups.get(name)).collect::<Option<_>>()?;
+    let inbound = groups.iter().flat_map(|group| &group.inbound).collect();
+    let outbound = groups.iter().flat_map(|group| &group.outbound).collect();
+    (!groups.is_empty()).then_some(Groups { inbound, outbound })
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    In,
+    Out,
+}
+
+fn chain(chain: &str, rules: &[&SecurityRule], way: Way, family: Family) -> String {
+    let of_family =
+        |rule: &&&SecurityRule| rule.peer.is_none_or(|peer| Family::of(peer.addr()) == family);
+    let mut text = String::new();
+    for rule in rules.iter().filter(of_family) {
+        let verdict = if rule.accept { "RETURN" } else { "DROP" };
+        let peer = match (rule.peer, way) {
+            (None, _) => String::new(),
+            (Some(peer), Way::In) => format!("-s {peer} "),
+            (Some(peer), Way::Out) => format!("-d {peer} "),
+        };
+        for what in matches(rule) {
+            text += &format!("-A {chain} {peer}{what}-j {verdict}\n");
+        }
+    }
+    text + &format!("-A {chain} -j DROP\n")
+}
+
+/// What a rule says of protocol and ports; a rule about ports of every protocol is one rule
+/// for each that has ports.
+fn matches(rule: &SecurityRule) -> Vec<String> {
+    let protocols = match (rule.protocol, rule.ports) {
+        (Some(protocol), _) => vec![protocol],
+        (None, None) => return vec![String::new()],
+        (None, Some(_)) => vec![Protocol::Tcp, Protocol::Udp, Protocol::Sctp],
+    };
+    let ports = |name: &str| match rule.ports {
+        None => String::new(),
+        Some((first, last)) => format!("-m {name} --dport {first}:{last} "),
+    };
+    protocols
+        .into_iter()
+        .map(|protocol| format!("-p {0} {1}", protocol.lower(), ports(protocol.lower())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::Origin;
+
+    use super::*;
+
+    fn rule(accept: bool, protocol: Option<Protocol>, ports: bool, peer: &str) -> SecurityRule {
+        SecurityRule {
+            accept,
+            protocol,
+            ports: ports.then_some((30000, 32768)),
+            peer: peer.parse().ok(),
+            origin: Origin::file("test"),
+        }
+    }
+
+    #[test]
+    fn rules_stand_in_a_row_and_the_rest_is_dropped() {
+        let rules = [
+            rule(true, Some(Protocol::Tcp), true, "10.0.0.0/8"),
+            rule(false, None, true, ""),
+            rule(true, None, false, ""),
+            rule(true, None, false, "fd00::/8"),
+        ];
+        let rules: Vec<&SecurityRule> = rules.iter().collect();
+        assert_eq!(
+            chain("C", &rules, Way::In, Family::V4),
+            "-A C -s 10.0.0.0/8 -p tcp -m tcp --dport 30000:32768 -j RETURN\n\
+             -A C -p tcp -m tcp --dport 30000:32768 -j DROP\n\
+             -A C -p udp -m udp --dport 30000:32768 -j DROP\n\
+             -A C -p sctp -m sctp --dport 30000:32768 -j DROP\n\
+             -A C -j RETURN\n\
+             -A C -j DROP\n"
+        );
+        assert_eq!(
+            chain("C", &rules[3..], Way::Out, Family::V6),
+            "-A C -d fd00::/8 -j RETURN\n-A C -j DROP\n"
+        );
+    }
+}

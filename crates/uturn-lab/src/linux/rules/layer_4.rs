@@ -1,0 +1,334 @@
+//! Layer 4 as rules: each new connection is sent on to a target, and the kernel's connection
+//! tracking is the connection table. Whom each client meets is decided by
+//! `uturn_lb::decide`, turn by turn; the rules only repeat it.
+//!
+//! All of it stands in chains of its own, so that loading them again changes targets in one
+//! step and leaves everything else alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use uturn_lb::decide::Choice;
+use uturn_lb::l7::replaced_source;
+use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scheduler, Source};
+use uturn_model::{Family, LoadBalancer};
+
+use crate::linux::health::Healths;
+use crate::linux::public::sends_from;
+
+/// Where the chains begin: loaded once.
+pub(super) const ENTRY: &str = "*nat\n\
+    :LB-L4 - [0:0]\n\
+    :LB-SOURCE - [0:0]\n\
+    -A PREROUTING -j LB-L4\n\
+    -A POSTROUTING -j LB-SOURCE\n\
+    COMMIT\n\
+    *mangle\n\
+    :LB-NOBODY - [0:0]\n\
+    -A PREROUTING -m conntrack --ctstate NEW -j LB-NOBODY\n\
+    COMMIT\n";
+
+/// Whether rules serve a listener.
+pub(crate) fn serves(listener: &Listener) -> bool {
+    matches!(listener.protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
+}
+
+/// The chains' content as things stand. `callers` are the clients that are told apart where
+/// a listener picks by address.
+pub(super) fn text(
+    load_balancers: &[LoadBalancer],
+    family: Family,
+    healths: &Healths,
+    callers: &BTreeSet<IpAddr>,
+) -> String {
+    let mut nat = Chains::with(&["LB-L4", "LB-SOURCE"]);
+    let mut mangle = Chains::with(&["LB-NOBODY"]);
+    let of_family = load_balancers.iter().filter(|lb| Family::of(lb.vip) == family);
+    let listeners = of_family.flat_map(|lb| lb.listeners.iter().map(move |one| (lb, one)));
+    for (number, (lb, listener)) in listeners.filter(|(_, one)| serves(one)).enumerate() {
+        let protocol = listener.protocol.transport().lower();
+        let matched =
+            format!("-d {} -p {protocol} -m {protocol} --dport {}", lb.vip, listener.port);
+        let chain = format!("LB-{number}-{}", listener.port);
+        nat.declare(&chain);
+        nat.rule("LB-L4", &format!("{matched} -j {chain}"));
+        if let Source::Replaced(range) = &listener.profile.source {
+            nat.rule(
+                "LB-SOURCE",
+                &format!(
+                    "-p {protocol} -m conntrack --ctstate DNAT --ctorigdst {} --ctorigdstport {} \
+                     -j SNAT --to-source {}",
+                    lb.vip,
+                    listener.port,
+                    sends_from(lb.scope, replaced_source(*range))
+                ),
+            );
+        }
+        let alive = healths.alive(lb, listener, 0);
+        for (class, (client, picks)) in picks(listener, &alive, callers).into_iter().enumerate() {
+            let from = client.map_or_else(String::new, |ip| format!("-s {ip} "));
+            if picks.is_empty() {
+                // Nobody to send it to: nobody answers.
+                mangle.rule("LB-NOBODY", &format!("{from}{matched} -j DROP"));
+                continue;
+            }
+            let chain = match client {
+                None => chain.clone(),
+                Some(_) => {
+                    let own = format!("{chain}-{class}");
+                    nat.rule(&chain, &format!("{from}-j {own}"));
+                    own
+                }
+            };
+            for (at, target) in picks.iter().enumerate() {
+                let left = picks.len() - at;
+                let turn = match left {
+                    1 => String::new(),
+                    _ => format!("-m statistic --mode nth --every {left} --packet 0 "),
+                };
+                let jump = format!("{turn}-p {protocol} -j DNAT --to-destination {target}");
+                nat.rule(&chain, &jump);
+            }
+        }
+    }
+    format!("*nat\n{}COMMIT\n*mangle\n{}COMMIT\n", nat.text(), mangle.text())
+}
+
+/// Whom each class of client meets, turn by turn: clients that are told from others come
+/// first, then all others. A rule stops looking at the first class that a client is of.
+fn picks(
+    listener: &Listener,
+    alive: &[bool],
+    callers: &BTreeSet<IpAddr>,
+) -> Vec<(Option<IpAddr>, Vec<SocketAddr>)> {
+    let Some(rule) = listener.rules.first() else { return vec![(None, Vec::new())] };
+    let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let of = |client: IpAddr| {
+        let choice = Choice::new(&listener.profile, &rule.targets, alive, client);
+        (0..turns(&choice))
+            .filter_map(|turn| choice.pick(turn))
+            .map(|i| rule.targets[i].address)
+            .collect()
+    };
+    let told_apart = told_apart(listener, rule, callers);
+    told_apart.into_iter().map(|ip| (Some(ip), of(ip))).chain([(None, of(nobody))]).collect()
+}
+
+fn told_apart(listener: &Listener, rule: &Rule, callers: &BTreeSet<IpAddr>) -> BTreeSet<IpAddr> {
+    let mut told_apart = BTreeSet::new();
+    if listener.profile.avoids_client {
+        told_apart.extend(rule.targets.iter().map(|target| target.address.ip()));
+    }
+    if listener.profile.scheduler == Scheduler::SourceHash {
+        let family = rule.targets.first().map(|target| Family::of(target.address.ip()));
+        told_apart.extend(callers.iter().filter(|ip| Some(Family::of(**ip)) == family));
+    }
+    told_apart
+}
+
+/// The fewest connections that meet every target exactly as often as its share says.
+pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
+    let shares = choice.shares();
+    let is_whole = |turns: &u64| {
+        shares.iter().all(|(_, share)| {
+            let met = share * *turns as f64;
+            (met - met.round()).abs() < 1e-6
+        })
+    };
+    // Weights are at most a few hundred each; no share needs more turns than their sum.
+    (1..100_000).find(is_whole).unwrap_or(1)
+}
+
+/// Rules of one table, chain by chain.
+struct Chains(BTreeMap<String, Vec<String>>);
+
+impl Chains {
+    /// With chains that are there even when they are empty.
+    fn with(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect())
+    }
+
+    fn declare(&mut self, chain: &str) {
+        self.0.entry(chain.into()).or_default();
+    }
+
+    fn rule(&mut self, chain: &str, rule: &str) {
+        self.0.entry(chain.into()).or_default().push(format!("-A {chain} {rule}\n"));
+    }
+
+    /// Declaring a chain empties it.
+    fn text(&self) -> String {
+        let declared: String = self.0.keys().map(|chain| format!(":{chain} - [0:0]\n")).collect();
+        let rules: String = self.0.values().flatten().map(String::as_str).collect();
+        declared + &rules
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+    use uturn_lb::l7::{Event, ProbeResult};
+    use uturn_lb::profile::{tke_clb, tke_snat};
+    use uturn_model::lb::{Layer, Scope, Target, TargetKind};
+    use uturn_model::{Kind, NamespacedName, ObjectRef, Port};
+
+    use super::*;
+
+    fn balancer(weights: &[u32]) -> LoadBalancer {
+        let service = NamespacedName::new("shop", "api").unwrap();
+        let target = |(i, weight): (usize, &u32)| Target {
+            address: format!("10.0.0.{}:30090", 11 + i).parse().unwrap(),
+            weight: *weight,
+            kind: TargetKind::NodePort(format!("n{}", 1 + i).parse().unwrap()),
+        };
+        let rule = Rule {
+            host: None,
+            path: None,
+            service: service.clone(),
+            owner: ObjectRef::namespaced(Kind::Service, &service),
+            targets: weights.iter().enumerate().map(target).collect(),
+        };
+        let listener = Listener {
+            port: Port::new(80).unwrap(),
+            protocol: ListenerProtocol::Tcp,
+            profile: tke_clb(Layer::L4),
+            rules: vec![rule],
+        };
+        LoadBalancer {
+            name: "lb".into(),
+            vip: "10.0.0.200".parse().unwrap(),
+            scope: Scope::Private,
+            security_groups: Vec::new(),
+            listeners: vec![listener],
+        }
+    }
+
+    fn rules_of(lb: &LoadBalancer) -> String {
+        with_callers(lb, &BTreeSet::new())
+    }
+
+    fn with_callers(lb: &LoadBalancer, callers: &BTreeSet<IpAddr>) -> String {
+        text(std::slice::from_ref(lb), Family::V4, &Healths::default(), callers)
+    }
+
+    #[test]
+    fn a_target_is_not_sent_to_itself() {
+        assert_eq!(
+            rules_of(&balancer(&[10, 10])),
+            "*nat\n\
+             :LB-0-80 - [0:0]\n\
+             :LB-0-80-0 - [0:0]\n\
+             :LB-0-80-1 - [0:0]\n\
+             :LB-L4 - [0:0]\n\
+             :LB-SOURCE - [0:0]\n\
+             -A LB-0-80 -s 10.0.0.11 -j LB-0-80-0\n\
+             -A LB-0-80 -s 10.0.0.12 -j LB-0-80-1\n\
+             -A LB-0-80 -m statistic --mode nth --every 2 --packet 0 -p tcp -j DNAT --to-destination 10.0.0.11:30090\n\
+             -A LB-0-80 -p tcp -j DNAT --to-destination 10.0.0.12:30090\n\
+             -A LB-0-80-0 -p tcp -j DNAT --to-destination 10.0.0.12:30090\n\
+             -A LB-0-80-1 -p tcp -j DNAT --to-destination 10.0.0.11:30090\n\
+             -A LB-L4 -d 10.0.0.200 -p tcp -m tcp --dport 80 -j LB-0-80\n\
+             COMMIT\n\
+             *mangle\n\
+             :LB-NOBODY - [0:0]\n\
+             COMMIT\n"
+        );
+    }
+
+    #[test]
+    fn without_a_candidate_nobody_answers() {
+        let text = rules_of(&balancer(&[10]));
+        let drop =
+            "-A LB-NOBODY -s 10.0.0.11 -d 10.0.0.200 -p tcp -m tcp --dport 80 -j DROP\nCOMMIT\n";
+        assert!(text.ends_with(drop), "{text}");
+    }
+
+    #[test]
+    fn the_dead_are_left_out() {
+        let lb = balancer(&[10, 10, 10]);
+        let mut healths = Healths::default();
+        let mut say = |target: &str, alive| {
+            let result = ProbeResult::TimedOut;
+            let (listener, target) =
+                ("10.0.0.200:80".parse().unwrap(), target.parse::<SocketAddr>().unwrap());
+            let protocol = "tcp".to_owned();
+            healths.book(&Event::Health { listener, protocol, rule: 0, target, alive, result });
+        };
+        say("10.0.0.11:30090", false);
+        say("10.0.0.12:30090", true);
+        let text = text(&[lb], Family::V4, &healths, &BTreeSet::new());
+        assert!(!text.contains("--to-destination 10.0.0.11"), "{text}");
+        assert!(text.contains("-A LB-0-80 -p tcp -j DNAT --to-destination 10.0.0.13:30090"));
+    }
+
+    #[test]
+    fn a_replaced_source_is_replaced() {
+        let mut lb = balancer(&[10]);
+        lb.listeners[0].profile.source = tke_snat();
+        let rule = "-A LB-SOURCE -p tcp -m conntrack --ctstate DNAT --ctorigdst 10.0.0.200 \
+                    --ctorigdstport 80 -j SNAT --to-source 100.127.0.1\n";
+        assert!(rules_of(&lb).contains(rule), "{}", rules_of(&lb));
+    }
+
+    #[test]
+    fn who_is_picked_by_address_is_told_apart() {
+        let mut lb = balancer(&[10, 10, 10]);
+        lb.listeners[0].profile.scheduler = Scheduler::SourceHash;
+        let callers: BTreeSet<IpAddr> =
+            ["10.1.1.10", "10.1.2.10", "10.1.3.10"].map(|ip| ip.parse().unwrap()).into();
+        let text = with_callers(&lb, &callers);
+        let listener = &lb.listeners[0];
+        let targets = &listener.rules[0].targets;
+        for caller in callers {
+            let choice = Choice::new(&listener.profile, targets, &[true; 3], caller);
+            let line = text.lines().find(|line| line.contains(&format!("-s {caller} ")));
+            let chain = line.unwrap().rsplit(' ').next().unwrap();
+            let target = targets[choice.pick(0).unwrap()].address;
+            let rule = format!("-A {chain} -p tcp -j DNAT --to-destination {target}\n");
+            assert!(text.contains(&rule), "{rule} in {text}");
+        }
+    }
+
+    /// What `-m statistic --mode nth --every N --packet 0` does: it matches the first packet
+    /// it sees, and then each N-th after that.
+    fn walk(text: &str, connections: usize) -> Vec<String> {
+        let rules: Vec<&str> =
+            text.lines().filter(|l| l.starts_with("-A LB-0-80 ") && l.contains("DNAT")).collect();
+        let mut seen: HashMap<usize, usize> = HashMap::new();
+        let mut target_of = || {
+            rules.iter().enumerate().find_map(|(i, rule)| {
+                let every = rule
+                    .split("--every ")
+                    .nth(1)
+                    .map_or(1usize, |rest| rest.split(' ').next().unwrap().parse().unwrap());
+                let count = seen.entry(i).or_default();
+                *count += 1;
+                (*count - 1)
+                    .is_multiple_of(every)
+                    .then(|| rule.rsplit(' ').next().unwrap().to_owned())
+            })
+        };
+        (0..connections).filter_map(|_| target_of()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn rules_meet_targets_in_the_order_of_the_decision(
+            weights in prop::collection::vec(0u32..4, 1..5),
+        ) {
+            let lb = balancer(&weights);
+            let listener = &lb.listeners[0];
+            let targets = &listener.rules[0].targets;
+            let alive = vec![true; targets.len()];
+            let client = "10.1.1.10".parse().unwrap();
+            let choice = Choice::new(&listener.profile, targets, &alive, client);
+            let expected: Vec<String> = (0..50)
+                .filter_map(|turn| choice.pick(turn))
+                .map(|i| targets[i].address.to_string())
+                .collect();
+            prop_assert_eq!(walk(&rules_of(&lb), 50), expected);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Rules and settings: kube-proxy's on the nodes ([`node`]), the load balancers' and the
+//! VPC's own in the fabric and at its edge ([`balancers`]). Both are loaded with the real
+//! programs.
+
+mod balancers;
+mod captured;
+mod edge;
+mod groups;
+mod layer_4;
+mod node;
+
+pub(crate) use balancers::Site;
+pub(crate) use layer_4::{serves as is_in_kernel, turns};
+pub(crate) use node::program_node;
+
+use super::tables::{restore, restore_more};

@@ -1,0 +1,158 @@
+//! What kube-proxy leaves on a node, in each of its modes: compiled for the node, loaded
+//! with the real programs; and the rules that the node has beside those.
+
+use std::borrow::Cow;
+use std::io;
+use std::net::IpAddr;
+
+use uturn_kubeproxy::Program;
+use uturn_model::{Cluster, Family, Name, Node, ProxyMode};
+use uturn_netfilter::ipvs::{self, VirtualServer};
+
+use super::{captured, restore, restore_more};
+use crate::linux::ipvs::Ipvs;
+use crate::linux::namespace::Namespace;
+use crate::linux::netlink::Netlink;
+use crate::linux::system::{During, run};
+use crate::{LabError, Plan};
+
+/// The device that kube-proxy binds addresses on in IPVS mode.
+pub(super) const IPVS_DEVICE: &str = "kube-ipvs0";
+
+/// Loads what kube-proxy programs on a node, or what was captured of it.
+pub(crate) fn program_node(
+    plan: &Plan<'_>,
+    name: &Name,
+    space: &Namespace,
+) -> Result<(), LabError> {
+    if let Some(capture) = plan.rules.get(name) {
+        return captured::load(capture, space);
+    }
+    let cluster = plan.cluster;
+    let doing = format!("program node {name}");
+    let node = &cluster.nodes[name];
+    let programmed = programmed(cluster, node);
+    if cluster.proxy.mode.value == ProxyMode::Ipvs {
+        space.run(add_ipvs_device).during(&doing)?;
+    }
+    for family in Family::BOTH {
+        if node.address(family).is_none() {
+            continue;
+        }
+        let program = uturn_kubeproxy::compile(&programmed, name, &cluster.proxy, family)
+            .map_err(|error| LabError::Plan(error.to_string()))?;
+        load(space, family, &program, &doing)?;
+    }
+    if let Some(own) = &node.firewall {
+        let doing = format!("{doing}: its own rules ({})", own.origin);
+        restore_more(space, Family::V4, &own.text, &doing)?;
+    }
+    Ok(())
+}
+
+/// The cluster as this node's kube-proxy has programmed it: all of it, unless Facts say that
+/// it left Services out.
+fn programmed<'a>(cluster: &'a Cluster, node: &Node) -> Cow<'a, Cluster> {
+    if node.unprogrammed.is_empty() {
+        return Cow::Borrowed(cluster);
+    }
+    let mut cluster = cluster.clone();
+    cluster.services.retain(|name, _| !node.unprogrammed.contains(name));
+    Cow::Owned(cluster)
+}
+
+fn load(space: &Namespace, family: Family, program: &Program, doing: &str) -> Result<(), LabError> {
+    space.run(|| set(&program.sysctls)).during(doing)?;
+    load_sets(space, &program.ipset, doing)?;
+    restore(space, family, &program.iptables, doing)?;
+    load_nft(space, &program.nft, doing)?;
+    if !program.bound.is_empty() {
+        space.run(|| bind(&program.bound)).during(doing)?;
+    }
+    load_virtual_servers(space, "what kube-proxy programs", &program.ipvs, doing)
+}
+
+/// Loads what `ipset save` prints.
+pub(super) fn load_sets(space: &Namespace, text: &str, doing: &str) -> Result<(), LabError> {
+    start(space, "ipset", &["restore"], text, doing)
+}
+
+/// Loads what `nft list ruleset` prints.
+pub(super) fn load_nft(space: &Namespace, text: &str, doing: &str) -> Result<(), LabError> {
+    start(space, "nft", &["-f", "-"], text, doing)
+}
+
+/// Loads what `ipvsadm -Sn` prints.
+pub(super) fn load_virtual_servers(
+    space: &Namespace,
+    source: &str,
+    text: &str,
+    doing: &str,
+) -> Result<(), LabError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let servers = ipvs::parse(source, text).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        LabError::Program { doing: doing.into(), said: faults.join("\n") }
+    })?;
+    let there = space
+        .run(|| {
+            let mut ipvs = Ipvs::open()?;
+            ipvs.add(&servers)?;
+            ipvs.list()
+        })
+        .during(doing)?;
+    match servers.0.iter().find(|one| !there.0.iter().any(|other| is_same(one, other))) {
+        None => Ok(()),
+        Some(lacking) => Err(LabError::Program {
+            doing: doing.into(),
+            said: format!("the kernel took -A {lacking} and has:\n{there}"),
+        }),
+    }
+}
+
+/// Whether two virtual servers do the same: the kernel keeps real servers in its own order.
+fn is_same(one: &VirtualServer, other: &VirtualServer) -> bool {
+    let head = |server: &VirtualServer| VirtualServer { servers: Vec::new(), ..server.clone() };
+    one.at == other.at
+        && head(one) == head(other)
+        && one.servers.len() == other.servers.len()
+        && one.servers.iter().all(|real| other.servers.contains(real))
+}
+
+fn start(
+    space: &Namespace,
+    program: &str,
+    arguments: &[&str],
+    text: &str,
+    doing: &str,
+) -> Result<(), LabError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    space
+        .run(|| run(program, arguments, text))
+        .during(&format!("{doing}: start {program}"))?
+        .map_err(|said| LabError::Program { doing: format!("{doing} with {program}"), said })
+}
+
+/// Sets kernel settings (`net.ipv4.ip_forward`). Only from within [`Namespace::run`].
+pub(super) fn set(sysctls: &[(String, String)]) -> io::Result<()> {
+    sysctls.iter().try_for_each(|(key, value)| {
+        Namespace::set_sysctl(&key.replace('.', "/"), value)
+            .map_err(|error| io::Error::new(error.kind(), format!("sysctl {key}: {error}")))
+    })
+}
+
+/// The device that addresses are bound on. It is never up: that its addresses are the
+/// node's own does not depend on it.
+pub(super) fn add_ipvs_device() -> io::Result<()> {
+    Netlink::open()?.add_dummy(IPVS_DEVICE)
+}
+
+pub(super) fn bind(addresses: &[IpAddr]) -> io::Result<()> {
+    let mut netlink = Netlink::open()?;
+    let device = netlink.index(IPVS_DEVICE)?;
+    addresses.iter().try_for_each(|ip| netlink.add_address(device, (*ip).into()))
+}

@@ -1,0 +1,221 @@
+//! The pods' servers: they answer every request with who they are and whom they saw.
+//!
+//! HTTP on TCP ports, under TLS where the port is one for TLS; on UDP ports whatever was
+//! asked, and who answers. One thread for all of them: a socket stays in the namespace it
+//! was opened in.
+
+mod serve;
+mod visitor;
+
+use std::io::{self, PipeWriter};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use socket2::{Domain, Socket, Type};
+use uturn_model::pod::ContainerPort;
+use uturn_model::{Cluster, Family, Pod, Port, Protocol};
+
+use super::build::Twin;
+use super::namespace::Namespace;
+use super::system::During;
+use crate::LabError;
+
+/// A field of an answer in the clear to somebody who had better speak TLS.
+pub(crate) const WANTS_TLS: &str = "X-Speaks: TLS";
+
+/// What a server says of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) by: String,
+    pub(crate) source: IpAddr,
+    pub(crate) forwarded_for: Option<String>,
+}
+
+impl Answer {
+    fn to_text(&self) -> String {
+        let forwarded_for = self.forwarded_for.as_deref().unwrap_or_default();
+        format!("by {}\nsource {}\nforwarded-for {forwarded_for}\n", self.by, self.source)
+    }
+
+    /// Reads what a server wrote.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let by = lines.next()?.strip_prefix("by ")?.to_owned();
+        let source = lines.next()?.strip_prefix("source ")?.parse().ok()?;
+        let forwarded_for = lines.next()?.strip_prefix("forwarded-for ")?;
+        let forwarded_for = (!forwarded_for.is_empty()).then(|| forwarded_for.to_owned());
+        Some(Self { by, source, forwarded_for })
+    }
+}
+
+/// All servers of a twin; they stop when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    /// Its end is what stops them.
+    life: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A port that is served.
+struct Server {
+    door: Door,
+    name: String,
+}
+
+enum Door {
+    /// In the clear, or with what is shown to who speaks TLS.
+    Tcp(TcpListener, Option<Arc<ServerConfig>>),
+    Udp(UdpSocket),
+}
+
+impl Servers {
+    /// Starts a server on every port of every pod that was built, but for the pods that
+    /// have programs of their own.
+    pub(crate) fn start(
+        cluster: &Cluster,
+        twin: &Twin,
+        has_own: impl Fn(&Pod) -> bool,
+    ) -> Result<Self, LabError> {
+        let mut servers = Vec::new();
+        let mut certificate = None;
+        for pod in cluster.pods.values().filter(|pod| pod.is_alive() && !has_own(pod)) {
+            let Some(space) = twin.of_pod(pod) else { continue };
+            let doing = format!("start the servers of pod {}", pod.name);
+            let ports = ports(cluster, pod);
+            if certificate.is_none() && ports.iter().any(|one| one.speaks_tls) {
+                certificate = Some(shown().during(&doing)?);
+            }
+            let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family));
+            let places: Vec<(IpAddr, Served)> = addresses
+                .flat_map(|ip| ports.iter().map(move |port| (ip, *port)))
+                .filter(|(_, port)| port.protocol != Protocol::Sctp)
+                .collect();
+            let doors = space
+                .run(|| {
+                    refuse_without_limit()?;
+                    places
+                        .iter()
+                        .map(|(ip, port)| open(*ip, *port, certificate.as_ref()))
+                        .collect::<io::Result<Vec<_>>>()
+                })
+                .during(&doing)?;
+            let name = format!("pod {}", pod.name);
+            servers.extend(doors.into_iter().map(|door| Server { door, name: name.clone() }));
+        }
+        let during = "start the servers";
+        let (end, life) = io::pipe().during(during)?;
+        let serve = move || serve::serve(&servers, &end);
+        let thread = thread::Builder::new().name("servers".into()).spawn(serve).during(during)?;
+        Ok(Self { life: Some(life), thread: Some(thread) })
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        drop(self.life.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A port, and what is spoken there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Served {
+    protocol: Protocol,
+    port: Port,
+    speaks_tls: bool,
+}
+
+impl Served {
+    fn new(protocol: Protocol, port: Port, name: Option<&str>) -> Self {
+        let is_usual = matches!(port.number(), 443 | 6443 | 8443);
+        let speaks_tls = is_usual || name.is_some_and(|name| name.contains("https"));
+        Self { protocol, port, speaks_tls: speaks_tls && protocol == Protocol::Tcp }
+    }
+}
+
+/// Where a pod's servers listen: on the ports its containers name, or, when they name none,
+/// where Services expect them.
+fn ports(cluster: &Cluster, pod: &Pod) -> Vec<Served> {
+    let declared = |one: &ContainerPort| Served::new(one.protocol, one.port, one.name.as_deref());
+    let mut ports: Vec<Served> = pod.spec.ports().map(declared).collect();
+    if ports.is_empty() {
+        let slices = cluster.endpoints.values().flatten();
+        let its =
+            slices.filter(|slice| slice.endpoints.iter().any(|one| pod.ips.contains(&one.address)));
+        let expected = its.flat_map(|slice| &slice.ports);
+        ports.extend(expected.map(|one| Served::new(one.protocol, one.port, None)));
+    }
+    ports.sort_unstable();
+    ports.dedup_by_key(|one| (one.protocol, one.port));
+    ports
+}
+
+fn open(ip: IpAddr, at: Served, certificate: Option<&Arc<ServerConfig>>) -> io::Result<Door> {
+    let address = SocketAddr::new(ip, at.port.number());
+    let kind = if at.protocol == Protocol::Udp { Type::DGRAM } else { Type::STREAM };
+    let socket = Socket::new(Domain::for_address(address), kind, None)?;
+    socket.set_nonblocking(true)?;
+    if at.protocol == Protocol::Udp {
+        socket.bind(&address.into())?;
+        return Ok(Door::Udp(socket.into()));
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(1024)?;
+    Ok(Door::Tcp(socket.into(), certificate.filter(|_| at.speaks_tls).cloned()))
+}
+
+/// One client stands for many: with the usual limits only its first questions would be told
+/// that nobody listens.
+fn refuse_without_limit() -> io::Result<()> {
+    Namespace::set_sysctl("net/ipv4/icmp_ratemask", "0")?;
+    match Namespace::set_sysctl("net/ipv6/icmp/ratelimit", "0") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        set => set,
+    }
+}
+
+/// A certificate made for this run, signed by nobody.
+fn shown() -> io::Result<Arc<ServerConfig>> {
+    let made = rcgen::generate_simple_self_signed(["pod".to_owned()]).map_err(io::Error::other)?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.into()], key)
+        .map_err(io::Error::other)?;
+    Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_can_be_read_back() {
+        for forwarded_for in [None, Some("10.1.1.10, 10.0.0.1".to_owned())] {
+            let by = "pod shop/front-1".to_owned();
+            let answer = Answer { by, source: "10.1.1.10".parse().unwrap(), forwarded_for };
+            assert_eq!(Answer::from_text(&answer.to_text()), Some(answer));
+        }
+        assert_eq!(Answer::from_text("hello"), None);
+    }
+
+    #[test]
+    fn a_port_says_whether_tls_is_spoken() {
+        let speaks = |protocol, port, name: Option<&str>| {
+            Served::new(protocol, Port::new(port).unwrap(), name).speaks_tls
+        };
+        assert!(speaks(Protocol::Tcp, 8443, None));
+        assert!(speaks(Protocol::Tcp, 8080, Some("web-https")));
+        assert!(!speaks(Protocol::Tcp, 8080, Some("http")));
+        assert!(!speaks(Protocol::Udp, 443, Some("https")));
+    }
+}

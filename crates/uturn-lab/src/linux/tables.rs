@@ -1,0 +1,94 @@
+//! iptables: which of its two back ends this kernel carries, and its programs.
+//!
+//! Most kernels carry both; one without nf_tables carries the legacy one only. Which one
+//! serves is tried once, by loading rules.
+
+use std::io;
+use std::sync::OnceLock;
+
+use uturn_model::Family;
+
+use super::namespace::Namespace;
+use super::system::{During, find, output, run};
+use crate::LabError;
+
+/// What stands between `iptables` and `-restore`, the preferred one first.
+const BACK_ENDS: [&str; 2] = ["", "-legacy"];
+
+static CHOSEN: OnceLock<&str> = OnceLock::new();
+
+/// Whether there is any.
+pub(crate) fn are_installed() -> bool {
+    installed().next().is_some()
+}
+
+/// Loads rules with each back end in turn, until one takes them: all that follows is done
+/// with that one. What the first one said, if none does.
+pub(crate) fn try_out(rules: &str) -> io::Result<Result<(), String>> {
+    let mut first = None;
+    for end in installed() {
+        match run(&program(end, Family::V4, "restore"), &["-w"], rules)? {
+            Ok(()) => {
+                CHOSEN.get_or_init(|| end);
+                return Ok(Ok(()));
+            }
+            Err(said) => drop(first.get_or_insert(said)),
+        }
+    }
+    Ok(Err(first.unwrap_or_else(|| "iptables is not installed".into())))
+}
+
+/// Loads the rules of a family, in place of what is there.
+pub(crate) fn restore(
+    space: &Namespace,
+    family: Family,
+    text: &str,
+    doing: &str,
+) -> Result<(), LabError> {
+    start_restore(space, family, &["-w"], text, doing)
+}
+
+/// The same, beside what is there already.
+pub(crate) fn restore_more(
+    space: &Namespace,
+    family: Family,
+    text: &str,
+    doing: &str,
+) -> Result<(), LabError> {
+    start_restore(space, family, &["-w", "--noflush"], text, doing)
+}
+
+/// What `iptables-save` prints. Only from within [`Namespace::run`].
+pub(crate) fn save(family: Family, arguments: &[&str]) -> io::Result<String> {
+    output(&program(chosen(), family, "save"), arguments)
+}
+
+fn start_restore(
+    space: &Namespace,
+    family: Family,
+    arguments: &[&str],
+    text: &str,
+    doing: &str,
+) -> Result<(), LabError> {
+    let program = program(chosen(), family, "restore");
+    space
+        .run(|| run(&program, arguments, text))
+        .during(&format!("{doing}: start {program}"))?
+        .map_err(|said| LabError::Program { doing: doing.into(), said })
+}
+
+fn chosen() -> &'static str {
+    CHOSEN.get().copied().or_else(|| installed().next()).unwrap_or_default()
+}
+
+fn installed() -> impl Iterator<Item = &'static str> {
+    BACK_ENDS.into_iter().filter(|end| find(&program(end, Family::V4, "restore")).is_some())
+}
+
+fn program(end: &str, family: Family, what: &str) -> String {
+    let tables = match family {
+        Family::V4 => "iptables",
+        Family::V6 => "ip6tables",
+    };
+    format!("{tables}{end}-{what}")
+}

@@ -1,0 +1,26 @@
+//! Waiting for descriptors.
+
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+
+use super::system::During;
+use crate::LabError;
+
+/// How soon a signal is noticed.
+pub(crate) const ATTENTION: Duration = Duration::from_millis(100);
+
+/// How long nothing happens where nothing more is about to.
+pub(crate) const QUIET: Duration = Duration::from_millis(20);
+
+/// Which descriptors are ready; none when the time is over first.
+pub(crate) fn wait(waiting: &mut [PollFd<'_>], until: Instant) -> Result<Vec<bool>, LabError> {
+    let left = until.saturating_duration_since(Instant::now());
+    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+    match poll(waiting, Some(&left)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error).during("wait"),
+    }
+    Ok(waiting.iter().map(|one| !one.revents().is_empty()).collect())
+}

@@ -1,0 +1,81 @@
+//! Workloads as clients: each of their pods is one, and what came out is added up.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use uturn_model::{Client, Flow, ObjectRef};
+
+use crate::{Evidence, LabError, MeasuredFlow, Plan};
+
+/// A plan's flows, those of workloads split up.
+pub(crate) struct Split {
+    pub(crate) flows: Vec<Flow>,
+    /// Which of them each of the plan's flows has become.
+    parts: Vec<Range<usize>>,
+}
+
+impl Split {
+    pub(crate) fn of(plan: &Plan<'_>) -> Result<Self, LabError> {
+        let mut split = Self { flows: Vec::new(), parts: Vec::new() };
+        for flow in plan.flows {
+            let begin = split.flows.len();
+            match &flow.from {
+                Client::Workload(kind, name) => {
+                    let owner = Some(ObjectRef::namespaced((*kind).into(), name));
+                    let pods = plan.cluster.pods.values();
+                    let pods = pods.filter(|pod| pod.is_alive() && pod.owner == owner);
+                    split.flows.extend(
+                        pods.map(|pod| Flow {
+                            from: Client::Pod(pod.name.clone()),
+                            ..flow.clone()
+                        }),
+                    );
+                    if split.flows.len() == begin {
+                        return Err(LabError::Plan(format!("{} has no pod that runs", flow.from)));
+                    }
+                }
+                _ => split.flows.push(flow.clone()),
+            }
+            split.parts.push(begin..split.flows.len());
+        }
+        Ok(split)
+    }
+
+    /// Adds up what was measured of the parts.
+    pub(crate) fn join(&self, plan: &Plan<'_>, parts: &[MeasuredFlow]) -> Vec<MeasuredFlow> {
+        let join = |(flow, part): (&Flow, &Range<usize>)| match &parts[part.clone()] {
+            [only] => MeasuredFlow { flow: flow.clone(), ..only.clone() },
+            several => MeasuredFlow {
+                flow: flow.clone(),
+                counts: sum(several.iter().map(|one| &one.counts)),
+                evidence: joined(several),
+            },
+        };
+        plan.flows.iter().zip(&self.parts).map(join).collect()
+    }
+}
+
+fn joined(parts: &[MeasuredFlow]) -> Evidence {
+    let all = || parts.iter().map(|one| &one.evidence);
+    Evidence {
+        reached_load_balancer: all().map(|one| one.reached_load_balancer).sum(),
+        picked: sum(all().map(|one| &one.picked)),
+        timed_out: sum(all().map(|one| &one.timed_out)),
+        health: all()
+            .map(|one| &one.health)
+            .max_by_key(|one| one.len())
+            .cloned()
+            .unwrap_or_default(),
+        answered_by: sum(all().map(|one| &one.answered_by)),
+        sources_seen: sum(all().map(|one| &one.sources_seen)),
+        forwarded_for: sum(all().map(|one| &one.forwarded_for)),
+    }
+}
+
+fn sum<'a, T: Clone + Ord + 'a>(lists: impl Iterator<Item = &'a Vec<(T, u64)>>) -> Vec<(T, u64)> {
+    let mut counts = BTreeMap::new();
+    for (what, count) in lists.flatten() {
+        *counts.entry(what.clone()).or_insert(0) += count;
+    }
+    counts.into_iter().collect()
+}

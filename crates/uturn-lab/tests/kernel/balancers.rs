@@ -1,0 +1,180 @@
+//! Rows of the load balancers: their forms, and the health of their targets.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use uturn_lab::ProbeEnd;
+use uturn_model::lb::{
+    Layer, ListenerProtocol, ProbeSource, Scheduler, Source, Target, TargetKind,
+};
+use uturn_model::service::TargetPort;
+use uturn_model::{Flow, Outcome, Port, Protocol};
+
+use crate::nodes::serve;
+use crate::rows::{INGRESS, LATE, SERVICE, flow, measure, plan, quick};
+use crate::set::{
+    OUTSIDE, Set, forget_vips, hold, ip, pod, set_probe_source, targets, vpc_cni_set,
+};
+
+pub(crate) const ROWS: &[(&str, fn())] = &[
+    ("dead-target", dead_target),
+    ("probe-source", probe_source),
+    ("source-hash", source_hash),
+    ("l4-snat", l4_snat),
+    ("l4-weights", l4_weights),
+    ("tcp-ssl", tcp_ssl),
+    ("udp-listener", udp_listener),
+];
+
+/// A target where nobody listens is dead and met by nobody; if all are, all are alive.
+fn dead_target() {
+    let mut set = quick(3);
+    forget_vips(&mut set);
+    let spoil = |set: &mut Set, which: &[usize]| {
+        for lb in &mut set.1 {
+            for i in which {
+                lb.listeners[0].rules[0].targets[*i].address.set_port(30999);
+            }
+        }
+    };
+    spoil(&mut set, &[1]);
+    let at_once = |to| ("node/n2", to, Outcome::AT_ONCE);
+    for one in hold(&set, &[at_once(INGRESS), at_once(SERVICE)]) {
+        let states: Vec<_> =
+            one.evidence.health.iter().map(|one| (one.alive, one.latest)).collect();
+        let (good, bad) = ((true, ProbeEnd::Answered), (false, ProbeEnd::Refused));
+        assert_eq!(states, [good, bad, good], "{}", one.flow.to);
+        if one.flow.to.to_string() == INGRESS {
+            let picked: Vec<u64> = one.evidence.picked.iter().map(|one| one.1).collect();
+            assert_eq!(picked, [6, 6]);
+        }
+    }
+    spoil(&mut set, &[0, 2]);
+    let status = |code| Outcome::Status { code, after: Duration::ZERO };
+    let expected = [(OUTSIDE, INGRESS, status(502)), (OUTSIDE, SERVICE, Outcome::Refused)];
+    for one in hold(&set, &expected) {
+        assert!(one.evidence.health.iter().all(|one| !one.alive), "{}", one.flow.to);
+    }
+    for lb in &mut set.1 {
+        lb.listeners[0].profile.all_dead_all_alive = false;
+    }
+    hold(&set, &[(OUTSIDE, INGRESS, status(503)), (OUTSIDE, SERVICE, Outcome::Hangs)]);
+}
+
+/// A node that has the VIP for its own drops probes that come from it, and no others.
+fn probe_source() {
+    for (source, alive) in [(ProbeSource::Vip, false), (ProbeSource::Reserved, true)] {
+        let mut set = quick(2);
+        forget_vips(&mut set);
+        set_probe_source(&mut set, source);
+        let vip = set.1[1].vip;
+        for node in set.0.nodes.values_mut() {
+            node.internal_ips.retain(|one| *one != vip);
+        }
+        set.0.nodes.get_mut("n1").unwrap().internal_ips.push(vip);
+        let one = &measure(&mut set, &["node/n2".into()], SERVICE)[0];
+        let state = one.evidence.health.iter().find(|one| one.target.ip() == ip("10.0.0.11"));
+        assert_eq!(state.unwrap().alive, alive, "{source:?}: {:?}", one.evidence);
+    }
+}
+
+/// A client meets the same target each time; which one is decided by its address.
+fn source_hash() {
+    let mut set = quick(3);
+    forget_vips(&mut set);
+    for lb in &mut set.1 {
+        lb.listeners[0].profile.scheduler = Scheduler::SourceHash;
+    }
+    // A node's server answers for itself: only the client's own node fails.
+    let from: Vec<String> = (1..=3).map(|i| pod(&format!("web-{i}"))).collect();
+    for to in [INGRESS, SERVICE] {
+        let listener = set.1[usize::from(to == SERVICE)].listeners[0].clone();
+        let targets = &listener.rules[0].targets;
+        for (i, one) in measure(&mut set, &from, to).iter().enumerate() {
+            let client = ip(&format!("10.1.{}.10", i + 1));
+            let choice =
+                uturn_lb::decide::Choice::new(&listener.profile, targets, &[true; 3], client);
+            let loops = choice.pick(0) == Some(i);
+            let expected = match (loops, listener.protocol.layer()) {
+                (false, _) => Outcome::AT_ONCE,
+                (true, Layer::L7) => LATE,
+                (true, Layer::L4) => Outcome::Hangs,
+            };
+            assert_eq!(one.counts, [(expected, 12)], "{client} → {to}");
+        }
+    }
+}
+
+fn l4_snat() {
+    let mut set = vpc_cni_set(2);
+    forget_vips(&mut set);
+    let listener = &mut set.1[1].listeners[0];
+    listener.profile.source = Source::Replaced("100.127.0.0/16".parse().unwrap());
+    listener.rules[0].targets = vec![Target {
+        address: SocketAddr::new(ip("10.1.2.20"), 8080),
+        weight: 10,
+        kind: TargetKind::Pod { pod: None, node: None },
+    }];
+    for one in measure(&mut set, &[pod("web-1"), pod("web-2")], SERVICE) {
+        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
+        assert_eq!(one.evidence.sources_seen, [(ip("100.127.0.1"), 12)], "{}", one.flow.from);
+    }
+}
+
+/// Shares follow the weights, for each class of clients: a node is not sent to itself.
+fn l4_weights() {
+    let mut set = quick(3);
+    forget_vips(&mut set);
+    for (target, weight) in targets(&mut set).zip([20, 10, 0].into_iter().cycle()) {
+        target.weight = weight;
+    }
+    let measured = measure(&mut set, &[pod("web-1"), pod("web-2"), pod("web-3")], SERVICE);
+    for (one, hangs) in measured.iter().zip([8, 4, 0]) {
+        let mut expected = vec![(Outcome::AT_ONCE, 12 - hangs), (Outcome::Hangs, hangs)];
+        expected.retain(|(_, count)| *count > 0);
+        assert_eq!(one.counts, expected, "{}", one.flow.from);
+    }
+}
+
+/// TLS ends at the load balancer, and nobody is tried after the first target.
+fn tcp_ssl() {
+    let mut set = quick(2);
+    forget_vips(&mut set);
+    set.1[1].listeners[0].protocol = ListenerProtocol::TcpSsl;
+    set.1[1].listeners[0].port = Port::new(443).unwrap();
+    let measured = measure(&mut set, &[pod("web-1"), "node/n1".into()], "https://10.0.0.200/");
+    assert_eq!(measured[0].counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)]);
+    assert_eq!(measured[1].counts, [(Outcome::AT_ONCE, 12)]);
+    assert_eq!(measured[0].evidence.picked.iter().map(|one| one.1).collect::<Vec<_>>(), [6, 6]);
+}
+
+/// Datagrams loop like connections. A machine that answers pings and refuses none is alive.
+fn udp_listener() {
+    let mut set = quick(2);
+    serve(&mut set.0, 5353, Protocol::Udp, None);
+    for service in set.0.services.values_mut() {
+        service.ports[0].protocol = Protocol::Udp;
+        service.ports[0].target = TargetPort::Number(Port::new(5353).unwrap());
+    }
+    for slice in set.0.endpoints.values_mut().flatten() {
+        slice.ports[0].protocol = Protocol::Udp;
+        slice.ports[0].port = Port::new(5353).unwrap();
+    }
+    forget_vips(&mut set);
+    set.1.remove(0);
+    set.1[0].listeners[0].protocol = ListenerProtocol::Udp;
+    let ask = |set: &Set, from: &[&str]| {
+        let ask = |from: &&str| Flow { protocol: Protocol::Udp, ..flow(from, "10.0.0.200:80") };
+        let flows: Vec<Flow> = from.iter().map(ask).collect();
+        uturn_lab::measure(&plan(&set.0, &set.1, &flows), &mut |_| {}).unwrap()
+    };
+    let measured = ask(&set, &["pod/shop/web-1", "node/n1"]);
+    assert_eq!(measured[0].counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)]);
+    assert_eq!(measured[1].counts, [(Outcome::AT_ONCE, 12)]);
+    assert!(measured[0].evidence.health.iter().all(|one| one.alive), "{measured:?}");
+    set.1[0].listeners[0].rules[0].targets[0].address.set_port(30999);
+    let one = &ask(&set, &["pod/shop/web-1"])[0];
+    assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)]);
+    let states: Vec<_> = one.evidence.health.iter().map(|one| (one.alive, one.latest)).collect();
+    assert_eq!(states, [(false, ProbeEnd::Refused), (true, ProbeEnd::Answered)]);
+}

@@ -1,0 +1,49 @@
+//! What systems other than Linux have: nobody can get hold of a machine.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::{Ended, Job, MachineError, Said, Unavailable};
+
+/// A machine that can be started. There is none here.
+#[derive(Clone, Debug)]
+pub enum Machine {}
+
+impl Machine {
+    /// Says that there is none.
+    pub fn find() -> Result<Self, Unavailable> {
+        Err(Unavailable::NotLinux)
+    }
+
+    /// What its kernel is.
+    pub fn kernel(&self) -> String {
+        match *self {}
+    }
+
+    /// Gives it this much memory.
+    #[must_use]
+    pub fn with_memory(self, _mib: u32) -> Self {
+        match self {}
+    }
+
+    /// Ends it after this time.
+    #[must_use]
+    pub fn with_limit(self, _limit: Duration) -> Self {
+        match self {}
+    }
+
+    /// Runs a job.
+    pub fn run(&self, _job: &Job, _hear: &mut dyn FnMut(Said<'_>)) -> Result<Ended, MachineError> {
+        match *self {}
+    }
+}
+
+/// Whether this process is the first of a machine.
+pub fn is_inside() -> bool {
+    false
+}
+
+/// What the first process of a machine does.
+pub fn inside() -> ExitCode {
+    ExitCode::FAILURE
+}

@@ -1,0 +1,121 @@
+//! Whether a machine can be had here: its parts are looked for, and what the host must
+//! allow is tried.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use crate::Unavailable;
+
+/// Where Debian keeps the modules of its User Mode Linux.
+pub(super) const MODULES: &str = "/usr/lib/uml/modules";
+
+/// Programs that the machine uses inside, beside its kernel.
+const INSIDE: [(&str, &str); 3] =
+    [("modprobe", "kmod"), ("xtables-legacy-multi", "iptables"), ("ipset", "ipset")];
+
+/// What a machine is made of.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    /// The kernel, a program.
+    pub(super) kernel: PathBuf,
+    /// What that kernel calls its release: `6.1.176`.
+    pub(super) release: String,
+    /// What starts the kernel as the first process of a process namespace, so that all of
+    /// it ends with it, and it ends with us.
+    pub(super) leash: Vec<String>,
+    /// Where it keeps its memory, which is a file without a name.
+    pub(super) memory: PathBuf,
+    /// This very executable: the machine's first process.
+    pub(super) init: PathBuf,
+}
+
+/// Looks for all parts; `mib` is how much memory the machine is to have.
+pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
+    let kernel = need("linux.uml", "user-mode-linux")?;
+    for (program, package) in INSIDE {
+        need(program, package)?;
+    }
+    let release = output(Command::new(&kernel).arg("--version"))
+        .map_err(|said| host("asking User Mode Linux for its version", said))?;
+    let folder = Path::new(MODULES).join(&release);
+    if !folder.is_dir() {
+        return Err(Unavailable::NoModules { folder });
+    }
+    let init = env::current_exe()
+        .and_then(fs::canonicalize)
+        .map_err(|why| host("finding this very executable", why.to_string()))?;
+    // The kernel takes its command line apart at blanks and quotes.
+    let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
+    if !init.to_str().is_some_and(|path| path.chars().all(is_plain)) {
+        let said = format!("no blanks, quotes or letters beyond ASCII in {}", init.display());
+        return Err(host("naming this very executable on the command line of a kernel", said));
+    }
+    Ok(Parts { kernel, release, leash: leash()?, memory: memory(mib)?, init })
+}
+
+/// Where a program is: in the search path, or where Debian puts what only root needs.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Without it, killing the machine would set the processes that stand for its own free, and
+/// they would go on as processes of the host.
+fn leash() -> Result<Vec<String>, Unavailable> {
+    let [bind, unshare] = [need("setpriv", "util-linux")?, need("unshare", "util-linux")?];
+    let root = ["--pid", "--fork", "--kill-child"];
+    let user = ["--user", "--map-current-user", "--pid", "--fork", "--kill-child"];
+    let mut said = String::new();
+    for flags in [&root[..], &user[..]] {
+        match output(Command::new(&unshare).args(flags).arg("true")) {
+            Ok(_) => {
+                let mut words = vec![bind.display().to_string()];
+                words.extend(["--pdeathsig", "KILL"].map(String::from));
+                words.push(unshare.display().to_string());
+                words.extend(flags.iter().map(|&flag| flag.to_owned()));
+                return Ok(words);
+            }
+            Err(why) => said = why,
+        }
+    }
+    Err(host("making a process namespace, with and without a user namespace", said))
+}
+
+/// A place with room for so much memory from which programs may run.
+fn memory(mib: u32) -> Result<PathBuf, Unavailable> {
+    let fits = |place: &PathBuf| {
+        statvfs(place).is_ok_and(|at| {
+            at.f_bavail.saturating_mul(at.f_frsize) >= u64::from(mib) << 20
+                && !at.f_flag.intersects(StatVfsMountFlags::NOEXEC | StatVfsMountFlags::RDONLY)
+        })
+    };
+    let places = [PathBuf::from("/dev/shm"), env::temp_dir(), "/var/tmp".into()];
+    let all: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+    places.into_iter().find(fits).ok_or_else(|| {
+        let said = format!("not in {}", all.join(", "));
+        host(&format!("finding room for {mib} MiB of memory"), said)
+    })
+}
+
+fn need(program: &'static str, package: &'static str) -> Result<PathBuf, Unavailable> {
+    find(program).ok_or(Unavailable::Missing { program, package })
+}
+
+fn host(tried: &str, said: String) -> Unavailable {
+    Unavailable::Host { tried: tried.into(), said }
+}
+
+/// What a program prints, without the end of its last line, or what it complains of.
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(format!("{}: {}", output.status, text(&output.stderr))),
+    }
+}

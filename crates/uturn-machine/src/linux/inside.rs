@@ -1,0 +1,225 @@
+//! The inside: the machine's first process.
+//!
+//! It sets the machine up ([`root`], [`tools`]), runs the job that the tape names, passes on
+//! what the job says, and ends the machine: with the job, or when the line is cut, because
+//! then nobody is left who wants it.
+
+use std::convert::Infallible;
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_open, wait};
+use rustix::system::{RebootCommand, reboot};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+use super::tape::{Frame, MOST, Writer};
+use super::{letter, root, tools};
+use crate::{Ended, Job};
+
+/// What the kernel's command line says to its first process, with the kernel's release.
+pub(super) const INSIDE: &str = "UTURN_MACHINE";
+
+/// The byte on the line that says that there is something new on the tape.
+pub(super) const WAKE: u8 = 6;
+
+/// How often processes that nobody waits for are buried.
+const BURIAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Whether this process is the first of a machine: then it must call [`inside`], before
+/// anything else.
+pub fn is_inside() -> bool {
+    getpid().is_init() && env::var_os(INSIDE).is_some()
+}
+
+/// What the first process of a machine does. When it returns, the machine is over.
+pub fn inside() -> ExitCode {
+    let Err(why) = serve();
+    // The kernel's console is all that is left to speak to, and nobody may hear it.
+    let _ = fs::write("/dev/console", format!("uturn: {why}\n"));
+    let _ = reboot(RebootCommand::PowerOff);
+    ExitCode::FAILURE
+}
+
+/// Ends with the machine, or with why it could not even say that it failed.
+fn serve() -> io::Result<Infallible> {
+    let mut outside = Outside::find()?;
+    let over = match begin(&outside) {
+        Ok(running) => running.serve(&mut outside)?,
+        Err(why) => Frame::Cannot(why.to_string()),
+    };
+    outside.tell(&over)?;
+    reboot(RebootCommand::PowerOff)?;
+    Err(io::Error::other("the machine would not end"))
+}
+
+fn begin(outside: &Outside) -> io::Result<Running> {
+    let release = env::var(INSIDE).map_err(io::Error::other)?;
+    root::set_up(&release)?;
+    tools::set_up(&release)?;
+    let job = outside.tape.letter()?;
+    let job = letter::read(&job).ok_or_else(|| io::Error::other("the job cannot be read"))?;
+    job.shared.iter().try_for_each(|folder| root::share(folder))?;
+    Running::start(job)
+}
+
+/// The tape and the line.
+struct Outside {
+    tape: Writer,
+    line: File,
+}
+
+impl Outside {
+    fn find() -> io::Result<Self> {
+        let through = OFlags::DSYNC.bits() as i32;
+        let device =
+            OpenOptions::new().read(true).write(true).custom_flags(through).open("/dev/ubda")?;
+        let silent = (OFlags::NOCTTY | OFlags::NONBLOCK).bits() as i32;
+        let line =
+            OpenOptions::new().read(true).write(true).custom_flags(silent).open("/dev/ttyS0")?;
+        let mut raw = tcgetattr(&line)?;
+        raw.make_raw();
+        tcsetattr(&line, OptionalActions::Now, &raw)?;
+        Ok(Self { tape: Writer::new(device)?, line })
+    }
+
+    fn tell(&mut self, frame: &Frame) -> io::Result<()> {
+        self.tape.write(frame)?;
+        // If the line is full, the outside has been woken often enough.
+        let _ = self.line.write(&[WAKE]);
+        Ok(())
+    }
+
+    /// Nothing is ever sent inwards: the line can be read when it is cut.
+    fn is_cut(&mut self) -> bool {
+        match self.line.read(&mut [0; 64]) {
+            Ok(length) => length == 0,
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// The job at work.
+struct Running {
+    job: Pid,
+    over: OwnedFd,
+    out: Option<OwnedFd>,
+    err: Option<OwnedFd>,
+}
+
+impl Running {
+    fn start(job: Job) -> io::Result<Self> {
+        let environment = tools::environment(&job.environment);
+        let program = tools::find(&job.program, &environment)
+            .ok_or_else(|| io::Error::other(format!("no program {}", job.program.display())))?;
+        let mut child = Command::new(&program)
+            .args(&job.arguments)
+            .env_clear()
+            .envs(environment)
+            .current_dir(&job.folder)
+            .stdin(if job.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|why| {
+                io::Error::other(format!("cannot start {}: {why}", program.display()))
+            })?;
+        if let Some(stdin) = child.stdin.take() {
+            feed(stdin, job.stdin)?;
+        }
+        Self::of(child)
+    }
+
+    fn of(mut child: Child) -> io::Result<Self> {
+        let job = Pid::from_child(&child);
+        let over = pidfd_open(job, PidfdFlags::empty())?;
+        let out = child.stdout.take().map(OwnedFd::from);
+        let err = child.stderr.take().map(OwnedFd::from);
+        for pipe in [&out, &err].into_iter().flatten() {
+            ioctl_fionbio(pipe, true)?;
+        }
+        Ok(Self { job, over, out, err })
+    }
+
+    /// Passes on what the job says until it is over, and tells how it ended.
+    fn serve(mut self, outside: &mut Outside) -> io::Result<Frame> {
+        let mut ended = None;
+        loop {
+            // What is in the pipes once the job is over is all that it said; whom it left
+            // running has no say.
+            pass_on(&mut self.out, Frame::Out, outside)?;
+            pass_on(&mut self.err, Frame::Err, outside)?;
+            if let Some(ended) = ended {
+                return Ok(Frame::Ended(ended));
+            }
+            self.wait(outside)?;
+            if outside.is_cut() {
+                reboot(RebootCommand::PowerOff)?;
+            }
+            ended = self.bury()?;
+        }
+    }
+
+    fn wait(&self, outside: &Outside) -> io::Result<()> {
+        let pipes = [&self.out, &self.err].into_iter().flatten().map(AsFd::as_fd);
+        let all = pipes.chain([self.over.as_fd(), outside.line.as_fd()]);
+        let mut all: Vec<PollFd<'_>> =
+            all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
+        match poll(&mut all, Some(&BURIAL)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Buries whoever died; how the job ended, if it was among them.
+    fn bury(&self) -> io::Result<Option<Ended>> {
+        let mut ended = None;
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((who, how))) if who == self.job => ended = Some(end(how)),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(Errno::CHILD) => return Ok(ended),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn end(how: WaitStatus) -> Ended {
+    match (how.exit_status(), how.terminating_signal()) {
+        (_, Some(signal)) => Ended::Signal(signal),
+        (code, None) => Ended::Exit(code.unwrap_or(-1)),
+    }
+}
+
+/// Passes on what is in a pipe; forgets the pipe at its end.
+fn pass_on(
+    pipe: &mut Option<OwnedFd>,
+    frame: impl Fn(Vec<u8>) -> Frame,
+    outside: &mut Outside,
+) -> io::Result<()> {
+    let mut bytes = vec![0; MOST];
+    while let Some(open) = pipe {
+        match rustix::io::read(&*open, &mut bytes) {
+            Ok(0) => *pipe = None,
+            Ok(length) => outside.tell(&frame(bytes[..length].to_vec()))?,
+            Err(Errno::AGAIN) => break,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) -> io::Result<()> {
+    // A job that does not read to the end does not want to.
+    let write = move || drop(stdin.write_all(&bytes));
+    thread::Builder::new().spawn(write).map(drop)
+}

@@ -1,0 +1,105 @@
+//! A [`Job`] as bytes: how it gets into the machine.
+//!
+//! Counted strings: nothing in a path, an argument or an input can be taken for anything
+//! else.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::Job;
+
+/// Writes it down.
+pub(super) fn write(job: &Job) -> Vec<u8> {
+    let mut letter = Vec::new();
+    put(&mut letter, job.program.as_os_str().as_bytes());
+    put(&mut letter, job.folder.as_os_str().as_bytes());
+    put(&mut letter, &job.stdin);
+    count(&mut letter, job.arguments.len());
+    job.arguments.iter().for_each(|one| put(&mut letter, one.as_bytes()));
+    count(&mut letter, job.environment.len());
+    for (name, value) in &job.environment {
+        put(&mut letter, name.as_bytes());
+        put(&mut letter, value.as_bytes());
+    }
+    count(&mut letter, job.shared.len());
+    job.shared.iter().for_each(|one| put(&mut letter, one.as_os_str().as_bytes()));
+    letter
+}
+
+/// Reads it; `None` if it is cut or no such letter.
+pub(super) fn read(letter: &[u8]) -> Option<Job> {
+    let mut rest = letter;
+    let program = PathBuf::from(text(&mut rest)?);
+    let folder = PathBuf::from(text(&mut rest)?);
+    let stdin = take(&mut rest)?.to_vec();
+    let arguments = counted(&mut rest)?;
+    let arguments = (0..arguments).map(|_| text(&mut rest)).collect::<Option<_>>()?;
+    let environment = counted(&mut rest)?;
+    let environment = (0..environment)
+        .map(|_| Some((text(&mut rest)?, text(&mut rest)?)))
+        .collect::<Option<_>>()?;
+    let shared = counted(&mut rest)?;
+    let shared = (0..shared).map(|_| text(&mut rest).map(PathBuf::from)).collect::<Option<_>>()?;
+    rest.is_empty().then_some(Job { program, arguments, environment, folder, stdin, shared })
+}
+
+fn count(letter: &mut Vec<u8>, number: usize) {
+    letter.extend((number as u64).to_le_bytes());
+}
+
+fn put(letter: &mut Vec<u8>, bytes: &[u8]) {
+    count(letter, bytes.len());
+    letter.extend(bytes);
+}
+
+fn counted(rest: &mut &[u8]) -> Option<usize> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    usize::try_from(u64::from_le_bytes(*number)).ok()
+}
+
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = counted(rest)?;
+    let (bytes, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(bytes)
+}
+
+fn text(rest: &mut &[u8]) -> Option<OsString> {
+    take(rest).map(|bytes| OsStr::from_bytes(bytes).to_os_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn job() -> Job {
+        Job {
+            program: "/bin/sh".into(),
+            arguments: ["-c", "", "echo \"a\0b\n\""].map(Into::into).into(),
+            environment: vec![("A".into(), OsString::from_vec(vec![0xff, b'=', b'\n']))],
+            folder: "/".into(),
+            stdin: vec![0; 70_000],
+            shared: vec!["/a b".into()],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(read(&write(&job())), Some(job()));
+    }
+
+    #[test]
+    fn a_cut_letter_is_none() {
+        let letter = write(&job());
+        for length in (0..200).chain(letter.len() - 200..letter.len()) {
+            assert_eq!(read(&letter[..length]), None, "{length}");
+        }
+        let mut longer = letter;
+        longer.push(0);
+        assert_eq!(read(&longer), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! The machine on Linux: both sides of it.
+
+mod find;
+mod inside;
+mod letter;
+mod outside;
+mod root;
+mod tape;
+mod tools;
+
+pub use inside::{inside, is_inside};
+pub use outside::Machine;
+
+use std::io;
+
+use crate::MachineError;
+
+/// Says what was being done when it failed.
+trait During<T> {
+    fn during(self, doing: &str) -> Result<T, MachineError>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+    fn during(self, doing: &str) -> Result<T, MachineError> {
+        self.map_err(|error| MachineError::System { doing: doing.into(), source: error.into() })
+    }
+}

@@ -1,0 +1,215 @@
+//! The outside: starts the machine, listens to it, ends it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+
+use super::find::{Parts, parts};
+use super::inside::{INSIDE, WAKE};
+use super::tape::{Frame, Reader};
+use super::{During, letter};
+use crate::{Ended, Job, MachineError, Said, Unavailable};
+
+/// How much memory a machine has that nobody gave more or less.
+const MEMORY: u32 = 1024;
+
+/// How long a machine that is told to end may take for it.
+const PARTING: Duration = Duration::from_secs(5);
+
+/// How often the tape is looked at when the line is silent.
+const ATTENTION: Duration = Duration::from_millis(500);
+
+/// A machine that can be started, as often as one likes.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    parts: Parts,
+    memory: u32,
+    limit: Option<Duration>,
+}
+
+impl Machine {
+    /// Looks for all that it takes.
+    ///
+    /// # Errors
+    /// When something is missing, or this host does not allow it: the error says what.
+    pub fn find() -> Result<Self, Unavailable> {
+        Ok(Self { parts: parts(MEMORY)?, memory: MEMORY, limit: None })
+    }
+
+    /// What its kernel is: `User Mode Linux 6.1.176`.
+    pub fn kernel(&self) -> String {
+        format!("User Mode Linux {}", self.parts.release)
+    }
+
+    /// Gives it so much memory; it takes from the host only what it uses.
+    #[must_use]
+    pub fn with_memory(self, mib: u32) -> Self {
+        Self { memory: mib, ..self }
+    }
+
+    /// Ends it after this time, whatever its job does.
+    #[must_use]
+    pub fn with_limit(self, limit: Duration) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// Starts the machine, runs one job in it, tells `hear` what the job says while it says
+    /// it, and waits until all is over. Must be called from a thread that lives at least as
+    /// long: the machine ends with it.
+    ///
+    /// # Errors
+    /// When the machine cannot be started, does not live as long as its job, or the time is
+    /// over. Whatever happens, it is gone afterwards.
+    pub fn run(&self, job: &Job, hear: &mut dyn FnMut(Said<'_>)) -> Result<Ended, MachineError> {
+        let until = self.limit.map(|limit| Instant::now() + limit);
+        let mut tape = Reader::new(&letter::write(job)).during("write down the job")?;
+        let mut machine = self.start(&tape).during("start the small machine")?;
+        loop {
+            let line =
+                machine.listen(self.patience(until)?).during("wait for the small machine")?;
+            // What it said last it said before it ended.
+            while let Some(frame) = tape.next().during("read what the small machine says")? {
+                match frame {
+                    Frame::Out(bytes) => hear(Said::Out(&bytes)),
+                    Frame::Err(bytes) => hear(Said::Err(&bytes)),
+                    Frame::Ended(how) => return Ok(how),
+                    Frame::Cannot(why) => return Err(MachineError::Inside(why)),
+                }
+            }
+            if line == Line::Cut {
+                return Err(MachineError::Died { said: machine.last_words() });
+            }
+        }
+    }
+
+    /// How long to wait for the machine before looking again.
+    fn patience(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
+        let Some((until, limit)) = until.zip(self.limit) else { return Ok(ATTENTION) };
+        match until.checked_duration_since(Instant::now()) {
+            None | Some(Duration::ZERO) => Err(MachineError::Limit(limit)),
+            Some(left) => Ok(left.min(ATTENTION)),
+        }
+    }
+
+    fn start(&self, tape: &Reader) -> io::Result<Running> {
+        let (line, inner) = UnixStream::pair()?;
+        line.set_nonblocking(true)?;
+        let complaints = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
+        let [program, leash @ ..] = self.parts.leash.as_slice() else {
+            return Err(io::Error::other("no leash"));
+        };
+        let child = Command::new(program)
+            .args(leash)
+            .arg(&self.parts.kernel)
+            .args(self.command_line())
+            .stdin(tape.memory()?)
+            .stdout(OwnedFd::from(inner))
+            .stderr(complaints.try_clone()?)
+            .env("TMPDIR", &self.parts.memory)
+            // Ctrl-C is for us; the machine ends with us.
+            .process_group(0)
+            .spawn()?;
+        Ok(Running { child, line, complaints, noise: Vec::new() })
+    }
+
+    fn command_line(&self) -> Vec<String> {
+        let words = [
+            // Its root are the host's files; it may not write to them.
+            "rootfstype=hostfs root=/dev/root rootflags=/ ro",
+            // The tape, the line, and where the kernel may complain of the worst.
+            "ubda=/proc/self/fd/0 ssl0=fd:1,fd:1 con=null con0=null,fd:2 quiet loglevel=1",
+            // A place where it cannot leave files.
+            "uml_dir=/proc noreboot",
+        ];
+        let words = words.iter().flat_map(|words| words.split(' ')).map(String::from);
+        let own = [
+            format!("mem={}M", self.memory),
+            format!("init={}", self.parts.init.display()),
+            format!("{INSIDE}={}", self.parts.release),
+        ];
+        words.chain(own).collect()
+    }
+}
+
+/// How the line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Whole,
+    /// The machine is gone.
+    Cut,
+}
+
+/// A machine that runs. Dropping it ends it.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    line: UnixStream,
+    complaints: File,
+    /// What came over the line and was not meant to wake.
+    noise: Vec<u8>,
+}
+
+impl Running {
+    /// Waits until there may be something new.
+    fn listen(&mut self, patience: Duration) -> io::Result<Line> {
+        let time = Timespec {
+            tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&self.line, PollFlags::IN)], Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut bytes = [0; 4096];
+        loop {
+            match self.line.read(&mut bytes) {
+                Ok(0) => return Ok(Line::Cut),
+                Ok(length) => {
+                    self.noise.extend(bytes[..length].iter().filter(|&&byte| byte != WAKE));
+                    let much = self.noise.len().saturating_sub(64 * 1024);
+                    self.noise.drain(..much);
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(Line::Whole),
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::ConnectionReset => return Ok(Line::Cut),
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// The last lines that the kernel, or what starts it, said.
+    fn last_words(&mut self) -> String {
+        let mut said = std::mem::take(&mut self.noise);
+        // What cannot be read cannot be said.
+        let _ = self.complaints.seek(SeekFrom::Start(0));
+        let _ = self.complaints.read_to_end(&mut said);
+        let said = String::from_utf8_lossy(&said);
+        let lines: Vec<&str> = said
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("remove_umid_dir"))
+            .collect();
+        lines[lines.len().saturating_sub(10)..].join("; ")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Whoever was killed already needs no killing; the rest of the namespace goes with
+        // its first process, and the line is cut when the last of them is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let limit = Instant::now() + PARTING;
+        while Instant::now() < limit && matches!(self.listen(ATTENTION), Ok(Line::Whole)) {}
+    }
+}

@@ -1,0 +1,263 @@
+//! The tests.
+
+use std::env;
+use std::fs;
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use uturn_machine::{Ended, Job, Machine, MachineError, Said};
+
+/// As this argument says, the program is one that asks for a machine and gets killed.
+const ASKS: &str = "--ask-for-a-machine";
+
+/// Longer than any of these tests takes on a slow machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+type Check = (&'static str, fn(&Machine));
+
+const CHECKS: [Check; 9] = [
+    ("a_job_is_heard_and_its_code_comes_back", a_job_is_heard_and_its_code_comes_back),
+    ("a_signal_is_told", a_signal_is_told),
+    ("what_cannot_start_is_said", what_cannot_start_is_said),
+    ("rules_sets_and_virtual_servers_load", rules_sets_and_virtual_servers_load),
+    (
+        "the_hosts_files_stay_as_they_are_unless_they_are_shared",
+        the_hosts_files_stay_as_they_are_unless_they_are_shared,
+    ),
+    ("much_is_heard_whole_by_a_slow_ear", much_is_heard_whole_by_a_slow_ear),
+    ("whom_the_job_leaves_behind_holds_nobody_up", whom_the_job_leaves_behind_holds_nobody_up),
+    ("a_job_without_an_end_is_ended", a_job_without_an_end_is_ended),
+    ("nothing_outlives_who_asked", nothing_outlives_who_asked),
+];
+
+pub(super) fn main() {
+    let words: Vec<String> = env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == ASKS) {
+        return ask();
+    }
+    let machine = match Machine::find() {
+        Ok(machine) => machine.with_limit(LIMIT),
+        Err(why) => return uturn_testing::left_out("the small machine", why),
+    };
+    let wanted = |name: &str| {
+        let mut words = words.iter().filter(|word| !word.starts_with('-')).peekable();
+        words.peek().is_none() || words.any(|word| name.contains(word.as_str()))
+    };
+    for (name, check) in CHECKS.into_iter().filter(|(name, _)| wanted(name)) {
+        println!("{name} …");
+        check(&machine);
+    }
+    if wanted("nobody_gets_one_too") {
+        nobody_gets_one_too();
+    }
+}
+
+fn shell(script: &str) -> Job {
+    Job {
+        program: "sh".into(),
+        arguments: vec!["-ec".into(), script.into()],
+        environment: Vec::new(),
+        folder: "/".into(),
+        stdin: Vec::new(),
+        shared: Vec::new(),
+    }
+}
+
+/// What a job says and how it ends.
+fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let ended = machine.run(job, &mut |said| match said {
+        Said::Out(bytes) => out.extend(bytes),
+        Said::Err(bytes) => err.extend(bytes),
+    })?;
+    Ok((String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap(), ended))
+}
+
+fn a_job_is_heard_and_its_code_comes_back(machine: &Machine) {
+    let script = "cat; pwd; echo \"$WORD\"; uname -r; echo to err >&2; exit 7";
+    let job = Job {
+        environment: vec![("WORD".into(), "a b".into())],
+        folder: "/usr/lib".into(),
+        stdin: b"in\n".into(),
+        ..shell(script)
+    };
+    let (out, err, ended) = run(machine, &job).unwrap();
+    let release = machine.kernel().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(out, format!("in\n/usr/lib\na b\n{release}\n"));
+    assert_eq!(err, "to err\n");
+    assert_eq!(ended, Ended::Exit(7));
+}
+
+fn a_signal_is_told(machine: &Machine) {
+    let (_, _, ended) = run(machine, &shell("kill -USR1 $$")).unwrap();
+    assert_eq!(ended, Ended::Signal(10));
+}
+
+fn what_cannot_start_is_said(machine: &Machine) {
+    let job = Job { program: "/no/such/program".into(), ..shell("") };
+    let Err(MachineError::Inside(why)) = run(machine, &job) else { panic!("it cannot start") };
+    assert!(why.contains("/no/such/program"), "{why}");
+}
+
+fn rules_sets_and_virtual_servers_load(machine: &Machine) {
+    let script = "
+        ipset create s hash:ip,port
+        iptables -V
+        iptables -t nat -A POSTROUTING -m comment --comment c -m set --match-set s dst,dst \
+            -j MASQUERADE
+        ip6tables -A FORWARD -m conntrack --ctstate INVALID -j DROP
+        iptables-save -t nat | grep match-set
+        ip link add kube-ipvs0 type dummy
+        sysctl -qw net.ipv4.ip_forward=1
+        echo tcp > /tmp/written";
+    let (out, err, ended) = run(machine, &shell(script)).unwrap();
+    assert_eq!((err.as_str(), ended), ("", Ended::Exit(0)), "{out}");
+    assert!(out.contains("(legacy)"), "{out}");
+    assert!(out.contains("--match-set s dst,dst"), "{out}");
+
+    let ipvsadm = ["/usr/sbin/ipvsadm", "/sbin/ipvsadm"];
+    if !ipvsadm.iter().any(|program| Path::new(program).exists()) {
+        return uturn_testing::left_out("virtual servers in the small machine", "no ipvsadm");
+    }
+    let script = "ipvsadm -A -t 10.0.0.1:80 -s rr; ipvsadm -Ln";
+    let (out, err, ended) = run(machine, &shell(script)).unwrap();
+    assert_eq!((err.as_str(), ended), ("", Ended::Exit(0)), "{out}");
+    assert!(out.contains("10.0.0.1:80 rr"), "{out}");
+}
+
+fn the_hosts_files_stay_as_they_are_unless_they_are_shared(machine: &Machine) {
+    let folder = env::temp_dir().join(format!("uturn-machine-{}", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    let file = folder.join("file");
+    fs::write(&file, "as it was").unwrap();
+    let here = folder.display();
+    let script = format!(
+        "cat {here}/file; echo other > {here}/file; rm -r {here}; mkdir {here}; \
+         echo new > {here}/new; cat {here}/new; echo x > /run/x; test ! -e /run/netns"
+    );
+    let ran = run(machine, &shell(&script));
+    let shared = folder.with_extension("shared");
+    fs::create_dir(&shared).unwrap();
+    let written = format!("echo out > {}/written", shared.display());
+    let wrote = run(machine, &Job { shared: vec![shared.clone()], ..shell(&written) });
+    let written = fs::read_to_string(shared.join("written"));
+    fs::remove_dir_all(&shared).unwrap();
+    assert_eq!((wrote.unwrap().2, written.unwrap().as_str()), (Ended::Exit(0), "out\n"));
+    let kept = fs::read_to_string(&file);
+    let entries = fs::read_dir(&folder).unwrap().count();
+    fs::remove_dir_all(&folder).unwrap();
+    let (out, err, ended) = ran.unwrap();
+    assert_eq!((out.as_str(), err.as_str(), ended), ("as it wasnew\n", "", Ended::Exit(0)));
+    assert_eq!((kept.unwrap().as_str(), entries), ("as it was", 1));
+}
+
+fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
+    let mut heard: Vec<u8> = Vec::new();
+    let (ear, mouth) = io::pipe().unwrap();
+    let slow = std::thread::spawn(move || BufReader::with_capacity(512, ear).lines().count());
+    let mut mouth = mouth;
+    let ended = machine.run(&shell("seq 1 300000"), &mut |said| {
+        let Said::Out(bytes) = said else { return };
+        heard.extend(bytes);
+        mouth.write_all(bytes).unwrap();
+    });
+    drop(mouth);
+    assert_eq!(ended.unwrap(), Ended::Exit(0));
+    let mut expected = Vec::new();
+    (1..=300_000).for_each(|number| writeln!(expected, "{number}").unwrap());
+    assert!(heard == expected, "{} bytes of {}", heard.len(), expected.len());
+    assert_eq!(slow.join().unwrap(), 300_000);
+}
+
+fn whom_the_job_leaves_behind_holds_nobody_up(machine: &Machine) {
+    let (out, _, ended) = run(machine, &shell("echo begun; sleep 1000 & exit 3")).unwrap();
+    assert_eq!((out.as_str(), ended), ("begun\n", Ended::Exit(3)));
+}
+
+fn a_job_without_an_end_is_ended(machine: &Machine) {
+    let (gone, kept) = watched();
+    let limit = Duration::from_secs(4);
+    let ran = run(&machine.clone().with_limit(limit), &shell("while :; do sleep 1000; done"));
+    drop(kept);
+    assert!(matches!(ran, Err(MachineError::Limit(said)) if said == limit), "{ran:?}");
+    assert!(closes(&gone), "something of the machine is left");
+}
+
+fn nothing_outlives_who_asked(_: &Machine) {
+    let (gone, kept) = watched();
+    let mut asks = Command::new(env::current_exe().unwrap())
+        .arg(ASKS)
+        .arg("echo up; sleep 1000")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(kept);
+    let mut line = String::new();
+    BufReader::new(asks.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    asks.kill().unwrap();
+    asks.wait().unwrap();
+    assert!(closes(&gone), "something of the machine is left");
+}
+
+/// An ordinary user, that is.
+fn nobody_gets_one_too() {
+    let what = "the small machine of an ordinary user";
+    if !rustix::process::geteuid().is_root() {
+        // Then all the others have shown it.
+        return;
+    }
+    let own = env::current_exe().unwrap();
+    let as_nobody = |program: &Path| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        command.current_dir("/").stdin(Stdio::null());
+        command
+    };
+    match as_nobody(Path::new("test")).arg("-x").arg(&own).status() {
+        Ok(status) if status.success() => {}
+        _ => return uturn_testing::left_out(what, "this program is in a folder of root's alone"),
+    }
+    println!("nobody_gets_one_too …");
+    let script = "id -u; iptables -A INPUT -j DROP; iptables-save -t filter | grep -c DROP; exit 9";
+    let output = as_nobody(&own).arg(ASKS).arg(script).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("cannot carry the small machine") {
+        return uturn_testing::left_out(what, said);
+    }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{said}");
+    assert_eq!(output.status.code(), Some(9), "{said}");
+}
+
+/// Runs a script in a machine, passes on what it says, and its code.
+fn ask() {
+    let script = env::args().nth(2).unwrap();
+    let machine = Machine::find().unwrap_or_else(|why| panic!("{why}"));
+    let ended = machine.run(&shell(&script), &mut |said| match said {
+        Said::Out(bytes) => {
+            io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).unwrap();
+        }
+        Said::Err(bytes) => io::stderr().write_all(bytes).unwrap(),
+    });
+    let Ended::Exit(code) = ended.unwrap() else { panic!("a script ends by itself") };
+    std::process::exit(code);
+}
+
+/// A pipe whose other end is handed down to all processes that are started while it is
+/// kept. It is closed when the last of them is gone.
+fn watched() -> (PipeReader, OwnedFd) {
+    let (gone, kept) = io::pipe().unwrap();
+    // Unlike the pipe's own end, a copy stays open in programs that are started.
+    (gone, rustix::io::dup(&kept).unwrap())
+}
+
+fn closes(gone: &PipeReader) -> bool {
+    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+    let mut all = [PollFd::new(gone, PollFlags::IN)];
+    poll(&mut all, Some(&limit)).unwrap();
+    all[0].revents().contains(PollFlags::HUP)
+}

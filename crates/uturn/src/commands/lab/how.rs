@@ -1,0 +1,77 @@
+//! How cases are measured: the same here and in the small machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf, absolute};
+
+use serde_json::{Value, json};
+use uturn_model::{Capture, Name};
+
+use crate::cli::LabRun;
+use crate::status::Failure;
+
+/// What the user said about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct How {
+    /// Connects for each flow, at least.
+    pub(super) connects: u32,
+    /// Where CoreDNS is.
+    pub(super) coredns: Option<PathBuf>,
+    /// Where nodes' captures are.
+    pub(super) rules: Option<PathBuf>,
+}
+
+impl How {
+    pub(super) fn of(args: &LabRun) -> Result<Self, Failure> {
+        let whole = |path: &Option<PathBuf>| {
+            let whole = path.as_ref().map(absolute).transpose();
+            whole.map_err(|why| Failure::usage(format!("a path of the command line: {why}")))
+        };
+        let (coredns, rules) = (whole(&args.coredns)?, whole(&args.rules)?);
+        if let Some(path) = coredns.as_ref().filter(|path| !path.is_file()) {
+            return Err(Failure::usage(format!("there is no program {}", path.display())));
+        }
+        Ok(Self { connects: args.connects, coredns, rules })
+    }
+
+    /// The nodes' captures: each folder has the name of its node.
+    pub(super) fn captures(&self) -> Result<BTreeMap<Name, Capture>, Failure> {
+        self.rules.as_deref().map_or_else(|| Ok(BTreeMap::new()), read)
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({ "connects": self.connects, "coredns": self.coredns, "rules": self.rules })
+    }
+
+    pub(super) fn from_json(value: &Value) -> Option<Self> {
+        let path = |name: &str| value[name].as_str().map(PathBuf::from);
+        let connects = value["connects"].as_u64()?.try_into().ok()?;
+        Some(Self { connects, coredns: path("coredns"), rules: path("rules") })
+    }
+}
+
+fn read(folder: &Path) -> Result<BTreeMap<Name, Capture>, Failure> {
+    let unreadable =
+        |why: std::io::Error| Failure::input(vec![format!("{}: {why}", folder.display())]);
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = Name::new(name).map_err(|_| {
+            let path = path.display();
+            Failure::input(vec![format!("{path}: expected a folder with the name of a node")])
+        })?;
+        let capture = uturn_snapshot::read_capture(&path, name.clone())
+            .map_err(|faults| Failure::input(faults.iter().map(ToString::to_string).collect()))?;
+        all.insert(name, capture);
+    }
+    if all.is_empty() {
+        let folder = folder.display();
+        let what = format!("{folder}: expected a folder with a capture for each node");
+        return Err(Failure::input(vec![what]));
+    }
+    Ok(all)
+}

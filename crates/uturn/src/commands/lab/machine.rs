@@ -1,0 +1,202 @@
+//! Cases that are measured in the small machine: the side that asks and the side that is
+//! started in it.
+
+use std::env;
+use std::fmt;
+use std::io;
+use std::time::{Duration, Instant};
+
+use uturn_lab::{LabError, MeasuredFlow, Unavailable};
+use uturn_machine::{Ended, Job, Machine, Said};
+use uturn_model::Flow;
+use uturn_report::lab::CaseReport;
+use uturn_snapshot::Source;
+use uturn_snapshot::scenario::Case;
+
+use super::how::How;
+use super::order::{Answer, Order};
+use crate::printer::Printer;
+use crate::scenarios;
+use crate::status::{Failure, Status};
+
+/// How long the machine may take to start, and for each case. Ends what hangs, no more.
+const START: Duration = Duration::from_secs(60);
+const EACH: Duration = Duration::from_secs(300);
+
+/// A case of a scenario, and what it is called.
+#[derive(Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub(super) scenario: &'a str,
+    pub(super) case: &'a Case,
+}
+
+impl Named<'_> {
+    /// The report of a case that did not run.
+    pub(super) fn not_run(&self, why: String) -> CaseReport {
+        CaseReport {
+            scenario: self.scenario.to_owned(),
+            case: self.case.label.clone(),
+            flows: Vec::new(),
+            seconds: 0.0,
+            place: None,
+            not_run: Some(why),
+        }
+    }
+}
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.scenario, self.case.label)
+    }
+}
+
+/// Measures cases in a machine and tells what became of each, in their order, as soon as it
+/// is known.
+pub(super) fn measure(
+    machine: &Machine,
+    cases: &[Named<'_>],
+    own: &[Source],
+    how: &How,
+    printer: &Printer,
+    tell: &mut dyn FnMut(usize, Result<Vec<MeasuredFlow>, String>, f64),
+) -> Result<(), Failure> {
+    let order = Order {
+        sources: own.to_vec(),
+        cases: cases.iter().map(|one| (one.scenario.to_owned(), one.case.label.clone())).collect(),
+        how: how.clone(),
+    };
+    let machine = machine.clone().with_limit(START + EACH * cases.len() as u32);
+    let mut ear = Ear { cases, tell, told: 0, failed: None };
+    let (mut answers, mut details) = (Lines::default(), Lines::default());
+    let mut complaints = Vec::new();
+    let ended = machine
+        .run(&job(&order, printer)?, &mut |said| match said {
+            Said::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
+            Said::Err(bytes) => {
+                details.add(bytes, &mut |line| printer.detail(line));
+                complaints.extend(bytes);
+            }
+        })
+        .map_err(|why| Failure::not_here(why.to_string()))?;
+    let in_it = |what: &str| Failure::not_here(format!("in the small machine: {what}"));
+    if let Some(why) = ear.failed {
+        return Err(in_it(&why));
+    }
+    if ended == Ended::Exit(0) && ear.told == cases.len() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&complaints);
+    Err(in_it(&format!("uturn ended early ({ended:?}): {}", said.trim())))
+}
+
+fn job(order: &Order, printer: &Printer) -> Result<Job, Failure> {
+    let here = |why: io::Error| Failure::not_here(format!("cannot tell where uturn is: {why}"));
+    let mut arguments = vec!["lab", "measure-in-machine"];
+    if printer.is_verbose() {
+        arguments.push("--verbose");
+    }
+    Ok(Job {
+        program: env::current_exe().map_err(here)?,
+        arguments: arguments.into_iter().map(Into::into).collect(),
+        environment: env::vars_os().collect(),
+        folder: "/".into(),
+        stdin: order.write().into_bytes(),
+        shared: Vec::new(),
+    })
+}
+
+/// Puts lines together.
+#[derive(Default)]
+struct Lines {
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    fn add(&mut self, bytes: &[u8], tell: &mut dyn FnMut(&str)) {
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.begun.extend(part);
+            if self.begun.last() == Some(&b'\n') {
+                tell(String::from_utf8_lossy(&self.begun).trim_end());
+                self.begun.clear();
+            }
+        }
+    }
+}
+
+/// Understands what comes out of the machine.
+struct Ear<'a, 'b> {
+    cases: &'a [Named<'a>],
+    tell: &'b mut dyn FnMut(usize, Result<Vec<MeasuredFlow>, String>, f64),
+    told: usize,
+    failed: Option<String>,
+}
+
+impl Ear<'_, '_> {
+    fn understand(&mut self, line: &str) {
+        if self.failed.is_some() {
+            return;
+        }
+        let Some(next) = self.cases.get(self.told) else {
+            self.failed = Some(format!("an answer nobody asked for: {line}"));
+            return;
+        };
+        match Answer::read(line, &flows(next.case)) {
+            Some(Answer::Measured { flows, seconds }) => (self.tell)(self.told, Ok(flows), seconds),
+            Some(Answer::NotRun(why)) => (self.tell)(self.told, Err(why), 0.0),
+            Some(Answer::Failed(why)) => self.failed = Some(why),
+            None => self.failed = Some(format!("an answer that cannot be read: {line}")),
+        }
+        self.told += 1;
+    }
+}
+
+/// The side in the machine: reads the order, measures, answers line by line.
+pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
+    let order = io::read_to_string(io::stdin())
+        .map_err(|why| Failure::input(vec![format!("the order cannot be read: {why}")]))?;
+    let order = Order::read(&order)
+        .ok_or_else(|| Failure::usage("measure-in-machine is for uturn itself"))?;
+    let scenarios = scenarios::read(order.sources)?;
+    for (scenario, case) in &order.cases {
+        let began = Instant::now();
+        let found = scenarios
+            .iter()
+            .filter(|one| *one.name == **scenario)
+            .flat_map(|one| &one.cases)
+            .find(|one| one.label == *case);
+        let found = found
+            .ok_or_else(|| Failure::usage(format!("there is no case {case} of {scenario}")))?;
+        let answer = match super::measure_here(found, &order.how, printer)? {
+            Ok(flows) => Answer::Measured { flows, seconds: began.elapsed().as_secs_f64() },
+            Err(LabError::Plan(why)) => Answer::NotRun(why),
+            Err(LabError::Unavailable(why @ Unavailable::Part(_))) => {
+                Answer::NotRun(why.to_string())
+            }
+            Err(why) => Answer::Failed(why.to_string()),
+        };
+        let failed = matches!(answer, Answer::Failed(_));
+        printer.result(&format!("{}\n", answer.write()));
+        if failed {
+            return Ok(Status::NotHere);
+        }
+    }
+    Ok(Status::Clean)
+}
+
+fn flows(case: &Case) -> Vec<Flow> {
+    case.flows.iter().map(|one| one.flow.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_however_they_come() {
+        let (mut lines, mut told) = (Lines::default(), Vec::new());
+        for part in ["a", "b\n\nc", "d", "\n", "e"] {
+            lines.add(part.as_bytes(), &mut |line| told.push(line.to_owned()));
+        }
+        assert_eq!(told, ["ab", "", "cd"]);
+    }
+}

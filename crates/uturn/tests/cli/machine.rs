@@ -1,0 +1,106 @@
+//! The lab in the small machine.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use super::common::{told, uturn};
+use serde_json::Value;
+
+/// The cases of a report. `None`, with the reason noted, where there can be no machine.
+fn cases(what: &str, output: &Output, status: i32) -> Option<Vec<Value>> {
+    let why = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(3) && (why.contains("machine needs") || why.contains("carry")) {
+        uturn_testing::left_out(what, why);
+        return None;
+    }
+    assert_eq!(output.status.code(), Some(status), "{}", told(output));
+    let report = serde_json::from_slice::<Value>(&output.stdout);
+    let report = report.unwrap_or_else(|why| panic!("{why}: {}", told(output)));
+    Some(report["scenarios"].as_array().unwrap().clone())
+}
+
+fn ran_in_machine(case: &Value) -> bool {
+    case["ran_on"].as_str().is_some_and(|place| place.starts_with("User Mode Linux"))
+}
+
+fn agrees(case: &Value, connects: u64) {
+    let flows = case["flows"].as_array().unwrap();
+    assert!(!flows.is_empty(), "{case:#}");
+    for flow in flows {
+        let measured = flow["measured"].as_array().unwrap();
+        let count: u64 = measured.iter().map(|one| one["count"].as_u64().unwrap()).sum();
+        assert!(flow["agrees"] == true && count >= connects, "{case:#}");
+    }
+}
+
+#[test]
+fn scenarios_are_measured_in_it() {
+    let args =
+        ["lab", "verify", "--vm", "l4-iptables", "--nodes", "2", "--connects", "10", "-o", "json"];
+    let Some(cases) = cases("lab --vm", &uturn(&args).output().unwrap(), 0) else { return };
+    let mode =
+        |mode: &str| cases.iter().find(|one| one["case"].as_str().unwrap().contains(mode)).unwrap();
+    assert!(ran_in_machine(mode("iptables")));
+    agrees(mode("iptables"), 10);
+    let nftables = mode("nftables");
+    assert_eq!(nftables["ran_on"], Value::Null);
+    assert!(nftables["not_run"].as_str().unwrap().contains("no nf_tables"), "{nftables:#}");
+}
+
+#[test]
+fn a_scenario_from_standard_input_is_measured_in_it() {
+    let scenario = "
+apiVersion: uturn.dev/v1alpha1
+kind: Scenario
+metadata: {name: own}
+spec:
+  shows: The shape's backend answers a client beside it.
+  nodes: [1]
+  shape: {network: global-router, backends: last, clients: first}
+  facts: {provider: tke, kubeProxy: {mode: ipvs, version: v1.34.4}}
+  flows:
+  - from: clients
+    to: pod/shop/web-1:8080
+    expect: [{outcomes: [{outcome: hangs}]}]
+";
+    let mut args =
+        uturn(&["lab", "run", "--vm", "own", "-f", "-", "--connects", "3", "-o", "json"]);
+    let mut child =
+        args.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), scenario.as_bytes()).unwrap();
+    // What is expected is wrong on purpose.
+    let output = child.wait_with_output().unwrap();
+    let Some(cases) = cases("lab --vm -f -", &output, 1) else { return };
+    assert!(cases.len() == 1 && ran_in_machine(&cases[0]), "{cases:#?}");
+    let flow = &cases[0]["flows"][0];
+    assert_eq!(flow["agrees"], false, "{flow:#}");
+    assert_eq!(flow["measured"][0]["outcome"], "answered", "{flow:#}");
+}
+
+#[test]
+fn who_is_not_root_gets_it_unasked() {
+    let what = "lab of an ordinary user";
+    let root = Path::new("/proc/self")
+        .metadata()
+        .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let program = env!("CARGO_BIN_EXE_uturn");
+    let as_nobody = |program: &str, args: &[&str]| {
+        let mut command = match root {
+            true => Command::new("setpriv"),
+            false => Command::new("env"),
+        };
+        if root {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        }
+        command.arg(program).args(args).current_dir("/").stdin(Stdio::null()).output()
+    };
+    if !as_nobody("test", &["-x", program]).is_ok_and(|output| output.status.success()) {
+        return uturn_testing::left_out(what, "uturn is built in a folder of root's alone");
+    }
+    let args = ["lab", "verify", "l4-iptables", "--nodes", "1", "--connects", "3", "-o", "json"];
+    // The case in nftables mode runs nowhere.
+    let Some(cases) = cases(what, &as_nobody(program, &args).unwrap(), 3) else { return };
+    let ran: Vec<&Value> = cases.iter().filter(|case| ran_in_machine(case)).collect();
+    assert!(!ran.is_empty(), "{cases:#?}");
+    ran.iter().for_each(|case| agrees(case, 3));
+}
