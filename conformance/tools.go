@@ -6,5 +6,4 @@ package conformance
 
 import (
 	_ "k8s.io/kubernetes/cmd/kube-apiserver"
-	_ "k8s.io/kubernetes/cmd/kube-proxy"
 )

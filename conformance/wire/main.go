@@ -3,9 +3,10 @@
 // It runs in the node's network namespace and makes the interfaces named as its arguments
 // (TUN devices: what a program writes to one comes in there, what the kernel sends out of
 // it the program reads). Each line of its input is a packet to send, from outside or from
-// the node itself; each line of its output says everything that became of it. Nothing is
-// waited for by the clock: the kernel takes a packet from a TUN device all the way before
-// the write returns, and packets over lo are done when a marker sent after them is back.
+// the node itself; each line of its output says everything that became of it, and of the
+// answer that its target then sends from where it arrived. Nothing is waited for by the
+// clock: the kernel takes a packet from a TUN device all the way before the write returns,
+// and packets over lo are done when a marker sent after them is back.
 package main
 
 import (
@@ -30,7 +31,16 @@ type Probe struct {
 	Dport uint16 `json:"dport"`
 }
 
-// Seen is one thing that became of a probe.
+// Fate is one line of output: what became of a probe.
+type Fate struct {
+	// Port it was sent from.
+	Port uint16 `json:"port"`
+	Seen []Seen `json:"seen"`
+	// Back is what became of the answer, if the probe arrived anywhere.
+	Back []Seen `json:"back"`
+}
+
+// Seen is one thing that became of a packet.
 type Seen struct {
 	// How: "out" (of Dev), "local" (handed to a process), "icmp" (an error came back,
 	// Kind and Code), "reset" (a TCP reset came back), "error" (the sender was told so).
@@ -43,6 +53,8 @@ type Seen struct {
 	Kind  byte   `json:"kind,omitempty"`
 	Code  byte   `json:"code,omitempty"`
 	Error string `json:"error,omitempty"`
+	// Of a TCP packet.
+	seq uint32
 }
 
 func main() {
@@ -70,11 +82,11 @@ func run(devices []string) error {
 			return err
 		}
 		forgetRecent()
-		seen, err := taps.send(probe, 0x75740000|tag&0xffff)
+		fate, err := taps.send(probe, 0x75740000|tag&0xffff)
 		if err != nil {
 			return err
 		}
-		if err := out.Encode(seen); err != nil {
+		if err := out.Encode(fate); err != nil {
 			return err
 		}
 	}

@@ -1,68 +1,126 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
 )
 
-// Mine tells a probe and what answers it from everything else.
-type Mine struct {
-	proto string
-	// In the sequence number of a TCP packet, in the payload of a UDP packet.
-	tag uint32
-	// The kernel chose the sequence number: told by the SYN alone, errors by the port.
-	fromHere bool
-	port     uint16
+// Flags of TCP.
+const (
+	fin = 0x01
+	syn = 0x02
+	rst = 0x04
+	ack = 0x10
+)
+
+// Kinds of chunks that open an SCTP association.
+const (
+	chunkInit    = 1
+	chunkInitAck = 2
+)
+
+var protocols = map[string]byte{
+	"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP, "sctp": unix.IPPROTO_SCTP,
 }
 
-// Arrived is a packet taken apart.
-type Arrived struct {
-	src, dst netip.Addr
-	proto    byte
-	body     []byte
+// request is the first packet of a flow.
+func request(proto string, src, dst netip.AddrPort, tag uint32) []byte {
+	var body []byte
+	switch proto {
+	case "tcp":
+		body = segment(tag, 0, syn)
+	case "sctp":
+		body = chunk(chunkInit, 0, tag)
+	default:
+		body = datagram(tag)
+	}
+	return whole(proto, src, dst, body)
+}
+
+// answer is what a target sends back: to's source and destination are the request's, as it
+// arrived, and seq its number, if it was TCP.
+func answer(proto string, src, dst netip.AddrPort, tag, seq uint32) []byte {
+	var body []byte
+	switch proto {
+	case "tcp":
+		body = segment(answering(tag), seq+1, syn|ack)
+	case "sctp":
+		body = chunk(chunkInitAck, tag, answering(tag))
+	default:
+		body = datagram(answering(tag))
+	}
+	return whole(proto, src, dst, body)
+}
+
+// answering tells an answer's tag from its request's.
+func answering(tag uint32) uint32 { return tag ^ 0x01000000 }
+
+func segment(seq, acked uint32, flags byte) []byte {
+	body := make([]byte, 20)
+	binary.BigEndian.PutUint32(body[4:], seq)
+	binary.BigEndian.PutUint32(body[8:], acked)
+	body[12], body[13] = 5<<4, flags
+	binary.BigEndian.PutUint16(body[14:], 64240)
+	return body
+}
+
+func datagram(tag uint32) []byte {
+	body := append(make([]byte, 8), payload(tag)...)
+	binary.BigEndian.PutUint16(body[4:], uint16(len(body)))
+	return body
 }
 
 func payload(tag uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte("uturn"), tag)
 }
 
-// packet is the first packet of a flow.
-func packet(proto string, src, dst netip.AddrPort, tag uint32) []byte {
-	var body []byte
-	number := byte(unix.IPPROTO_UDP)
-	if proto == "tcp" {
-		number = unix.IPPROTO_TCP
-		body = make([]byte, 20)
-		binary.BigEndian.PutUint32(body[4:], tag)
-		body[12], body[13] = 5<<4, 0x02
-		binary.BigEndian.PutUint16(body[14:], 64240)
-	} else {
-		body = append(make([]byte, 8), payload(tag)...)
-		binary.BigEndian.PutUint16(body[4:], uint16(len(body)))
-	}
+// chunk is an SCTP packet with one chunk; to is the tag that the receiver has asked for.
+func chunk(kind byte, to, own uint32) []byte {
+	body := make([]byte, 32)
+	binary.BigEndian.PutUint32(body[4:], to)
+	body[12], body[15] = kind, 20
+	binary.BigEndian.PutUint32(body[16:], own)
+	binary.BigEndian.PutUint32(body[20:], 65536)
+	binary.BigEndian.PutUint16(body[24:], 1)
+	binary.BigEndian.PutUint16(body[26:], 1)
+	binary.BigEndian.PutUint32(body[28:], 1)
+	return body
+}
+
+// fill puts ports and, where it can be known yet, the checksum into a body.
+func fill(proto string, src, dst netip.AddrPort, body []byte) {
 	binary.BigEndian.PutUint16(body[0:], src.Port())
 	binary.BigEndian.PutUint16(body[2:], dst.Port())
+	if proto == "sctp" {
+		sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
+		binary.LittleEndian.PutUint32(body[8:], sum)
+		return
+	}
 	at := 6
 	if proto == "tcp" {
 		at = 16
 	}
 	pseudo := append(src.Addr().AsSlice(), dst.Addr().AsSlice()...)
-	pseudo = append(pseudo, 0, number, byte(len(body)>>8), byte(len(body)))
+	pseudo = append(pseudo, 0, protocols[proto], byte(len(body)>>8), byte(len(body)))
 	binary.BigEndian.PutUint16(body[at:], checksum(append(pseudo, body...)))
+}
 
+// whole is a packet with all its headers.
+func whole(proto string, src, dst netip.AddrPort, body []byte) []byte {
+	fill(proto, src, dst, body)
 	if src.Addr().Is6() {
 		head := make([]byte, 40)
-		head[0], head[6], head[7] = 0x60, number, 64
+		head[0], head[6], head[7] = 0x60, protocols[proto], 64
 		binary.BigEndian.PutUint16(head[4:], uint16(len(body)))
 		copy(head[8:], src.Addr().AsSlice())
 		copy(head[24:], dst.Addr().AsSlice())
 		return append(head, body...)
 	}
 	head := make([]byte, 20)
-	head[0], head[8], head[9] = 0x45, 64, number
+	head[0], head[8], head[9] = 0x45, 64, protocols[proto]
 	binary.BigEndian.PutUint16(head[2:], uint16(20+len(body)))
 	copy(head[12:], src.Addr().AsSlice())
 	copy(head[16:], dst.Addr().AsSlice())
@@ -85,120 +143,4 @@ func checksum(data []byte) uint16 {
 		return 0xffff
 	}
 	return ^uint16(sum)
-}
-
-// parse takes a packet apart; nil where it is none we could know.
-func parse(data []byte) *Arrived {
-	if len(data) < 20 {
-		return nil
-	}
-	if data[0]>>4 == 4 {
-		head := int(data[0]&15) * 4
-		if len(data) < head {
-			return nil
-		}
-		src, _ := netip.AddrFromSlice(data[12:16])
-		dst, _ := netip.AddrFromSlice(data[16:20])
-		return &Arrived{src, dst, data[9], data[head:]}
-	}
-	if data[0]>>4 != 6 || len(data) < 40 {
-		return nil
-	}
-	src, _ := netip.AddrFromSlice(data[8:24])
-	dst, _ := netip.AddrFromSlice(data[24:40])
-	return &Arrived{src, dst, data[6], data[40:]}
-}
-
-// arrivedV6 is what a raw IPv6 socket gives, which leaves the header out.
-func arrivedV6(proto byte, body, control []byte, from unix.Sockaddr) *Arrived {
-	sender, ok := from.(*unix.SockaddrInet6)
-	if !ok {
-		return nil
-	}
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return nil
-	}
-	for _, one := range messages {
-		if one.Header.Type == unix.IPV6_PKTINFO && len(one.Data) >= 16 {
-			dst, _ := netip.AddrFromSlice(one.Data[:16])
-			return &Arrived{netip.AddrFrom16(sender.Addr), dst, proto, body}
-		}
-	}
-	return nil
-}
-
-func (a *Arrived) isMarker() bool {
-	return a.proto == unix.IPPROTO_UDP && len(a.body) == 14 && string(a.body[8:]) == "marker"
-}
-
-// leaving is what a packet out of an interface says of the probe, if anything.
-func (m *Mine) leaving(device string, data []byte) *Seen {
-	arrived := parse(data)
-	if arrived == nil {
-		return nil
-	}
-	if m.isIt(arrived) {
-		return arrived.seen("out", device)
-	}
-	return m.answer(arrived)
-}
-
-// handed is what a packet for the node itself says of the probe, if anything.
-func (m *Mine) handed(arrived *Arrived) *Seen {
-	if m.isIt(arrived) {
-		return arrived.seen("local", "")
-	}
-	return m.answer(arrived)
-}
-
-func (m *Mine) isIt(a *Arrived) bool {
-	if m.proto == "tcp" {
-		return a.proto == unix.IPPROTO_TCP && len(a.body) >= 20 && a.body[13]&0x12 == 0x02 &&
-			(m.fromHere || binary.BigEndian.Uint32(a.body[4:]) == m.tag)
-	}
-	return a.proto == unix.IPPROTO_UDP && len(a.body) > 8 && bytes.Equal(a.body[8:], payload(m.tag))
-}
-
-func (m *Mine) answer(a *Arrived) *Seen {
-	switch a.proto {
-	case unix.IPPROTO_TCP:
-		reset := m.proto == "tcp" && len(a.body) >= 20 && a.body[13]&0x04 != 0
-		if reset && !m.fromHere && binary.BigEndian.Uint32(a.body[8:]) == m.tag+1 {
-			return &Seen{How: "reset"}
-		}
-		if reset && m.fromHere && binary.BigEndian.Uint16(a.body[2:]) == m.port {
-			return &Seen{How: "reset"}
-		}
-	case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6:
-		if len(a.body) < 8 {
-			return nil
-		}
-		about := parse(a.body[8:])
-		if about != nil && len(about.body) >= 8 && m.isAbout(about) {
-			return &Seen{How: "icmp", Kind: a.body[0], Code: a.body[1]}
-		}
-	}
-	return nil
-}
-
-// isAbout says whether what an ICMP error quotes is the probe.
-func (m *Mine) isAbout(quoted *Arrived) bool {
-	if m.proto == "udp" {
-		return m.isIt(quoted)
-	}
-	if quoted.proto != unix.IPPROTO_TCP {
-		return false
-	}
-	if m.fromHere {
-		return binary.BigEndian.Uint16(quoted.body) == m.port
-	}
-	return binary.BigEndian.Uint32(quoted.body[4:]) == m.tag
-}
-
-func (a *Arrived) seen(how, device string) *Seen {
-	return &Seen{
-		How: how, Dev: device, Src: a.src.String(), Dst: a.dst.String(),
-		Sport: binary.BigEndian.Uint16(a.body), Dport: binary.BigEndian.Uint16(a.body[2:]),
-	}
 }

@@ -15,6 +15,8 @@ type Taps struct {
 	raws []raw
 	// Sends markers to itself over lo.
 	marker int
+	// Send whole packets, headers and all, as a process of the node: IPv4, IPv6.
+	writers [2]int
 }
 
 type raw struct {
@@ -34,9 +36,10 @@ func openAll(devices []string) (*Taps, error) {
 		taps.tuns[device] = fd
 	}
 	for _, one := range []raw{
-		{proto: unix.IPPROTO_TCP}, {proto: unix.IPPROTO_UDP}, {proto: unix.IPPROTO_ICMP},
+		{proto: unix.IPPROTO_TCP}, {proto: unix.IPPROTO_UDP}, {proto: unix.IPPROTO_SCTP},
+		{proto: unix.IPPROTO_ICMP},
 		{proto: unix.IPPROTO_TCP, v6: true}, {proto: unix.IPPROTO_UDP, v6: true},
-		{proto: unix.IPPROTO_ICMPV6, v6: true},
+		{proto: unix.IPPROTO_SCTP, v6: true}, {proto: unix.IPPROTO_ICMPV6, v6: true},
 	} {
 		family := unix.AF_INET
 		if one.v6 {
@@ -59,6 +62,13 @@ func openAll(devices []string) (*Taps, error) {
 		return nil, err
 	}
 	taps.marker = fd
+	for nth, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		fd, err := unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+		if err != nil {
+			return nil, fmt.Errorf("raw socket: %w", err)
+		}
+		taps.writers[nth] = fd
+	}
 	return taps, nil
 }
 
@@ -75,8 +85,8 @@ func openTun(name string) (int, error) {
 	return fd, unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 }
 
-// send sends a probe and gives all that is then seen of it.
-func (taps *Taps) send(probe Probe, tag uint32) ([]Seen, error) {
+// send sends a probe, lets its target answer, and gives all that is then seen of both.
+func (taps *Taps) send(probe Probe, tag uint32) (*Fate, error) {
 	if _, err := taps.drain(nil, nil); err != nil {
 		return nil, err
 	}
@@ -88,35 +98,113 @@ func (taps *Taps) send(probe Probe, tag uint32) ([]Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := []Seen{}
+	fate := &Fate{Port: probe.Sport, Seen: []Seen{}, Back: []Seen{}}
 	mine := Mine{proto: probe.Proto, tag: tag}
 	if probe.In != "" {
-		fd, known := taps.tuns[probe.In]
-		if !known {
-			return nil, fmt.Errorf("no interface %q", probe.In)
-		}
-		if _, err := unix.Write(fd, packet(probe.Proto, src, dst, tag)); err != nil {
-			return nil, fmt.Errorf("%s: %w", probe.In, err)
+		if err := taps.putIn(probe.In, request(probe.Proto, src, dst, tag)); err != nil {
+			return nil, err
 		}
 	} else {
-		sender, said, err := call(probe.Proto, dst, tag)
+		sender, said, err := call(probe, dst, tag)
 		if err != nil {
 			return nil, err
 		}
 		defer unix.Close(sender)
 		if said != nil {
-			seen = append(seen, Seen{How: "error", Error: said.Error()})
+			fate.Seen = append(fate.Seen, Seen{How: "error", Error: said.Error()})
 		}
 		mine.fromHere = true
-		mine.port = localPort(sender)
+		if probe.Proto != "sctp" {
+			fate.Port = localPort(sender)
+		}
+		mine.port = fate.Port
 	}
-	// Three, since what is handed over lo may cause more that goes over lo.
-	for range 3 {
-		if err := taps.awaitMarker(&seen, &mine); err != nil {
-			return nil, err
+	if err := taps.collect(&fate.Seen, &mine); err != nil {
+		return nil, err
+	}
+	return fate, taps.sendBack(fate, &mine)
+}
+
+// sendBack lets whoever the probe arrived at answer, and adds what became of that.
+func (taps *Taps) sendBack(fate *Fate, mine *Mine) error {
+	var arrived *Seen
+	byKernel, seen := []Seen{}, []Seen{}
+	for nth, one := range fate.Seen {
+		if arrived == nil && (one.How == "out" || one.How == "local") {
+			arrived = &fate.Seen[nth]
+		}
+		if one.How == "reset" || one.How == "kernel" {
+			byKernel = append(byKernel, one)
+		}
+		if one.How != "kernel" {
+			seen = append(seen, one)
 		}
 	}
-	return seen, nil
+	fate.Seen = seen
+	if arrived == nil {
+		return nil
+	}
+	if arrived.How == "local" && mine.proto == "tcp" {
+		// The kernel has answered by itself: somebody listens, or nobody does.
+		for _, one := range byKernel {
+			one.How = "out"
+			if one.Dev == "" {
+				one.How = "local"
+			}
+			fate.Back = append(fate.Back, one)
+		}
+		return nil
+	}
+	from, err := endpoint(arrived.Dst, arrived.Dport)
+	if err != nil {
+		return err
+	}
+	to, err := endpoint(arrived.Src, arrived.Sport)
+	if err != nil {
+		return err
+	}
+	packet := answer(mine.proto, from, to, mine.tag, arrived.seq)
+	if arrived.How == "out" {
+		err = taps.putIn(arrived.Dev, packet)
+	} else if said := taps.write(packet, to.Addr()); said != nil {
+		fate.Back = append(fate.Back, Seen{How: "error", Error: said.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	back := *mine
+	back.answered = true
+	return taps.collect(&fate.Back, &back)
+}
+
+func (taps *Taps) putIn(device string, packet []byte) error {
+	fd, known := taps.tuns[device]
+	if !known {
+		return fmt.Errorf("no interface %q", device)
+	}
+	if _, err := unix.Write(fd, packet); err != nil {
+		return fmt.Errorf("%s: %w", device, err)
+	}
+	return nil
+}
+
+// write sends a whole packet as a process of the node.
+func (taps *Taps) write(packet []byte, to netip.Addr) error {
+	if to.Is6() {
+		return unix.Sendto(taps.writers[1], packet, 0, &unix.SockaddrInet6{Addr: to.As16()})
+	}
+	return unix.Sendto(taps.writers[0], packet, 0, &unix.SockaddrInet4{Addr: to.As4()})
+}
+
+// collect gathers all that is seen until the node has nothing more to do.
+func (taps *Taps) collect(seen *[]Seen, mine *Mine) error {
+	// Three, since what is handed over lo may cause more that goes over lo.
+	for range 3 {
+		if err := taps.awaitMarker(seen, mine); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // awaitMarker sends a marker over lo and collects everything up to it.
@@ -194,31 +282,44 @@ func (taps *Taps) drain(seen *[]Seen, mine *Mine) (bool, error) {
 	return marker, nil
 }
 
-// call sends as a process of the node does: through a connected socket.
-func call(proto string, dst netip.AddrPort, tag uint32) (fd int, said, err error) {
-	family, kind := unix.AF_INET, unix.SOCK_STREAM
+// call sends as a process of the node does: through a connected socket. There may be no
+// SCTP sockets, so SCTP goes through a raw one.
+func call(probe Probe, dst netip.AddrPort, tag uint32) (fd int, said, err error) {
+	family, kind, number := unix.AF_INET, unix.SOCK_STREAM, 0
 	if dst.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	if proto == "udp" {
+	port := int(dst.Port())
+	switch probe.Proto {
+	case "udp":
 		kind = unix.SOCK_DGRAM
+	case "sctp":
+		kind, number, port = unix.SOCK_RAW, unix.IPPROTO_SCTP, 0
 	}
-	fd, err = unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err = unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, number)
 	if err != nil {
 		return 0, nil, err
 	}
 	var to unix.Sockaddr
 	if dst.Addr().Is6() {
-		to = &unix.SockaddrInet6{Addr: dst.Addr().As16(), Port: int(dst.Port())}
+		to = &unix.SockaddrInet6{Addr: dst.Addr().As16(), Port: port}
 	} else {
-		to = &unix.SockaddrInet4{Addr: dst.Addr().As4(), Port: int(dst.Port())}
+		to = &unix.SockaddrInet4{Addr: dst.Addr().As4(), Port: port}
 	}
 	said = unix.Connect(fd, to)
 	if errors.Is(said, unix.EINPROGRESS) {
 		said = nil
 	}
-	if said == nil && proto == "udp" {
+	if said != nil {
+		return fd, said, nil
+	}
+	switch probe.Proto {
+	case "udp":
 		_, said = unix.Write(fd, payload(tag))
+	case "sctp":
+		body := chunk(chunkInit, 0, tag)
+		fill("sctp", netip.AddrPortFrom(dst.Addr(), probe.Sport), dst, body)
+		_, said = unix.Write(fd, body)
 	}
 	return fd, said, nil
 }

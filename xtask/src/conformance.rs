@@ -1,41 +1,72 @@
 //! `conformance`: uturn held against real kube-proxies and a real kernel.
 //!
-//! Builds the real programs that `conformance/go.mod` names (kube-proxy, kube-apiserver,
-//! etcd) and what goes with them, under `target/conformance`; the crate
-//! `uturn-conformance` does the rest.
+//! Builds the real programs and what goes with them under `target/conformance`: those that
+//! `conformance/go.mod` names (kube-apiserver, etcd), and kube-proxy in each version that
+//! has a module in `conformance/kube-proxy`. The crate `uturn-conformance` does the rest.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::shell::{self, Failure};
-use crate::{Done, machine};
+use crate::{Done, go, machine};
 
 /// What the Go module has to give.
-const PROGRAMS: [&str; 5] = [
-    "k8s.io/kubernetes/cmd/kube-proxy",
-    "k8s.io/kubernetes/cmd/kube-apiserver",
-    "./etcd",
-    "./objects",
-    "./wire",
-];
+const PROGRAMS: [&str; 4] =
+    ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd", "./objects", "./wire"];
+
+/// What each version's module has to give.
+const KUBE_PROXY: [&str; 1] = ["k8s.io/kubernetes/cmd/kube-proxy"];
 
 /// Runs it with these words for `uturn-conformance`.
 pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     if let Some(why) = left_out() {
         return Ok(Done::LeftOut(why));
     }
-    let work = shell::root().join("target").join("conformance");
-    let programs = work.join("bin");
+    let programs = go::folder();
     let module = shell::root().join("conformance");
+    let modules = module.join("kube-proxy");
+    let (versions, words) = versions(&modules, words)?;
 
-    shell::run(&mut build(&module, &programs))?;
+    go::build(&module, &programs.join("bin"), &PROGRAMS)?;
+    for version in &versions {
+        go::build(&modules.join(version), &programs.join(version), &KUBE_PROXY)?;
+    }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn-conformance"]))?;
 
     let mut stage = Command::new(built());
-    stage.arg("--programs").arg(&programs).arg("--work").arg(&work);
+    stage.arg("--programs").arg(&programs).arg("--work").arg(&programs);
+    stage.arg("--versions").arg(versions.join(","));
     stage.arg("--cases").arg(module.join("cases")).args(words);
     shell::run(stage.current_dir(shell::root()))?;
     Ok(Done::Whole)
+}
+
+/// Which versions of kube-proxy are wanted, all if none is said, and the other words.
+fn versions<'w>(
+    modules: &Path,
+    words: &'w [String],
+) -> Result<(Vec<String>, Vec<&'w String>), Failure> {
+    let unreadable = |error| Failure(format!("{}: {error}", modules.display()));
+    let mut known = Vec::new();
+    for entry in fs::read_dir(modules).map_err(unreadable)? {
+        known.push(entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned());
+    }
+    known.sort();
+    let at = words.iter().position(|word| word == "--versions");
+    let Some(said) = at.and_then(|at| words.get(at + 1)) else {
+        return Ok((known, words.iter().collect()));
+    };
+    let wanted: Vec<String> = said.split(',').map(str::to_owned).collect();
+    if let Some(other) = wanted.iter().find(|one| !known.contains(one)) {
+        let known = known.join(", ");
+        return Err(Failure(format!("--versions {other}: expected one or more of {known}")));
+    }
+    let others = words
+        .iter()
+        .enumerate()
+        .filter(|(nth, _)| Some(*nth) != at && Some(*nth) != at.map(|at| at + 1));
+    Ok((wanted, others.map(|(_, word)| word).collect()))
 }
 
 /// Why it cannot be done here.
@@ -50,19 +81,7 @@ fn left_out() -> Option<String> {
         return Some(why);
     }
     let no_go = machine::find("go").is_none();
-    no_go.then(|| "go not found; it builds the real kube-proxy (Go 1.24 or later)".to_owned())
-}
-
-fn build(module: &std::path::Path, programs: &std::path::Path) -> Command {
-    let mut build = Command::new("go");
-    // A folder with a slash at its end is one that go makes.
-    let mut folder = programs.as_os_str().to_owned();
-    folder.push("/");
-    build.arg("build").arg("-o").arg(folder).args(PROGRAMS);
-    build.current_dir(module);
-    // The module's own checksums say what is right.
-    build.env("GOFLAGS", "-mod=readonly").env("CGO_ENABLED", "0");
-    build
+    no_go.then(|| "go not found; it builds the real kube-proxy (Go 1.26 or later)".to_owned())
 }
 
 /// Where cargo puts the stage.
@@ -70,4 +89,31 @@ fn built() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.map_or_else(|| shell::root().join("target"), |one| shell::root().join(one));
     target.join("debug").join("uturn-conformance")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<(Vec<String>, Vec<String>), String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let modules = shell::root().join("conformance").join("kube-proxy");
+        let (versions, others) = versions(&modules, &words).map_err(|failure| failure.0)?;
+        Ok((versions, others.into_iter().cloned().collect()))
+    }
+
+    #[test]
+    fn all_versions_unless_some_are_said() {
+        let (all, others) = of("--count 1").unwrap();
+        assert!(all.len() >= 3, "{all:?}");
+        assert_eq!(others, ["--count", "1"]);
+        let (one, others) = of(&format!("--count 1 --versions {} --seed 2", all[0])).unwrap();
+        assert_eq!(one, all[..1]);
+        assert_eq!(others, ["--count", "1", "--seed", "2"]);
+    }
+
+    #[test]
+    fn a_version_without_a_module_is_refused() {
+        assert!(of("--versions v1.2.3").unwrap_err().contains("v1.2.3"));
+    }
 }

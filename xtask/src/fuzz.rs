@@ -1,6 +1,9 @@
 //! `fuzz`: the targets of `fuzz/` under libFuzzer. Who has no nightly toolchain or no
 //! cargo-fuzz loses little: `cargo xtask test` runs the same functions over the same seeds
 //! and a fixed count of mutants (crates/uturn-fuzz).
+//!
+//! `fuzz --growth`: whether what a target does grows with its input and no faster, which
+//! chance finds late.
 
 use std::fs;
 use std::process::Command;
@@ -8,10 +11,31 @@ use std::process::Command;
 use crate::shell::{self, Failure};
 use crate::{Done, machine};
 
-/// Inputs a target when nothing else is asked for.
-pub(crate) const USUAL_COUNT: u32 = 20_000;
+/// How much is tried of each target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Much {
+    /// So many inputs.
+    Count(u32),
+    /// So long.
+    Seconds(u32),
+}
 
-pub(crate) fn run(count: u32) -> Result<Done, Failure> {
+/// When nothing else is asked for.
+pub(crate) const USUAL: Much = Much::Count(20_000);
+
+/// How work grows: of the targets named, or of all.
+pub(crate) fn growth(targets: &[String]) -> Result<Done, Failure> {
+    if shell::output(Command::new("valgrind").arg("--version")).is_none() {
+        return Ok(Done::LeftOut(
+            "valgrind is missing; to have it: apt-get install valgrind".to_owned(),
+        ));
+    }
+    let words = ["run", "--release", "-p", "uturn-fuzz", "--bin", "uturn-growth", "--"];
+    shell::run(shell::plain_cargo(&words).args(targets))?;
+    Ok(Done::Whole)
+}
+
+pub(crate) fn run(much: Much) -> Result<Done, Failure> {
     let tools = shell::root().join("target").join("tools");
     let Some(program) = machine::find_tool(&tools, "cargo-fuzz").filter(|_| have_nightly()) else {
         return Ok(Done::LeftOut(
@@ -31,20 +55,25 @@ pub(crate) fn run(count: u32) -> Result<Done, Failure> {
     let targets: Vec<&str> = list.lines().map(str::trim).filter(|name| !name.is_empty()).collect();
     let commands = targets
         .iter()
-        .map(|name| campaign(cargo_fuzz(), name, count))
+        .map(|name| campaign(cargo_fuzz(), name, much))
         .collect::<Result<Vec<_>, _>>()?;
     shell::run_each(commands)?;
     Ok(Done::Whole)
 }
 
-/// What is found goes beside the seeds, not among them.
-fn campaign(mut command: Command, target: &str, count: u32) -> Result<Command, Failure> {
+/// What is found goes beside the seeds, not among them. There is no unsafe code here for a
+/// sanitizer to watch, and without one several times as many inputs are tried.
+fn campaign(mut command: Command, target: &str, much: Much) -> Result<Command, Failure> {
     let fuzz = shell::root().join("fuzz");
     let found = fuzz.join("corpus-found").join(target);
     fs::create_dir_all(&found)
         .map_err(|error| Failure(format!("{} cannot be made: {error}", found.display())))?;
-    command.args(["run", target]).arg(found).arg(fuzz.join("corpus").join(target));
-    command.args(["--", &format!("-runs={count}")]);
+    command.args(["run", "--sanitizer", "none", target]);
+    command.arg(found).arg(fuzz.join("corpus").join(target));
+    command.arg("--").arg(match much {
+        Much::Count(count) => format!("-runs={count}"),
+        Much::Seconds(seconds) => format!("-max_total_time={seconds}"),
+    });
     Ok(command)
 }
 

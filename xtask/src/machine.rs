@@ -12,13 +12,17 @@ struct Needed {
     package: &'static str,
 }
 
-/// What the lab and the tests that load rules call. Without them those tests leave
-/// themselves out and say so.
-const NEEDED: [Needed; 4] = [
+/// What the lab, the small machine and the tests that load rules call. Without them those
+/// tests leave themselves out and say so.
+const NEEDED: [Needed; 8] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "iptables-restore", package: "iptables" },
     Needed { program: "ipset", package: "ipset" },
     Needed { program: "nft", package: "nftables" },
+    Needed { program: "nginx", package: "nginx-light" },
+    Needed { program: "linux.uml", package: "user-mode-linux" },
+    Needed { program: "modprobe", package: "kmod" },
+    Needed { program: "ipvsadm", package: "ipvsadm" },
 ];
 
 /// What the conformance stage calls besides.

@@ -9,6 +9,8 @@
 mod conformance;
 mod deny;
 mod fuzz;
+mod go;
+mod lab;
 mod lint;
 mod machine;
 mod portable;
@@ -32,11 +34,18 @@ cargo xtask TASK
   portable           check that all but the lab builds for macOS and Windows
   fuzz               run the fuzz targets (needs a nightly toolchain and cargo-fuzz)
        --count N     so many inputs a target (default 20000)
+       --seconds N   so long a target instead
+       --growth …    instead: how the work of each target grows with the length of its input,
+                     of all targets or those that are named (needs valgrind; minutes)
   conformance        hold uturn against real kube-proxies and this kernel (needs Go and root)
-       --count N     so many random clusters beside the fixed ones (default 3)
-       --seed S      of the random clusters (default: from the clock; it is printed)
-       --packets N   so many flows a node (default 150)
+       --versions V  of kube-proxy, with commas between (default: all of
+                     conformance/kube-proxy)
+       --count N     so many random clusters a version beside the fixed ones (default 2)
+       --seed S      of clusters and packets (default: from the clock; it is printed)
+       --packets N   so many flows a node (default 100)
        --case FILE   one cluster and no other: what a difference was saved as
+  lab                every scenario, predicted and measured (needs root; what this kernel
+                     cannot run is measured in a small machine); words go to uturn lab verify
   ci                 all of the above, in this order
   help               this text
 
@@ -50,8 +59,10 @@ enum Task {
     Lint,
     Deny { advisories: bool },
     Portable,
-    Fuzz { count: u32 },
+    Fuzz { much: fuzz::Much },
+    Growth { words: Vec<String> },
     Conformance { words: Vec<String> },
+    Lab { words: Vec<String> },
     Ci,
     Help,
 }
@@ -121,13 +132,26 @@ impl Task {
             ["deny"] => Ok(Self::Deny { advisories: false }),
             ["deny", "--advisories"] => Ok(Self::Deny { advisories: true }),
             ["portable"] => Ok(Self::Portable),
-            ["fuzz"] => Ok(Self::Fuzz { count: fuzz::USUAL_COUNT }),
-            ["fuzz", "--count", count] => match count.parse() {
-                Ok(count) if count > 0 => Ok(Self::Fuzz { count }),
-                _ => Err(format!("--count {count}: expected a number above 0")),
+            ["fuzz"] => Ok(Self::Fuzz { much: fuzz::USUAL }),
+            ["fuzz", "--growth", rest @ ..] => {
+                Ok(Self::Growth { words: rest.iter().map(|&word| word.to_owned()).collect() })
+            }
+            ["fuzz", how @ ("--count" | "--seconds"), number] => match number.parse() {
+                Ok(number) if number > 0 => Ok(Self::Fuzz {
+                    much: match *how {
+                        "--count" => fuzz::Much::Count(number),
+                        _ => fuzz::Much::Seconds(number),
+                    },
+                }),
+                _ => Err(format!("{how} {number}: expected a number above 0")),
             },
-            ["fuzz", "--count"] => Err("--count: expected a number after it".to_owned()),
+            ["fuzz", how @ ("--count" | "--seconds")] => {
+                Err(format!("{how}: expected a number after it"))
+            }
             ["conformance", rest @ ..] => conformance_words(rest),
+            ["lab", rest @ ..] => {
+                Ok(Self::Lab { words: rest.iter().map(|&word| word.to_owned()).collect() })
+            }
             ["ci"] => Ok(Self::Ci),
             [task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "ci"), other, ..] => {
                 Err(format!("{task} takes no {other:?}"))
@@ -144,8 +168,9 @@ impl Task {
                 Self::Lint,
                 Self::Deny { advisories: false },
                 Self::Portable,
-                Self::Fuzz { count: fuzz::USUAL_COUNT },
+                Self::Fuzz { much: fuzz::USUAL },
                 Self::Conformance { words: Vec::new() },
+                Self::Lab { words: Vec::new() },
             ],
             single => vec![single],
         }
@@ -157,8 +182,10 @@ impl Task {
             Self::Lint => lint::run(),
             Self::Deny { advisories } => deny::run(*advisories),
             Self::Portable => portable::run(),
-            Self::Fuzz { count } => fuzz::run(*count),
+            Self::Fuzz { much } => fuzz::run(*much),
+            Self::Growth { words } => fuzz::growth(words),
             Self::Conformance { words } => conformance::run(words),
+            Self::Lab { words } => lab::run(words),
             Self::Ci | Self::Help => Ok(Done::Whole),
         }
     }
@@ -175,7 +202,9 @@ impl Task {
             Self::Deny { .. } => "deny",
             Self::Portable => "portable",
             Self::Fuzz { .. } => "fuzz",
+            Self::Growth { .. } => "fuzz --growth",
             Self::Conformance { .. } => "conformance",
+            Self::Lab { .. } => "lab",
             Self::Ci => "ci",
             Self::Help => "help",
         }
@@ -186,12 +215,12 @@ impl Task {
 fn conformance_words(words: &[&str]) -> Result<Task, String> {
     for pair in words.chunks(2) {
         match *pair {
-            ["--case", _] => {}
+            ["--case" | "--versions", _] => {}
             ["--count" | "--seed" | "--packets", value] => {
                 let number = value.parse::<u64>();
                 number.map_err(|_| format!("{} {value}: expected a number", pair[0]))?;
             }
-            ["--case" | "--count" | "--seed" | "--packets"] => {
+            ["--case" | "--versions" | "--count" | "--seed" | "--packets"] => {
                 return Err(format!("{}: expected a value after it", pair[0]));
             }
             _ => return Err(format!("conformance takes no {:?}", pair[0])),
@@ -212,7 +241,10 @@ mod tests {
     fn known_words_are_tasks() {
         assert_eq!(parse("test"), Ok(Task::Test));
         assert_eq!(parse("deny --advisories"), Ok(Task::Deny { advisories: true }));
-        assert_eq!(parse("fuzz --count 7"), Ok(Task::Fuzz { count: 7 }));
+        assert_eq!(parse("fuzz --count 7"), Ok(Task::Fuzz { much: fuzz::Much::Count(7) }));
+        assert_eq!(parse("fuzz --seconds 9"), Ok(Task::Fuzz { much: fuzz::Much::Seconds(9) }));
+        let words = ["nft".to_owned()].into();
+        assert_eq!(parse("fuzz --growth nft"), Ok(Task::Growth { words }));
         assert_eq!(parse("fuzz --help"), Ok(Task::Help));
         let words = ["--count", "2"].map(str::to_owned).into();
         assert_eq!(parse("conformance --count 2"), Ok(Task::Conformance { words }));
@@ -226,6 +258,7 @@ mod tests {
             ("test fast", "\"fast\""),
             ("fuzz --count", "--count"),
             ("fuzz --count 0", "--count 0"),
+            ("fuzz --seconds", "--seconds"),
             ("fuzz --count 5 more", "\"--count\""),
             ("conformance fast", "\"fast\""),
             ("conformance --count", "--count"),
@@ -239,7 +272,7 @@ mod tests {
     #[test]
     fn ci_is_every_other_task() {
         let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
-        assert_eq!(parts, ["test", "lint", "deny", "portable", "fuzz", "conformance"]);
+        assert_eq!(parts, ["test", "lint", "deny", "portable", "fuzz", "conformance", "lab"]);
     }
 
     #[test]

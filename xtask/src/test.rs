@@ -10,7 +10,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::shell::{self, Failure};
-use crate::{Done, machine};
+use crate::{Done, go, machine};
+
+/// Names the CoreDNS that tests of names ask.
+const COREDNS: &str = "UTURN_COREDNS";
 
 /// Names the file that tests append to when they leave themselves out.
 const SKIPPED: &str = "UTURN_SKIPPED";
@@ -20,12 +23,17 @@ pub(crate) fn run() -> Result<Done, Failure> {
     let list = shell::root().join("target").join("skipped.txt");
     forget(&list)?;
 
-    let ended =
-        shell::run(shell::cargo(&["test", "--workspace", "--no-fail-fast"]).env(SKIPPED, &list));
+    let mut tests = shell::cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let coredns = go::coredns().map(|path| {
+        tests.env(COREDNS, path);
+    });
+    let ended = shell::run(tests.env(SKIPPED, &list));
 
     let mut left_out = read(&list)?;
-    if let Err(why) = packages {
-        left_out.insert(format!("packages: {why}"));
+    for (what, done) in [("packages", packages), ("CoreDNS", coredns)] {
+        if let Err(why) = done {
+            left_out.insert(format!("{what}: {why}"));
+        }
     }
     println!();
     for line in &left_out {

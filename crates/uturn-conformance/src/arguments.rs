@@ -3,17 +3,22 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(crate) const HELP: &str = "\
-uturn-conformance --programs DIR --work DIR [--cases DIR] [--count N] [--seed S]
-                  [--packets N] [--case FILE]
+use uturn_model::Version;
 
-  --programs DIR  where kube-proxy, kube-apiserver, etcd, objects and wire are
+pub(crate) const HELP: &str = "\
+uturn-conformance --programs DIR --work DIR --versions V,V... [--cases DIR] [--count N]
+                  [--seed S] [--packets N] [--case FILE]
+
+  --programs DIR  where programs are: kube-proxy in a folder for each version, in bin
+                  kube-apiserver, etcd, objects and wire
+  --versions V,V  versions of kube-proxy to try
   --work DIR      for logs while it runs, and for cases that failed
   --cases DIR     fixed cases: every .json in it
-  --count N       so many random cases (default 3)
-  --seed S        of the random cases (default: from the clock; it is printed)
-  --packets N     so many flows a node (default 150)
-  --case FILE     this one case and no other
+  --count N       so many random cases a version (default 2)
+  --seed S        of random cases and of packets (default: from the clock; it is printed)
+  --packets N     so many flows a node (default 100)
+  --case FILE     this one case and no other, in the version that it names if that is one
+                  of those above, else in all of them
 
 exit: 0 all equal, 1 a difference, 2 wrong usage, 3 it could not be done here
 ";
@@ -23,6 +28,7 @@ exit: 0 all equal, 1 a difference, 2 wrong usage, 3 it could not be done here
 pub(crate) struct Arguments {
     pub(crate) programs: PathBuf,
     pub(crate) work: PathBuf,
+    pub(crate) versions: Vec<Version>,
     pub(crate) cases: Option<PathBuf>,
     pub(crate) count: u64,
     pub(crate) seed: u64,
@@ -33,13 +39,15 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
         let (mut programs, mut work, mut cases, mut case) = (None, None, None, None);
-        let (mut count, mut seed, mut packets) = (3, None, 150);
+        let (mut count, mut seed, mut packets) = (2, None, 100);
+        let mut versions = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let value = words.next().ok_or_else(|| format!("{word}: expected a value after it"))?;
             match word.as_str() {
                 "--programs" => programs = Some(PathBuf::from(value)),
                 "--work" => work = Some(PathBuf::from(value)),
+                "--versions" => versions = several(word, value)?,
                 "--cases" => cases = Some(PathBuf::from(value)),
                 "--case" => case = Some(PathBuf::from(value)),
                 "--count" => count = number(word, value)?,
@@ -51,6 +59,10 @@ impl Arguments {
         Ok(Self {
             programs: programs.ok_or("--programs is missing")?,
             work: work.ok_or("--work is missing")?,
+            versions: match versions.is_empty() {
+                true => return Err("--versions is missing".to_owned()),
+                false => versions,
+            },
             cases,
             count,
             seed: seed.unwrap_or_else(from_the_clock),
@@ -62,6 +74,11 @@ impl Arguments {
 
 fn number<T: std::str::FromStr>(word: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("{word} {value}: expected a number"))
+}
+
+fn several(word: &str, value: &str) -> Result<Vec<Version>, String> {
+    let one = |text: &str| text.parse().map_err(|fault| format!("{word} {text}: {fault}"));
+    value.split(',').map(one).collect()
 }
 
 fn from_the_clock() -> u64 {
@@ -78,14 +95,18 @@ mod tests {
 
     #[test]
     fn what_is_said_is_kept() {
-        let read = parse("--programs p --work w --count 0 --seed 7").unwrap();
-        assert_eq!((read.count, read.seed, read.packets), (0, 7, 150));
+        let read =
+            parse("--programs p --work w --versions v1.30.14,v1.36.3 --count 0 --seed 7").unwrap();
+        assert_eq!((read.count, read.seed, read.packets), (0, 7, 100));
+        assert_eq!(read.versions, [Version::new(1, 30, 14), Version::new(1, 36, 3)]);
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         for (line, named) in [
             ("--work w", "--programs"),
+            ("--programs p --work w", "--versions"),
+            ("--programs p --work w --versions new", "--versions new"),
             ("--programs p --work w --seed x", "--seed x"),
             ("--programs p --work", "--work"),
             ("--programs p --loud yes", "--loud"),

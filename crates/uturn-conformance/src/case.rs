@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use uturn_model::{Cluster, ProxyMode};
+use uturn_model::{Cluster, Version};
 use uturn_snapshot::Source;
 
 use crate::control;
 use crate::fault::{During as _, Fault, Outcome};
+use crate::mode::Mode;
 use crate::net;
 
 /// The namespace of what is added last.
@@ -79,11 +80,35 @@ impl Case {
         serde_json::from_str(text).during(format!("{}: config.conf of kube-proxy", self.name))
     }
 
+    /// The version of kube-proxy that it names.
+    pub(crate) fn version(&self) -> Option<Version> {
+        let facts = self.items.iter().find(|item| item["kind"] == "Facts")?;
+        facts["spec"]["kubeProxy"]["version"].as_str()?.parse().ok()
+    }
+
+    /// The same with another version of kube-proxy, without settings that it refuses.
+    pub(crate) fn of_version(&self, version: Version) -> Outcome<Self> {
+        let mut config = self.proxy_config()?;
+        let primary = config["nodePortAddresses"] == json!(["primary"]);
+        if primary && (version.major, version.minor) < (1, 31) {
+            config["nodePortAddresses"] = json!([]);
+        }
+        let mut items = self.items.clone();
+        for item in &mut items {
+            if item["kind"] == "Facts" {
+                item["spec"]["kubeProxy"]["version"] = json!(version.to_string());
+            } else if config_text(item).is_some() {
+                item["data"]["config.conf"] = json!(config.to_string());
+            }
+        }
+        Ok(Self { name: self.name.clone(), items })
+    }
+
     /// All of it as uturn reads it, with the mode in kube-proxy's configuration and what
     /// the API server has of its own.
-    pub(crate) fn told(&self, mode: ProxyMode, own: &[Value]) -> Outcome<String> {
+    pub(crate) fn told(&self, mode: Mode, own: &[Value]) -> Outcome<String> {
         let mut config = self.proxy_config()?;
-        config["mode"] = json!(mode.as_str());
+        config["mode"] = json!(mode.proxy().as_str());
         let mut items = self.items.clone();
         for item in items.iter_mut().filter(|item| config_text(item).is_some()) {
             item["data"]["config.conf"] = json!(config.to_string());
@@ -148,8 +173,17 @@ mod tests {
     use crate::generate;
 
     #[test]
+    fn a_case_is_of_the_version_that_it_is_given() {
+        let case = generate::case(3, 1, Version::new(1, 34, 4));
+        assert_eq!(case.version(), Some(Version::new(1, 34, 4)));
+        let other = case.of_version(Version::new(1, 30, 14)).unwrap();
+        assert_eq!(other.version(), Some(Version::new(1, 30, 14)));
+        assert_eq!(other.services(), case.services());
+    }
+
+    #[test]
     fn a_service_goes_with_its_endpoints() {
-        let case = generate::case(3, 1, "v1.34.4");
+        let case = generate::case(3, 1, Version::new(1, 34, 4));
         let services = case.services();
         let less = case.without(&services[..1]);
         assert_eq!(less.services(), services[1..]);

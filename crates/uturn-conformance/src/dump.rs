@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use uturn_model::{Family, ProxyMode};
-
 use crate::fault::{During as _, Outcome};
+use crate::mode::Mode;
 use crate::world::Namespace;
 
 /// All that decides where a packet goes.
@@ -22,7 +21,7 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    pub(crate) fn take(namespace: &Namespace, mode: ProxyMode) -> Outcome<Self> {
+    pub(crate) fn take(namespace: &Namespace, mode: Mode) -> Outcome<Self> {
         let get = |words: &[&str]| namespace.output(words);
         let mut dump = Self {
             addresses: get(&["ip", "addr"])?,
@@ -32,15 +31,7 @@ impl Dump {
             sysctls: get(&["sysctl", "-a", "-r", "^net\\.ipv"])?,
             ..Self::default()
         };
-        if mode == ProxyMode::Nftables {
-            // Before the first sync there is none.
-            let table = |family| get(&["nft", "list", "table", family, "kube-proxy"]);
-            dump.nft = table("ip").unwrap_or_default();
-            dump.nft6 = table("ip6").unwrap_or_default();
-        } else {
-            dump.iptables = get(&["iptables-save"])?;
-            dump.ip6tables = get(&["ip6tables-save"])?;
-        }
+        mode.take(namespace, &mut dump)?;
         Ok(dump)
     }
 
@@ -67,16 +58,6 @@ impl Dump {
             nft: spoil(&self.nft),
             nft6: spoil(&self.nft6),
             ..self.clone()
-        }
-    }
-
-    /// The rules of a family.
-    pub(crate) fn rules(&self, mode: ProxyMode, family: Family) -> &str {
-        match (mode, family) {
-            (ProxyMode::Nftables, Family::V4) => &self.nft,
-            (ProxyMode::Nftables, Family::V6) => &self.nft6,
-            (_, Family::V4) => &self.iptables,
-            (_, Family::V6) => &self.ip6tables,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Which packets to try: clients of every sort to every address that a Service has, and to
 //! some that none has.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use uturn_model::{Cluster, Family, Protocol, Service};
 
 use crate::dice::Dice;
@@ -11,19 +13,44 @@ use crate::wire::Probe;
 /// A client and where it calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
-    /// What it is, for people.
-    pub(crate) what: String,
+    client: &'static str,
+    target: Target,
     /// All but its source port.
     pub(crate) probe: Probe,
     /// Whether the Service remembers its clients.
     pub(crate) affinity: bool,
 }
 
+impl Flow {
+    /// What it is, for people.
+    pub(crate) fn what(&self) -> String {
+        let Target { kind, of, .. } = &self.target;
+        format!("{} to {kind}{of}", self.client)
+    }
+
+    /// What it is, for counting.
+    pub(crate) fn sorts(&self) -> [(&'static str, &'static str); 4] {
+        let protocol = match self.probe.proto {
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+            Protocol::Sctp => "SCTP",
+        };
+        let family = match self.probe.family() {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        };
+        let target = ("flows to", self.target.kind);
+        [("flows from", self.client), target, ("flows by", protocol), ("flows over", family)]
+    }
+}
+
 /// Where clients call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {
-    what: String,
-    ip: String,
+    kind: &'static str,
+    /// Of which Service, with a blank before.
+    of: String,
+    ip: IpAddr,
     protocol: Protocol,
     port: u16,
     affinity: bool,
@@ -38,9 +65,12 @@ pub(crate) fn choose(cluster: &Cluster, node: u8, count: usize, dice: &mut Dice)
         let mut target = targets.get(nth % targets.len().max(1))?.clone();
         if dice.once_in(12) {
             target.port = *dice.pick(&[81, 443, 8080, 29999, 10256]);
-            target.what += ", another port";
+            target.kind = "another port";
+        } else if dice.once_in(20) {
+            target.protocol = *dice.pick(&[Protocol::Tcp, Protocol::Udp, Protocol::Sctp]);
+            target.kind = "perhaps another protocol";
         }
-        Some(flow(cluster, node, &target, dice))
+        Some(flow(cluster, node, target, dice))
     });
     flows.collect()
 }
@@ -50,97 +80,89 @@ fn targets(cluster: &Cluster, node: u8) -> Vec<Target> {
     // What is in "default" is the API server itself, on a link where nobody listens in.
     let ours = |service: &&Service| service.name.namespace.as_str() != "default";
     for service in cluster.services.values().filter(ours) {
+        let of = format!(" of {}", service.name);
         let affinity = service.affinity_seconds.is_some();
-        let ingress = service.load_balancer.iter().filter_map(|one| one.ip);
-        let kinds = [
-            ("cluster IP", service.cluster_ips.clone()),
-            ("external IP", service.external_ips.clone()),
-            ("load balancer", ingress.collect()),
-        ];
+        let mut add = |kind, ips: &[IpAddr], protocol, port: u16| {
+            targets.extend(ips.iter().map(|ip| Target {
+                kind,
+                of: of.clone(),
+                ip: *ip,
+                protocol,
+                port,
+                affinity,
+            }));
+        };
+        let ingress: Vec<IpAddr> = service.load_balancer.iter().filter_map(|one| one.ip).collect();
         for port in &service.ports {
-            // SCTP packets would need a checksum that nothing here makes.
-            let protocol = port.protocol;
-            if protocol == Protocol::Sctp {
-                continue;
-            }
-            for (kind, ips) in &kinds {
-                let at = |ip: &std::net::IpAddr| Target {
-                    what: format!("{kind} of {}", service.name),
-                    ip: ip.to_string(),
-                    protocol,
-                    port: port.port.number(),
-                    affinity,
-                };
-                targets.extend(ips.iter().map(at));
-            }
+            let (protocol, number) = (port.protocol, port.port.number());
+            add("a cluster IP", &service.cluster_ips, protocol, number);
+            add("an external IP", &service.external_ips, protocol, number);
+            add("a load balancer", &ingress, protocol, number);
             for number in port.node_port.iter().map(|port| port.number()) {
-                let what = format!("node port of {}", service.name);
-                targets.extend(own_addresses(node).map(|ip| Target {
-                    what: what.clone(),
-                    ip,
-                    protocol,
-                    port: number,
-                    affinity,
-                }));
+                add("a node port", &own_addresses(node), protocol, number);
             }
         }
         for number in service.health_check_node_port.iter().map(|port| port.number()) {
-            let what = format!("health check port of {}", service.name);
-            let at = |ip| Target {
-                what: what.clone(),
-                ip,
-                protocol: Protocol::Tcp,
-                port: number,
-                affinity,
-            };
-            targets.extend(own_addresses(node).map(at));
+            add("a health check port", &own_addresses(node), Protocol::Tcp, number);
         }
     }
     let elsewhere = [net::pod(1, 77), net::pod(2, 77), net::outside(8), net::cluster_ip(253)];
-    targets.extend(elsewhere.into_iter().flatten().map(|ip| Target {
-        what: "an address of no Service".into(),
-        ip,
-        protocol: Protocol::Udp,
-        port: 53,
-        affinity: false,
-    }));
+    for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Sctp] {
+        targets.extend(elsewhere.iter().flatten().map(|ip| Target {
+            kind: "an address of no Service",
+            of: String::new(),
+            ip: parsed(ip),
+            protocol,
+            port: 53,
+            affinity: false,
+        }));
+    }
     targets
 }
 
 /// What a client may call the node itself by.
-fn own_addresses(node: u8) -> impl Iterator<Item = String> {
-    let loopback = ["127.0.0.1".to_owned(), "::1".to_owned()];
-    net::node(node).into_iter().chain(net::pod(node, 1)).chain(loopback)
+fn own_addresses(node: u8) -> [IpAddr; 6] {
+    let [v4, v6] = net::node(node);
+    let [bridge4, bridge6] = net::pod(node, 1);
+    let texts = [&v4, &v6, &bridge4, &bridge6].map(|text| parsed(text));
+    let [v4, v6, bridge4, bridge6] = texts;
+    [v4, v6, bridge4, bridge6, Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
 }
 
-fn flow(cluster: &Cluster, node: u8, target: &Target, dice: &mut Dice) -> Flow {
-    let family = usize::from(target.ip.contains(':'));
-    let loopback = target.ip == "127.0.0.1" || target.ip == "::1";
+fn parsed(text: &str) -> IpAddr {
+    text.parse().expect("crate::net writes addresses")
+}
+
+fn flow(cluster: &Cluster, node: u8, target: Target, dice: &mut Dice) -> Flow {
+    let family = usize::from(target.ip.is_ipv6());
     let other = 1 + (node - 1 + 1 + u8::from(dice.once_in(2))) % net::NODES;
     let [pods, world] = DEVICES;
-    let (who, device, src) = match dice.below(6) {
-        _ if loopback => ("the node itself", "", [String::new(), String::new()]),
-        0 => ("the node itself", "", [String::new(), String::new()]),
-        1 => ("a pod", pods, net::pod(node, 100 + dice.below(100))),
-        2 => ("a pod of another node", world, net::pod(other, 100 + dice.below(100))),
-        3 => ("another node", world, net::node(other)),
-        4 => ("outside", world, net::outside(dice.below(200))),
+    let (client, device, src) = match dice.below(8) {
+        _ if target.ip.is_loopback() => ("the node itself", "", None),
+        0 => ("the node itself", "", None),
+        1 => ("a pod", pods, Some(net::pod(node, 100 + dice.below(100)))),
+        2 => ("a pod of another node", world, Some(net::pod(other, 100 + dice.below(100)))),
+        3 => ("another node", world, Some(net::node(other))),
+        4 => ("outside", world, Some(net::outside(dice.below(200)))),
+        // What a load balancer that keeps sources sends back to where it came from.
+        5 => ("a pod by way of outside", world, Some(net::pod(node, 100 + dice.below(100)))),
+        6 if dice.once_in(3) => ("the node by way of outside", world, Some(net::node(node))),
         _ => match endpoint_here(cluster, node, family, dice) {
-            Some(src) => ("a pod that is an endpoint", pods, [src.clone(), src]),
-            None => ("a pod", pods, net::pod(node, 100 + dice.below(100))),
+            Some(src) => ("a pod that is an endpoint", pods, Some([src.clone(), src])),
+            None => ("a pod", pods, Some(net::pod(node, 100 + dice.below(100)))),
         },
     };
-    let unspecified = ["0.0.0.0", "::"][family];
-    let src = if device.is_empty() { unspecified.to_owned() } else { src[family].clone() };
+    let unspecified: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let probe = Probe {
         device: device.to_owned(),
-        proto: target.protocol.to_string().to_lowercase(),
-        src,
+        proto: target.protocol,
+        src: src.map_or(unspecified[family], |src| parsed(&src[family])),
         sport: 0,
-        dst: target.ip.clone(),
+        dst: target.ip,
         dport: target.port,
     };
-    Flow { what: format!("{who} to {}", target.what), probe, affinity: target.affinity }
+    let affinity = target.affinity;
+    Flow { client, target, probe, affinity }
 }
 
 /// Some endpoint that is a pod of this node.

@@ -1,11 +1,13 @@
 //! Random cases: from a seed, the same every time.
 
+use uturn_model::Version;
+
 use crate::case::Case;
 use crate::dice::Dice;
 use crate::{services, settings};
 
 /// The random case of this seed and number.
-pub(crate) fn case(seed: u64, number: u64, version: &str) -> Case {
+pub(crate) fn case(seed: u64, number: u64, version: Version) -> Case {
     let mut dice = Dice::new(seed.wrapping_add(number.wrapping_mul(0x1000_0001)));
     let dual = !dice.once_in(3);
     let mut items = settings::around(&mut dice, version, dual);
@@ -19,25 +21,26 @@ pub(crate) fn case(seed: u64, number: u64, version: &str) -> Case {
 mod tests {
     use std::collections::BTreeSet;
 
-    use uturn_model::ProxyMode;
-
     use super::*;
+    use crate::mode::Mode;
+
+    const VERSION: Version = Version::new(1, 34, 4);
 
     #[test]
     fn a_seed_gives_the_same_case_and_another_seed_another() {
-        assert_eq!(case(1, 2, "v1.34.4"), case(1, 2, "v1.34.4"));
-        assert_ne!(case(1, 2, "v1.34.4").items, case(1, 3, "v1.34.4").items);
+        assert_eq!(case(1, 2, VERSION), case(1, 2, VERSION));
+        assert_ne!(case(1, 2, VERSION).items, case(1, 3, VERSION).items);
     }
 
     #[test]
     fn uturn_reads_every_case_and_finds_its_services() {
         for number in 0..50 {
-            let case = case(5, number, "v1.34.4");
-            for mode in [ProxyMode::Iptables, ProxyMode::Nftables] {
+            let case = case(5, number, VERSION);
+            for mode in Mode::ALL {
                 let cluster = case.cluster(case.told(mode, &[]).unwrap()).unwrap();
                 let made = case.items.iter().filter(|item| item["kind"] == "Service").count();
                 assert_eq!(cluster.services.len(), made + 1);
-                assert_eq!(cluster.proxy.mode.value, mode);
+                assert_eq!(cluster.proxy.mode.value, mode.proxy());
             }
         }
     }
@@ -46,7 +49,7 @@ mod tests {
     fn node_ports_are_taken_once() {
         for number in 0..50 {
             let mut taken = BTreeSet::new();
-            for item in &case(9, number, "v1.34.4").items {
+            for item in &case(9, number, VERSION).items {
                 for port in item["spec"]["ports"].as_array().into_iter().flatten() {
                     if let Some(port) = port["nodePort"].as_u64() {
                         assert!(taken.insert(port), "{port}");

@@ -3,17 +3,19 @@
 //! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to
 //! a real API server ([`control`]), runs kube-proxy as each node of them ([`node`]), and
 //! judges twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes
-//! ([`rules`]), and where packets end in that kernel against `uturn_netfilter`'s walk over
-//! the same dump ([`packets`]).
+//! ([`rules`]), and where packets and their answers end in that kernel against
+//! `uturn_netfilter`'s walk over the same dump ([`packets`]). What is different from mode to
+//! mode of kube-proxy is in [`mode`].
 //!
 //! **Refuses** to be shipped, and to build the real programs: `cargo xtask conformance` does
-//! that, from the Go module in `conformance/`, and then calls this program.
+//! that, from the Go modules in `conformance/`, and then calls this program.
 //!
 //! **Start reading** at [`judge`], then [`trial`].
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
 
 mod arguments;
+mod blocks;
 mod case;
 mod control;
 mod dice;
@@ -22,12 +24,15 @@ mod fault;
 mod flows;
 mod generate;
 mod judge;
+mod mode;
 mod net;
 mod node;
 mod packets;
+mod place;
 mod rules;
 mod services;
 mod settings;
+mod sum;
 mod trial;
 mod wire;
 mod world;

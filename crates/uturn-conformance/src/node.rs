@@ -4,13 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use uturn_model::ProxyMode;
+use uturn_model::Version;
 
 use crate::control::{Control, KUBECONFIG};
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
+use crate::mode::Mode;
 use crate::net;
-use crate::wire::Wire;
+use crate::packets::Ground;
+use crate::wire::{Fate, Probe, Wire};
 use crate::world::{Namespace, Running, World, run};
 
 /// Where pods of the node hang, and what leads to everything else.
@@ -21,8 +23,8 @@ pub(crate) const DEVICES: [&str; 2] = ["cbr0", "eth0"];
 pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) number: u8,
-    pub(crate) mode: ProxyMode,
-    pub(crate) wire: Wire,
+    pub(crate) mode: Mode,
+    wire: Wire,
     host: String,
     proxy: Running,
     namespace: Namespace,
@@ -33,8 +35,8 @@ impl Node {
     pub(crate) fn start(
         world: &World,
         control: &Control<'_>,
-        (number, mode): (u8, ProxyMode),
-        config: &Value,
+        (number, mode): (u8, Mode),
+        (version, config): (Version, &Value),
         rp_filter: u8,
     ) -> Outcome<Self> {
         let name = format!("n{number}");
@@ -45,8 +47,10 @@ impl Node {
         let host = net::link(link);
         set_up(&namespace, number, rp_filter)?;
         connect(&namespace, control.namespace(), link, &host)?;
-        let config = write_config(world.folder(), &what, config, mode, &host)?;
-        let mut proxy = world.program(&namespace, "kube-proxy");
+        let mut config = config.clone();
+        mode.configure(version, &mut config);
+        let config = write_config(world.folder(), &what, config, &host)?;
+        let mut proxy = world.kube_proxy(&namespace, version);
         proxy.arg("--config").arg(config).args(["--hostname-override", &name]);
         let proxy = world.start(&mut proxy, &format!("kube-proxy-{what}"))?;
         Ok(Self { name, number, mode, wire, host, proxy, namespace })
@@ -62,15 +66,6 @@ impl Node {
         Dump::take(&self.namespace, self.mode)
     }
 
-    /// Commands for `nft`; none is nothing to do.
-    pub(crate) fn change_nft(&self, commands: &str) -> Outcome<()> {
-        if commands.is_empty() {
-            return Ok(());
-        }
-        let mut nft = self.namespace.command(Path::new("nft"));
-        run(nft.args(["-f", "-"]), commands).map(|_| ())
-    }
-
     /// A fault if kube-proxy has ended.
     pub(crate) fn check(&mut self) -> Outcome<()> {
         let named = format!("kube-proxy {} on {}", self.mode, self.name);
@@ -79,6 +74,26 @@ impl Node {
 
     pub(crate) fn words(&self) -> String {
         self.proxy.words()
+    }
+}
+
+impl Ground for Node {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn send(&mut self, probe: &Probe) -> Outcome<Fate> {
+        self.wire.send(probe)
+    }
+
+    /// What `-m recent` remembers is forgotten by the wire; here go the sets of nftables.
+    fn forget_clients(&mut self, dump: &Dump) -> Outcome<()> {
+        let commands = dump.forget();
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let mut nft = self.namespace.command(Path::new("nft"));
+        run(nft.args(["-f", "-"]), &commands).map(|_| ())
     }
 }
 
@@ -130,20 +145,13 @@ fn connect(namespace: &Namespace, api: &Namespace, link: u16, host: &str) -> Out
 fn write_config(
     folder: &Path,
     what: &str,
-    config: &Value,
-    mode: ProxyMode,
+    mut config: Value,
     host: &str,
 ) -> Outcome<std::path::PathBuf> {
-    let mut config = config.clone();
-    config["mode"] = json!(mode.as_str());
     config["clientConnection"] = json!({"kubeconfig": folder.join(KUBECONFIG)});
     config["metricsBindAddress"] = json!(format!("{host}:10249"));
     config["healthzBindAddress"] = json!(format!("{host}:10256"));
-    config["conntrack"] = json!({"maxPerCore": 0});
-    // It would else let a second pass before it looks at a change.
-    for mode in ["iptables", "nftables"] {
-        config[mode]["minSyncPeriod"] = json!("20ms");
-    }
+    config["conntrack"]["maxPerCore"] = json!(0);
     let path = folder.join(format!("{what}.json"));
     fs::write(&path, config.to_string()).during(path.display())?;
     Ok(path)

@@ -1,36 +1,33 @@
-//! The second judge: where packets end in the kernel that holds kube-proxy's rules, against
-//! where uturn's walk over the same kernel's dump says that they end.
+//! The second judge: where packets end in the kernel that holds kube-proxy's rules, and
+//! where the answers to them end, against where uturn's walk over the same kernel's dump
+//! says that they do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::{Family, Protocol};
-use uturn_netfilter::{
-    DropReason, End, EndKind, Entry, Kernel, NodeState, Packet, addr, iptables, nft, routes, rules,
-    sysctl,
-};
+use uturn_model::Family;
+use uturn_netfilter::{End, Kernel, NodeState, addr, iptables, nft, routes, rules, sysctl};
 
 use crate::dump::Dump;
 use crate::fault::{Fault, Outcome};
 use crate::flows::Flow;
-use crate::node::Node;
-use crate::wire::{Probe, Seen};
+use crate::place::{self, Back, Place};
+use crate::wire::{Fate, Probe};
 
 /// A way of one in sixteen is missed by so many tries less than once in 10^16 flows.
 const MOST_TRIES: u16 = 600;
 /// Even where one end is predicted, so many packets must agree.
 const FEWEST_TRIES: u16 = 3;
 
-/// How a packet ended, as both sides can say it. A source port may be changed by
-/// masquerade, so it does not count.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Out { device: String, src: IpAddr, dst: SocketAddr },
-    Local { src: IpAddr, dst: SocketAddr },
-    Refused(String),
-    Unroutable,
-    Dropped,
+/// A node on which packets are tried.
+pub(crate) trait Ground {
+    fn name(&self) -> &str;
+
+    /// Sends a packet and lets its target answer.
+    fn send(&mut self, probe: &Probe) -> Outcome<Fate>;
+
+    /// Lets the kernel forget which client went where.
+    fn forget_clients(&mut self, dump: &Dump) -> Outcome<()>;
 }
 
 /// What was tried and what differed.
@@ -38,9 +35,23 @@ enum Place {
 pub(crate) struct Tried {
     pub(crate) flows: usize,
     pub(crate) packets: usize,
-    /// How many packets ended in which way.
-    pub(crate) ways: BTreeMap<&'static str, usize>,
+    /// Answers that uturn was sure of.
+    pub(crate) answers: usize,
+    /// How many packets and answers ended in which way, and of which sort flows were.
+    pub(crate) ways: Ways,
     pub(crate) differences: Vec<String>,
+}
+
+/// Counts, under a heading and a word.
+pub(crate) type Ways = BTreeMap<(&'static str, &'static str), usize>;
+
+/// What uturn says of a place.
+#[derive(Debug, Default)]
+struct Expected {
+    /// Some packet must end there.
+    must: bool,
+    /// Where answers from there end; nothing where uturn is not sure.
+    back: Option<BTreeSet<Back>>,
 }
 
 /// uturn's model of the node.
@@ -71,176 +82,123 @@ fn read<T, E: fmt::Display>(what: &str, result: Result<T, Vec<E>>) -> Outcome<T>
     })
 }
 
+/// What uturn's walk is told of connections when an answer comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    Whole,
+    /// Nothing: it must then be found wrong.
+    None,
+}
+
 /// Tries every flow, often enough to see all its ends.
-pub(crate) fn compare(node: &mut Node, dump: &Dump, flows: &[Flow]) -> Outcome<Tried> {
+pub(crate) fn compare(
+    ground: &mut dyn Ground,
+    dump: &Dump,
+    flows: &[Flow],
+    memory: Memory,
+) -> Outcome<Tried> {
     let (mut tried, kernel) = (Tried::default(), kernel(dump)?);
-    let forget = dump.forget();
     let mut port = 1024;
     for flow in flows {
-        let ends = kernel.walk(&packet(&flow.probe)?, &entry(&flow.probe), &[]);
-        let mut predicted: BTreeMap<Place, bool> = BTreeMap::new();
-        for end in &ends {
-            let must = end.unknown.is_empty() && end.share > 1e-9;
-            *predicted.entry(predicted_place(end, &flow.probe)).or_default() |= must;
-        }
-        let mut met: BTreeMap<Place, u16> = BTreeMap::new();
+        let ends = kernel.walk(&place::packet(&flow.probe), &place::entry(&flow.probe), &[]);
+        let predicted = predicted(&kernel, &ends, &flow.probe, memory);
+        let mut met: BTreeMap<(Place, Option<Back>), u16> = BTreeMap::new();
+        let mut wrong = false;
         for tries in 1..=MOST_TRIES {
             port = if port == u16::MAX { 1024 } else { port + 1 };
             let probe = Probe { sport: port, ..flow.probe.clone() };
             if flow.affinity {
-                // What -m recent remembers is forgotten by the wire.
-                node.change_nft(&forget)?;
+                ground.forget_clients(dump)?;
             }
-            let place = seen_place(&node.wire.send(&probe)?, &probe)?;
-            let unexpected = !predicted.contains_key(&place);
-            *tried.ways.entry(place.way()).or_default() += 1;
-            *met.entry(place).or_default() += 1;
+            let fate = ground.send(&probe)?;
+            let place = Place::seen(&fate, &probe);
             tried.packets += 1;
-            let all = predicted.iter().all(|(place, must)| !must || met.contains_key(place));
-            if unexpected || (all && tries >= FEWEST_TRIES) {
+            *tried.ways.entry(("packets", place.way())).or_default() += 1;
+            let back = match predicted.get(&place) {
+                None => {
+                    wrong = true;
+                    None
+                }
+                Some(Expected { back: Some(said), .. }) if !said.is_empty() => {
+                    let back = Back::seen(&fate);
+                    tried.answers += 1;
+                    *tried.ways.entry(("answers", back.way(&probe))).or_default() += 1;
+                    wrong |= !said.contains(&back);
+                    Some(back)
+                }
+                Some(_) => None,
+            };
+            *met.entry((place, back)).or_default() += 1;
+            if wrong || (tries >= FEWEST_TRIES && missing(&predicted, &met).is_none()) {
                 break;
             }
         }
         tried.flows += 1;
-        let missing = predicted.iter().any(|(place, must)| *must && !met.contains_key(place));
-        if missing || met.keys().any(|place| !predicted.contains_key(place)) {
-            tried.differences.push(difference(&node.name, flow, &predicted, &met, &ends));
+        for sort in flow.sorts() {
+            *tried.ways.entry(sort).or_default() += 1;
+        }
+        if wrong || missing(&predicted, &met).is_some() {
+            tried.differences.push(difference(ground.name(), flow, &predicted, &met, &ends));
         }
     }
     Ok(tried)
 }
 
+fn predicted(
+    kernel: &Kernel,
+    ends: &[End],
+    probe: &Probe,
+    memory: Memory,
+) -> BTreeMap<Place, Expected> {
+    let mut predicted: BTreeMap<Place, Expected> = BTreeMap::new();
+    for end in ends {
+        let back = Back::predicted(kernel, end, memory);
+        let expected = predicted
+            .entry(Place::predicted(end, probe))
+            .or_insert_with(|| Expected { must: false, back: Some(BTreeSet::new()) });
+        expected.must |= end.unknown.is_empty() && end.share > 1e-9;
+        match (&mut expected.back, back) {
+            (Some(all), Some(more)) => all.extend(more),
+            (all, _) => *all = None,
+        }
+    }
+    predicted
+}
+
+/// A place where some packet must end and none did.
+fn missing<'p>(
+    predicted: &'p BTreeMap<Place, Expected>,
+    met: &BTreeMap<(Place, Option<Back>), u16>,
+) -> Option<&'p Place> {
+    let was_met = |place: &Place| met.keys().any(|(one, _)| one == place);
+    predicted.iter().find(|(place, said)| said.must && !was_met(place)).map(|(place, _)| place)
+}
+
 fn difference(
     node: &str,
     flow: &Flow,
-    predicted: &BTreeMap<Place, bool>,
-    met: &BTreeMap<Place, u16>,
+    predicted: &BTreeMap<Place, Expected>,
+    met: &BTreeMap<(Place, Option<Back>), u16>,
     ends: &[End],
 ) -> String {
     let Probe { device, proto, src, dst, dport, .. } = &flow.probe;
     let device = if device.is_empty() { "the node" } else { device };
     let mut text =
-        format!("{node}: {}: {proto} {src} to {dst} port {dport}, from {device}", flow.what);
-    for place in predicted.keys() {
+        format!("{node}: {}: {proto} {src} to {dst} port {dport}, from {device}", flow.what());
+    for (place, said) in predicted {
         text += &format!("\n  - uturn says: {place}");
+        for back in said.back.iter().flatten() {
+            text += &format!("\n               {back}");
+        }
     }
-    for (place, count) in met {
+    for ((place, back), count) in met {
         text += &format!("\n  + the kernel: {place}, {count} times");
+        if let Some(back) = back {
+            text += &format!("\n               {back}");
+        }
     }
     for step in ends.iter().take(1).flat_map(|end| &end.steps) {
         text += &format!("\n    {step:?}");
     }
     text
-}
-
-fn packet(probe: &Probe) -> Outcome<Packet> {
-    let at = |ip: &str, port| Ok(SocketAddr::new(ip_of(ip)?, port));
-    let protocol = if probe.proto == "tcp" { Protocol::Tcp } else { Protocol::Udp };
-    // Any source port will do, since no rule of kube-proxy asks for one.
-    Ok(Packet::new(protocol, at(&probe.src, 40000)?, at(&probe.dst, probe.dport)?))
-}
-
-fn entry(probe: &Probe) -> Entry {
-    match probe.device.as_str() {
-        "" => Entry::Local,
-        device => Entry::Interface(device.into()),
-    }
-}
-
-fn ip_of(text: &str) -> Outcome<IpAddr> {
-    text.parse().map_err(|_| Fault::new(format!("{text:?} is no address")))
-}
-
-fn predicted_place(end: &End, probe: &Probe) -> Place {
-    let leg = end.packet.leg();
-    match &end.kind {
-        EndKind::Local => Place::Local { src: leg.src.ip(), dst: leg.dst },
-        EndKind::Forward => {
-            let device = end.out.as_deref().unwrap_or_default().to_owned();
-            Place::Out { device, src: leg.src.ip(), dst: leg.dst }
-        }
-        EndKind::Reject(with) => match with.as_str() {
-            "icmp-net-unreachable"
-            | "icmp-host-unreachable"
-            | "icmp6-no-route"
-            | "icmp6-addr-unreachable" => Place::Unroutable,
-            word => Place::Refused(word.to_owned()),
-        },
-        EndKind::Drop(DropReason::NoRoute | DropReason::Unreachable) => Place::Unroutable,
-        // The sender is told nothing, or, on the node, nothing that differs.
-        EndKind::Drop(_) => Place::Dropped,
-        EndKind::Unsettled => Place::Refused(format!("unsettled: {}", probe.dst)),
-    }
-}
-
-/// Where it arrived counts before what came back.
-fn seen_place(seen: &[Seen], probe: &Probe) -> Outcome<Place> {
-    for one in seen {
-        match one {
-            Seen::Out { dev, src, dst, dport } => {
-                let dst = SocketAddr::new(ip_of(dst)?, *dport);
-                return Ok(Place::Out { device: dev.clone(), src: ip_of(src)?, dst });
-            }
-            Seen::Local { src, dst, dport } => {
-                return Ok(Place::Local {
-                    src: ip_of(src)?,
-                    dst: SocketAddr::new(ip_of(dst)?, *dport),
-                });
-            }
-            Seen::Icmp { .. } | Seen::Reset | Seen::Error { .. } => {}
-        }
-    }
-    for one in seen {
-        match one {
-            Seen::Icmp { kind, code } => return Ok(icmp(probe.dst.contains(':'), *kind, *code)),
-            Seen::Reset => return Ok(Place::Refused("tcp-reset".into())),
-            _ => {}
-        }
-    }
-    let told = seen.iter().find_map(|one| match one {
-        Seen::Error { error } => Some(error.as_str()),
-        _ => None,
-    });
-    Ok(match told {
-        Some("network is unreachable" | "no route to host") => Place::Unroutable,
-        // A packet that a rule drops on its way out of the node.
-        Some("operation not permitted") | None => Place::Dropped,
-        Some(other) => Place::Refused(other.to_owned()),
-    })
-}
-
-fn icmp(v6: bool, kind: u8, code: u8) -> Place {
-    let word = match (v6, kind, code) {
-        (false, 3, 0 | 1) | (true, 1, 0 | 3) => return Place::Unroutable,
-        (false, 3, 3) => "icmp-port-unreachable",
-        (true, 1, 4) => "icmp6-port-unreachable",
-        (false, 3, 13) => "icmp-admin-prohibited",
-        (true, 1, 1) => "icmp6-adm-prohibited",
-        _ => return Place::Refused(format!("ICMP type {kind} code {code}")),
-    };
-    Place::Refused(word.to_owned())
-}
-
-impl Place {
-    fn way(&self) -> &'static str {
-        match self {
-            Self::Out { .. } => "sent on",
-            Self::Local { .. } => "handed to the node",
-            Self::Refused(_) => "refused",
-            Self::Unroutable => "unroutable",
-            Self::Dropped => "dropped",
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Out { device, src, dst } => write!(f, "out of {device}, {src} to {dst}"),
-            Self::Local { src, dst } => write!(f, "handed to the node, {src} to {dst}"),
-            Self::Refused(how) => write!(f, "refused: {how}"),
-            Self::Unroutable => f.write_str("unroutable"),
-            Self::Dropped => f.write_str("dropped"),
-        }
-    }
 }

@@ -11,14 +11,18 @@ const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 /// The Service of this number (from 1 to 200) and its slices.
 pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> {
     let name = format!("s{number}");
+    if dice.once_in(25) {
+        return vec![json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": "shop", "name": name},
+            "spec": {"type": "ExternalName", "externalName": "elsewhere.example.com"},
+        })];
+    }
     let families = families(dice, dual);
     let kind = *dice.pick(&["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
-    let named = dice.below(3);
-    let ports: Vec<(String, &str)> = (0..=named.saturating_sub(1))
-        .map(|nth| {
-            (if named == 0 { String::new() } else { format!("p{nth}") }, *dice.pick(&PROTOCOLS))
-        })
-        .collect();
+    // Who shares an address with others has ports of its own.
+    let shares = dice.once_in(5);
+    let ports = ports(dice, if shares { 1000 + number * 4 } else { 80 });
     let mut service = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": "shop", "name": name},
@@ -27,18 +31,17 @@ pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> 
             "internalTrafficPolicy": if dice.once_in(4) { "Local" } else { "Cluster" },
         },
     });
-    addresses(dice, &mut service, number, &families);
+    addresses(dice, &mut service, number, &families, shares);
     let spec = &mut service["spec"];
     let node_ports = kind == "NodePort" || (kind == "LoadBalancer" && !dice.once_in(5));
     if kind == "LoadBalancer" {
         spec["allocateLoadBalancerNodePorts"] = json!(node_ports);
     }
-    spec["ports"] = (80..)
+    spec["ports"] = (30000 + number * 4..)
         .zip(&ports)
-        .map(|(port, (name, protocol))| {
-            let node_port = 30000 + number * 4 + port - 80;
+        .map(|(node_port, Port { name, protocol, number })| {
             let mut one =
-                json!({"name": name, "protocol": protocol, "port": port, "targetPort": 8080});
+                json!({"name": name, "protocol": protocol, "port": number, "targetPort": 8080});
             if node_ports {
                 one["nodePort"] = json!(node_port);
             }
@@ -47,15 +50,46 @@ pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> 
         .collect();
     behaviour(dice, spec, number, kind);
     if kind == "LoadBalancer" {
-        load_balancer(dice, &mut service, number, &families);
+        load_balancer(dice, &mut service, number, &families, shares);
     }
     if dice.once_in(15) {
         service["metadata"]["labels"] =
             json!({"service.kubernetes.io/service-proxy-name": "other"});
     }
+    if dice.once_in(4) {
+        let mode = *dice.pick(&["Auto", "auto", "Disabled"]);
+        service["metadata"]["annotations"] = json!({"service.kubernetes.io/topology-mode": mode});
+        // The API server takes one of them only.
+        if let Some(spec) = service["spec"].as_object_mut() {
+            spec.remove("trafficDistribution");
+        }
+    }
     let mut items = slices(dice, &name, &ports, &families);
     items.insert(0, service);
     items
+}
+
+/// A port of a Service.
+struct Port {
+    name: String,
+    protocol: &'static str,
+    number: usize,
+}
+
+fn ports(dice: &mut Dice, first: usize) -> Vec<Port> {
+    // As DNS does it: one number, two protocols.
+    if dice.once_in(6) {
+        let port = |name: &str, protocol| Port { name: name.to_owned(), protocol, number: first };
+        return vec![port("p0", "UDP"), port("p1", "TCP")];
+    }
+    let named = dice.below(3);
+    let name = |nth| if named == 0 { String::new() } else { format!("p{nth}") };
+    (0..named.max(1))
+        .map(|nth| {
+            let protocol = *dice.pick(&PROTOCOLS);
+            Port { name: name(nth), protocol, number: first + nth }
+        })
+        .collect()
 }
 
 /// Which families it has: 0 is IPv4, 1 is IPv6.
@@ -69,7 +103,13 @@ fn families(dice: &mut Dice, dual: bool) -> Vec<usize> {
     }
 }
 
-fn addresses(dice: &mut Dice, service: &mut Value, number: usize, families: &[usize]) {
+fn addresses(
+    dice: &mut Dice,
+    service: &mut Value,
+    number: usize,
+    families: &[usize],
+    shares: bool,
+) {
     let headless = service["spec"]["type"] == "ClusterIP" && dice.once_in(12);
     let spec = &mut service["spec"];
     let own = net::cluster_ip(number);
@@ -80,7 +120,8 @@ fn addresses(dice: &mut Dice, service: &mut Value, number: usize, families: &[us
     let single = families.len() == 1;
     spec["ipFamilyPolicy"] = json!(if single { "SingleStack" } else { "RequireDualStack" });
     if !headless && dice.once_in(5) {
-        let outer = net::outer_ip(200 + number % 50);
+        // An address that a node has, or one that is only routed to it.
+        let outer = if shares { net::node(2) } else { net::outer_ip(200 + number % 50) };
         spec["externalIPs"] = families.iter().map(|family| outer[*family].clone()).collect();
     }
 }
@@ -105,7 +146,13 @@ fn behaviour(dice: &mut Dice, spec: &mut Value, number: usize, kind: &str) {
     }
 }
 
-fn load_balancer(dice: &mut Dice, service: &mut Value, number: usize, families: &[usize]) {
+fn load_balancer(
+    dice: &mut Dice,
+    service: &mut Value,
+    number: usize,
+    families: &[usize],
+    shares: bool,
+) {
     let ranges: [[&str; 3]; 2] = [
         ["198.51.100.0/24", "10.0.0.0/16", "0.0.0.0/0"],
         ["2001:db8:f0::/64", "fd00:aa::/64", "::/0"],
@@ -117,9 +164,15 @@ fn load_balancer(dice: &mut Dice, service: &mut Value, number: usize, families: 
         service["spec"]["loadBalancerSourceRanges"] = json!(all);
     }
     let mut ingress = Vec::new();
-    for nth in 0..dice.below(3) {
+    // Some load balancers are the nodes themselves.
+    let by_nodes = shares && dice.once_in(3);
+    for nth in 0..if shares { 1 } else { dice.below(3) } {
         for family in families {
-            let ip = &net::outer_ip(number * 2 + nth)[*family];
+            let ip = match (shares, by_nodes) {
+                (_, true) => &net::node(1)[*family],
+                (true, false) => &net::outer_ip(199)[*family],
+                (false, false) => &net::outer_ip(number * 2 + nth)[*family],
+            };
             let mode = if dice.once_in(4) { "Proxy" } else { "VIP" };
             ingress.push(json!({"ip": ip, "ipMode": mode}));
         }
@@ -130,14 +183,14 @@ fn load_balancer(dice: &mut Dice, service: &mut Value, number: usize, families: 
     service["status"] = json!({"loadBalancer": {"ingress": ingress}});
 }
 
-fn slices(dice: &mut Dice, name: &str, ports: &[(String, &str)], families: &[usize]) -> Vec<Value> {
+fn slices(dice: &mut Dice, name: &str, ports: &[Port], families: &[usize]) -> Vec<Value> {
     let mut items = Vec::new();
     for family in families {
         let hints = dice.below(4);
         for nth in 0..=usize::from(dice.once_in(4)) {
             let some = |dice: &mut Dice| !dice.once_in(10);
             let mut listed = Vec::new();
-            for (target, (name, protocol)) in (8080 + 100 * nth..).zip(ports) {
+            for (target, Port { name, protocol, .. }) in (8080 + 100 * nth..).zip(ports) {
                 if some(dice) {
                     listed.push(json!({"name": name, "protocol": protocol, "port": target}));
                 }

@@ -1,26 +1,27 @@
 //! Random nodes and random settings of kube-proxy, as objects.
 
 use serde_json::{Value, json};
+use uturn_model::Version;
 
 use crate::dice::Dice;
 use crate::net;
 
 /// Nodes, kube-proxy's ConfigMap and the Facts that go with them.
-pub(crate) fn around(dice: &mut Dice, version: &str, dual: bool) -> Vec<Value> {
+pub(crate) fn around(dice: &mut Dice, version: Version, dual: bool) -> Vec<Value> {
     let zones = !dice.once_in(4);
     let mut items: Vec<Value> = (1..=net::NODES).map(|number| node(number, zones, dual)).collect();
-    items.push(config_map(&proxy_config(dice, dual)));
+    items.push(config_map(&proxy_config(dice, version, dual)));
     items.push(facts(version));
     items
 }
 
-pub(crate) fn facts(version: &str) -> Value {
+pub(crate) fn facts(version: Version) -> Value {
     json!({
         "apiVersion": "uturn.dev/v1alpha1", "kind": "Facts",
         "spec": {
             "provider": "none",
             "network": {"serviceCIDRs": net::SERVICES},
-            "kubeProxy": {"version": version},
+            "kubeProxy": {"version": version.to_string()},
         },
     })
 }
@@ -52,18 +53,25 @@ pub(crate) fn config_map(config: &Value) -> Value {
     })
 }
 
-fn proxy_config(dice: &mut Dice, dual: bool) -> Value {
+fn proxy_config(dice: &mut Dice, version: Version, dual: bool) -> Value {
+    let mut config = json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+    });
+    // Some say nothing at all.
+    if dice.once_in(10) {
+        return config;
+    }
     let families = if dual { 2 } else { 1 };
     let masquerade_all = dice.once_in(6);
     let bit = *dice.pick(&[14, 14, 14, 0, 5, 31]);
-    let mut config = json!({
-        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-        "iptables": {
-            "masqueradeAll": masquerade_all, "masqueradeBit": bit,
-            "localhostNodePorts": !dice.once_in(3),
-        },
-        "nftables": {"masqueradeAll": masquerade_all, "masqueradeBit": bit},
+    config["iptables"] = json!({
+        "masqueradeAll": masquerade_all, "masqueradeBit": bit,
+        "localhostNodePorts": !dice.once_in(3),
     });
+    config["nftables"] = json!({"masqueradeAll": masquerade_all, "masqueradeBit": bit});
+    if dice.once_in(6) {
+        config["conntrack"] = json!({"tcpBeLiberal": true});
+    }
     match dice.below(6) {
         0 => {
             config["detectLocalMode"] = json!("BridgeInterface");
@@ -77,10 +85,15 @@ fn proxy_config(dice: &mut Dice, dual: bool) -> Value {
         3 => {}
         _ => config["clusterCIDR"] = json!(net::PODS[..families].join(",")),
     }
-    match dice.below(5) {
+    match dice.below(8) {
         0 => config["nodePortAddresses"] = json!(["10.0.0.0/24"]),
         1 if dual => config["nodePortAddresses"] = json!(["10.0.0.0/24", "fd00:aa::/64"]),
-        2 => config["nodePortAddresses"] = json!(["primary"]),
+        // Unknown before v1.31.
+        2 if (version.major, version.minor) >= (1, 31) => {
+            config["nodePortAddresses"] = json!(["primary"]);
+        }
+        3 => config["nodePortAddresses"] = json!(["127.0.0.0/8", "10.0.0.0/16"]),
+        4 => config["nodePortAddresses"] = json!(["0.0.0.0/0"]),
         _ => {}
     }
     config

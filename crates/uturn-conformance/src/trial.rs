@@ -1,12 +1,12 @@
 //! One case: made real on six nodes, and judged there.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use uturn_model::{Cluster, Family, ProxyMode};
+use serde_json::Value;
+use uturn_model::{Cluster, Family, Version};
 
 use crate::arguments::Arguments;
 use crate::case::{self, Case};
@@ -14,27 +14,13 @@ use crate::control::Control;
 use crate::dice::Dice;
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
+use crate::flows::Flow;
+use crate::mode::Mode;
 use crate::node::Node;
+use crate::packets::Memory;
+use crate::sum::Sum;
 use crate::world::World;
 use crate::{flows, net, packets, rules};
-
-/// IPVS needs a kernel with ip_vs, and a machine of its own where this one has none.
-const MODES: [ProxyMode; 2] = [ProxyMode::Iptables, ProxyMode::Nftables];
-
-/// What all cases came to.
-#[derive(Debug, Default)]
-pub(crate) struct Sum {
-    pub(crate) cases: usize,
-    nodes: usize,
-    chains: usize,
-    lines: usize,
-    flows: usize,
-    packets: usize,
-    ways: BTreeMap<&'static str, usize>,
-    pub(crate) differences: usize,
-    /// Modes in which the judges have shown that they see a difference.
-    proved: BTreeSet<ProxyMode>,
-}
 
 /// One case being tried.
 pub(crate) struct Trial<'t> {
@@ -42,6 +28,9 @@ pub(crate) struct Trial<'t> {
     pub(crate) world: &'t World,
     pub(crate) control: &'t Control<'t>,
     pub(crate) case: &'t Case,
+    pub(crate) version: Version,
+    /// Of packets and of the nodes' ways.
+    pub(crate) seed: u64,
     pub(crate) sum: &'t mut Sum,
     /// Differences are counted, and neither said nor kept.
     pub(crate) quiet: bool,
@@ -51,14 +40,14 @@ impl Trial<'_> {
     pub(crate) fn run(&mut self) -> Outcome<()> {
         let own = self.control.replace(&self.case.objects())?;
         let config = self.case.proxy_config()?;
-        let mut dice = Dice::new(self.arguments.seed.wrapping_add(self.sum.cases as u64));
-        let rp_filter = *dice.pick(&[0, 1, 2]);
+        let rp_filter = *Dice::new(self.seed).pick(&[0, 1, 2]);
+        let modes = self.modes(&config);
         let mut nodes = Vec::new();
-        for mode in MODES {
+        for mode in &modes {
             for number in 1..=net::NODES {
                 self.world.check()?;
-                let which = (number, mode);
-                nodes.push(Node::start(self.world, self.control, which, &config, rp_filter)?);
+                let (which, how) = ((number, *mode), (self.version, &config));
+                nodes.push(Node::start(self.world, self.control, which, how, rp_filter)?);
             }
         }
         self.synced(&mut nodes)?;
@@ -68,16 +57,28 @@ impl Trial<'_> {
             self.await_last(node)?;
         }
         self.synced(&mut nodes)?;
-        for mode in MODES {
+        for mode in modes {
             let told = self.case.told(mode, &own)?;
             let cluster = self.case.cluster(told.clone())?;
             for node in nodes.iter_mut().filter(|node| node.mode == mode) {
                 self.world.check()?;
-                self.judge(node, &cluster, &told, &mut dice)?;
-                self.sum.nodes += 1;
+                self.judge(node, &cluster, &told)?;
             }
+            self.sum.part(self.version, mode).clusters += 1;
         }
         Ok(())
+    }
+
+    /// The modes that this kube-proxy has with this configuration.
+    fn modes(&self, config: &Value) -> Vec<Mode> {
+        let has = |mode: &Mode| match mode.refusal(self.version, config) {
+            Some(why) if !self.quiet => {
+                println!("{} {}: {mode} left out: {why}", self.version, self.case.name);
+                false
+            }
+            refused => refused.is_none(),
+        };
+        Mode::ALL.into_iter().filter(has).collect()
     }
 
     fn synced(&self, nodes: &mut [Node]) -> Outcome<()> {
@@ -97,9 +98,11 @@ impl Trial<'_> {
             node.check()?;
             let dump = node.dump()?;
             let mut families = Family::BOTH.into_iter().zip(&addresses);
-            if families.all(|(family, address)| dump.rules(node.mode, family).contains(address)) {
+            if families.all(|(family, address)| node.mode.rules(&dump, family).contains(address)) {
                 return Ok(());
             }
+            // Nobody tells of a change: `nft monitor` knows nothing of the older iptables, and
+            // kube-proxy's own figures have to be asked for as well.
             thread::sleep(Duration::from_millis(50));
         }
         let words = node.words();
@@ -109,79 +112,65 @@ impl Trial<'_> {
         )))
     }
 
-    fn judge(
-        &mut self,
-        node: &mut Node,
-        cluster: &Cluster,
-        told: &str,
-        dice: &mut Dice,
-    ) -> Outcome<()> {
+    fn judge(&mut self, node: &mut Node, cluster: &Cluster, told: &str) -> Outcome<()> {
         let mut dump = node.dump()?;
-        let mut compared = rules::compare(cluster, &node.name, &dump)?;
+        let mut compared = rules::compare(node.mode, cluster, &node.name, &dump)?;
         // What nobody waits for: a sync that something else than an object asked for.
         let end = Instant::now() + Duration::from_secs(3);
         while !compared.differences.is_empty() && Instant::now() < end {
             thread::sleep(Duration::from_millis(300));
             let again = node.dump()?;
             if again != dump {
-                compared = rules::compare(cluster, &node.name, &again)?;
+                compared = rules::compare(node.mode, cluster, &node.name, &again)?;
                 dump = again;
             }
         }
-        self.sum.chains += compared.blocks;
-        self.sum.lines += compared.lines;
-        self.prove(node, cluster, &dump, dice)?;
+        // The same packets again when the case is tried alone.
+        let mut dice = Dice::new(self.seed.wrapping_add(u64::from(node.number) << 32));
+        let flows = flows::choose(cluster, node.number, self.arguments.packets, &mut dice);
+        self.prove(node, cluster, &dump, &flows)?;
+        let tried = packets::compare(node, &dump, &flows, Memory::Whole)?;
+        self.sum.add((self.version, node.mode), &compared, &tried);
         let mut differences = compared.differences;
-        let flows = flows::choose(cluster, node.number, self.arguments.packets, dice);
-        let tried = packets::compare(node, &dump, &flows)?;
-        self.sum.flows += tried.flows;
-        self.sum.packets += tried.packets;
-        for (way, count) in tried.ways {
-            *self.sum.ways.entry(way).or_default() += count;
-        }
         differences.extend(tried.differences);
-        if !differences.is_empty() {
-            self.sum.differences += differences.len();
-            if self.quiet {
-                return Ok(());
-            }
-            for difference in &differences {
-                println!("{difference}\n");
-            }
-            self.keep(node, &dump, cluster, told)?;
+        if differences.is_empty() || self.quiet {
+            return Ok(());
         }
-        Ok(())
+        for difference in &differences {
+            println!("{difference}\n");
+        }
+        self.keep(node, &dump, cluster, told)
     }
 
-    /// That both judges object to a kernel that is not as uturn thinks: once a mode.
+    /// Whether the judges object to a kernel that is not as uturn thinks: to rules and to
+    /// packets where endpoints have other ports, and to answers where uturn has forgotten
+    /// the connection. Tried until one node has shown it.
     fn prove(
         &mut self,
         node: &mut Node,
         cluster: &Cluster,
         dump: &Dump,
-        dice: &mut Dice,
+        flows: &[Flow],
     ) -> Outcome<()> {
         let spoiled = dump.spoiled();
-        if self.sum.proved.contains(&node.mode) || spoiled == *dump {
+        let version = self.version;
+        if self.quiet || self.sum.part(version, node.mode).proved || spoiled == *dump {
             return Ok(());
         }
-        let mut found = rules::compare(cluster, &node.name, &spoiled)?.differences.len();
-        if found > 0 {
-            let flows = flows::choose(cluster, node.number, self.arguments.packets, dice);
-            let tried = packets::compare(node, &spoiled, &flows)?;
-            found = tried.differences.len();
-        }
-        if found == 0 {
-            let why = "found no difference in a dump with other ports: they cannot be trusted";
-            return Err(Fault::new(format!("{} on {}: the judges {why}", node.mode, node.name)));
-        }
-        self.sum.proved.insert(node.mode);
+        let rules = rules::compare(node.mode, cluster, &node.name, &spoiled)?.differences;
+        let mut objects = |dump, memory| -> Outcome<bool> {
+            Ok(!packets::compare(node, dump, flows, memory)?.differences.is_empty())
+        };
+        let packets = objects(&spoiled, Memory::Whole)?;
+        let answers = objects(dump, Memory::None)?;
+        let proved = !rules.is_empty() && packets && answers;
+        self.sum.part(version, node.mode).proved = proved;
         Ok(())
     }
 
     /// Writes down what is needed to try it again.
     fn keep(&self, node: &Node, dump: &Dump, cluster: &Cluster, told: &str) -> Outcome<()> {
-        let folder = self.arguments.work.join("failed").join(&self.case.name);
+        let folder = folder(self.arguments, self.version, self.case);
         let of_node = folder.join(format!("{}-{}", node.mode, node.name));
         dump.write(&of_node)?;
         rules::write_ours(cluster, &node.name, &of_node);
@@ -189,25 +178,19 @@ impl Trial<'_> {
         fs::write(&objects, told).during(objects.display())?;
         let (objects, of_node) = (shown(&objects), shown(&of_node));
         println!(
-            "objects: {objects}\nits kernel: {of_node}\nagain: cargo xtask conformance --case {objects}\n"
+            "objects: {objects}\nits kernel: {of_node}\n\
+             again: cargo xtask conformance --case {objects} --seed {}\n",
+            self.seed
         );
         Ok(())
     }
 }
 
-fn shown(path: &Path) -> String {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
+/// Where what is needed to try a failed case again is kept.
+pub(crate) fn folder(arguments: &Arguments, version: Version, case: &Case) -> PathBuf {
+    arguments.work.join("failed").join(format!("{version}-{}", case.name))
 }
 
-impl std::fmt::Display for Sum {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cases, nodes, chains, lines, flows, packets, ways, differences, .. } = self;
-        let ways: Vec<String> = ways.iter().map(|(way, count)| format!("{count} {way}")).collect();
-        write!(
-            f,
-            "{cases} clusters, {nodes} nodes: {chains} chains and sets with {lines} lines compared; \
-             {flows} flows with {packets} packets compared ({}); {differences} differences",
-            ways.join(", ")
-        )
-    }
+fn shown(path: &Path) -> String {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

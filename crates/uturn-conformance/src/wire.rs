@@ -1,9 +1,11 @@
 //! Packets into a node and out of it: the other end of `conformance/wire`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{IpAddr, SocketAddr};
 use std::process::{ChildStdin, ChildStdout};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use uturn_model::{Family, Protocol};
 
 use crate::fault::{During as _, Fault, Outcome};
 use crate::world::{Namespace, Running, World};
@@ -22,37 +24,75 @@ pub(crate) struct Probe {
     /// The interface it comes in through; empty when a process of the node sends it.
     #[serde(rename = "in")]
     pub(crate) device: String,
-    pub(crate) proto: String,
-    pub(crate) src: String,
+    #[serde(serialize_with = "in_small_letters")]
+    pub(crate) proto: Protocol,
+    pub(crate) src: IpAddr,
     pub(crate) sport: u16,
-    pub(crate) dst: String,
+    pub(crate) dst: IpAddr,
     pub(crate) dport: u16,
 }
 
-/// One thing that became of it.
+impl Probe {
+    pub(crate) fn family(&self) -> Family {
+        Family::of(self.dst)
+    }
+}
+
+fn in_small_letters<S: Serializer>(proto: &Protocol, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&proto.to_string().to_lowercase())
+}
+
+/// What became of it, and of the answer to it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Fate {
+    /// The port it was sent from.
+    pub(crate) port: u16,
+    pub(crate) seen: Vec<Seen>,
+    /// If it arrived anywhere, what was sent back there.
+    pub(crate) back: Vec<Seen>,
+}
+
+/// One thing that became of a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "how", rename_all = "lowercase")]
 pub(crate) enum Seen {
     Out {
         dev: String,
-        src: String,
-        dst: String,
-        dport: u16,
+        #[serde(flatten)]
+        ends: Ends,
     },
     Local {
-        src: String,
-        dst: String,
-        dport: u16,
+        #[serde(flatten)]
+        ends: Ends,
     },
     Icmp {
         kind: u8,
         #[serde(default)]
         code: u8,
     },
-    Reset,
+    Reset {},
     Error {
         error: String,
     },
+}
+
+/// From where to where it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Ends {
+    src: IpAddr,
+    sport: u16,
+    dst: IpAddr,
+    dport: u16,
+}
+
+impl Ends {
+    pub(crate) fn src(&self) -> SocketAddr {
+        SocketAddr::new(self.src, self.sport)
+    }
+
+    pub(crate) fn dst(&self) -> SocketAddr {
+        SocketAddr::new(self.dst, self.dport)
+    }
 }
 
 impl Wire {
@@ -69,8 +109,8 @@ impl Wire {
         }
     }
 
-    /// Sends a packet; all that became of it.
-    pub(crate) fn send(&mut self, probe: &Probe) -> Outcome<Vec<Seen>> {
+    /// Sends a packet and lets its target answer; all that became of both.
+    pub(crate) fn send(&mut self, probe: &Probe) -> Outcome<Fate> {
         let mut line = serde_json::to_string(probe).during("a probe")?;
         line.push('\n');
         self.input.write_all(line.as_bytes()).during("wire")?;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use uturn_model::Version;
 
 use crate::fault::{During as _, Fault, Outcome};
 
@@ -68,9 +69,14 @@ impl World {
         Ok(namespace)
     }
 
-    /// A real program, to be run in a namespace.
+    /// A real program that there is one of, to be run in a namespace.
     pub(crate) fn program(&self, namespace: &Namespace, name: &str) -> Command {
-        namespace.command(&self.programs.join(name))
+        namespace.command(&self.programs.join("bin").join(name))
+    }
+
+    /// kube-proxy of a version, likewise.
+    pub(crate) fn kube_proxy(&self, namespace: &Namespace, version: Version) -> Command {
+        namespace.command(&self.programs.join(version.to_string()).join("kube-proxy"))
     }
 
     /// Starts a program whose words go to a file of the folder.

@@ -1,0 +1,41 @@
+//! Real programs written in Go, built from the modules under `conformance`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::machine;
+use crate::shell::{self, Failure};
+
+/// Where everything that is built from Go modules goes.
+pub(crate) fn folder() -> PathBuf {
+    shell::root().join("target").join("conformance")
+}
+
+/// Builds a module's programs into a folder.
+pub(crate) fn build(module: &Path, folder: &Path, programs: &[&str]) -> Result<(), Failure> {
+    let start = Instant::now();
+    let mut build = Command::new("go");
+    // A folder with a slash at its end is one that go makes.
+    let mut into = folder.as_os_str().to_owned();
+    into.push("/");
+    build.arg("build").arg("-o").arg(into).args(programs);
+    build.current_dir(module);
+    // The module's own checksums say what is right.
+    build.env("GOFLAGS", "-mod=readonly").env("CGO_ENABLED", "0");
+    shell::run(&mut build)?;
+    println!("built {} ({} s)", folder.display(), start.elapsed().as_secs());
+    Ok(())
+}
+
+/// The real CoreDNS that tests of names and the lab ask.
+pub(crate) fn coredns() -> Result<PathBuf, String> {
+    if machine::find("go").is_none() {
+        return Err("go not found; it builds the real CoreDNS (Go 1.24 or later)".to_owned());
+    }
+    let module = shell::root().join("conformance").join("coredns");
+    let programs = folder().join("bin");
+    build(&module, &programs, &["github.com/coredns/coredns"])
+        .map_err(|failure| failure.to_string())?;
+    Ok(programs.join("coredns"))
+}
