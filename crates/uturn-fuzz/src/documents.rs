@@ -1,5 +1,6 @@
 //! Manifests, Facts and Scenarios, YAML and JSON.
 
+use uturn_snapshot::scenario::{self, Scenario};
 use uturn_snapshot::{Fault, Source, read, read_load_balancers, write_load_balancers};
 
 use crate::text;
@@ -43,6 +44,49 @@ pub fn load_balancers(data: &[u8]) -> bool {
         Err(faults) => panic!("written as:\n{written}\nand refused: {faults:?}"),
     }
     true
+}
+
+/// Scenarios: what is expected of a flow adds up.
+pub fn scenarios(data: &[u8]) -> bool {
+    scenarios_of(&text(data)).is_some_and(|read| !read.is_empty())
+}
+
+/// Shares and times, which stand in fields: a formula over N, `500ms`.
+pub fn fields(data: &[u8]) -> bool {
+    let text = quoted(&text(data));
+    let share = format!("{{outcome: answered, share: {text}}}, {{outcome: hangs, share: rest}}");
+    let time = format!("{{outcome: answered, after: {text}}}");
+    let taken = [share, time].map(|outcomes| {
+        let flow = format!("{{from: outside, to: \"10.0.0.1:80\", expect: [{{outcomes: [{outcomes}]}}]}}");
+        let spec = format!("{{shows: all, nodes: [1, 3], flows: [{flow}]}}");
+        scenarios_of(&format!(
+            "{{apiVersion: uturn.dev/v1alpha1, kind: Scenario, metadata: {{name: x}}, spec: {spec}}}"
+        ))
+        .is_some()
+    });
+    taken.contains(&true)
+}
+
+fn scenarios_of(text: &str) -> Option<Vec<Scenario>> {
+    let read = match scenario::read_all(vec![Source { name: FILE.into(), text: text.to_owned() }]) {
+        Ok(read) => read,
+        Err(faults) => {
+            refused(&faults, text);
+            return None;
+        }
+    };
+    for flow in read.iter().flat_map(|one| &one.cases).flat_map(|case| &case.flows) {
+        let sum: f64 = flow.outcomes.iter().map(|(_, share)| share).sum();
+        let adds_up = flow.outcomes.is_empty() || (sum - 1.0).abs() < 1e-6;
+        assert!(adds_up, "{} adds up to {sum}", flow.origin);
+    }
+    Some(read)
+}
+
+/// As a text of YAML that means `text` and nothing else.
+fn quoted(text: &str) -> String {
+    let escaped: String = text.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect();
+    format!("\"{escaped}\"")
 }
 
 fn refused(faults: &[Fault], text: &str) {

@@ -1,6 +1,7 @@
 //! What a node's kernel says, as text.
 
 use uturn_model::Family;
+use uturn_netfilter::iptables::Ruleset;
 use uturn_netfilter::{
     ParseError, addr, conntrack, ipset, iptables, ipvs, nft, routes, rules, sysctl,
 };
@@ -22,6 +23,32 @@ pub fn iptables(data: &[u8]) -> bool {
             Ok(again) => assert_eq!(again, read, "printed as:\n{printed}"),
             Err(errors) => panic!("printed as:\n{printed}\nand refused: {errors:?}"),
         }
+    }
+    taken
+}
+
+/// What is written for `iptables-restore --noflush`: what is printed loads as a whole dump,
+/// and a fragment in two parts loads as in one.
+pub fn iptables_fragment(data: &[u8]) -> bool {
+    let text = text(data);
+    let mut taken = false;
+    for family in Family::BOTH {
+        let load = |base, part: &str| iptables::parse_fragment(base, FILE, part, family);
+        let Some(read) = checked(load(Ruleset::default(), &text), &text) else { continue };
+        taken = true;
+        let printed = read.to_string();
+        match iptables::parse(FILE, &printed, family) {
+            Ok(again) => assert_eq!(again, read, "printed as:\n{printed}"),
+            Err(errors) => panic!("printed as:\n{printed}\nand refused: {errors:?}"),
+        }
+        let middle = text.rfind("\n*").map_or(text.len(), |at| at + 1);
+        let first = load(Ruleset::default(), &text[..middle]);
+        let both = first.and_then(|first| load(first, &text[middle..]));
+        assert_eq!(both, Ok(read), "in two parts");
+    }
+    let lines = text.lines().count() as u32;
+    for warning in iptables::warnings(FILE, &text) {
+        assert!((1..=lines).contains(&warning.origin.line), "of {lines} lines: {warning}");
     }
     taken
 }

@@ -1,9 +1,11 @@
-//! The short texts that people type: clients, destinations, names, versions.
+//! The short texts that people type: clients, destinations, names, versions, fixed terms.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use uturn_model::{Client, Destination, Name, NamespacedName, Port, Version};
+use uturn_model::{
+    Client, Destination, Mechanism, Name, NamespacedName, Port, Protocol, ProxyMode, Version,
+};
 
 use crate::text;
 
@@ -32,6 +34,17 @@ pub fn names(data: &[u8]) -> bool {
 /// Versions of components.
 pub fn version(data: &[u8]) -> bool {
     printed_is_read_back::<Version>(&text(data))
+}
+
+/// Words out of fixed lists: mechanisms, modes of kube-proxy, protocols.
+pub fn terms(data: &[u8]) -> bool {
+    let text = text(data);
+    [
+        printed_is_read_back::<Mechanism>(&text),
+        printed_is_read_back::<ProxyMode>(&text),
+        printed_is_read_back::<Protocol>(&text),
+    ]
+    .contains(&true)
 }
 
 /// What is accepted prints as something that means the same.

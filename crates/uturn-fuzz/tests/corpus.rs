@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
 use std::thread;
 
+use uturn_fuzz::corpus::{folder, names};
 use uturn_fuzz::mutate::Mutants;
 use uturn_fuzz::{TARGETS, Target};
 
@@ -35,13 +35,13 @@ fn a_target_takes_some_of_its_seeds() {
 
 #[test]
 fn a_target_has_seeds_and_a_program() {
-    let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(names.len(), TARGETS.len(), "a name is used once");
-    assert_eq!(entries(&fuzz().join("corpus")), names, "folders in fuzz/corpus");
-    let programs = names.iter().map(|name| format!("{name}.rs")).collect();
-    assert_eq!(entries(&fuzz().join("targets")), programs, "files in fuzz/targets");
-    let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
-    for name in &names {
+    let targets: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(targets.len(), TARGETS.len(), "a name is used once");
+    assert_eq!(names(&folder().join("corpus")).unwrap(), targets, "folders in fuzz/corpus");
+    let programs = targets.iter().map(|name| format!("{name}.rs")).collect();
+    assert_eq!(names(&folder().join("targets")).unwrap(), programs, "files in fuzz/targets");
+    let manifest = fs::read_to_string(folder().join("Cargo.toml")).unwrap();
+    for name in &targets {
         assert!(!seeds(name).is_empty(), "fuzz/corpus/{name} holds no seed");
         assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} in fuzz/Cargo.toml");
     }
@@ -56,7 +56,7 @@ fn first_broken(name: &str, target: Target) -> Option<String> {
         .cloned()
         .chain(mutants)
         .find(|input| catch_unwind(|| target(input)).is_err())?;
-    let file = fuzz().join("artifacts").join(name).join("from-test");
+    let file = folder().join("artifacts").join(name).join("from-test");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, &input).unwrap();
     let start = String::from_utf8_lossy(&input[..input.len().min(200)]).into_owned();
@@ -64,16 +64,5 @@ fn first_broken(name: &str, target: Target) -> Option<String> {
 }
 
 fn seeds(name: &str) -> Vec<Vec<u8>> {
-    let folder = fuzz().join("corpus").join(name);
-    entries(&folder).into_iter().map(|file| fs::read(folder.join(file)).unwrap()).collect()
-}
-
-/// Names in a folder, in order; none when there is no such folder.
-fn entries(folder: &Path) -> BTreeSet<String> {
-    let Ok(list) = fs::read_dir(folder) else { return BTreeSet::new() };
-    list.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
-}
-
-fn fuzz() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
+    uturn_fuzz::corpus::seeds(name).unwrap().into_iter().map(|(_, bytes)| bytes).collect()
 }

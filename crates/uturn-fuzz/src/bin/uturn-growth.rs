@@ -1,0 +1,194 @@
+//! How the work of each parser grows with the length of its input: `cargo xtask fuzz
+//! --growth`.
+//!
+//! Thousands of shapes ([`uturn_fuzz::shape`]) a target are tried by the clock, which is
+//! quick and rough. Those whose time grew most are then counted, instruction by
+//! instruction, under valgrind: a table of exponents, 1 for linear. Inputs double three
+//! times; n log n shows as less than 1.1.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
+
+use std::env;
+use std::fs;
+use std::io;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use uturn_fuzz::shape::{Shape, shapes};
+use uturn_fuzz::{TARGETS, Target, corpus};
+
+/// By the clock: so many bytes, and eight times as many.
+const SMALL: usize = 1 << 14;
+const TIMES: usize = 8;
+
+/// By instructions.
+const SIZES: [usize; 4] = [1 << 16, 1 << 17, 1 << 18, 1 << 19];
+
+/// How many shapes of a target are counted.
+const COUNTED: usize = 3;
+
+/// A larger exponent is a fault.
+const MOST: f64 = 1.2;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["--once", target, file] => once(target, Path::new(file)),
+        names if names.iter().all(|name| find(name).is_some()) => table(names),
+        other => Err(format!("{other:?}: expected names of targets, or nothing for all of them")),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn find(name: &str) -> Option<Target> {
+    TARGETS.iter().find(|(one, _)| *one == name).map(|(_, target)| *target)
+}
+
+/// What is counted: one input, read from a file.
+fn once(target: &str, file: &Path) -> Result<bool, String> {
+    let target = find(target).ok_or("no such target")?;
+    let input = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    target(&input);
+    Ok(true)
+}
+
+fn table(names: &[&str]) -> Result<bool, String> {
+    let folder = env::temp_dir().join(format!("uturn-growth-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let well = lines(names, &folder);
+    let removed = fs::remove_dir_all(&folder);
+    removed.map_err(|error| format!("{}: {error}", folder.display()))?;
+    well
+}
+
+fn lines(names: &[&str], folder: &Path) -> Result<bool, String> {
+    println!("{:<18} {:>7} {:>9} {:>8}  SHAPE", "TARGET", "SHAPES", "INSTR/B", "EXPONENT");
+    let mut well = true;
+    for (name, target) in TARGETS.iter().filter(|(one, _)| names.is_empty() || names.contains(one))
+    {
+        let tried = tried(name, *target)?;
+        for one in tried.iter().take(COUNTED) {
+            let counted = counted(name, &one.shape, folder)?;
+            let verdict = if counted.exponent > MOST { "  worse than n log n" } else { "" };
+            well &= counted.exponent <= MOST;
+            println!(
+                "{name:<18} {:>7} {:>9.0} {:>8.2}  {}{verdict}",
+                tried.len(),
+                counted.a_byte,
+                counted.exponent,
+                one.shape.name,
+            );
+        }
+    }
+    Ok(well)
+}
+
+struct Tried {
+    shape: Shape,
+    growth: f64,
+}
+
+/// Every shape of a target, those first whose time grew most.
+fn tried(name: &str, target: Target) -> Result<Vec<Tried>, String> {
+    let seeds = corpus::seeds(name).map_err(|error| format!("seeds of {name}: {error}"))?;
+    let mut all = Vec::new();
+    for (seed, bytes) in &seeds {
+        let Ok(text) = std::str::from_utf8(bytes) else { continue };
+        for shape in shapes(seed, text) {
+            let growth = growth(target, &shape).map_err(|()| {
+                format!("{name} breaks its promise on {:?} of {SMALL} bytes", shape.name)
+            })?;
+            all.push(Tried { shape, growth });
+        }
+    }
+    all.sort_by(|one, other| other.growth.total_cmp(&one.growth));
+    // What looks worst may only have been interrupted.
+    for one in all.iter_mut().take(8 * COUNTED) {
+        for _ in 0..2 {
+            let again = growth(target, &one.shape).map_err(|()| "a promise broken".to_owned())?;
+            one.growth = one.growth.min(again);
+        }
+    }
+    all.sort_by(|one, other| other.growth.total_cmp(&one.growth));
+    Ok(all)
+}
+
+/// How many times longer it takes for what is eight times as long.
+fn growth(target: Target, shape: &Shape) -> Result<f64, ()> {
+    let small = time(target, &shape.text(SMALL))?;
+    let large = time(target, &shape.text(TIMES * SMALL))?;
+    // What is over at once tells nothing.
+    Ok(if large < 2e-4 { 0.0 } else { large / small.max(1e-5) })
+}
+
+fn time(target: Target, text: &str) -> Result<f64, ()> {
+    let start = processor_seconds();
+    catch_unwind(|| target(text.as_bytes())).map_err(drop)?;
+    Ok(processor_seconds() - start)
+}
+
+/// What this thread has used of a processor: others do not disturb it.
+#[cfg(unix)]
+fn processor_seconds() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+#[cfg(not(unix))]
+fn processor_seconds() -> f64 {
+    use std::sync::LazyLock;
+    use std::time::Instant;
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed().as_secs_f64()
+}
+
+struct Counted {
+    a_byte: f64,
+    exponent: f64,
+}
+
+/// By instructions: of the largest input, and how they grew from one to the next at worst
+/// of the last two times.
+fn counted(name: &str, shape: &Shape, folder: &Path) -> Result<Counted, String> {
+    let file = folder.join("input");
+    let count = |text: &str| {
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        instructions(name, &file)
+    };
+    let nothing = count("")?;
+    let texts = SIZES.map(|size| shape.text(size));
+    let mut counts = Vec::new();
+    for text in &texts {
+        counts.push((text.len().max(1) as f64, count(text)?.saturating_sub(nothing).max(1) as f64));
+    }
+    let (first, last) = (counts[1], counts[SIZES.len() - 1]);
+    let exponent = (last.1 / first.1).ln() / (last.0 / first.0).ln();
+    let exponent = if exponent.is_finite() { exponent } else { 0.0 };
+    Ok(Counted { a_byte: last.1 / last.0, exponent })
+}
+
+fn instructions(name: &str, file: &Path) -> Result<u64, String> {
+    let program: PathBuf = env::current_exe().map_err(|error| error.to_string())?;
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
+    let output = valgrind.arg(program).args(["--once", name]).arg(file).output();
+    let output = output.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "valgrind is missing: apt-get install valgrind".to_owned(),
+        _ => format!("valgrind: {error}"),
+    })?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let count =
+        said.lines().find_map(|line| line.split_once("I   refs:").or(line.split_once("I refs:")));
+    count
+        .and_then(|(_, count)| count.trim().replace(',', "").parse().ok())
+        .ok_or_else(|| format!("valgrind of {name} counted nothing:\n{said}"))
+}

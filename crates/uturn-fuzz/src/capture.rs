@@ -1,0 +1,76 @@
+//! Whole captures: files that refer to each other, loaded and walked.
+
+use std::collections::BTreeMap;
+
+use uturn_model::capture::CapturedText;
+use uturn_model::{Capture, CaptureFile, Name};
+use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport};
+
+use crate::text;
+
+/// A line that begins a file of the capture: `=== iptables.save`.
+const BEGINS: &str = "=== ";
+
+/// The longest capture whose packets are walked: how many ways a walk takes through rules
+/// that it does not know is not the readers' business.
+const WALKED: usize = 1 << 14;
+
+/// A capture is read or refused with a reason; what is read is compiled or refused with a
+/// reason; and what is compiled can be walked.
+pub fn capture(data: &[u8]) -> bool {
+    let text = text(data);
+    let node = Name::new("n1").expect("a constant name");
+    let state = match NodeState::from_capture(&Capture { node, files: files(&text) }) {
+        Ok(state) => state,
+        Err(errors) => {
+            assert!(!errors.is_empty(), "a refusal says why");
+            for error in &errors {
+                assert!(error.origin.line > 0 && !error.message.is_empty(), "{error:?}");
+            }
+            return false;
+        }
+    };
+    let kernel = match Kernel::new(state) {
+        Ok(kernel) => kernel,
+        Err(errors) => {
+            assert!(!errors.is_empty(), "a refusal says why");
+            return false;
+        }
+    };
+    if text.len() <= WALKED {
+        walk(&kernel);
+    }
+    true
+}
+
+fn files(text: &str) -> BTreeMap<CaptureFile, CapturedText> {
+    let mut files = BTreeMap::new();
+    for part in text.split(&format!("\n{BEGINS}")) {
+        let part = part.strip_prefix(BEGINS).unwrap_or(part);
+        let (name, text) = part.split_once('\n').unwrap_or((part, ""));
+        let file = CaptureFile::ALL.into_iter().find(|file| file.file_name() == name.trim());
+        if let Some(file) = file {
+            files.insert(file, CapturedText { path: name.into(), text: text.into() });
+        }
+    }
+    files
+}
+
+/// A pod's calls to a Service, to a NodePort and to a load balancer, and one of the node's
+/// own, in both families.
+fn walk(kernel: &Kernel) {
+    let from = |name: &str| Entry::Interface(name.into());
+    for (src, dst, port, entry) in [
+        ("10.1.1.10", "172.16.12.7", 80, from("cbr0")),
+        ("10.0.0.1", "10.0.0.11", 30080, from("eth0")),
+        ("0.0.0.0", "10.0.0.100", 80, Entry::Local),
+        ("fd00::10", "fd00::1", 80, from("eth0")),
+    ] {
+        let (src, dst) = (src.parse().expect("an address"), dst.parse().expect("an address"));
+        let transport = Transport::Tcp { src_port: 40000, dst_port: port, syn: true, ack: false };
+        let packet = Packet { src, dst, transport, mark: 0 };
+        let ends = kernel.walk(&packet, &entry, &[]);
+        let sum: f64 = ends.iter().map(|end| end.share).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{} ends of {packet:?} add up to {sum}", ends.len());
+    }
+}

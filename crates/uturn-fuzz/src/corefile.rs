@@ -1,0 +1,86 @@
+//! Corefiles: what is taken answers every question, what is refused is refused with a place.
+
+use std::sync::LazyLock;
+
+use uturn_dns::client::{Library, ResolvConf, resolve};
+use uturn_dns::{Answer, Corefile, Kind, Nobody, Question, World};
+use uturn_model::{Cluster, Origin, dns};
+use uturn_snapshot::{Source, read};
+
+use crate::text;
+
+/// A cluster with something to find.
+static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
+    let text = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {clusterIP: 172.16.0.80, ports: [{name: http, port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: other, namespace: shop}
+spec: {type: ExternalName, externalName: web.shop.svc.cluster.local}
+"#;
+    let source = Source { name: "cluster".into(), text: text.into() };
+    read(vec![source]).expect("the cluster above is well formed").cluster
+});
+
+const HOSTS: [&str; 6] = [
+    "web",
+    "web.shop",
+    "other.shop.svc.cluster.local.",
+    "shop.example.com",
+    "1-2-3-4.shop.pod.cluster.local.",
+    "localhost",
+];
+
+/// Every question ends, twice the same way, and every step names a place in the text.
+pub fn corefile(data: &[u8]) -> bool {
+    let text = text(data);
+    let lines = text.split('\n').count() as u32;
+    let main = || dns::Corefile {
+        text: (&*text).into(),
+        origin: Origin::line("input", 1),
+        beside: Vec::new(),
+    };
+    let read = match Corefile::read("coredns", &main()) {
+        Ok(read) => read,
+        Err(faults) => {
+            assert!(!faults.is_empty(), "a refusal says why");
+            for fault in faults {
+                assert!(!fault.message.is_empty(), "a fault says what");
+                assert!((1..=lines).contains(&fault.origin.line), "of {lines} lines: {fault}");
+            }
+            return false;
+        }
+    };
+    let world = World { cluster: &CLUSTER, client: Some([10, 1, 1, 10].into()), beyond: &Nobody };
+    let conf = ResolvConf {
+        servers: Vec::new(),
+        of_node: false,
+        search: vec!["shop.svc.cluster.local".into(), "svc.cluster.local".into()],
+        ndots: 5,
+    };
+    let mut asked = Vec::new();
+    for host in HOSTS {
+        for library in [Library::Glibc, Library::Musl] {
+            resolve(library, &conf, host, &mut |question| {
+                let (answer, steps) = read.ask(&world, None, 53, question.clone());
+                for step in steps {
+                    assert!(step.by.source.line <= lines || &*step.by.source.file != "input");
+                }
+                asked.push((question, answer.clone()));
+                answer
+            });
+        }
+    }
+    let again = Corefile::read("coredns", &main()).expect("it was taken once");
+    for (question, answer) in asked {
+        let silent = Question::new(&question.name, Kind::Other("HINFO".into()));
+        again.ask(&world, None, 53, silent);
+        let same: Answer = again.ask(&world, None, 53, question).0;
+        assert_eq!(same, answer);
+    }
+    true
+}

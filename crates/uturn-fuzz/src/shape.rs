@@ -1,0 +1,256 @@
+//! Inputs of any length, made of a seed by repeating a part of it: whoever reads them must
+//! not take more than so many times longer for an input that is so many times as long.
+//!
+//! Repeated are lines (the same, or each with a name, number or address of its own), two
+//! lines that share a name (one declares what the other asks for), words within a line,
+//! letters of a word, whole seeds, and characters that open something and never close it.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// Stands for the number of a repetition.
+const NUMBER: char = '\u{e000}';
+/// Stands for that number as the last three bytes of an address.
+const ADDRESS: char = '\u{e001}';
+
+/// What opens, separates, escapes, comments out or negates something somewhere.
+const TOKENS: [&str; 27] = [
+    "a", "0", " ", "\t", "\n", "\r\n", "\"", "'", "\\", "-", "- ", "!", "! ", ",", ":", "a: ", "#",
+    "(", "[", "{", "{\"a\":", "&a ", "*a ", "<", "%", "---\n", "COMMIT\n",
+];
+
+/// Longer lines are machine-made; their words are too many to try each.
+const MOST_WORDS: usize = 16;
+
+/// Of a longer seed, so many lines are tried, from all over it.
+const MOST_LINES: usize = 60;
+
+/// A family of inputs.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// What is repeated.
+    pub name: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Once(String),
+    Repeated(String),
+}
+
+impl Shape {
+    /// The member of about `size` bytes.
+    pub fn text(&self, size: usize) -> String {
+        let (mut fixed, mut each) = (0, 0);
+        for piece in &self.pieces {
+            match piece {
+                Piece::Once(text) => fixed += text.len(),
+                Piece::Repeated(text) => each += numbered(text, 1000).len(),
+            }
+        }
+        let times = size.saturating_sub(fixed) / each.max(1);
+        let mut all = String::with_capacity(size + size / 4);
+        for piece in &self.pieces {
+            match piece {
+                Piece::Once(text) => all.push_str(text),
+                Piece::Repeated(text) if text.contains([NUMBER, ADDRESS]) => {
+                    (0..times).for_each(|number| all.push_str(&numbered(text, number)));
+                }
+                Piece::Repeated(text) => all.push_str(&text.repeat(times)),
+            }
+        }
+        all
+    }
+}
+
+fn numbered(text: &str, number: usize) -> String {
+    let [.., a, b, c] = number.to_be_bytes();
+    text.replace(NUMBER, &number.to_string()).replace(ADDRESS, &format!("10.{a}.{b}.{c}"))
+}
+
+/// Every shape that a seed has.
+pub fn shapes(seed: &str, text: &str) -> Vec<Shape> {
+    let mut maker = Maker { seed, shapes: Vec::new() };
+    maker.whole(text);
+    for (how, text) in layouts(text) {
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let tried = different(&lines);
+        for &at in &tried {
+            maker.openings(how, &lines, at);
+            maker.line(how, &lines, at);
+            for &other in tried.iter().filter(|other| **other > at) {
+                maker.pair(how, &lines, at, other);
+            }
+        }
+    }
+    maker.shapes
+}
+
+/// JSON is mostly one line: what it repeats are objects and fields.
+fn layouts(text: &str) -> Vec<(&'static str, String)> {
+    match text.trim_start().starts_with(['{', '[']) && text.lines().count() < 4 {
+        true => vec![("object", text.replace("},", "},\n")), ("field", text.replace(',', ",\n"))],
+        false => vec![("line", text.to_owned())],
+    }
+}
+
+/// Which lines are tried: no two that differ in digits only.
+fn different(lines: &[&str]) -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    let new: Vec<usize> =
+        (0..lines.len()).filter(|at| seen.insert(without_digits(lines[*at]))).collect();
+    let step = new.len().div_ceil(MOST_LINES).max(1);
+    new.into_iter().step_by(step).collect()
+}
+
+struct Maker<'a> {
+    seed: &'a str,
+    shapes: Vec<Shape>,
+}
+
+impl Maker<'_> {
+    fn add(&mut self, what: &str, pieces: Vec<Piece>) {
+        self.shapes.push(Shape { name: format!("{}: {what}", self.seed), pieces });
+    }
+
+    fn whole(&mut self, text: &str) {
+        self.add("whole", vec![Piece::Repeated(text.into())]);
+        self.add("documents", vec![Piece::Repeated(format!("---\n{}\n", text.trim_end()))]);
+        self.add("one line", vec![Piece::Repeated(text.replace('\n', " "))]);
+    }
+
+    /// Text that goes on and on: before a line, after its first word, at its end.
+    fn openings(&mut self, how: &str, lines: &[&str], at: usize) {
+        let (before, line) = (lines[..at].concat(), lines[at]);
+        let ends = [0, words(line).first().map_or(0, |word| word.1), line.trim_end().len()];
+        for (place, end) in ends.into_iter().enumerate() {
+            for token in TOKENS {
+                let what = format!("{token:?} at {place} in {how} {}", at + 1);
+                let start = Piece::Once(format!("{before}{}", &line[..end]));
+                self.add(&what, vec![start, Piece::Repeated(token.into())]);
+            }
+        }
+    }
+
+    /// A line again and again, with something of its own, and what repeats within it.
+    fn line(&mut self, how: &str, lines: &[&str], at: usize) {
+        let (name, line) = (format!("{how} {}", at + 1), lines[at]);
+        let (before, after) = (lines[..at].concat(), lines[at + 1..].concat());
+        let among = |pieces: Vec<Piece>| {
+            let (start, end) = (Piece::Once(before.clone()), Piece::Once(after.clone()));
+            [vec![start], pieces, vec![end]].concat()
+        };
+        self.add(&name, among(vec![Piece::Repeated(line.into())]));
+        for (start, end) in words(line).into_iter().take(MOST_WORDS) {
+            let (head, word, tail) = (&line[..start], &line[start..end], &line[end..]);
+            let own = format!("{head}{}{tail}", of_its_own(word));
+            self.add(&format!("{name}, own {word:?}"), among(vec![Piece::Repeated(own)]));
+            let within = |what: String| {
+                let rest = Piece::Once(format!("{word}{tail}"));
+                among(vec![Piece::Once(head.into()), Piece::Repeated(what), rest])
+            };
+            let blank = tail.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(tail.len());
+            let again = match tail[..blank].trim_end_matches('\n') {
+                "" => format!("{word} "),
+                blank => format!("{word}{blank}"),
+            };
+            self.add(&format!("{name}, many {word:?}"), within(again));
+            let last = word.chars().next_back().map(String::from).unwrap_or_default();
+            self.add(&format!("{name}, long {word:?}"), within(last));
+        }
+    }
+
+    /// Two lines with a name in common: each time another name.
+    fn pair(&mut self, how: &str, lines: &[&str], at: usize, other: usize) {
+        let (line, second) = (lines[at], lines[other]);
+        let named = |line: &str| -> BTreeSet<String> {
+            let all = words(line).into_iter().map(|(start, end)| line[start..end].to_owned());
+            all.filter(|word| word.len() > 1).collect()
+        };
+        for word in named(line).intersection(&named(second)).take(3) {
+            let own = |line: &str| line.replace(word, &of_its_own(word));
+            let pieces = vec![
+                Piece::Once(lines[..at].concat()),
+                Piece::Repeated(own(line)),
+                Piece::Once(lines[at + 1..other].concat()),
+                Piece::Repeated(own(second)),
+                Piece::Once(lines[other + 1..].concat()),
+            ];
+            self.add(&format!("{how}s {} and {}, own {word:?}", at + 1, other + 1), pieces);
+        }
+    }
+}
+
+/// Where the words of a line begin and end.
+fn words(line: &str) -> Vec<(usize, usize)> {
+    let within = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let mut words: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in line.char_indices().filter(|(_, c)| within(*c)) {
+        match words.last_mut() {
+            Some((_, end)) if *end == at => *end += 1,
+            _ => words.push((at, at + 1)),
+        }
+    }
+    words
+}
+
+/// The word with the number of the repetition in it.
+fn of_its_own(word: &str) -> String {
+    if word.parse::<Ipv4Addr>().is_ok() {
+        ADDRESS.into()
+    } else if word.bytes().all(|byte| byte.is_ascii_digit()) {
+        NUMBER.into()
+    } else {
+        format!("{word}{NUMBER}")
+    }
+}
+
+fn without_digits(line: &str) -> String {
+    line.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(seed: &str, name: &str, size: usize) -> String {
+        let all = shapes("s", seed);
+        let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
+        let shape = all.iter().find(|one| one.name == format!("s: {name}"));
+        shape.unwrap_or_else(|| panic!("no {name} in {names:#?}")).text(size)
+    }
+
+    #[test]
+    fn what_is_repeated() {
+        let seed = ":A - [0:0]\n-A A -d 10.0.0.1 -j B\n";
+        assert_eq!(text(seed, "line 1", 66), ":A - [0:0]\n".repeat(4) + "-A A -d 10.0.0.1 -j B\n");
+        assert!(text(seed, "line 1, own \"A\"", 99).contains("\n:A2 - [0:0]\n:A3 - [0:0]\n"));
+        assert!(text(seed, "line 2, own \"10.0.0.1\"", 99).contains("-d 10.0.0.2 -j B\n"));
+        assert!(text(seed, "line 2, long \"B\"", 99).contains("-j BBBBBBBB"));
+        assert!(text(seed, "line 2, many \"-d\"", 99).contains(" -A A -d -d -d -d "));
+        let pair = text(seed, "lines 1 and 2, own \"A\"", 200);
+        assert!(!pair.contains("own"), "words of one letter are not names");
+    }
+
+    #[test]
+    fn two_lines_share_a_name() {
+        let pair =
+            text(":KUBE - [0:0]\n-A X -j KUBE\nCOMMIT\n", "lines 1 and 2, own \"KUBE\"", 150);
+        assert!(pair.contains(":KUBE1 - [0:0]\n:KUBE2 - [0:0]\n"), "{pair}");
+        assert!(pair.contains("-A X -j KUBE1\n-A X -j KUBE2\n"), "{pair}");
+        assert!(pair.ends_with("\nCOMMIT\n"), "{pair}");
+    }
+
+    #[test]
+    fn every_shape_grows_as_it_is_told() {
+        for seed in ["", "a", "*nat\n:A - [0:0]\nCOMMIT\n", "[{\"a\": [1, 2]}, {\"b\": null}]"] {
+            for shape in shapes("s", seed) {
+                let (small, large) = (shape.text(1000).len(), shape.text(8000).len());
+                let empty = large == 0 && seed.is_empty();
+                assert!(empty || (6000..10_000).contains(&large), "{}: {large}", shape.name);
+                assert!(empty || (4..14).contains(&(large / small.max(1))), "{}", shape.name);
+            }
+        }
+    }
+}
