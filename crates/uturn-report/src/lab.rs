@@ -1,5 +1,7 @@
 //! What the lab measured, beside what was expected and predicted.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 use uturn_model::{Flow, Mechanism, Outcome};
 
@@ -15,10 +17,14 @@ pub struct CaseReport {
     pub case: String,
     /// Its flows; empty when it did not run.
     pub flows: Vec<FlowReport>,
+    /// What health checks found where the scenario expects something of them.
+    pub probes: Vec<ProbeReport>,
     /// How long it took.
     pub seconds: f64,
     /// Where it ran: `kernel 6.18 here`.
     pub place: Option<String>,
+    /// What did not agree at a first try; everything else is of the second, then.
+    pub first_try: Vec<String>,
     /// Why it did not run.
     pub not_run: Option<String>,
 }
@@ -38,6 +44,19 @@ pub struct FlowReport {
     pub differences: Vec<String>,
 }
 
+/// What health checks found of one listener's targets.
+#[derive(Clone, Debug)]
+pub struct ProbeReport {
+    /// The load balancer's address and port.
+    pub listener: SocketAddr,
+    /// Each target, and whether the engine says that it is alive; where it was asked.
+    pub predicted: Option<Vec<(SocketAddr, bool)>>,
+    /// Each target, and whether it was found alive.
+    pub measured: Vec<(SocketAddr, bool)>,
+    /// What does not agree.
+    pub differences: Vec<String>,
+}
+
 /// What the engine says of a flow.
 #[derive(Clone, Debug)]
 pub struct Predicted {
@@ -51,6 +70,22 @@ impl CaseReport {
     /// Whether everything in it agrees.
     pub fn agrees(&self) -> bool {
         self.flows.iter().all(|flow| flow.differences.is_empty())
+            && self.probes.iter().all(|probe| probe.differences.is_empty())
+    }
+}
+
+impl CaseReport {
+    /// What does not agree, each with where.
+    pub fn differences(&self) -> Vec<String> {
+        let flows = self.flows.iter().flat_map(|one| {
+            let place = format!("{} → {}", one.flow.from, one.flow.to);
+            one.differences.iter().map(move |difference| format!("{place}: {difference}"))
+        });
+        let probes = self.probes.iter().flat_map(|one| {
+            let place = format!("health checks of {}", one.listener);
+            one.differences.iter().map(move |difference| format!("{place}: {difference}"))
+        });
+        flows.chain(probes).collect()
     }
 }
 
@@ -68,30 +103,43 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         if let Some(why) = &case.not_run {
             notes.push_str(&format!("not run: {} ({}): {why}\n", case.scenario, case.case));
         }
-        for (i, (flow, more)) in alike(&case.flows).into_iter().enumerate() {
-            let first = |text: &str| if i == 0 { text.to_owned() } else { String::new() };
+        let mut first = true;
+        let mut add = |mut row: Vec<String>, differences: &[String]| {
+            let told = if std::mem::take(&mut first) {
+                [&*case.scenario, &*case.case, case.place.as_deref().unwrap_or_default()]
+            } else {
+                [""; 3]
+            };
+            let told = told[..if says_where { 3 } else { 2 }].iter().map(ToString::to_string);
+            row.splice(0..0, told);
+            let agrees = differences.is_empty();
+            row.push(if agrees { style.green("agrees") } else { style.red("DIFFERS") });
+            rows.push(row);
+        };
+        for (flow, more) in alike(&case.flows) {
             let from = match more {
                 0 => flow.flow.from.to_string(),
                 more => format!("{} + {more} more", flow.flow.from),
             };
-            let mut row =
-                vec![first(&case.scenario), first(&case.case), from, flow.flow.to.to_string()];
-            if says_where {
-                row.insert(2, first(case.place.as_deref().unwrap_or_default()));
-            }
-            if let Some(predicted) = &flow.predicted {
-                row.push(shares(&predicted.outcomes));
-            }
+            let mut row = vec![from, flow.flow.to.to_string()];
+            row.extend(flow.predicted.as_ref().map(|predicted| shares(&predicted.outcomes)));
             row.push(counts(&flow.measured));
-            let agrees = flow.differences.is_empty();
-            row.push(if agrees { style.green("agrees") } else { style.red("DIFFERS") });
-            rows.push(row);
-            for difference in &flow.differences {
-                notes.push_str(&format!(
-                    "{} ({}): {} → {}: {difference}\n",
-                    case.scenario, case.case, flow.flow.from, flow.flow.to
-                ));
-            }
+            add(row, &flow.differences);
+        }
+        for probe in &case.probes {
+            let mut row = vec!["health checks".to_owned(), probe.listener.to_string()];
+            row.extend(probe.predicted.as_deref().map(alive));
+            row.push(alive(&probe.measured));
+            add(row, &probe.differences);
+        }
+        for difference in case.differences() {
+            notes.push_str(&format!("{} ({}): {difference}\n", case.scenario, case.case));
+        }
+        for difference in &case.first_try {
+            notes.push_str(&format!(
+                "{} ({}), measured twice; at first: {difference}\n",
+                case.scenario, case.case
+            ));
         }
     }
     let mut heading = vec!["SCENARIO", "CASE", "FROM", "TO"];
@@ -167,14 +215,40 @@ pub fn json(cases: &[CaseReport]) -> Value {
                 "name": case.scenario,
                 "case": case.case,
                 "flows": case.flows.iter().map(flow).collect::<Vec<_>>(),
+                "probes": case.probes.iter().map(probe).collect::<Vec<_>>(),
                 "seconds": case.seconds,
                 "ran_on": case.place,
+                "first_try": case.first_try,
                 "not_run": case.not_run,
                 "agrees": case.not_run.is_none() && case.agrees(),
             })
         })
         .collect();
     json!({ "scenarios": scenarios })
+}
+
+fn probe(one: &ProbeReport) -> Value {
+    let targets = |list: &[(SocketAddr, bool)]| {
+        let target = |(target, alive): &(SocketAddr, bool)| json!({ "target": target.to_string(), "alive": alive });
+        list.iter().map(target).collect::<Vec<_>>()
+    };
+    json!({
+        "listener": one.listener.to_string(),
+        "predicted": one.predicted.as_deref().map(targets),
+        "measured": targets(&one.measured),
+        "agrees": one.differences.is_empty(),
+        "differences": one.differences,
+    })
+}
+
+/// `none of 2 alive`.
+fn alive(targets: &[(SocketAddr, bool)]) -> String {
+    let alive = targets.iter().filter(|(_, alive)| *alive).count();
+    match alive {
+        0 => format!("none of {} alive", targets.len()),
+        all if all == targets.len() => format!("all {all} alive"),
+        some => format!("{some} of {} alive", targets.len()),
+    }
 }
 
 fn flow(one: &FlowReport) -> Value {

@@ -209,6 +209,8 @@ pub(crate) enum Lab {
     Run(LabRun),
     /// Build scenarios, measure them, and hold what was predicted against it
     Verify(LabRun),
+    /// Draw random scenarios, and hold what was predicted against what is measured
+    Fuzz(LabFuzz),
     /// Measure cases in the small machine (for uturn itself)
     #[command(hide = true)]
     MeasureInMachine,
@@ -238,6 +240,9 @@ pub(crate) struct LabRun {
     /// Connects for each flow, at least
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) connects: u32,
+    /// So many cases at a time on this kernel: they mostly wait
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
     /// Measure everything in a small machine (User Mode Linux) instead of on this kernel.
     /// What this kernel cannot run is measured there anyway
     #[arg(long)]
@@ -249,6 +254,35 @@ pub(crate) struct LabRun {
     /// kube-proxy would program there
     #[arg(long, value_name = "DIR")]
     pub(crate) rules: Option<PathBuf>,
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LabFuzz {
+    /// What decides everything that is drawn; another one each time, when not given
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How many scenarios
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) count: u64,
+    /// The number of the first one: each is drawn by the seed and its own number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) first: u64,
+    /// Modes of kube-proxy (repeat for more): iptables and nftables, when not given.
+    /// Where this kernel has no ip_vs, ipvs is measured in the small machine
+    #[arg(long = "mode", value_name = "MODE")]
+    pub(crate) modes: Vec<ProxyMode>,
+    /// Connects for each flow, at least
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) connects: u32,
+    /// So many scenarios at a time on this kernel: they mostly wait
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
+    /// Where scenarios that disagree are saved
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) folder: PathBuf,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,

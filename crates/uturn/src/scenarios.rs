@@ -47,6 +47,7 @@ built_in![
     "no-route-rule",
     "node-sg",
     "one-of-many",
+    "own-ingress",
     "probe-firewall",
     "public",
     "rules-missing",

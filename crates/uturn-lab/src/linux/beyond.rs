@@ -130,7 +130,7 @@ impl Beyond {
     }
 }
 
-/// On the edge: the way to everything that is inside.
+/// On the edge: the way to everything that is inside, and none to what nobody has.
 fn lead_inside(plan: &Plan<'_>) -> io::Result<()> {
     let cluster = plan.cluster;
     let network = &cluster.network;
@@ -159,5 +159,6 @@ fn lead_inside(plan: &Plan<'_>) -> io::Result<()> {
         let router = if range.addr().is_ipv4() { ROUTER[0] } else { ROUTER[1] };
         netlink.add_route(range, Via::Router(router, link))?;
     }
-    Ok(())
+    // What nobody has out there vanishes, as it does in there.
+    ROUTER.into_iter().try_for_each(|router| netlink.add_hole(everything(router)))
 }

@@ -190,12 +190,13 @@ impl Wire {
     }
 }
 
-/// An address within the VPC that nobody has, or that only nodes' rules know: packets to it
-/// vanish, as in the cloud.
+/// An address that nobody has, or that only nodes' rules know: packets to it vanish, as in
+/// the cloud. Where there is an edge, everything that is not the VPC's goes there first.
 fn dig_holes(network: &Network) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let Network { vpc_cidrs, pod_cidrs, service_cidrs, .. } = network;
-    for range in [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|one| &one.value) {
+    let known = [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|one| &one.value);
+    for range in known.copied().chain(ROUTER.map(everything)) {
         match netlink.add_hole(range.trunc()) {
             // A node has the whole range, or it was named twice.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -11,6 +11,9 @@ use super::system::During;
 use crate::LabError;
 
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
+
+/// How many labs of this process stand.
+static STANDING: Mutex<usize> = Mutex::new(0);
 
 struct Signals {
     raised: Arc<AtomicBool>,
@@ -31,6 +34,8 @@ impl Watch {
                 SIGNALS.get_or_init(|| signals)
             }
         };
+        let mut standing = standing();
+        *standing += 1;
         signals.idle.store(false, Ordering::SeqCst);
         Ok(Self(()))
     }
@@ -44,10 +49,16 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Some(signals) = SIGNALS.get() {
+        let mut standing = standing();
+        *standing -= 1;
+        if let (0, Some(signals)) = (*standing, SIGNALS.get()) {
             signals.idle.store(true, Ordering::SeqCst);
         }
     }
+}
+
+fn standing() -> MutexGuard<'static, usize> {
+    STANDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn register() -> io::Result<Signals> {

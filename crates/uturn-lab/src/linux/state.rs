@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
@@ -19,6 +20,9 @@ use super::system::During;
 use crate::LabError;
 
 const FOLDER: &str = "/run/uturn-lab";
+
+/// Runs of this process so far: several may begin at once.
+static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// A run that is alive as long as this is.
 #[derive(Debug)]
@@ -33,7 +37,8 @@ impl Run {
         let during = "record the run";
         let _alone = alone().during(during)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let id = format!("{}-{:05x}", std::process::id(), now.subsec_micros());
+        let nth = RUNS.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}-{:05x}-{nth}", std::process::id(), now.subsec_micros());
         let folder = Path::new(FOLDER).join(&id);
         fs::create_dir(&folder).during(during)?;
         let lock = File::create_new(folder.join("lock")).during(during)?;

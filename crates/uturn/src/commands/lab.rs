@@ -1,5 +1,9 @@
 //! `uturn lab`: scenarios on a real kernel.
 
+mod crew;
+mod draw;
+mod fuzz;
+mod health;
 mod how;
 mod machine;
 mod order;
@@ -7,7 +11,6 @@ mod place;
 
 use std::env;
 use std::io::ErrorKind;
-use std::time::Instant;
 
 use serde_json::json;
 use uturn_lab::agree::{Agreement, agrees};
@@ -16,8 +19,10 @@ use uturn_model::{Flow, Mechanism, Outcome, Verdict};
 use uturn_path::Engine;
 use uturn_report::lab::{CaseReport, FlowReport, Predicted};
 use uturn_report::{lab, table, words};
+use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{Case, ExpectedFlow, Scenario};
 
+use crew::Measured;
 use how::How;
 use machine::Named;
 use place::{Native, Places};
@@ -33,6 +38,7 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
         Lab::List(args) => list(args, printer),
         Lab::Run(args) => measure(args, false, printer),
         Lab::Verify(args) => measure(args, true, printer),
+        Lab::Fuzz(args) => fuzz::run(args, printer),
         Lab::MeasureInMachine => machine::serve(printer),
     }
 }
@@ -49,10 +55,17 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
             let rows: Vec<Vec<String>> = scenarios
                 .iter()
                 .map(|one| {
-                    vec![one.name.to_string(), labels(one).join("; "), one.shows.to_string()]
+                    let nodes = one.cases.iter().map(|case| case.nodes.to_string());
+                    let modes = one.cases.iter().map(|case| case.cluster.proxy.mode.value);
+                    vec![
+                        one.name.to_string(),
+                        distinct(nodes).join(" "),
+                        distinct(modes.map(|mode| mode.to_string())).join(" "),
+                        one.shows.to_string(),
+                    ]
                 })
                 .collect();
-            table::render(&["SCENARIO", "CASES", "SHOWS"], &rows, style)
+            table::render(&["SCENARIO", "NODES", "MODES", "SHOWS"], &rows, style)
         },
         || {
             let all: Vec<_> = scenarios
@@ -73,6 +86,17 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
     Ok(Status::Clean)
 }
 
+/// Each once, in the order of their first.
+fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for one in all {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+    }
+    seen
+}
+
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {
     let how = How::of(args)?;
     let own = scenarios::own(&args.files)?;
@@ -88,57 +112,17 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
         return Err(Failure::usage("no case has that many nodes"));
     }
     sweep(printer)?;
-    let mut places = Places::find(args.vm)?;
-    let mut reports: Vec<Option<CaseReport>> = cases.iter().map(|_| None).collect();
-    let mut for_machine = Vec::new();
-    for (at, one) in cases.iter().enumerate() {
-        let began = Instant::now();
-        let measured = match places.native(one.case) {
-            Native::No => None,
-            Native::Yes => {
-                printer.progress(&format!("{} ({}) …", one.scenario, one.case.label));
-                match measure_here(one.case, &how, printer)? {
-                    // Nothing is built then.
-                    Err(LabError::Unavailable(Unavailable::Part(part))) => {
-                        places.lacks(part);
-                        None
-                    }
-                    Err(LabError::Plan(why)) => Some(Err(why)),
-                    Err(why) => return Err(broken(&why)),
-                    Ok(flows) => Some(Ok(flows)),
-                }
-            }
-        };
-        match measured {
-            None => match places.machine(one.case) {
-                Ok(()) => for_machine.push(at),
-                Err(why) => reports[at] = Some(one.not_run(why)),
-            },
-            Some(measured) => {
-                let seconds = began.elapsed().as_secs_f64();
-                let place = place::here();
-                reports[at] = Some(report(one, measured, place, seconds, predicts)?);
-            }
-        }
+    let size = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
+    let places = Places::find(args.vm)?;
+    let mut rounds = Rounds { cases: &cases, own: &own, how: &how, predicts, printer, places };
+    let all: Vec<usize> = (0..cases.len()).collect();
+    let mut reports = rounds.run(&all, size)?;
+    // Packets that are late on a busy machine are not late twice, each case on its own.
+    let again: Vec<usize> = all.into_iter().filter(|at| !reports[*at].agrees()).collect();
+    for (at, second) in again.iter().zip(rounds.run(&again, 1)?) {
+        let first = std::mem::replace(&mut reports[*at], second);
+        reports[*at].first_try = first.differences();
     }
-    if let Some(found) = places.found().filter(|_| !for_machine.is_empty()) {
-        let there: Vec<Named<'_>> = for_machine.iter().map(|at| cases[*at]).collect();
-        let first = there.first().map_or_else(String::new, Named::to_string);
-        printer.progress(&format!("{first} in a small machine …"));
-        let mut judged = Ok(());
-        machine::measure(found, &there, &own, &how, printer, &mut |at, flows, seconds| {
-            let made = report(&there[at], flows, place::in_machine(found), seconds, predicts);
-            match made {
-                Ok(made) => reports[for_machine[at]] = Some(made),
-                Err(why) => judged = Err(why),
-            }
-            if let Some(next) = there.get(at + 1) {
-                printer.progress(&format!("{next} in a small machine …"));
-            }
-        })?;
-        judged?;
-    }
-    let reports: Vec<CaseReport> = reports.into_iter().flatten().collect();
     printer.progress_done();
     print(printer, args.output, |style| lab::text(&reports, style), || lab::json(&reports));
     if !reports.iter().all(CaseReport::agrees) {
@@ -152,12 +136,97 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     Ok(if all_ran && all.iter().any(ran) { Status::Clean } else { Status::NotHere })
 }
 
+/// Cases that are measured, here and in the machine, and judged.
+struct Rounds<'a> {
+    cases: &'a [Named<'a>],
+    own: &'a [Source],
+    how: &'a How,
+    predicts: bool,
+    printer: &'a Printer,
+    places: Places,
+}
+
+impl Rounds<'_> {
+    /// Measures some of the cases, so many at a time on this kernel. One report for each.
+    fn run(&mut self, which: &[usize], size: usize) -> Result<Vec<CaseReport>, Failure> {
+        let cases: Vec<Named<'_>> = which.iter().map(|at| self.cases[*at]).collect();
+        let mut reports: Vec<Option<CaseReport>> = cases.iter().map(|_| None).collect();
+        let (here, mut elsewhere): (Vec<usize>, Vec<usize>) =
+            (0..cases.len()).partition(|at| self.places.native(cases[*at].case) == Native::Yes);
+        let crew: Vec<Named<'_>> = here.iter().map(|at| cases[*at]).collect();
+        let mut failed = None;
+        crew::measure(&crew, self.how, size, self.printer, &mut |at, measured, seconds| {
+            let (one, at) = (&crew[at], here[at]);
+            let measured = match measured {
+                // Nothing is built then.
+                Ok(Err(LabError::Unavailable(Unavailable::Part(part)))) => {
+                    self.places.lacks(part);
+                    elsewhere.push(at);
+                    return true;
+                }
+                Ok(Err(LabError::Plan(why))) => Ok(Err(why)),
+                Ok(Err(why)) => Err(broken(&why)),
+                Ok(Ok(flows)) => Ok(Ok(flows)),
+                Err(why) => Err(why),
+            };
+            let made = measured
+                .and_then(|found| report(one, found, place::here(), seconds, self.predicts));
+            match made {
+                Ok(made) => reports[at] = Some(made),
+                Err(why) => drop(failed.get_or_insert(why)),
+            }
+            failed.is_none()
+        });
+        if let Some(why) = failed {
+            return Err(why);
+        }
+        elsewhere.sort_unstable();
+        let mut for_machine = Vec::new();
+        for at in elsewhere {
+            match self.places.machine(cases[at].case) {
+                Ok(()) => for_machine.push(at),
+                Err(why) => reports[at] = Some(cases[at].not_run(why)),
+            }
+        }
+        self.in_machine(&cases, &for_machine, &mut reports)?;
+        Ok(reports.into_iter().flatten().collect())
+    }
+
+    fn in_machine(
+        &self,
+        cases: &[Named<'_>],
+        which: &[usize],
+        reports: &mut [Option<CaseReport>],
+    ) -> Result<(), Failure> {
+        let Some(found) = self.places.found().filter(|_| !which.is_empty()) else { return Ok(()) };
+        let there: Vec<Named<'_>> = which.iter().map(|at| cases[*at]).collect();
+        let tell = |at: usize| {
+            if let Some(next) = there.get(at) {
+                self.printer.progress(&format!("{next} in a small machine …"));
+            }
+        };
+        tell(0);
+        let mut judged = Ok(());
+        machine::measure(
+            found,
+            &there,
+            self.own,
+            self.how,
+            self.printer,
+            &mut |at, flows, seconds| {
+                match report(&there[at], flows, place::in_machine(found), seconds, self.predicts) {
+                    Ok(made) => reports[which[at]] = Some(made),
+                    Err(why) => judged = Err(why),
+                }
+                tell(at + 1);
+            },
+        )?;
+        judged
+    }
+}
+
 /// Measures a case on this very kernel.
-fn measure_here(
-    case: &Case,
-    how: &How,
-    printer: &Printer,
-) -> Result<Result<Vec<MeasuredFlow>, LabError>, Failure> {
+fn measure_here(case: &Case, how: &How, progress: &mut dyn FnMut(&str)) -> Measured {
     let mut rules = case.cluster.captures.clone();
     rules.extend(how.captures()?);
     let engine = Engine::new(&case.cluster)?;
@@ -173,7 +242,7 @@ fn measure_here(
         rules: &rules,
         coredns: how.coredns.clone(),
     };
-    Ok(uturn_lab::measure(&plan, &mut |what| printer.detail(what)))
+    Ok(uturn_lab::measure(&plan, progress))
 }
 
 /// What became of a case; without flows, why it could not be built.
@@ -189,6 +258,12 @@ fn report(
         Err(why) => return Ok(one.not_run(why)),
     };
     let engine = Engine::new(&one.case.cluster)?;
+    let probes = one
+        .case
+        .probes
+        .iter()
+        .map(|expected| health::judge(&engine, expected, &measured, predicts))
+        .collect();
     let judged = one
         .case
         .flows
@@ -199,8 +274,10 @@ fn report(
         scenario: one.scenario.to_owned(),
         case: one.case.label.clone(),
         flows: judged.collect::<Result<_, _>>()?,
+        probes,
         seconds,
         place: Some(place),
+        first_try: Vec::new(),
         not_run: None,
     })
 }
@@ -245,9 +322,6 @@ fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
     let share_in = |list: &[(Outcome, f64)], outcome: Outcome| {
         list.iter().find(|(one, _)| *one == outcome).map_or(0.0, |(_, share)| *share)
     };
-    if expected.outcomes.is_empty() {
-        return differences;
-    }
     if expected.outcomes.is_empty() {
         return differences;
     }

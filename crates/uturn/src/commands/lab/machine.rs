@@ -37,8 +37,10 @@ impl Named<'_> {
             scenario: self.scenario.to_owned(),
             case: self.case.label.clone(),
             flows: Vec::new(),
+            probes: Vec::new(),
             seconds: 0.0,
             place: None,
+            first_try: Vec::new(),
             not_run: Some(why),
         }
     }
@@ -166,7 +168,8 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
             .find(|one| one.label == *case);
         let found = found
             .ok_or_else(|| Failure::usage(format!("there is no case {case} of {scenario}")))?;
-        let answer = match super::measure_here(found, &order.how, printer)? {
+        let answer = match super::measure_here(found, &order.how, &mut |what| printer.detail(what))?
+        {
             Ok(flows) => Answer::Measured { flows, seconds: began.elapsed().as_secs_f64() },
             Err(LabError::Plan(why)) => Answer::NotRun(why),
             Err(LabError::Unavailable(why @ Unavailable::Part(_))) => {

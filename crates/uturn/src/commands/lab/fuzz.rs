@@ -1,0 +1,200 @@
+//! `uturn lab fuzz`: scenarios that chance draws, predicted and measured.
+//!
+//! What disagrees is measured again, for a disagreement that comes and goes is another
+//! matter; then it is made as small as it can be while it lasts, and saved as a file.
+
+mod judge;
+mod measure;
+mod shrink;
+mod sum;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use uturn_model::ProxyMode;
+use uturn_report::yaml;
+use uturn_snapshot::Source;
+use uturn_snapshot::scenario::{self, Case, Scenario};
+
+use super::super::print;
+use super::how::How;
+use super::machine::Named;
+use super::{crew, draw, sweep};
+use crate::cli::LabFuzz;
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+use judge::{Judged, judge};
+use measure::{Lab, Measured};
+use sum::{Found, Sum};
+
+/// How many times a disagreement is measured again.
+const AGAIN: usize = 2;
+
+pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> {
+    let began = Instant::now();
+    let seed = args.seed.unwrap_or_else(any_seed);
+    printer.note(&format!("seed {seed}: {} scenarios from number {}", args.count, args.first));
+    if !args.folder.is_dir() {
+        let folder = args.folder.display();
+        return Err(Failure::usage(format!("there is no folder {folder} to save files in")));
+    }
+    sweep(printer)?;
+    let how = How { connects: args.connects, coredns: None, rules: None };
+    let mut lab =
+        Lab::find(how, args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize), *printer)?;
+    let mut modes = args.modes.clone();
+    if modes.is_empty() {
+        modes = vec![ProxyMode::Iptables, ProxyMode::Nftables];
+    }
+    let mut trials = Vec::new();
+    for number in args.first..args.first.saturating_add(args.count) {
+        let drawn = draw::scenario(seed, number, &modes);
+        trials.push(Trial::new(drawn.name, drawn.document).map_err(Failure::input)?);
+    }
+    let mut sum = Sum::new(seed);
+    let mut suspects = Vec::new();
+    for (trial, measured) in trials.iter().zip(lab.measure(&trials)?) {
+        match judged(trial, measured)? {
+            Verdict::NotRun(why) => sum.not_run(&trial.name, why),
+            Verdict::Failed(why) => sum.failed(keep(args, trial, vec![why])?),
+            Verdict::Judged(flows) => {
+                sum.add(&flows);
+                if flows.iter().any(|one| !one.agrees()) {
+                    say(printer, trial, &flows);
+                    suspects.push(trial);
+                }
+            }
+        }
+    }
+    for trial in suspects {
+        suspect(args, trial, &mut lab, &mut sum, printer)?;
+    }
+    printer.progress_done();
+    sum.seconds = began.elapsed().as_secs_f64();
+    print(printer, args.output, |_| sum.text(), || sum.json());
+    Ok(match (sum.is_clean(), sum.flows > 0) {
+        (false, _) => Status::Found,
+        (true, true) => Status::Clean,
+        (true, false) => Status::NotHere,
+    })
+}
+
+/// Finds out whether a disagreement lasts, and what it takes to have it.
+fn suspect(
+    args: &LabFuzz,
+    trial: &Trial,
+    lab: &mut Lab,
+    sum: &mut Sum,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    printer.progress(&format!("{}: measuring it again …", trial.name));
+    // Side by side with itself: what a busy machine does to it, shows.
+    let copies = vec![trial.clone(); AGAIN];
+    let mut lasting: Option<Vec<Judged>> = None;
+    for (copy, measured) in copies.iter().zip(lab.measure(&copies)?) {
+        let Verdict::Judged(again) = judged(copy, measured)? else { continue };
+        let before = lasting.take();
+        let lasts =
+            |one: &Judged| before.as_ref().is_none_or(|all| all.iter().any(|b| b.is_like(one)));
+        lasting = Some(again.into_iter().filter(|one| !one.agrees() && lasts(one)).collect());
+    }
+    let lasting = lasting.unwrap_or_default();
+    let Some(first) = lasting.first() else {
+        sum.flaky(keep(args, trial, vec!["measured again, it agreed".to_owned()])?);
+        return Ok(());
+    };
+    let last = |trial: &Trial, measured: Measured| -> Result<bool, Failure> {
+        let Verdict::Judged(flows) = judged(trial, measured)? else { return Ok(false) };
+        Ok(flows.iter().any(|one| one.is_like(first)))
+    };
+    let small = shrink::shrink(trial, first, lab, printer, &last)?;
+    let mut said = Vec::new();
+    for one in &lasting {
+        said.extend(one.lines());
+    }
+    sum.disagrees(keep(args, &small, said)?);
+    Ok(())
+}
+
+fn say(printer: &Printer, trial: &Trial, flows: &[Judged]) {
+    printer.progress_done();
+    for line in flows.iter().flat_map(Judged::lines) {
+        printer.note(&format!("{}: {line}", trial.name));
+    }
+}
+
+/// Saves a scenario.
+fn keep(args: &LabFuzz, trial: &Trial, said: Vec<String>) -> Result<Found, Failure> {
+    let path: PathBuf = args.folder.join(format!("uturn-{}.yaml", trial.name));
+    let run = format!("uturn lab verify {} -f {}", trial.name, path.display());
+    let mut text = String::new();
+    for line in said.iter().chain([&run]) {
+        text.push_str(&format!("# {line}\n"));
+    }
+    text.push_str(&trial.text);
+    fs::write(&path, text)
+        .map_err(|why| Failure::not_here(format!("cannot save {}: {why}", path.display())))?;
+    Ok(Found { name: trial.name.clone(), file: path, said, run })
+}
+
+/// What became of a scenario.
+enum Verdict {
+    NotRun(String),
+    Failed(String),
+    Judged(Vec<Judged>),
+}
+
+fn judged(trial: &Trial, measured: Measured) -> Result<Verdict, Failure> {
+    Ok(match measured {
+        Measured::NotRun(why) => Verdict::NotRun(why),
+        Measured::Failed(why) => Verdict::Failed(why),
+        Measured::Flows(flows) => match judge(trial.case(), flows) {
+            Ok(flows) => Verdict::Judged(flows),
+            Err(why) => Verdict::NotRun(why),
+        },
+    })
+}
+
+/// A scenario as a document, as text, and as it was read.
+#[derive(Clone)]
+struct Trial {
+    name: String,
+    document: Value,
+    text: String,
+    scenario: Scenario,
+}
+
+impl Trial {
+    fn new(name: String, document: Value) -> Result<Self, Vec<String>> {
+        let text = yaml::document(&document);
+        let source = Source { name: format!("{name}.yaml").into(), text: text.as_str().into() };
+        let mut read = scenario::read_all(vec![source])
+            .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        match read.pop() {
+            Some(scenario) if scenario.cases.len() == 1 => {
+                Ok(Self { name, document, text, scenario })
+            }
+            _ => Err(vec![format!("{name} has not exactly one case")]),
+        }
+    }
+
+    fn case(&self) -> &Case {
+        &self.scenario.cases[0]
+    }
+
+    fn named(&self) -> Named<'_> {
+        Named { scenario: &self.name, case: self.case() }
+    }
+
+    fn source(&self) -> Source {
+        Source { name: format!("{}.yaml", self.name).into(), text: self.text.as_str().into() }
+    }
+}
+
+/// A seed that nobody chose, short enough to be typed.
+fn any_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64 ^ u64::from(std::process::id())) % 1_000_000_000
+}

@@ -1,0 +1,144 @@
+//! Holds what was predicted against what was measured: how flows end, and what the load
+//! balancers' probes find.
+
+use std::collections::BTreeSet;
+
+use uturn_lab::agree::{Agreement, agrees};
+use uturn_lab::{MeasuredFlow, TargetHealth};
+use uturn_model::{Destination, Flow, Mechanism, Outcome};
+use uturn_path::{Engine, Health};
+use uturn_snapshot::scenario::Case;
+
+/// A flow, predicted and measured.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub(super) flow: Flow,
+    pub(super) mechanisms: Vec<Mechanism>,
+    pub(super) measured: Vec<(Outcome, u64)>,
+    /// How many targets' health was predicted and measured.
+    pub(super) probed: usize,
+    /// What does not agree.
+    differences: Vec<String>,
+    kind: Kind,
+}
+
+/// What sort of disagreement it is: those of one sort have one cause, most likely.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Kind {
+    predicted: BTreeSet<String>,
+    measured: BTreeSet<String>,
+    /// Whether predicted and measured health differ: alive to dead, dead to alive.
+    health: [bool; 2],
+}
+
+impl Judged {
+    pub(super) fn agrees(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    /// Whether another is the same disagreement.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        !self.agrees() && self.flow == other.flow && self.kind == other.kind
+    }
+
+    /// The disagreement in words.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Flow { from, to, protocol } = &self.flow;
+        let line = |what: &String| format!("{from} to {to} by {protocol}: {what}");
+        self.differences.iter().map(line).collect()
+    }
+}
+
+/// Judges every flow of a case; if nothing can be predicted, why.
+pub(super) fn judge(case: &Case, measured: Vec<MeasuredFlow>) -> Result<Vec<Judged>, String> {
+    let engine = Engine::new(&case.cluster).map_err(|why| {
+        let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+        why.join("; ")
+    })?;
+    measured.into_iter().map(|one| judge_flow(&engine, one)).collect()
+}
+
+fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, String> {
+    let mut verdicts = engine.verdicts(&measured.flow).map_err(|why| why.to_string())?;
+    let verdict = verdicts
+        .pop()
+        .filter(|_| verdicts.is_empty())
+        .ok_or_else(|| format!("{} depends on what the scenario leaves open", measured.flow.to))?;
+    let mut kind = Kind::default();
+    let mut differences = Vec::new();
+    let exact = !verdict.is_by_chance();
+    if let Agreement::Differs(all) = agrees(&verdict.outcomes, &measured.counts, exact) {
+        differences.extend(all.iter().map(ToString::to_string));
+        kind.predicted = verdict.outcomes.iter().map(|(one, _)| word(*one)).collect();
+        kind.measured = measured.counts.iter().map(|(one, _)| word(*one)).collect();
+        let mechanisms: Vec<&str> = verdict.mechanisms.iter().map(|one| one.as_str()).collect();
+        if !mechanisms.is_empty() {
+            differences.push(format!("predicted because of {}", mechanisms.join(", ")));
+        }
+    }
+    let mut probed = 0;
+    if let Some(predicted) = health(engine, &measured.flow) {
+        for found in &measured.evidence.health {
+            probed += 1;
+            if let Some(what) = unlike(&predicted, found, &mut kind) {
+                differences.push(what);
+            }
+        }
+    }
+    Ok(Judged {
+        flow: measured.flow,
+        mechanisms: verdict.mechanisms,
+        measured: measured.counts,
+        probed,
+        differences,
+        kind,
+    })
+}
+
+fn word(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Status { code, .. } => format!("status {code}"),
+        other => other.word().to_owned(),
+    }
+}
+
+/// What health checks are predicted to find of the listener that a flow aims at.
+fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
+    let rule = |vip, port: u16| engine.health((vip, port).into(), flow.protocol);
+    match &flow.to {
+        Destination::Address(address) => rule(address.ip(), address.port()),
+        Destination::Url { host, port, .. } | Destination::Host(host, port) => {
+            let outside = &engine.cluster().dns.outside;
+            let stated = || outside.iter().find(|(name, _)| **name == **host).map(|(_, ip)| *ip);
+            rule(host.parse().ok().or_else(stated)?, port.number())
+        }
+        Destination::Ingress { name, .. } => {
+            let ingress = engine.cluster().ingresses.get(name)?;
+            let vip = ingress.load_balancer.iter().find_map(|one| one.ip)?;
+            let (port, _) = uturn_lb::controller::ingress_listens(ingress);
+            rule(vip, port.number())
+        }
+        Destination::Service(..) | Destination::Pod(..) => None,
+    }
+}
+
+fn unlike(predicted: &[Health], found: &TargetHealth, kind: &mut Kind) -> Option<String> {
+    let target = found.target;
+    let word = |alive| if alive { "alive" } else { "dead" };
+    let Some(said) = predicted.iter().find(|one| one.target == target) else {
+        return Some(format!("target {target} is probed, and nothing is predicted of it"));
+    };
+    if said.alive == found.alive {
+        return None;
+    }
+    kind.health[usize::from(found.alive)] = true;
+    let because: Vec<&str> = said.mechanisms.iter().map(|one| one.as_str()).collect();
+    let because =
+        if because.is_empty() { String::new() } else { format!(" ({})", because.join(", ")) };
+    Some(format!(
+        "target {target}: probes find it {} ({:?}), {} predicted{because}",
+        word(found.alive),
+        found.latest,
+        word(said.alive),
+    ))
+}

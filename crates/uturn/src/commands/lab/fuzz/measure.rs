@@ -1,0 +1,120 @@
+//! Measures many scenarios: several side by side on this kernel, where they mostly wait, the
+//! others one after the other in the small machine.
+
+use uturn_lab::{LabError, MeasuredFlow, Unavailable};
+use uturn_snapshot::Source;
+
+use super::Trial;
+use crate::commands::lab::broken;
+use crate::commands::lab::crew;
+use crate::commands::lab::how::How;
+use crate::commands::lab::machine::{self, Named};
+use crate::commands::lab::place::{Native, Places};
+use crate::printer::Printer;
+use crate::status::Failure;
+
+/// How many cases the machine is started for.
+const BATCH: usize = 25;
+
+/// Where scenarios are measured, and how.
+pub(super) struct Lab {
+    how: How,
+    jobs: usize,
+    printer: Printer,
+    places: Places,
+}
+
+/// What became of one.
+pub(super) enum Measured {
+    Flows(Vec<MeasuredFlow>),
+    /// It cannot be built, or not here.
+    NotRun(String),
+    /// It should have been built and was not.
+    Failed(String),
+}
+
+impl Lab {
+    pub(super) fn find(how: How, jobs: usize, printer: Printer) -> Result<Self, Failure> {
+        Ok(Self { how, jobs, printer, places: Places::find(false)? })
+    }
+
+    /// How many are measured at once.
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// Measures all of them; the answers are in their order.
+    pub(super) fn measure(&mut self, trials: &[Trial]) -> Result<Vec<Measured>, Failure> {
+        let here: Vec<usize> = (0..trials.len())
+            .filter(|at| self.places.native(trials[*at].case()) == Native::Yes)
+            .collect();
+        let mut all: Vec<Option<Measured>> = trials.iter().map(|_| None).collect();
+        for (at, measured) in self.side_by_side(trials, &here)? {
+            match measured {
+                Err(LabError::Unavailable(Unavailable::Part(part))) => self.places.lacks(part),
+                Err(LabError::Plan(why)) => all[at] = Some(Measured::NotRun(why)),
+                Err(why @ LabError::Unavailable(_)) => return Err(broken(&why)),
+                Err(why) => all[at] = Some(Measured::Failed(why.to_string())),
+                Ok(flows) => all[at] = Some(Measured::Flows(flows)),
+            }
+        }
+        let mut there = Vec::new();
+        for at in 0..trials.len() {
+            if all[at].is_none() {
+                match self.places.machine(trials[at].case()) {
+                    Ok(()) => there.push(at),
+                    Err(why) => all[at] = Some(Measured::NotRun(why)),
+                }
+            }
+        }
+        for batch in there.chunks(BATCH) {
+            self.in_machine(trials, batch, &mut all)?;
+        }
+        let unknown = || Measured::Failed("nothing was heard of it".to_owned());
+        Ok(all.into_iter().map(|one| one.unwrap_or_else(unknown)).collect())
+    }
+
+    fn side_by_side(
+        &self,
+        trials: &[Trial],
+        which: &[usize],
+    ) -> Result<Vec<(usize, Result<Vec<MeasuredFlow>, LabError>)>, Failure> {
+        let cases: Vec<Named<'_>> = which.iter().map(|at| trials[*at].named()).collect();
+        let mut all = Vec::new();
+        let mut failed = None;
+        crew::measure(&cases, &self.how, self.jobs, &self.printer, &mut |at, measured, _| {
+            match measured {
+                Ok(Err(why @ LabError::Interrupted)) => drop(failed.get_or_insert(broken(&why))),
+                Err(why) => drop(failed.get_or_insert(why)),
+                Ok(measured) => all.push((which[at], measured)),
+            }
+            failed.is_none()
+        });
+        failed.map_or(Ok(all), Err)
+    }
+
+    fn in_machine(
+        &self,
+        trials: &[Trial],
+        batch: &[usize],
+        all: &mut [Option<Measured>],
+    ) -> Result<(), Failure> {
+        let Some(machine) = self.places.found() else { return Ok(()) };
+        let cases: Vec<Named<'_>> = batch.iter().map(|at| trials[*at].named()).collect();
+        let sources: Vec<Source> = batch.iter().map(|at| trials[*at].source()).collect();
+        self.printer.progress(&format!("{} in a small machine …", batch.len()));
+        machine::measure(
+            machine,
+            &cases,
+            &sources,
+            &self.how,
+            &self.printer,
+            &mut |at, flows, _| {
+                all[batch[at]] = Some(match flows {
+                    Ok(flows) => Measured::Flows(flows),
+                    Err(why) => Measured::NotRun(why),
+                });
+            },
+        )
+    }
+}
