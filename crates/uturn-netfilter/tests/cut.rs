@@ -1,6 +1,6 @@
-//! Dumps that end too early: cut at every byte, each kind is refused with the line that is
-//! wrong, or read as what its whole lines say. A JSON, a table of iptables and a block of
-//! nftables that do not end are always refused.
+//! Dumps that end too early: cut at every byte of its beginning, each kind is refused with a
+//! line of the text, or read. A JSON, a table of iptables and a block of nftables that do not
+//! end are always refused; in a list of lines, nothing says which is the last.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;

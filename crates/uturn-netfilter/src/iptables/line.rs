@@ -7,7 +7,7 @@ use uturn_model::{Family, IpNet, Origin, Text};
 use super::accept::{Args, Refusal, accept, address, is_complete, open};
 use super::accept_target::accept_target;
 use super::names::Names;
-use super::token::Token;
+use super::token::{self, Token};
 use super::*;
 use crate::packet::RejectWith;
 
@@ -176,6 +176,7 @@ impl<'a> Reader<'_, 'a> {
         let modelled = !self.as_written.iter().any(|name| *name == *word.text);
         let one = match open(&word.text) {
             Some(one) if modelled => one,
+            _ if !token::is_plain(&word.text) => return Err(fault(word, "expected a match")),
             _ => Match::Other(Box::new(self.extension(&word.text))),
         };
         self.rule.matches.push(one);
@@ -279,7 +280,11 @@ impl<'a> Reader<'_, 'a> {
         let name = &*word.text;
         let next = self.args.words.get(self.args.at).map_or("", Token::bare);
         let modelled = !self.as_written.iter().any(|one| one == name);
-        let target = match (self.chains.find(name).and_then(|at| self.chains.name(at)), goto) {
+        let chain = self.chains.find(name).and_then(|at| self.chains.name(at));
+        if chain.is_none() && !token::is_plain(name) {
+            return Err(fault(word, "expected a chain or a target"));
+        }
+        let target = match (chain, goto) {
             (Some(chain), false) => Target::Jump(chain.clone()),
             (Some(chain), true) => Target::Goto(chain.clone()),
             (None, true) => Target::Goto(name.into()),
@@ -306,7 +311,7 @@ impl<'a> Reader<'_, 'a> {
                 _ if EXTENSIONS.contains(&name) || next.starts_with("--") => {
                     Target::Other(self.extension(name))
                 }
-                _ if name.is_empty() || name.starts_with(['-', '!']) => {
+                _ if name.starts_with(['-', '!']) => {
                     return Err(fault(word, "expected a chain or a target"));
                 }
                 _ => Target::Jump(name.into()),

@@ -84,10 +84,15 @@ impl Names {
 
     fn put(&mut self, hash: u64, at: usize) {
         let mut place = self.place(hash);
-        while self.slots[place].at != FREE {
+        while self.is_taken(self.slots[place]) {
             place = (place + 1) & (self.slots.len() - 1);
         }
         self.slots[place] = Slot { hash: upper(hash), at: at as u32 };
+    }
+
+    /// A slot whose name was taken away can have another: no one looks for what it had.
+    fn is_taken(&self, slot: Slot) -> bool {
+        slot.at != FREE && self.is_there(slot.at as usize)
     }
 
     fn place(&self, hash: u64) -> usize {

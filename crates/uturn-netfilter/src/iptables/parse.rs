@@ -388,7 +388,7 @@ impl Reader {
         };
         let at = match open.find(&name.text) {
             Some(at) => at,
-            None if self.kind == Kind::Fragment && may_be_made(&name.text) => {
+            None if self.kind == Kind::Fragment && token::is_plain(&name.text) => {
                 let origin = Origin::line(self.file.clone(), number);
                 let policy = BUILT_IN.contains(&&*name.text).then_some(Policy::Accept);
                 add_chain(open, &name.text, policy, Counters::default(), origin)
@@ -429,12 +429,6 @@ impl Reader {
 }
 
 const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
-
-/// Whether a chain can have this name: it is read back as one word wherever it stands.
-fn may_be_made(name: &str) -> bool {
-    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\');
-    !name.is_empty() && !name.contains(odd)
-}
 
 /// Its place.
 fn add_chain(

@@ -123,6 +123,12 @@ fn quoted(line: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), 
     }
 }
 
+/// Whether it can be a name: it is read back as one word wherever it stands.
+pub(super) fn is_plain(name: &str) -> bool {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\');
+    !name.is_empty() && !name.contains(odd)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

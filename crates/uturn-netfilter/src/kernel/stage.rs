@@ -141,7 +141,12 @@ fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
         let later = |stage: &Stage| {
             !matches!(stage, Nft(_) | NftNat(..)) && priority(*stage, hook) >= base.priority
         };
-        let mut at = all.iter().position(later).unwrap_or(all.len() - 1);
+        // What follows an earlier chain belongs to it.
+        let belongs = |at: usize| {
+            matches!(all[at], Remember | RouteAgain) && at > 0 && matches!(all[at - 1], Nft(_))
+        };
+        let found = (0..all.len()).find(|at| later(&all[*at]) && !belongs(*at));
+        let mut at = found.unwrap_or(all.len() - 1);
         // What translates first is a part of the table `nat`.
         while at > 0 && matches!(all[at - 1], NftNat(..)) {
             at -= 1;

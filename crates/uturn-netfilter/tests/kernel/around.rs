@@ -133,7 +133,8 @@ pub(crate) fn set_up(dice: &mut Dice) -> Vec<String> {
 }
 
 /// Packets from outside and from the node.
-pub(crate) fn probes(dice: &mut Dice, count: usize) -> Vec<String> {
+pub(crate) fn probes(dice: &mut Dice, count: usize, setup: &[String]) -> Vec<String> {
+    let plain = !setup.iter().any(|line| line.starts_with("ip rule"));
     (0..count)
         .map(|_| {
             let local = dice.once_in(4);
@@ -153,8 +154,9 @@ pub(crate) fn probes(dice: &mut Dice, count: usize) -> Vec<String> {
             };
             let dst = match dice.below(24) {
                 0 => dice.word(&["10.6.0.1", "10.6.1.1", "10.6.2.1"]),
-                // What the node sends to everybody, it hears as well.
-                1 if !local => dice.word(&["10.0.0.255", "127.0.0.1"]),
+                // What the node sends to everybody, it hears as well; and policy rules for the
+                // way back from everybody are not asked as for others.
+                1 if !local && plain => dice.word(&["10.0.0.255", "127.0.0.1"]),
                 1 => "127.0.0.1".to_owned(),
                 2..=8 => dice.word(&OWN),
                 _ => dice.address(),

@@ -18,7 +18,8 @@ const TABLES: [(&str, &[&str], &[&str]); 6] = [
 
 pub(crate) fn case(dice: &mut Dice) -> Case {
     let mut case = Case(Vec::new());
-    case.add("setup", set_up(dice));
+    let setup = set_up(dice);
+    case.add("setup", setup.clone());
     let (lines, sets) = sets(dice);
     if !lines.is_empty() {
         case.add("ipset", lines);
@@ -30,7 +31,7 @@ pub(crate) fn case(dice: &mut Dice) -> Case {
         .flat_map(|table| rules.table(table))
         .collect::<Vec<_>>();
     case.add(&tool, lines);
-    case.add("probes", probes(dice, 24));
+    case.add("probes", probes(dice, 24, &setup));
     case
 }
 

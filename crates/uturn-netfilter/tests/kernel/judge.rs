@@ -38,6 +38,8 @@ pub(crate) struct Judge<'n> {
     source_ports: bool,
     /// Rules set zones, and an answer need not come to its connection's.
     zones: bool,
+    /// There are policy rules.
+    rules: bool,
     tried: Tried,
 }
 
@@ -51,6 +53,7 @@ pub(crate) fn judge(case: &Case) -> Result<Tried, Refused> {
         all_ways: !case.chance_is_bound(),
         source_ports: !case.chooses_source_ports(),
         zones: case.to_string().contains("--zone"),
+        rules: case.to_string().contains("ip rule add"),
         tried: Tried::default(),
     };
     for probe in case.probes() {
@@ -142,6 +145,8 @@ impl Judge<'_> {
         let by_kernel = reply.entry == Entry::Local
             && match packet.transport {
                 Transport::Tcp { .. } if !PORTS.contains(&leg.dst.port()) => return Ok(()),
+                // A listener may find no way back that a packet would find.
+                Transport::Tcp { .. } if probe.entry == Entry::Local && self.rules => return Ok(()),
                 // The kernel does not answer from what only a policy rule makes its own.
                 Transport::Icmp { .. } if !is_own(leg.dst.ip()) => return Ok(()),
                 Transport::Tcp { .. } | Transport::Icmp { .. } => true,
@@ -164,8 +169,8 @@ impl Judge<'_> {
             self.differ("the answer to it", &reply, &walked, Some(&back));
             return Ok(());
         }
-        // Only where the answer came to its end is the connection known to both.
-        // The answer may have changed its connection's mark.
+        // Only where the answer came to its end is the connection known to both, and the answer
+        // may have changed its connection's mark.
         let after = walked.iter().filter(|end| self.fits(end, &back, &reply));
         let known: Vec<Vec<Connection>> =
             after.map(|end| end.connection.iter().cloned().collect()).collect();
@@ -290,12 +295,14 @@ fn is_own(ip: IpAddr) -> bool {
 }
 
 fn can_be_told(probe: &Probe, end: &End) -> bool {
-    // Nor is one sent from an address that only a policy rule makes the node's.
+    // Nor is one sent from an address that only a policy rule makes the node's, or from
+    // 127.0.0.1.
     let foreign = end.steps.iter().any(|step| step.why.contains("is an address of this node"));
-    if foreign && !is_own(end.packet.dst) {
+    if foreign && (!is_own(end.packet.dst) || end.packet.dst.is_loopback()) {
         return false;
     }
-    let SocketAddr::V4(src) = probe.packet.leg().src else { return true };
+    // To its source as it is by then.
+    let SocketAddr::V4(src) = end.packet.leg().src else { return true };
     let dst = probe.packet.dst;
     let everybody = matches!(dst, IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());
     !everybody && (src.ip().is_unspecified() || has_route(&src.ip().to_string()))

@@ -7,11 +7,12 @@ use crate::dice::Dice;
 
 pub(crate) fn case(dice: &mut Dice) -> Case {
     let mut case = Case(Vec::new());
-    case.add("setup", set_up(dice));
+    let setup = set_up(dice);
+    case.add("setup", setup.clone());
     let tables = 1 + dice.below(2);
     let lines: Vec<String> = (0..tables).flat_map(|number| table(dice, number)).collect();
     case.add("nft", lines);
-    case.add("probes", probes(dice, 24));
+    case.add("probes", probes(dice, 24, &setup));
     case
 }
 
@@ -56,13 +57,16 @@ fn table(dice: &mut Dice, number: usize) -> Vec<String> {
             ("nat", "postrouting"),
         ]);
         let priority = match kind {
-            // Of equal ones the order is not one to rely on, so that each has its own.
-            "nat" => -100 + 20 * number as i32 + base as i32,
+            // The order of equal ones, and of one with what the kernel has there, is not one to
+            // rely on: chains have odd priorities, and each its own.
+            "nat" => -99 + 40 * number as i32 + 2 * base as i32,
             _ => {
-                *dice.pick(&[-310, -290, -210, -190, -155, -145, -110, -5, 0, 5, 60, 120])
+                let at = [-320, -280, -230, -180, -160, -140, -120, -20, 0, 20, 60, 120];
+                *dice.pick(&at)
+                    + 1
                     + 100 * i32::from(kind == "route")
-                    + base as i32 * 2
-                    + number as i32
+                    + 2 * base as i32
+                    + 12 * number as i32
             }
         };
         let policy = if kind == "filter" && dice.once_in(10) { "drop" } else { "accept" };
@@ -173,7 +177,12 @@ fn rule(dice: &mut Dice, place: Place<'_>) -> String {
         words.push("counter".to_owned());
     }
     words.push(end);
-    words.join(" ")
+    let rule = words.join(" ");
+    // Of ICMP, the bytes where others have a port are the checksum.
+    match rule.contains("th dport") && !rule.contains("l4proto {") {
+        true => format!("meta l4proto {{ tcp, udp, sctp }} {rule}"),
+        false => rule,
+    }
 }
 
 /// Whether two parts of a rule are not about two protocols.
@@ -181,7 +190,8 @@ fn agree(one: &str, other: &str) -> bool {
     let of = |text: &str| {
         let about = |name: &&str| {
             let port = [" dport", " sport", " flags", " type"];
-            port.iter().any(|field| text.contains(&format!("{name}{field}")))
+            (name.starts_with('{') && text.contains("th dport"))
+                || port.iter().any(|field| text.contains(&format!("{name}{field}")))
                 || text.contains(&format!("l4proto {name}"))
                 || text.contains(&format!("l4proto != {name}"))
         };

@@ -444,12 +444,29 @@ impl Compiler<'_> {
             }
             Some(_) => NatAddress::Unknown,
         };
+        let stated = nat.family.as_deref().or(match names.table.family {
+            TableFamily::Ip => Some("ip"),
+            TableFamily::Ip6 => Some("ip6"),
+            _ => None,
+        });
+        let v6 = match (stated.map(|family| family == "ip6"), &address) {
+            (Some(v6), NatAddress::Range(ip, _)) if ip.is_ipv6() != v6 => {
+                let message = format!(
+                    "{} translates packets to {ip}, an address of another family",
+                    names.said()
+                );
+                self.errors.push(LoadError::at(names.origin.clone(), message));
+                Some(v6)
+            }
+            (None, NatAddress::Range(ip, _)) => Some(ip.is_ipv6()),
+            (stated, _) => stated,
+        };
         let port = nat.port.as_ref().and_then(|port| encode(Type::Number, port));
         let address =
             if nat.port.is_some() && port.is_none() { NatAddress::Unknown } else { address };
         Nat {
             kind: nat.kind,
-            v6: nat.family.as_deref().map(|family| family == "ip6"),
+            v6,
             prefix: nat.prefix,
             address,
             port: port.map(|(first, last)| (first as u16, last as u16)),
