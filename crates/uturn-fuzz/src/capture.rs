@@ -44,16 +44,19 @@ pub fn capture(data: &[u8]) -> bool {
 }
 
 fn files(text: &str) -> BTreeMap<CaptureFile, CapturedText> {
-    let mut files = BTreeMap::new();
-    for part in text.split(&format!("\n{BEGINS}")) {
-        let part = part.strip_prefix(BEGINS).unwrap_or(part);
-        let (name, text) = part.split_once('\n').unwrap_or((part, ""));
-        let file = CaptureFile::ALL.into_iter().find(|file| file.file_name() == name.trim());
-        if let Some(file) = file {
-            files.insert(file, CapturedText { path: name.into(), text: text.into() });
+    let mut parts: Vec<(&str, String)> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        match (line.strip_prefix(BEGINS), parts.last_mut()) {
+            (Some(name), _) => parts.push((name.trim(), String::new())),
+            (None, Some((_, text))) => text.push_str(line),
+            (None, None) => {}
         }
     }
-    files
+    let named = |name: &str| CaptureFile::ALL.into_iter().find(|file| file.file_name() == name);
+    let files = parts.into_iter().filter_map(|(name, text)| {
+        Some((named(name)?, CapturedText { path: name.into(), text: text.into() }))
+    });
+    files.collect()
 }
 
 /// A pod's calls to a Service, to a NodePort and to a load balancer, and one of the node's

@@ -6,7 +6,7 @@
 //! meets; [`health`]: when a target counts as alive); pure, and called by the prediction
 //! and by the data plane alike, so that there is one opinion. `l7` (Linux only): the
 //! process that does it for real, keeping the client's address, and asks after its targets'
-//! health.
+//! health; it reads and passes on what [`http`] knows.
 //!
 //! **Refuses** to know how packets travel: that is `uturn-path`'s business. How clouds
 //! differ is data here ([`profile`]), not code.

@@ -172,44 +172,49 @@ impl<'d> Doc<'d> {
         let Value::Map(entries) = &map.value else { return };
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
             let key = Node { line: entry.line, column: entry.column, value: Value::Null };
-            let hint = match closest(&entry.key, known) {
-                Some(close) => format!("did you mean {close}?"),
-                None => format!("known here: {}", known.join(", ")),
-            };
-            let mut path = self.prefix.to_owned();
-            path_to(self.root, map, &mut path);
-            step(&mut path, &crate::document::shorten(&entry.key));
-            let origin = self.origin(&key);
-            self.faults.borrow_mut().push(Fault {
-                origin,
-                field: Some(path),
-                message: "unknown field".into(),
-                hint: Some(hint),
-            });
+            let mut fault = Fault::new(self.origin(&key), "unknown field");
+            // Another one is only counted.
+            if !self.faults.borrow().is_full() {
+                let mut path = self.prefix.to_owned();
+                path_to(self.root, map, &mut path);
+                step(&mut path, &crate::document::shorten(&entry.key));
+                fault.field = Some(path);
+                fault.hint = Some(match closest(&entry.key, known) {
+                    Some(close) => format!("did you mean {close}?"),
+                    None => format!("known here: {}", known.join(", ")),
+                });
+            }
+            self.faults.borrow_mut().push(fault);
         }
     }
 }
 
 /// Adds the way from `from` to `to` to `path`; whether there is one.
+///
+/// What is written before stands before, unless an alias brought it there: so the part that
+/// begins last before `to` is tried first.
 fn path_to(from: &Node<'_>, to: &Node<'_>, path: &mut String) -> bool {
     if std::ptr::eq(std::ptr::from_ref(from).cast::<()>(), std::ptr::from_ref(to).cast()) {
         return true;
     }
     let before = path.len();
+    let begins = |node: &Node<'_>| (node.line, node.column) <= (to.line, to.column);
     match &from.value {
         Value::Seq(items) => {
-            for (at, item) in items.iter().enumerate() {
+            let likely = items.partition_point(begins).saturating_sub(1);
+            for at in likely_first(likely, items.len()) {
                 path.push_str(&format!("[{at}]"));
-                if path_to(item, to, path) {
+                if path_to(&items[at], to, path) {
                     return true;
                 }
                 path.truncate(before);
             }
         }
         Value::Map(entries) => {
-            for entry in entries {
-                step(path, &entry.key);
-                if path_to(&entry.value, to, path) {
+            let likely = entries.partition_point(|entry| begins(&entry.value)).saturating_sub(1);
+            for at in likely_first(likely, entries.len()) {
+                step(path, &entries[at].key);
+                if path_to(&entries[at].value, to, path) {
                     return true;
                 }
                 path.truncate(before);
@@ -218,6 +223,12 @@ fn path_to(from: &Node<'_>, to: &Node<'_>, path: &mut String) -> bool {
         _ => {}
     }
     false
+}
+
+/// All numbers below `count`, one of them first.
+fn likely_first(likely: usize, count: usize) -> impl Iterator<Item = usize> {
+    let rest = (0..count).filter(move |at| *at != likely);
+    (likely..count).take(1).chain(rest)
 }
 
 fn step(path: &mut String, key: &str) {

@@ -226,17 +226,25 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
     let mut cases = Vec::new();
     let silent = RefCell::new(Faults::default());
     for nodes in sizes {
-        for (at, mode) in modes.iter().enumerate() {
+        let of_size = RefCell::new(Faults::default());
+        for mode in &modes {
             let case = case(doc, spec, &shape, &base, nodes, *mode);
             // What is wrong with the text is the same in every case, what is wrong with a
             // share may be so in one size only.
             let common = if cases.is_empty() { doc.faults } else { &silent };
-            let own = if at == 0 { doc.faults } else { &silent };
-            let (common, own) = (Doc { faults: common, ..*doc }, Doc { faults: own, ..*doc });
+            let (common, own) = (Doc { faults: common, ..*doc }, Doc { faults: &of_size, ..*doc });
             let size = expect::Size { nodes, mode: case.cluster.proxy.mode.value };
             let flows = expect::flows(&common, &own, spec, size, &shape.clients(nodes));
             let probes = expect::probes(&common, &own, spec, size);
             cases.push(Case { flows, probes, ..case });
+        }
+        // What several modes have in common is said once.
+        let mut said: Vec<Fault> = Vec::new();
+        for fault in of_size.into_inner().into_vec() {
+            if !said.contains(&fault) {
+                doc.faults.borrow_mut().push(fault.clone());
+                said.push(fault);
+            }
         }
     }
     let origin = doc.origin(doc.root);

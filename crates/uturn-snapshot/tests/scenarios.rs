@@ -57,12 +57,23 @@ fn the_loop_by_number_of_nodes() {
     let labels: Vec<&str> = scenario.cases.iter().map(|case| case.label.as_str()).collect();
     assert_eq!(
         labels,
-        ["1 node, iptables", "2 nodes, iptables", "3 nodes, iptables", "5 nodes, iptables"]
+        [
+            "2 nodes, iptables",
+            "2 nodes, nftables",
+            "2 nodes, ipvs",
+            "3 nodes, iptables",
+            "3 nodes, nftables",
+            "3 nodes, ipvs",
+            "5 nodes, iptables",
+            "5 nodes, nftables",
+            "5 nodes, ipvs",
+        ]
     );
-    let alone = &scenario.cases[0].flows[0];
+    let alone = scenarios.iter().find(|one| &*one.name == "l7-loop-one-node").unwrap();
+    let alone = &alone.cases[0].flows[0];
     let failed = Outcome::Status { code: 504, after: Duration::from_secs(4) };
     assert_eq!(alone.outcomes, [(failed, 1.0)]);
-    let case = &scenario.cases[2];
+    let case = &scenario.cases[3];
     let clients: Vec<String> = case.flows.iter().map(|flow| flow.flow.from.to_string()).collect();
     assert_eq!(clients, ["pod/shop/client-1", "pod/shop/client-2", "pod/shop/client-3"]);
     assert_eq!(case.flows[1].outcomes, [(LATE, 1.0 / 3.0), (Outcome::AT_ONCE, 1.0 - 1.0 / 3.0)]);
@@ -160,7 +171,7 @@ spec:
          pod/NAMESPACE/NAME:PORT\n\
          s.yaml:16:7: spec.flows[0].expect: none of these fits the case of 3 nodes\n\
          s.yaml:17:28: spec.flows[0].expect[0].outcomes[0].outcome: expected answered, status, \
-         hangs, refused, reset, unreachable or name-not-found, found \"answred\"\n\
+         hangs, refused, reset, tls-error, unreachable or name-not-found, found \"answred\"\n\
          s.yaml:19:17: spec.flows[0].expect[1].outcomes: the shares add up to \
          0.8333333333333333, not to 1\n\
          s.yaml:20:20: spec.flows[0].expect[1].mechanisms[0]: expected a mechanism \
@@ -183,4 +194,31 @@ fn scenarios_beside_objects_are_not_merged() {
     let loaded = read(source(&text)).unwrap();
     assert_eq!(loaded.scenarios.len(), 1);
     assert_eq!(loaded.cluster.nodes.len(), 1);
+}
+
+#[test]
+fn sizes_and_modes_are_named_once() {
+    let text = "apiVersion: uturn.dev/v1alpha1\nkind: Scenario\nmetadata: {name: x}\nspec:\n  \
+                shows: all\n  nodes: [1, 2, 1]\n  modes: [ipvs, ipvs]\n  flows: []\n";
+    let faults = read_all(source(text)).unwrap_err();
+    let shown: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "s.yaml:6:17: spec.nodes[2]: 1 is there twice",
+            "s.yaml:7:17: spec.modes[1]: ipvs is there twice",
+        ]
+    );
+}
+
+#[test]
+fn an_expectation_may_be_for_some_modes_only() {
+    let text = SMALL.replace("when: {nodes: [1, 2]}", "when: {mode: iptables}");
+    assert_eq!(
+        messages(&text),
+        "s.yaml:15:7: spec.flows[1].expect: none of these fits the case of 2 nodes in mode \
+         nftables\n"
+    );
+    let text = SMALL.replace("when: {nodes: [1, 2]}", "when: {mode: [iptables, nftables]}");
+    assert_eq!(read_all(source(&text)).unwrap().remove(0).cases.len(), 2);
 }

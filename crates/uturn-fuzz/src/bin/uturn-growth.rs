@@ -11,7 +11,7 @@
 use std::env;
 use std::fs;
 use std::io;
-use std::panic::catch_unwind;
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -62,6 +62,11 @@ fn once(target: &str, file: &Path) -> Result<bool, String> {
 }
 
 fn table(names: &[&str]) -> Result<bool, String> {
+    // A broken promise shows its input, which is long here.
+    panic::set_hook(Box::new(|info| {
+        let said: String = info.to_string().chars().take(300).collect();
+        eprintln!("{said}");
+    }));
     let folder = env::temp_dir().join(format!("uturn-growth-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let well = lines(names, &folder);
@@ -75,7 +80,11 @@ fn lines(names: &[&str], folder: &Path) -> Result<bool, String> {
     let mut well = true;
     for (name, target) in TARGETS.iter().filter(|(one, _)| names.is_empty() || names.contains(one))
     {
-        let tried = tried(name, *target)?;
+        let (tried, broken) = tried(name, *target)?;
+        well &= broken.is_empty();
+        for shape in broken.iter().take(COUNTED) {
+            println!("{name:<18} {:>7} {:>9} {:>8}  {}  breaks a promise", "", "", "", shape.name);
+        }
         for one in tried.iter().take(COUNTED) {
             let counted = counted(name, &one.shape, folder)?;
             let verdict = if counted.exponent > MOST { "  worse than n log n" } else { "" };
@@ -97,43 +106,42 @@ struct Tried {
     growth: f64,
 }
 
-/// Every shape of a target, those first whose time grew most.
-fn tried(name: &str, target: Target) -> Result<Vec<Tried>, String> {
+/// Every shape of a target, those first whose time grew most; and those that break a promise.
+fn tried(name: &str, target: Target) -> Result<(Vec<Tried>, Vec<Shape>), String> {
     let seeds = corpus::seeds(name).map_err(|error| format!("seeds of {name}: {error}"))?;
-    let mut all = Vec::new();
+    let (mut all, mut broken) = (Vec::new(), Vec::new());
     for (seed, bytes) in &seeds {
         let Ok(text) = std::str::from_utf8(bytes) else { continue };
         for shape in shapes(seed, text) {
-            let growth = growth(target, &shape).map_err(|()| {
-                format!("{name} breaks its promise on {:?} of {SMALL} bytes", shape.name)
-            })?;
-            all.push(Tried { shape, growth });
+            match growth(target, &shape) {
+                Some(growth) => all.push(Tried { shape, growth }),
+                None => broken.push(shape),
+            }
         }
     }
     all.sort_by(|one, other| other.growth.total_cmp(&one.growth));
     // What looks worst may only have been interrupted.
     for one in all.iter_mut().take(8 * COUNTED) {
-        for _ in 0..2 {
-            let again = growth(target, &one.shape).map_err(|()| "a promise broken".to_owned())?;
-            one.growth = one.growth.min(again);
-        }
+        let again = (0..2).filter_map(|_| growth(target, &one.shape));
+        one.growth = again.fold(one.growth, f64::min);
     }
     all.sort_by(|one, other| other.growth.total_cmp(&one.growth));
-    Ok(all)
+    Ok((all, broken))
 }
 
-/// How many times longer it takes for what is eight times as long.
-fn growth(target: Target, shape: &Shape) -> Result<f64, ()> {
+/// How many times longer it takes for what is eight times as long; none where a promise is
+/// broken.
+fn growth(target: Target, shape: &Shape) -> Option<f64> {
     let small = time(target, &shape.text(SMALL))?;
     let large = time(target, &shape.text(TIMES * SMALL))?;
     // What is over at once tells nothing.
-    Ok(if large < 2e-4 { 0.0 } else { large / small.max(1e-5) })
+    Some(if large < 2e-4 { 0.0 } else { large / small.max(1e-5) })
 }
 
-fn time(target: Target, text: &str) -> Result<f64, ()> {
+fn time(target: Target, text: &str) -> Option<f64> {
     let start = processor_seconds();
-    catch_unwind(|| target(text.as_bytes())).map_err(drop)?;
-    Ok(processor_seconds() - start)
+    panic::catch_unwind(|| target(text.as_bytes())).ok()?;
+    Some(processor_seconds() - start)
 }
 
 /// What this thread has used of a processor: others do not disturb it.

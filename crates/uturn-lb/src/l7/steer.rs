@@ -12,12 +12,12 @@ pub const MARK: u32 = 0x1_0000;
 pub const TABLE: u8 = 100;
 
 /// Input for `iptables-restore` (or `ip6tables-restore`): marks what belongs to transparent
-/// sockets. Beside it stand `ip rule add fwmark MARK/MARK lookup TABLE` and
-/// `ip route add local default dev lo table TABLE`.
+/// sockets, ICMP that tells of a rejection among it. Beside it stand `ip rule add fwmark
+/// MARK/MARK lookup TABLE` and `ip route add local default dev lo table TABLE`.
 pub fn rules() -> String {
     format!(
         "*mangle\n\
-         -A PREROUTING -p tcp -m socket --transparent -j MARK --set-xmark {MARK:#x}/{MARK:#x}\n\
+         -A PREROUTING -m socket --transparent -j MARK --set-xmark {MARK:#x}/{MARK:#x}\n\
          COMMIT\n"
     )
 }

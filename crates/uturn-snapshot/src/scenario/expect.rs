@@ -84,13 +84,7 @@ fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -
         Some(expected) => expected,
         None if node.get("expect").is_none() => Some((Vec::new(), None)),
         None => {
-            each.fault(
-                node.get("expect")?,
-                format!(
-                    "none of these fits the case of {} nodes in mode {}",
-                    size.nodes, size.mode
-                ),
-            );
+            each.fault(node.get("expect")?, size.fits_none(doc, node));
             None
         }
     }
@@ -109,6 +103,19 @@ impl Size {
         let Some(when) = doc.map(node, "when") else { return true };
         doc.only(when, &["nodes", "mode"]);
         one_of_these(doc, when, "nodes", self.nodes) && one_of_these(doc, when, "mode", self.mode)
+    }
+}
+
+impl Size {
+    /// What to say where no expectation speaks of this case. The mode is named where it
+    /// matters to them.
+    fn fits_none<'d>(self, doc: &Doc<'d>, node: &'d Node<'d>) -> String {
+        let modes_matter = doc
+            .maps(node, "expect")
+            .filter_map(|one| one.get("when"))
+            .any(|when| when.get("mode").is_some());
+        let mode = if modes_matter { format!(" in mode {}", self.mode) } else { String::new() };
+        format!("none of these fits the case of {} nodes{mode}", self.nodes)
     }
 }
 
@@ -156,11 +163,7 @@ pub(super) fn probes<'d>(
                 probes.push(ExpectedProbes { listener, protocol, alive, mechanisms, origin });
             }
             (Some(_), None) if node.get("expect").is_some() => {
-                let message = format!(
-                    "none of these fits the case of {} nodes in mode {}",
-                    size.nodes, size.mode
-                );
-                each.fault(node.get("expect").unwrap_or(node), message);
+                each.fault(node.get("expect").unwrap_or(node), size.fits_none(doc, node));
             }
             _ => {}
         }
