@@ -142,6 +142,22 @@ fn node_ports_are_on_the_nodes_addresses_but_not_on_localhost() {
 }
 
 #[test]
+fn bound_addresses_in_the_stated_ranges_take_node_ports_too() {
+    let mut service = node_port("s", "172.16.1.1", 30000);
+    service.external_ips = ["10.0.0.99", "10.0.1.99"].map(|ip| ip.parse().unwrap()).into();
+    let mut cluster = one(service, everywhere());
+    let taken = |cluster: &Cluster| -> Vec<String> {
+        let all = servers(&program(cluster, "n1")).into_keys();
+        all.filter(|name| name.ends_with(":30000")).collect()
+    };
+    cluster.proxy.node_port_addresses = NodePortAddresses::All;
+    assert_eq!(taken(&cluster), ["-t 10.0.0.11:30000"]);
+    let range = "10.0.0.0/24".parse().unwrap();
+    cluster.proxy.node_port_addresses = NodePortAddresses::Ranges(vec![range]);
+    assert_eq!(taken(&cluster), ["-t 10.0.0.11:30000", "-t 10.0.0.99:30000"]);
+}
+
+#[test]
 fn kernel_settings() {
     let mut cluster = one(service("s", "172.16.1.1"), vec![]);
     let names = |cluster: &Cluster| -> Vec<String> {

@@ -46,6 +46,15 @@ pub(crate) fn write(
     for port in &plan.ports {
         writer.write(port);
     }
+    writer.bound_node_ips();
+    for port in &plan.ports {
+        let choice = writer.choice(port, port.external_local);
+        if writer.node_port(port, choice)
+            && let Some(number) = port.health_check
+        {
+            writer.sets.insert(Set::HealthCheckNodePort, Entry::Port(number));
+        }
+    }
     for ip in &writer.bound {
         writer.sets.insert(Set::IpvsIps, Entry::Ip(*ip));
     }
@@ -96,10 +105,18 @@ impl<'p> Writer<'p> {
         for ip in &port.vips {
             self.vip(port, *ip, outside);
         }
-        if self.node_port(port, outside)
-            && let Some(number) = port.health_check
-        {
-            self.sets.insert(Set::HealthCheckNodePort, Entry::Port(number));
+    }
+
+    /// Ranges are looked for among the addresses of all interfaces, that to which those of
+    /// Services are bound included.
+    fn bound_node_ips(&mut self) {
+        let ranges = &self.plan.node.node_port_ranges;
+        let is_in = |ip: &&IpAddr| ranges.iter().any(|net| net.contains(*ip));
+        let own = &mut self.node_ips;
+        for ip in self.bound.iter().filter(is_in) {
+            if !own.contains(ip) {
+                own.push(*ip);
+            }
         }
     }
 

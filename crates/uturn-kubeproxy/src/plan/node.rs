@@ -18,6 +18,8 @@ pub(crate) struct NodeFacts<'a> {
     pub(crate) local: Local<'a>,
     /// Which of its addresses take NodePorts.
     pub(crate) node_ports: NodePortsOn,
+    /// The ranges that they are in; none if that is not asked.
+    pub(crate) node_port_ranges: Vec<IpNet>,
     /// Whether any address takes NodePorts, or would if localhost were one that may.
     pub(crate) any_node_port: bool,
     /// Whether 127.0.0.0/8 takes NodePorts.
@@ -75,7 +77,7 @@ impl<'a> NodeFacts<'a> {
             let mut own = addresses.iter().chain([&loopback]);
             own.any(|ip| ranges.iter().any(|net| net.contains(ip)))
         });
-        let node_ports = match ranges {
+        let node_ports = match &ranges {
             None => NodePortsOn::All,
             Some(ranges) => NodePortsOn::These(
                 addresses
@@ -91,6 +93,7 @@ impl<'a> NodeFacts<'a> {
             addresses,
             local: Local::new(node, &settings.detector.value, family),
             node_ports,
+            node_port_ranges: ranges.unwrap_or_default(),
             any_node_port,
             localhost,
             kernel: node.kernel.as_deref().and_then(kernel_version),
