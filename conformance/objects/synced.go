@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,15 +21,15 @@ import (
 func synced(urls []string) error {
 	for _, url := range urls {
 		var last error
-		end := time.Now().Add(time.Minute)
-		for {
+		end := time.Now().Add(5 * time.Minute)
+		for pause := 50 * time.Millisecond; ; pause = min(2*pause, 400*time.Millisecond) {
 			if last = inStep(url); last == nil {
 				break
 			}
 			if time.Now().After(end) {
-				return fmt.Errorf("%s: not in step after a minute: %w", url, last)
+				return fmt.Errorf("%s: not in step after five minutes: %w", url, last)
 			}
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(pause)
 		}
 	}
 	return nil
@@ -45,26 +46,29 @@ func inStep(url string) error {
 	if err != nil {
 		return err
 	}
-	// With two families there may be a line for each: the oldest sync counts.
-	synced, queued := -1.0, 0.0
+	// What is in braces names the family: each is asked to, and does it, at its own time.
+	synced, queued := map[string]float64{}, map[string]float64{}
 	for _, line := range strings.Split(string(text), "\n") {
 		name, value, _ := strings.Cut(line, " ")
 		number, err := strconv.ParseFloat(value, 64)
 		if err != nil {
 			continue
 		}
-		name, _, _ = strings.Cut(name, "{")
+		name, family, _ := strings.Cut(name, "{")
 		switch name {
 		case "kubeproxy_sync_proxy_rules_last_timestamp_seconds":
-			if synced < 0 || number < synced {
-				synced = number
-			}
+			synced[family] = number
 		case "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds":
-			queued = max(queued, number)
+			queued[family] = number
 		}
 	}
-	if synced <= 0 || synced < queued {
-		return fmt.Errorf("last synced at %f, asked to at %f", synced, queued)
+	if len(queued) == 0 {
+		return errors.New("it does not say when it was asked to")
+	}
+	for family, asked := range queued {
+		if last := synced[family]; last <= 0 || last < asked {
+			return fmt.Errorf("{%s last synced at %f, asked to at %f", family, last, asked)
+		}
 	}
 	return nil
 }

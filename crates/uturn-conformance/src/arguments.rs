@@ -1,13 +1,17 @@
 //! What the stage is asked to do.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use uturn_model::Version;
 
+use crate::mode::Mode;
+
 pub(crate) const HELP: &str = "\
 uturn-conformance --programs DIR --work DIR --versions V,V... [--cases DIR] [--count N]
-                  [--seed S] [--packets N] [--case FILE]
+                  [--seed S] [--packets N] [--case FILE] [--modes M,M...]
 
   --programs DIR  where programs are: kube-proxy in a folder for each version, in bin
                   kube-apiserver, etcd, objects and wire
@@ -19,6 +23,7 @@ uturn-conformance --programs DIR --work DIR --versions V,V... [--cases DIR] [--c
   --packets N     so many flows a node (default 100)
   --case FILE     this one case and no other, in the version that it names if that is one
                   of those above, else in all of them
+  --modes M,M     iptables, nftables, ipvs (default: all; ipvs in the small machine)
 
 exit: 0 all equal, 1 a difference, 2 wrong usage, 3 it could not be done here
 ";
@@ -34,13 +39,17 @@ pub(crate) struct Arguments {
     pub(crate) seed: u64,
     pub(crate) packets: usize,
     pub(crate) case: Option<PathBuf>,
+    pub(crate) modes: Vec<Mode>,
+    /// Whether this is the stage in the small machine.
+    pub(crate) in_machine: bool,
 }
 
 impl Arguments {
     pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
         let (mut programs, mut work, mut cases, mut case) = (None, None, None, None);
         let (mut count, mut seed, mut packets) = (2, None, 100);
-        let mut versions = Vec::new();
+        let (mut versions, mut modes) = (Vec::new(), Mode::ALL.to_vec());
+        let mut in_machine = false;
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let value = words.next().ok_or_else(|| format!("{word}: expected a value after it"))?;
@@ -48,8 +57,11 @@ impl Arguments {
                 "--programs" => programs = Some(PathBuf::from(value)),
                 "--work" => work = Some(PathBuf::from(value)),
                 "--versions" => versions = several(word, value)?,
+                "--modes" => modes = several(word, value)?,
                 "--cases" => cases = Some(PathBuf::from(value)),
                 "--case" => case = Some(PathBuf::from(value)),
+                // How the stage starts itself in the small machine.
+                "--in-machine" => in_machine = value == "yes",
                 "--count" => count = number(word, value)?,
                 "--seed" => seed = Some(number(word, value)?),
                 "--packets" => packets = number(word, value)?,
@@ -68,15 +80,17 @@ impl Arguments {
             seed: seed.unwrap_or_else(from_the_clock),
             packets,
             case,
+            modes,
+            in_machine,
         })
     }
 }
 
-fn number<T: std::str::FromStr>(word: &str, value: &str) -> Result<T, String> {
+fn number<T: FromStr>(word: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("{word} {value}: expected a number"))
 }
 
-fn several(word: &str, value: &str) -> Result<Vec<Version>, String> {
+fn several<T: FromStr<Err: fmt::Display>>(word: &str, value: &str) -> Result<Vec<T>, String> {
     let one = |text: &str| text.parse().map_err(|fault| format!("{word} {text}: {fault}"));
     value.split(',').map(one).collect()
 }
@@ -98,6 +112,7 @@ mod tests {
         let read =
             parse("--programs p --work w --versions v1.30.14,v1.36.3 --count 0 --seed 7").unwrap();
         assert_eq!((read.count, read.seed, read.packets), (0, 7, 100));
+        assert_eq!(read.modes, Mode::ALL);
         assert_eq!(read.versions, [Version::new(1, 30, 14), Version::new(1, 36, 3)]);
     }
 
@@ -108,6 +123,7 @@ mod tests {
             ("--programs p --work w", "--versions"),
             ("--programs p --work w --versions new", "--versions new"),
             ("--programs p --work w --seed x", "--seed x"),
+            ("--programs p --work w --modes ipvs,ebpf", "--modes ebpf"),
             ("--programs p --work", "--work"),
             ("--programs p --loud yes", "--loud"),
         ] {

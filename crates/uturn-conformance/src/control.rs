@@ -1,4 +1,5 @@
-//! A real API server beside a real etcd, in a namespace of their own.
+//! A real API server beside a real etcd, in a namespace of their own. In the small machine
+//! there is none: the one of the host is reached over a link.
 
 use std::fs;
 use std::process::Command;
@@ -15,14 +16,19 @@ const PORT: u16 = 6443;
 /// The file of the run's folder that tells kube-proxy of the server.
 pub(crate) const KUBECONFIG: &str = "kubeconfig.json";
 
-/// Both of them, running and ready.
+/// The machine's end of its link to the host, and the host's.
+const MACHINE_LINK: &str = "vec0";
+const HOST_LINK: &str = "machine0";
+
+/// Both of them, running and ready, or the way to them.
 #[derive(Debug)]
 pub(crate) struct Control<'w> {
     world: &'w World,
     // Dropped in this order: the server before what it stores in.
-    server: Running,
-    _etcd: Running,
+    running: Vec<Running>,
     namespace: Namespace,
+    /// What nodes reach the server through.
+    gateway: &'static str,
 }
 
 impl<'w> Control<'w> {
@@ -46,10 +52,7 @@ impl<'w> Control<'w> {
         let line = format!("{TOKEN},conformance,1,system:masters\n");
         fs::write(&tokens, line).during(tokens.display())?;
 
-        let kubeconfig = folder.join(KUBECONFIG);
-        let text = self::kubeconfig().to_string();
-        fs::write(&kubeconfig, text).during(kubeconfig.display())?;
-
+        write_kubeconfig(world)?;
         let mut server = world.program(&namespace, "kube-apiserver");
         server.args(["--etcd-servers", "http://127.0.0.1:2379"]);
         server.args(["--secure-port", &PORT.to_string(), "--advertise-address", net::API]);
@@ -63,12 +66,57 @@ impl<'w> Control<'w> {
         server.args(["--disable-admission-plugins", "ServiceAccount"]);
         let server = world.start(&mut server, "kube-apiserver")?;
 
-        let mut control = Self { world, server, _etcd: etcd, namespace };
+        let mut control = Self { world, running: vec![server, etcd], namespace, gateway: net::API };
         control.ask(&["ready"], "").map_err(|fault| {
-            let why = control.server.lives().err().map_or(String::new(), |end| end.to_string());
+            let why = control.running[0].lives().err().map_or(String::new(), |end| end.to_string());
             Fault::new(format!("{fault}\nkube-apiserver {why}"))
         })?;
         Ok(control)
+    }
+
+    /// Leads to the host's server, from inside the machine.
+    pub(crate) fn join(world: &'w World) -> Outcome<Self> {
+        let namespace = world.namespace("api")?;
+        let (server, gateway, inner) = (net::API, net::GATEWAY, namespace.name());
+        run(Command::new("ip").args(["link", "set", MACHINE_LINK, "netns", inner]), "")?;
+        namespace.ip(&format!(
+            "addr add {gateway} peer {server} dev {MACHINE_LINK}\nlink set {MACHINE_LINK} up\n"
+        ))?;
+        namespace.output(&["sysctl", "-qw", "net.ipv4.ip_forward=1"])?;
+        write_kubeconfig(world)?;
+        let control = Self { world, running: Vec::new(), namespace, gateway };
+        control.ask(&["ready"], "")?;
+        Ok(control)
+    }
+
+    pub(crate) fn world(&self) -> &'w World {
+        self.world
+    }
+
+    /// Makes the host's end of the machine's link: a namespace and a device in it.
+    pub(crate) fn link(&self) -> Outcome<(&str, &'static str)> {
+        let (server, gateway, nodes) = (net::API, net::GATEWAY, net::LINKS);
+        self.namespace.ip(&format!(
+            "tuntap add dev {HOST_LINK} mode tap\n\
+             addr add {server} peer {gateway} dev {HOST_LINK}\nlink set {HOST_LINK} up\n\
+             route add {nodes} via {gateway} dev {HOST_LINK}\n"
+        ))?;
+        Ok((self.namespace.name(), HOST_LINK))
+    }
+
+    /// Gives a node's namespace a link of its own to the server, beside all that packets are
+    /// tried with. The node is `host` on it.
+    pub(crate) fn connect(&self, node: &Namespace, link: u16, host: &str) -> Outcome<()> {
+        let (server, gateway, other) = (net::API, self.gateway, self.namespace.name());
+        node.ip(&format!(
+            "link add api0 type veth peer name node{link} netns {other}\n\
+             addr add {host} peer {gateway} dev api0\nlink set api0 up\n"
+        ))?;
+        if gateway != server {
+            node.ip(&format!("route add {server} via {gateway} dev api0\n"))?;
+        }
+        self.namespace
+            .ip(&format!("addr add {gateway} peer {host} dev node{link}\nlink set node{link} up\n"))
     }
 
     /// Puts these objects in the place of all others. Gives what the server has of its own.
@@ -99,15 +147,16 @@ impl<'w> Control<'w> {
         self.ask(&words, "").map(|_| ())
     }
 
-    pub(crate) fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
     fn ask(&self, words: &[&str], input: &str) -> Outcome<String> {
         self.world.check()?;
         let mut objects: Command = self.world.program(&self.namespace, "objects");
         run(objects.args(words).env("SERVER", server()).env("TOKEN", TOKEN), input)
     }
+}
+
+fn write_kubeconfig(world: &World) -> Outcome<()> {
+    let path = world.folder().join(KUBECONFIG);
+    fs::write(&path, kubeconfig().to_string()).during(path.display())
 }
 
 /// What kube-proxy finds the server with.

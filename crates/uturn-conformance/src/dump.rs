@@ -14,6 +14,8 @@ pub(crate) struct Dump {
     pub(crate) ip6tables: String,
     pub(crate) nft: String,
     pub(crate) nft6: String,
+    pub(crate) ipset: String,
+    pub(crate) ipvs: String,
     pub(crate) addresses: String,
     pub(crate) routes: String,
     pub(crate) rules: String,
@@ -28,7 +30,7 @@ impl Dump {
             routes: get(&["ip", "route", "show", "table", "all"])?
                 + &get(&["ip", "-6", "route", "show", "table", "all"])?,
             rules: get(&["ip", "rule"])? + &get(&["ip", "-6", "rule"])?,
-            sysctls: get(&["sysctl", "-a", "-r", "^net\\.ipv"])?,
+            sysctls: get(&["sysctl", "-a", "-r", "^net\\.(ipv|netfilter\\.nf_conntrack_tcp_be)"])?,
             ..Self::default()
         };
         mode.take(namespace, &mut dump)?;
@@ -57,6 +59,7 @@ impl Dump {
             ip6tables: spoil(&self.ip6tables),
             nft: spoil(&self.nft),
             nft6: spoil(&self.nft6),
+            ipvs: spoil(&self.ipvs),
             ..self.clone()
         }
     }
@@ -68,6 +71,8 @@ impl Dump {
             ("iptables.save", &self.iptables),
             ("ip6tables.save", &self.ip6tables),
             ("nft.txt", &(self.nft.clone() + &self.nft6)),
+            ("ipset.save", &self.ipset),
+            ("ipvs.save", &self.ipvs),
             ("addr", &self.addresses),
             ("route", &self.routes),
             ("rule", &self.rules),

@@ -24,11 +24,8 @@ struct Planned {
 }
 
 /// Whether uturn agrees with the real thing in every case.
-pub(crate) fn run(arguments: &Arguments) -> Outcome<bool> {
+pub(crate) fn run(arguments: &Arguments, world: &World, control: &Control<'_>) -> Outcome<bool> {
     let plan = plan(arguments)?;
-    let world = World::new(&arguments.programs, &arguments.work)?;
-    let control = Control::start(&world)?;
-    println!("left out: IPVS mode, since it needs a kernel with ip_vs; its golden dumps are tests");
     let mut sum = Sum::default();
     for planned in &plan {
         let Planned { case, version, seed } = planned;
@@ -36,8 +33,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<bool> {
         let before = sum.differences();
         let mut trial = Trial {
             arguments,
-            world: &world,
-            control: &control,
+            world,
+            control,
             case,
             version: *version,
             seed: *seed,
@@ -52,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<bool> {
         };
         println!("{named}: {found} ({:.1} s)", start.elapsed().as_secs_f64());
         if sum.differences() > before {
-            shrink(arguments, &world, &control, planned)?;
+            shrink(arguments, world, control, planned)?;
         }
     }
     println!("{sum}");

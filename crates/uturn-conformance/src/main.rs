@@ -5,7 +5,7 @@
 //! judges twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes
 //! ([`rules`]), and where packets and their answers end in that kernel against
 //! `uturn_netfilter`'s walk over the same dump ([`packets`]). What is different from mode to
-//! mode of kube-proxy is in [`mode`].
+//! mode of kube-proxy is in [`mode`]; IPVS mode is tried where a kernel has it ([`in_machine`]).
 //!
 //! **Refuses** to be shipped, and to build the real programs: `cargo xtask conformance` does
 //! that, from the Go modules in `conformance/`, and then calls this program.
@@ -23,6 +23,8 @@ mod dump;
 mod fault;
 mod flows;
 mod generate;
+mod in_machine;
+mod ipvs;
 mod judge;
 mod mode;
 mod net;
@@ -41,8 +43,13 @@ use std::env;
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use control::Control;
+use world::World;
 
 fn main() -> ExitCode {
+    if uturn_machine::is_inside() {
+        return uturn_machine::inside();
+    }
     let words: Vec<String> = env::args().skip(1).collect();
     let arguments = match Arguments::parse(&words) {
         Ok(arguments) => arguments,
@@ -51,7 +58,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match judge::run(&arguments) {
+    match both(&arguments, &words) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(fault) => {
@@ -59,4 +66,21 @@ fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+/// On this kernel, then in the small machine; also after one found a difference.
+fn both(arguments: &Arguments, words: &[String]) -> fault::Outcome<bool> {
+    let world = World::new(&arguments.programs, &arguments.work)?;
+    if arguments.in_machine {
+        return judge::run(arguments, &world, &Control::join(&world)?);
+    }
+    let control = Control::start(&world)?;
+    let mut agree = true;
+    if arguments.modes.iter().any(|mode| !mode.in_machine()) {
+        agree &= judge::run(arguments, &world, &control)?;
+    }
+    if arguments.modes.iter().any(|mode| mode.in_machine()) {
+        agree &= in_machine::run(arguments, words, &control)?;
+    }
+    Ok(agree)
 }

@@ -1,30 +1,44 @@
 //! The modes of kube-proxy that are tried, and all that is different from mode to mode.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use uturn_kubeproxy::Program;
-use uturn_model::{Family, ProxyMode, Version};
+use uturn_model::{Cluster, Family, ProxyMode, Version};
 
 use crate::blocks::{self, Blocks};
+use crate::dice::Dice;
 use crate::dump::Dump;
 use crate::fault::Outcome;
+use crate::ipvs;
+use crate::net;
 use crate::world::Namespace;
 
-/// One of them. IPVS needs a kernel with ip_vs.
+/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
     Iptables,
     Nftables,
+    Ipvs,
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 2] = [Self::Iptables, Self::Nftables];
+    pub(crate) const ALL: [Self; 3] = [Self::Iptables, Self::Nftables, Self::Ipvs];
+
+    /// Whether it is tried in the small machine, whose kernel has ip_vs and lacks nf_tables.
+    pub(crate) fn in_machine(self) -> bool {
+        self == Self::Ipvs
+    }
 
     pub(crate) fn proxy(self) -> ProxyMode {
         match self {
             Self::Iptables => ProxyMode::Iptables,
             Self::Nftables => ProxyMode::Nftables,
+            Self::Ipvs => ProxyMode::Ipvs,
         }
     }
 
@@ -40,7 +54,7 @@ impl Mode {
     pub(crate) fn configure(self, version: Version, config: &mut Value) {
         config["mode"] = json!(self.proxy().as_str());
         // It would else let a second pass before it looks at a change.
-        for section in ["iptables", "nftables"] {
+        for section in ["iptables", "nftables", "ipvs"] {
             config[section]["minSyncPeriod"] = json!("20ms");
         }
         if self == Self::Nftables && (version.major, version.minor) < (1, 31) {
@@ -62,18 +76,65 @@ impl Mode {
                 dump.nft = table("ip").unwrap_or_default();
                 dump.nft6 = table("ip6").unwrap_or_default();
             }
+            Self::Ipvs => ipvs::take(namespace, dump)?,
         }
         Ok(())
     }
 
     /// The rules of a family.
-    pub(crate) fn rules(self, dump: &Dump, family: Family) -> &str {
-        match (self, family) {
+    pub(crate) fn rules(self, dump: &Dump, family: Family) -> Cow<'_, str> {
+        Cow::Borrowed(match (self, family) {
+            (Self::Ipvs, family) => return Cow::Owned(ipvs::rules(dump, family)),
             (Self::Nftables, Family::V4) => &dump.nft,
             (Self::Nftables, Family::V6) => &dump.nft6,
             (Self::Iptables, Family::V4) => &dump.iptables,
             (Self::Iptables, Family::V6) => &dump.ip6tables,
+        })
+    }
+
+    /// Whether the kernel shows both of these addresses of a Service already.
+    pub(crate) fn shows(self, namespace: &Namespace, addresses: &[String; 2]) -> Outcome<bool> {
+        let mut dump = Dump::default();
+        match self {
+            Self::Iptables | Self::Nftables => self.take(namespace, &mut dump)?,
+            Self::Ipvs => return ipvs::shows(namespace, addresses),
         }
+        let mut families = Family::BOTH.into_iter().zip(addresses);
+        Ok(families.all(|(family, address)| self.rules(&dump, family).contains(address)))
+    }
+
+    /// How long to wait before the kernel is asked again.
+    pub(crate) fn pause(self) -> Duration {
+        match self {
+            Self::Iptables | Self::Nftables => Duration::from_millis(50),
+            // Whoever asks takes the machine's one CPU from kube-proxy.
+            Self::Ipvs => Duration::from_millis(300),
+        }
+    }
+
+    /// The nodes that a trial with this seed takes place on: the machine has no time for more
+    /// than one.
+    pub(crate) fn nodes(self, seed: u64) -> RangeInclusive<u8> {
+        match self {
+            Self::Iptables | Self::Nftables => 1..=net::NODES,
+            Self::Ipvs => {
+                let one = *Dice::new(seed).pick(&[1, 2, 3]);
+                one..=one
+            }
+        }
+    }
+
+    /// The cluster with what uturn cannot know without a look at the node.
+    pub(crate) fn informed(self, cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Cluster> {
+        match self {
+            Self::Iptables | Self::Nftables => Ok(cluster.clone()),
+            Self::Ipvs => ipvs::informed(cluster, node, dump),
+        }
+    }
+
+    /// Whether the kernel can be made to forget which client went where.
+    pub(crate) fn forgets(self) -> bool {
+        self != Self::Ipvs
     }
 
     /// What uturn writes and what kube-proxy left, in the same words.
@@ -87,7 +148,17 @@ impl Mode {
                 let theirs = blocks::without_leftovers(theirs, &ours);
                 (ours, theirs)
             }
+            Self::Ipvs => ipvs::blocks(ours, theirs),
         })
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|mode| mode.proxy().as_str() == word);
+        named.ok_or_else(|| "expected iptables, nftables or ipvs".to_owned())
     }
 }
 

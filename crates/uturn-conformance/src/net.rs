@@ -6,6 +6,10 @@ pub(crate) const SERVICES: [&str; 2] = ["172.16.0.0/16", "fd00:10:96::/112"];
 pub(crate) const PODS: [&str; 2] = ["10.1.0.0/16", "fd00:1::/48"];
 /// Where the API server is, seen from a node.
 pub(crate) const API: &str = "10.99.0.1";
+/// What leads there from the small machine.
+pub(crate) const GATEWAY: &str = "10.99.0.2";
+/// All links of nodes to the API server.
+pub(crate) const LINKS: &str = "10.99.0.0/16";
 /// A node on its link to the API server.
 pub(crate) fn link(number: u16) -> String {
     let [high, low] = number.to_be_bytes();

@@ -46,7 +46,7 @@ impl Node {
         let link = world.next_link();
         let host = net::link(link);
         set_up(&namespace, number, rp_filter)?;
-        connect(&namespace, control.namespace(), link, &host)?;
+        control.connect(&namespace, link, &host)?;
         let mut config = config.clone();
         mode.configure(version, &mut config);
         let config = write_config(world.folder(), &what, config, &host)?;
@@ -64,6 +64,11 @@ impl Node {
     /// What its kernel says.
     pub(crate) fn dump(&self) -> Outcome<Dump> {
         Dump::take(&self.namespace, self.mode)
+    }
+
+    /// Whether its kernel shows both of these addresses of a Service.
+    pub(crate) fn shows(&self, addresses: &[String; 2]) -> Outcome<bool> {
+        self.mode.shows(&self.namespace, addresses)
     }
 
     /// A fault if kube-proxy has ended.
@@ -87,13 +92,13 @@ impl Ground for Node {
     }
 
     /// What `-m recent` remembers is forgotten by the wire; here go the sets of nftables.
-    fn forget_clients(&mut self, dump: &Dump) -> Outcome<()> {
+    fn forget_clients(&mut self, dump: &Dump) -> Outcome<bool> {
         let commands = dump.forget();
-        if commands.is_empty() {
-            return Ok(());
+        if !commands.is_empty() {
+            let mut nft = self.namespace.command(Path::new("nft"));
+            run(nft.args(["-f", "-"]), &commands)?;
         }
-        let mut nft = self.namespace.command(Path::new("nft"));
-        run(nft.args(["-f", "-"]), &commands).map(|_| ())
+        Ok(self.mode.forgets())
     }
 }
 
@@ -129,16 +134,6 @@ fn set_up(namespace: &Namespace, number: u8, rp_filter: u8) -> Outcome<()> {
     let _ = namespace.output(&["sysctl", "-qw", "net.ipv4.icmp_msgs_per_sec=1000000"]);
     let _ = namespace.output(&["sysctl", "-qw", "net.ipv4.icmp_msgs_burst=1000000"]);
     namespace.ip(&lines)
-}
-
-/// A link of its own to the API server, beside all that packets are tried with.
-fn connect(namespace: &Namespace, api: &Namespace, link: u16, host: &str) -> Outcome<()> {
-    let (server, other) = (net::API, api.name());
-    namespace.ip(&format!(
-        "link add api0 type veth peer name node{link} netns {other}\n\
-         addr add {host} peer {server} dev api0\nlink set api0 up\n"
-    ))?;
-    api.ip(&format!("addr add {server} peer {host} dev node{link}\nlink set node{link} up\n"))
 }
 
 /// The cluster's configuration, with what is this node's own.

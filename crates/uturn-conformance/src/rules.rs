@@ -24,6 +24,7 @@ pub(crate) struct Compared {
 
 /// Holds both families of a node against each other.
 pub(crate) fn compare(mode: Mode, cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Compared> {
+    let cluster = &mode.informed(cluster, node, dump)?;
     let node = Name::new(node).map_err(|_| Fault::new(format!("{node} is no name")))?;
     let mut compared = Compared::default();
     for family in Family::BOTH {
@@ -32,7 +33,7 @@ pub(crate) fn compare(mode: Mode, cluster: &Cluster, node: &str, dump: &Dump) ->
         let options = Options { accounting: theirs.contains("-m nfacct"), ..Options::default() };
         let program = compile_with(cluster, &node, &cluster.proxy, family, options)
             .map_err(|why| Fault::new(format!("{node} {mode}: {why}")))?;
-        let (ours, theirs) = mode.blocks(&program, theirs)?;
+        let (ours, theirs) = mode.blocks(&program, &theirs)?;
         compared.blocks += theirs.len();
         compared.lines += theirs.values().map(Vec::len).sum::<usize>();
         let place = format!("{node} {mode} {family}");
@@ -98,7 +99,7 @@ pub(crate) fn write_ours(cluster: &Cluster, node: &str, folder: &Path) {
     let Ok(node) = Name::new(node) else { return };
     for family in Family::BOTH {
         if let Ok(program) = uturn_kubeproxy::compile(cluster, &node, &cluster.proxy, family) {
-            let text = format!("{}{}", program.iptables, program.nft);
+            let text = [program.iptables, program.nft, program.ipset, program.ipvs].concat();
             // The comparison has already said what differs.
             let _ = std::fs::write(folder.join(format!("uturn-{family}")), text);
         }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use uturn_model::{Cluster, Family, Version};
+use uturn_model::{Cluster, Version};
 
 use crate::arguments::Arguments;
 use crate::case::{self, Case};
@@ -20,7 +20,7 @@ use crate::node::Node;
 use crate::packets::Memory;
 use crate::sum::Sum;
 use crate::world::World;
-use crate::{flows, net, packets, rules};
+use crate::{flows, packets, rules};
 
 /// One case being tried.
 pub(crate) struct Trial<'t> {
@@ -44,7 +44,7 @@ impl Trial<'_> {
         let modes = self.modes(&config);
         let mut nodes = Vec::new();
         for mode in &modes {
-            for number in 1..=net::NODES {
+            for number in mode.nodes(self.seed) {
                 self.world.check()?;
                 let (which, how) = ((number, *mode), (self.version, &config));
                 nodes.push(Node::start(self.world, self.control, which, how, rp_filter)?);
@@ -78,7 +78,9 @@ impl Trial<'_> {
             }
             refused => refused.is_none(),
         };
-        Mode::ALL.into_iter().filter(has).collect()
+        let arguments = self.arguments;
+        let here = |mode: &Mode| mode.in_machine() == arguments.in_machine && has(mode);
+        arguments.modes.iter().copied().filter(here).collect()
     }
 
     fn synced(&self, nodes: &mut [Node]) -> Outcome<()> {
@@ -92,23 +94,21 @@ impl Trial<'_> {
     /// Until both families have the Service that was added last.
     fn await_last(&self, node: &mut Node) -> Outcome<()> {
         let addresses = case::last_addresses();
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_secs(300);
         while Instant::now() < end {
             self.world.check()?;
             node.check()?;
-            let dump = node.dump()?;
-            let mut families = Family::BOTH.into_iter().zip(&addresses);
-            if families.all(|(family, address)| node.mode.rules(&dump, family).contains(address)) {
+            if node.shows(&addresses)? {
                 return Ok(());
             }
             // Nobody tells of a change: `nft monitor` knows nothing of the older iptables, and
             // kube-proxy's own figures have to be asked for as well.
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(node.mode.pause());
         }
         let words = node.words();
         let named = format!("kube-proxy {} on {}", node.mode, node.name);
         Err(Fault::new(format!(
-            "{named} did not program the last Service within a minute:\n{words}"
+            "{named} did not program the last Service within five minutes:\n{words}"
         )))
     }
 
@@ -116,7 +116,7 @@ impl Trial<'_> {
         let mut dump = node.dump()?;
         let mut compared = rules::compare(node.mode, cluster, &node.name, &dump)?;
         // What nobody waits for: a sync that something else than an object asked for.
-        let end = Instant::now() + Duration::from_secs(3);
+        let end = Instant::now() + Duration::from_secs(10);
         while !compared.differences.is_empty() && Instant::now() < end {
             thread::sleep(Duration::from_millis(300));
             let again = node.dump()?;
@@ -179,8 +179,8 @@ impl Trial<'_> {
         let (objects, of_node) = (shown(&objects), shown(&of_node));
         println!(
             "objects: {objects}\nits kernel: {of_node}\n\
-             again: cargo xtask conformance --case {objects} --seed {}\n",
-            self.seed
+             again: cargo xtask conformance --case {objects} --seed {} --modes {}\n",
+            self.seed, node.mode
         );
         Ok(())
     }

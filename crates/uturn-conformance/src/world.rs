@@ -52,6 +52,11 @@ impl World {
         self.links.get()
     }
 
+    /// What becomes true once the user wants to stop.
+    pub(crate) fn stopped(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stopped)
+    }
+
     /// A fault once the user wants to stop.
     pub(crate) fn check(&self) -> Outcome<()> {
         match self.stopped.load(Ordering::SeqCst) {

@@ -1,6 +1,8 @@
 //! What systems other than Linux have: nobody can get hold of a machine.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::{Ended, Job, MachineError, Said, Unavailable};
@@ -29,6 +31,18 @@ impl Machine {
     /// Ends it after this time.
     #[must_use]
     pub fn with_limit(self, _limit: Duration) -> Self {
+        match self {}
+    }
+
+    /// Ends it once this is true.
+    #[must_use]
+    pub fn with_stop(self, _stop: Arc<AtomicBool>) -> Self {
+        match self {}
+    }
+
+    /// Gives it a network.
+    #[must_use]
+    pub fn with_link(self, _namespace: &str, _device: &str) -> Self {
         match self {}
     }
 

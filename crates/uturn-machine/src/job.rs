@@ -109,6 +109,8 @@ pub enum MachineError {
     Inside(String),
     /// The time was over first.
     Limit(Duration),
+    /// It was to stop.
+    Stopped,
     /// The machine ended before its job did.
     Died {
         /// The last things that it said.
@@ -125,6 +127,7 @@ impl fmt::Display for MachineError {
             Self::Limit(limit) => {
                 write!(f, "the small machine was ended after {} s", limit.as_secs_f64())
             }
+            Self::Stopped => f.write_str("the small machine was stopped"),
             Self::Died { said } if said.is_empty() => {
                 f.write_str("the small machine ended before its job did, and did not say why")
             }
@@ -140,7 +143,7 @@ impl std::error::Error for MachineError {
         match self {
             Self::Unavailable(why) => Some(why),
             Self::System { source, .. } => Some(source),
-            Self::Inside(_) | Self::Limit(_) | Self::Died { .. } => None,
+            Self::Inside(_) | Self::Limit(_) | Self::Stopped | Self::Died { .. } => None,
         }
     }
 }

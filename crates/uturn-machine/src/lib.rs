@@ -9,7 +9,7 @@
 //!
 //! **Refuses** to know what the job is about. The machine sees the host's own files, so
 //! there is no image to build, but it writes to none of them: its root is a layer in memory
-//! over them. It has no network.
+//! over them. It has no network, unless root gives it a link to a namespace of the host.
 //!
 //! **Start reading** at [`Machine::run`] in `linux/outside.rs`; then `linux/inside.rs`, and
 //! `linux/tape.rs`, through which the two talk.

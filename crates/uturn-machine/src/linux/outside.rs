@@ -6,11 +6,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use super::find::{Parts, parts};
 use super::inside::{INSIDE, WAKE};
@@ -33,6 +36,15 @@ pub struct Machine {
     parts: Parts,
     memory: u32,
     limit: Option<Duration>,
+    stop: Option<Arc<AtomicBool>>,
+    link: Option<Link>,
+}
+
+/// A machine's network.
+#[derive(Clone, Debug)]
+struct Link {
+    namespace: String,
+    device: String,
 }
 
 impl Machine {
@@ -41,7 +53,7 @@ impl Machine {
     /// # Errors
     /// When something is missing, or this host does not allow it: the error says what.
     pub fn find() -> Result<Self, Unavailable> {
-        Ok(Self { parts: parts(MEMORY)?, memory: MEMORY, limit: None })
+        Ok(Self { parts: parts(MEMORY)?, memory: MEMORY, limit: None, stop: None, link: None })
     }
 
     /// What its kernel is: `User Mode Linux 6.1.176`.
@@ -59,6 +71,19 @@ impl Machine {
     #[must_use]
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit: Some(limit), ..self }
+    }
+
+    /// Ends it soon after this becomes true.
+    #[must_use]
+    pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    /// Gives it an Ethernet device, `vec0`, which is down at first. Its other end is this TAP
+    /// device in a network namespace of the host that has a name. It takes root.
+    #[must_use]
+    pub fn with_link(self, namespace: &str, device: &str) -> Self {
+        Self { link: Some(Link { namespace: namespace.into(), device: device.into() }), ..self }
     }
 
     /// Starts the machine, runs one job in it, tells `hear` what the job says while it says
@@ -92,6 +117,9 @@ impl Machine {
 
     /// How long to wait for the machine before looking again.
     fn patience(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
+        if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst)) {
+            return Err(MachineError::Stopped);
+        }
         let Some((until, limit)) = until.zip(self.limit) else { return Ok(ATTENTION) };
         match until.checked_duration_since(Instant::now()) {
             None | Some(Duration::ZERO) => Err(MachineError::Limit(limit)),
@@ -103,11 +131,12 @@ impl Machine {
         let (line, inner) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
         let complaints = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
-        let [program, leash @ ..] = self.parts.leash.as_slice() else {
-            return Err(io::Error::other("no leash"));
-        };
-        let child = Command::new(program)
-            .args(leash)
+        let place = self.link.iter().flat_map(|link| ["ip", "netns", "exec", &link.namespace]);
+        let mut words = place.chain(self.parts.leash.iter().map(String::as_str));
+        let program = words.next().ok_or_else(|| io::Error::other("no leash"))?;
+        let mut command = Command::new(program);
+        command
+            .args(words)
             .arg(&self.parts.kernel)
             .args(self.command_line())
             .stdin(tape.memory()?)
@@ -115,8 +144,8 @@ impl Machine {
             .stderr(complaints.try_clone()?)
             .env("TMPDIR", &self.parts.memory)
             // Ctrl-C is for us; the machine ends with us.
-            .process_group(0)
-            .spawn()?;
+            .process_group(0);
+        let child = on_one_cpu(|| command.spawn())?;
         Ok(Running { child, line, complaints, noise: Vec::new() })
     }
 
@@ -135,8 +164,25 @@ impl Machine {
             format!("init={}", self.parts.init.display()),
             format!("{INSIDE}={}", self.parts.release),
         ];
-        words.chain(own).collect()
+        let link = self.link.iter().map(|link| {
+            let device = &link.device;
+            format!("vec0:transport=tap,ifname={device},depth=64,gro=0")
+        });
+        words.chain(own).chain(link).collect()
     }
+}
+
+/// Starts a process that stays on one CPU. The machine has no more than one, and goes back
+/// and forth between its kernel and its processes all the time, which are processes of the
+/// host: from one CPU to another that takes three times as long.
+fn on_one_cpu(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    let all = sched_getaffinity(None)?;
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu());
+    sched_setaffinity(None, &one)?;
+    let child = start();
+    sched_setaffinity(None, &all)?;
+    child
 }
 
 /// How the line is.

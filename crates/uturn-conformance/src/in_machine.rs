@@ -1,0 +1,90 @@
+//! The same stage in the small machine, for IPVS mode: kube-proxy and packets on a kernel that
+//! has ip_vs, with the API server left on the host.
+//!
+//! Nothing has to reach into the machine, and what is judged is judged by the same code.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use uturn_machine::{Ended, Job, Machine, Said};
+use uturn_model::Version;
+
+use crate::arguments::Arguments;
+use crate::control::Control;
+use crate::fault::{During as _, Fault, Outcome};
+
+/// kube-proxy, its files and what the stage writes.
+const MEMORY: u32 = 2048;
+
+/// Ends what hangs, no more.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Whether uturn agrees with the real thing there too.
+pub(crate) fn run(arguments: &Arguments, words: &[String], control: &Control<'_>) -> Outcome<bool> {
+    let machine = match Machine::find() {
+        Ok(machine) => {
+            let (namespace, device) = control.link()?;
+            let machine = machine.with_memory(MEMORY).with_limit(LIMIT);
+            machine.with_stop(control.world().stopped()).with_link(namespace, device)
+        }
+        Err(why) => {
+            let other = "--modes iptables,nftables does without";
+            return Err(Fault::new(format!("IPVS mode: {why}; {other}")));
+        }
+    };
+    println!("\nIPVS mode, in {}", machine.kernel());
+    let start = Instant::now();
+    let ended = machine.run(&job(arguments, words)?, &mut |said| {
+        // Who does not listen misses nothing that the end does not say.
+        let _ = match said {
+            Said::Out(bytes) => io::stdout().write_all(bytes),
+            Said::Err(bytes) => io::stderr().write_all(bytes),
+        };
+    });
+    println!("IPVS mode took {:.1} s", start.elapsed().as_secs_f64());
+    match ended.map_err(|why| Fault::new(why.to_string()))? {
+        Ended::Exit(0) => Ok(true),
+        Ended::Exit(1) => Ok(false),
+        other => Err(Fault::new(format!("the stage in the small machine ended by {other:?}"))),
+    }
+}
+
+fn job(arguments: &Arguments, words: &[String]) -> Outcome<Job> {
+    let failed = arguments.work.join("failed");
+    fs::create_dir_all(&failed).during(failed.display())?;
+    let failed = failed.canonicalize().during(failed.display())?;
+    let (seed, version) = (arguments.seed.to_string(), version(&arguments.versions)?.to_string());
+    let own = ["--in-machine", "yes", "--seed", &seed, "--versions", &version].map(String::from);
+    Ok(Job {
+        program: env::current_exe().during("this very executable")?,
+        arguments: words.iter().cloned().chain(own).map(Into::into).collect(),
+        environment: env::vars_os().collect(),
+        folder: env::current_dir().during("the current folder")?,
+        stdin: Vec::new(),
+        shared: vec![failed],
+    })
+}
+
+/// The newest of those before upstream called the mode deprecated, which are what clusters in
+/// IPVS mode run; else the newest.
+fn version(all: &[Version]) -> Outcome<Version> {
+    let before = all.iter().filter(|one| (one.major, one.minor) < (1, 35)).max();
+    let chosen = before.or_else(|| all.iter().max());
+    chosen.copied().ok_or_else(|| Fault::new("no version of kube-proxy to try"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_before_it_was_deprecated_is_tried() {
+        let [old, usual, new] =
+            [Version::new(1, 30, 14), Version::new(1, 34, 4), Version::new(1, 36, 3)];
+        assert_eq!(version(&[old, usual, new]).unwrap(), usual);
+        assert_eq!(version(&[new]).unwrap(), new);
+        assert!(version(&[]).is_err());
+    }
+}
