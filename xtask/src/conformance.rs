@@ -37,9 +37,13 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     let mut stage = Command::new(built());
     stage.arg("--programs").arg(&programs).arg("--work").arg(&programs);
     stage.arg("--versions").arg(versions.join(","));
-    stage.arg("--cases").arg(module.join("cases")).args(words);
-    shell::run(stage.current_dir(shell::root()))?;
-    Ok(Done::Whole)
+    stage.arg("--cases").arg(module.join("cases"));
+    let no_ipvs = machine::install_for_ipvs().err();
+    if no_ipvs.is_some() {
+        stage.arg("--modes").arg("iptables,nftables");
+    }
+    shell::run(stage.args(words).current_dir(shell::root()))?;
+    Ok(no_ipvs.map_or(Done::Whole, |why| Done::LeftOut(format!("IPVS mode: {why}"))))
 }
 
 /// Which versions of kube-proxy are wanted, all if none is said, and the other words.

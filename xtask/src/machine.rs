@@ -34,6 +34,14 @@ const NEEDED_BY_CONFORMANCE: [Needed; 5] = [
     Needed { program: "setpriv", package: "util-linux" },
 ];
 
+/// And what it calls for IPVS mode.
+const NEEDED_BY_IPVS: [Needed; 4] = [
+    Needed { program: "linux.uml", package: "user-mode-linux" },
+    Needed { program: "modprobe", package: "kmod" },
+    Needed { program: "ipset", package: "ipset" },
+    Needed { program: "ipvsadm", package: "ipvsadm" },
+];
+
 /// Whether this runs in CI, where leaving something out in silence is a fault.
 pub(crate) fn is_ci() -> bool {
     env::var("CI").is_ok_and(|value| value != "false" && !value.is_empty())
@@ -48,6 +56,11 @@ pub(crate) fn install_packages() -> Result<(), String> {
 /// The same for the conformance stage.
 pub(crate) fn install_for_conformance() -> Result<(), String> {
     install(&NEEDED_BY_CONFORMANCE)
+}
+
+/// The same for its IPVS mode.
+pub(crate) fn install_for_ipvs() -> Result<(), String> {
+    install(&NEEDED_BY_IPVS)
 }
 
 fn install(needed: &[Needed]) -> Result<(), String> {

@@ -9,6 +9,7 @@
 mod conformance;
 mod deny;
 mod fuzz;
+mod gen_cluster;
 mod go;
 mod lab;
 mod lint;
@@ -40,12 +41,19 @@ cargo xtask TASK
   conformance        hold uturn against real kube-proxies and this kernel (needs Go and root)
        --versions V  of kube-proxy, with commas between (default: all of
                      conformance/kube-proxy)
+       --modes M     of kube-proxy, likewise: iptables, nftables, ipvs (default: all; ipvs in
+                     a small machine)
        --count N     so many random clusters a version beside the fixed ones (default 2)
        --seed S      of clusters and packets (default: from the clock; it is printed)
        --packets N   so many flows a node (default 100)
        --case FILE   one cluster and no other: what a difference was saved as
   lab                every scenario, predicted and measured (needs root; what this kernel
                      cannot run is measured in a small machine); words go to uturn lab verify
+  gen-cluster -o FILE
+                     write a large cluster as manifests, to see how uturn grows
+       --nodes N, --pods N, --targets N
+                     its size (default 5000, 150000, 10000 Services and Ingresses)
+       --seed S      of all that varies (default 1)
   ci                 all of the above, in this order
   help               this text
 
@@ -63,6 +71,7 @@ enum Task {
     Growth { words: Vec<String> },
     Conformance { words: Vec<String> },
     Lab { words: Vec<String> },
+    GenCluster { size: gen_cluster::Size },
     Ci,
     Help,
 }
@@ -152,6 +161,9 @@ impl Task {
             ["lab", rest @ ..] => {
                 Ok(Self::Lab { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
+            ["gen-cluster", rest @ ..] => {
+                Ok(Self::GenCluster { size: gen_cluster::Size::parse(rest)? })
+            }
             ["ci"] => Ok(Self::Ci),
             [task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "ci"), other, ..] => {
                 Err(format!("{task} takes no {other:?}"))
@@ -186,6 +198,7 @@ impl Task {
             Self::Growth { words } => fuzz::growth(words),
             Self::Conformance { words } => conformance::run(words),
             Self::Lab { words } => lab::run(words),
+            Self::GenCluster { size } => gen_cluster::run(size),
             Self::Ci | Self::Help => Ok(Done::Whole),
         }
     }
@@ -205,6 +218,7 @@ impl Task {
             Self::Growth { .. } => "fuzz --growth",
             Self::Conformance { .. } => "conformance",
             Self::Lab { .. } => "lab",
+            Self::GenCluster { .. } => "gen-cluster",
             Self::Ci => "ci",
             Self::Help => "help",
         }
@@ -215,12 +229,12 @@ impl Task {
 fn conformance_words(words: &[&str]) -> Result<Task, String> {
     for pair in words.chunks(2) {
         match *pair {
-            ["--case" | "--versions", _] => {}
+            ["--case" | "--versions" | "--modes", _] => {}
             ["--count" | "--seed" | "--packets", value] => {
                 let number = value.parse::<u64>();
                 number.map_err(|_| format!("{} {value}: expected a number", pair[0]))?;
             }
-            ["--case" | "--versions" | "--count" | "--seed" | "--packets"] => {
+            ["--case" | "--versions" | "--modes" | "--count" | "--seed" | "--packets"] => {
                 return Err(format!("{}: expected a value after it", pair[0]));
             }
             _ => return Err(format!("conformance takes no {:?}", pair[0])),

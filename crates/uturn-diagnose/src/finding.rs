@@ -4,13 +4,17 @@
 //! Service that has no endpoints because its workload is scaled to nothing is still said,
 //! as a warning: nobody's answer is wrong, there is none to give.
 
+use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
+
+use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::route::{By, Step, StepKind};
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Client, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef, Outcome, Route,
-    Text, Verdict,
+    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Route, Text,
+    Verdict,
 };
-use uturn_path::{Cannot, Engine, Met, ScanTarget};
+use uturn_path::{Cannot, Engine, Met, Pods, ScanTarget};
 
 use crate::{Code, Severity};
 
@@ -26,17 +30,15 @@ pub struct Finding {
     /// Where exactly: `:80 shop.example.com/`, and others that fail alike.
     pub targets: Vec<String>,
     /// The pods that are hurt.
-    pub clients: Vec<NamespacedName>,
-    /// The nodes they are on.
-    pub nodes: Vec<Name>,
+    pub clients: Pods,
     /// The share of their calls that is not answered at once.
     pub share_failing: f64,
     /// How such a call ends.
     pub outcome: Outcome,
     /// Why.
     pub mechanism: Mechanism,
-    /// What it rests on.
-    pub evidence: Vec<Evidence>,
+    /// A flow that shows it.
+    pub example: Met,
     /// What helps, the least intrusive first.
     pub cures: Vec<String>,
 }
@@ -54,55 +56,99 @@ pub struct Evidence {
 
 /// What a scan met, as findings, the worst first.
 pub fn diagnose(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot> {
+    let known = Known::of(engine, met);
     let mut findings: Vec<Finding> = Vec::new();
+    let mut by_subject: HashMap<&ObjectRef, Vec<usize>> = HashMap::new();
     for one in met {
         for verdict in one.verdicts.iter().filter(|verdict| !verdict.is_fine()) {
-            let Some(found) = judge(engine, one, verdict)? else { continue };
-            let alike = |known: &&mut Finding| {
+            let Some(found) = judge(&known, one, verdict)? else { continue };
+            let same_subject = by_subject.entry(&one.target.object).or_default();
+            let alike = |at: &&usize| {
+                let known = &findings[**at];
                 known.code == found.code
-                    && known.subject == found.subject
                     && known.outcome == found.outcome
                     && (known.share_failing - found.share_failing).abs() < 1e-6
             };
-            match findings.iter_mut().find(alike) {
-                Some(known) => {
-                    known.clients.extend(found.clients);
-                    known.nodes.extend(found.nodes);
+            match same_subject.iter().find(alike) {
+                Some(at) => {
+                    let known = &mut findings[*at];
+                    known.clients = known.clients.and(&found.clients);
                     let new = |target: &String| !known.targets.contains(target);
                     let targets: Vec<String> = found.targets.into_iter().filter(new).collect();
                     known.targets.extend(targets);
                     known.cures.retain(|cure| found.cures.contains(cure));
                 }
-                None => findings.push(found),
+                None => {
+                    same_subject.push(findings.len());
+                    findings.push(found);
+                }
             }
         }
     }
-    for finding in &mut findings {
-        sort_unique(&mut finding.clients);
-        sort_unique(&mut finding.nodes);
-    }
-    findings.sort_by(|a, b| {
-        let harm = |one: &Finding| one.share_failing * one.clients.len() as f64;
-        b.severity
-            .cmp(&a.severity)
-            .then(harm(b).total_cmp(&harm(a)))
-            .then_with(|| (a.code, &a.subject, &a.targets).cmp(&(b.code, &b.subject, &b.targets)))
+    findings.sort_by_cached_key(|one| {
+        let harm = one.share_failing * one.clients.len() as f64;
+        let order = (one.code, one.subject.clone(), one.targets.clone());
+        (Reverse(one.severity), Reverse(Harm(harm)), order)
     });
     Ok(findings)
 }
 
-fn sort_unique<T: Ord>(list: &mut Vec<T>) {
-    list.sort();
-    list.dedup();
+/// A number that can be put in order.
+struct Harm(f64);
+
+impl PartialEq for Harm {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
 }
 
-fn judge(engine: &Engine<'_>, met: &Met, verdict: &Verdict) -> Result<Option<Finding>, Cannot> {
-    let worst = verdict
-        .routes
-        .iter()
-        .filter(|route| !route.outcome.is_fine())
-        .max_by(|a, b| a.share.total_cmp(&b.share));
-    let Some(worst) = worst else { return Ok(None) };
+impl Eq for Harm {}
+
+impl PartialOrd for Harm {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Harm {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// What the scan met already, by target.
+struct Known<'e, 'a> {
+    engine: &'e Engine<'a>,
+    met: HashMap<(&'e Destination, Protocol), Vec<&'e Met>>,
+}
+
+impl<'e, 'a> Known<'e, 'a> {
+    fn of(engine: &'e Engine<'a>, met: &'e [Met]) -> Self {
+        let mut by_target: HashMap<_, Vec<&'e Met>> = HashMap::new();
+        for one in met {
+            by_target.entry((&one.target.to, one.target.protocol)).or_default().push(one);
+        }
+        Self { engine, met: by_target }
+    }
+
+    /// Whether a client gets its answer at once from another target.
+    fn is_fine(&self, met: &Met, to: &Destination) -> Result<bool, Cannot> {
+        let there = self.met.get(&(to, met.target.protocol)).into_iter().flatten();
+        let mut same = there.filter(|one| one.clients.pods.has(&met.clients));
+        if let Some(known) = same.next() {
+            return Ok(known.verdicts.iter().all(Verdict::is_fine));
+        }
+        let flow = Flow { to: to.clone(), ..met.flow() };
+        match self.engine.verdicts(&flow) {
+            Ok(verdicts) => Ok(verdicts.iter().all(Verdict::is_fine)),
+            Err(Cannot::Later(_)) => Ok(false),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<Finding>, Cannot> {
+    let Some(worst) = worst(verdict) else { return Ok(None) };
     // The cause nearest to the client's own doing comes first in the order of mechanisms.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
@@ -112,13 +158,27 @@ fn judge(engine: &Engine<'_>, met: &Met, verdict: &Verdict) -> Result<Option<Fin
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
         clients: met.clients.pods.clone(),
-        nodes: vec![met.clients.node.clone()],
         share_failing: verdict.share_failing(),
         outcome: worst.outcome,
         mechanism,
-        evidence: evidence(worst),
-        cures: cures(engine, target, &met.clients.pods)?,
+        example: met.clone(),
+        cures: cures(known, met)?,
     }))
+}
+
+/// The likeliest of the ways that are not fine.
+fn worst(verdict: &Verdict) -> Option<&Route> {
+    let bad = verdict.routes.iter().filter(|route| !route.outcome.is_fine());
+    bad.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+impl Finding {
+    /// What it rests on: the example is walked once more for it.
+    pub fn evidence(&self, engine: &Engine<'_>) -> Result<Vec<Evidence>, Cannot> {
+        let verdicts = engine.explain(&self.example)?;
+        let bad = verdicts.iter().find_map(worst);
+        Ok(bad.map(evidence).unwrap_or_default())
+    }
 }
 
 fn severity(mechanism: Mechanism) -> Severity {
@@ -159,25 +219,16 @@ fn evidence(route: &Route) -> Vec<Evidence> {
 
 /// Cures that a walk confirms. So far one: call the Service by its name, which never leaves
 /// the cluster's own rules.
-fn cures(
-    engine: &Engine<'_>,
-    target: &ScanTarget,
-    clients: &[NamespacedName],
-) -> Result<Vec<String>, Cannot> {
-    let Some((service, port)) = service_behind(engine, target) else { return Ok(Vec::new()) };
+fn cures(known: &Known<'_, '_>, met: &Met) -> Result<Vec<String>, Cannot> {
+    let target = &met.target;
+    let Some((service, port)) = service_behind(known.engine, target) else {
+        return Ok(Vec::new());
+    };
     let to = Destination::Service(service.clone(), Some(port.port.to_string().into()));
     if to == target.to {
         return Ok(Vec::new());
     }
-    let Some(client) = clients.first() else { return Ok(Vec::new()) };
-    let flow =
-        Flow { from: Client::Pod(client.clone()), to: to.clone(), protocol: target.protocol };
-    let verdicts = match engine.verdicts(&flow) {
-        Ok(verdicts) => verdicts,
-        Err(Cannot::Later(_)) => return Ok(Vec::new()),
-        Err(why) => return Err(why),
-    };
-    Ok(if verdicts.iter().all(Verdict::is_fine) { vec![format!("call {to}")] } else { Vec::new() })
+    Ok(if known.is_fine(met, &to)? { vec![format!("call {to}")] } else { Vec::new() })
 }
 
 /// The Service and port that would answer without the load balancer.
@@ -187,21 +238,23 @@ fn service_behind<'e>(
 ) -> Option<(&'e NamespacedName, &'e ServicePort)> {
     let cluster = engine.cluster();
     match (&target.object.kind, &target.to) {
-        (Kind::Ingress, Destination::Ingress { host, path, .. }) => {
-            let rules =
-                engine.balancers().iter().flat_map(|one| &one.listeners).flat_map(|one| &one.rules);
-            let rule = rules.into_iter().find(|rule| {
-                rule.owner == target.object
-                    && rule.host == *host
-                    && rule.path.as_ref().map(|(path, _)| path) == path.as_ref()
+        (Kind::Ingress, Destination::Ingress { name, host, path }) => {
+            let ingress = cluster.ingresses.get(name)?;
+            let own = |rule: &&IngressRule| rule.host == *host;
+            let paths = ingress.rules.iter().filter(own).flat_map(|rule| &rule.paths);
+            let mut paths = paths.filter(|one| Some(&one.path) == path.as_ref());
+            let backend = paths.next().map(|one| &one.backend);
+            let Backend::Service { name: service, port } =
+                backend.or(ingress.default_backend.as_ref())?
+            else {
+                return None;
+            };
+            let name = NamespacedName { namespace: name.namespace.clone(), name: service.clone() };
+            let service = cluster.services.get(&name)?;
+            let port = service.ports.iter().find(|one| match port {
+                BackendPort::Number(number) => one.port == *number,
+                BackendPort::Name(name) => one.name.as_ref() == Some(name),
             })?;
-            let service = cluster.services.get(&rule.service)?;
-            let node_port = rule.targets.first().map(|one| one.address.port());
-            let port = service
-                .ports
-                .iter()
-                .find(|one| one.node_port.map(uturn_model::Port::number) == node_port)
-                .or_else(|| service.ports.first())?;
             Some((&service.name, port))
         }
         (Kind::Service, Destination::Address(address)) => {

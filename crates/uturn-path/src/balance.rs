@@ -10,14 +10,15 @@ use std::time::Duration;
 use uturn_lb::decide::Choice;
 use uturn_lb::{profile, rules};
 use uturn_model::lb::{
-    Layer, Listener, ListenerProtocol, LoadBalancer, ProbeSource, Rule, Scope, Source, Target,
+    Layer, Listener, ListenerProtocol, LoadBalancer, ProbeSource, Rule, Scheduler, Scope, Source,
+    Target,
 };
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::{Family, Hop, Mechanism, Name, Outcome, Protocol};
 
 use uturn_netfilter::{IpProtocol, Packet};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, Request, ended};
 use crate::travel::{Party, Trip, add_new};
 
@@ -25,19 +26,20 @@ use crate::travel::{Party, Trip, add_new};
 const PROBE_PORT: u16 = 50_000;
 
 /// A layer-7 request that a load balancer is busy with.
-struct Attempts<'e, 'a> {
-    engine: &'e Engine<'a>,
-    choice: Choice<'e>,
-    listener: &'e Listener,
+pub(crate) struct Attempts<'e, 'a> {
+    pub(crate) engine: &'e Engine<'a>,
+    pub(crate) choice: Choice<'e>,
+    pub(crate) listener: &'e Listener,
     place: Place,
     by: By,
-    /// What asking each target gives, by its place in the rule.
-    results: Vec<Vec<Exchange>>,
-    ways: Vec<Exchange>,
+    /// What asking each target gives, by its place in the rule; nothing for one that is not
+    /// asked.
+    pub(crate) results: Vec<Vec<Exchange>>,
+    pub(crate) ways: Vec<Exchange>,
 }
 
 /// What health checks find of one target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Health {
     /// The target.
     pub target: SocketAddr,
@@ -45,6 +47,9 @@ pub struct Health {
     pub node: Option<Name>,
     /// Whether it answers.
     pub alive: bool,
+    /// How many of its probes it answers. Where that is neither none nor all, chance decides,
+    /// again and again, whether it counts as alive.
+    pub answered: f64,
     /// Why it does not.
     pub mechanisms: Vec<Mechanism>,
 }
@@ -61,16 +66,25 @@ impl<'a> Engine<'a> {
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
         let place = self.place(Party::Balancer(balancer));
-        if let Some(step) = self.shut_out(&self.balancers[balancer].security_groups, &trip) {
+        if let Some(step) = self.shut_out(&self.balancers()[balancer].security_groups, &trip) {
             trip.note(place, step);
             return vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))];
         }
         let listener =
-            find_listener(&self.balancers[balancer], seen.dst.port(), trip.packet.protocol());
+            find_listener(&self.balancers()[balancer], seen.dst.port(), trip.packet.protocol());
         let Some(listener) = listener else {
             let why = format!("has no listener on port {}", seen.dst.port());
-            trip.note(place, Step::new(StepKind::Reject, why, self.by(Party::Balancer(balancer))));
-            return vec![ended(trip, Outcome::Refused, Some(Mechanism::WrongPort))];
+            let party = Party::Balancer(balancer);
+            trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
+            let mechanism = Some(Mechanism::WrongPort);
+            return self.bring_home(
+                party,
+                client,
+                asked,
+                trip.answer(),
+                Outcome::Refused,
+                mechanism,
+            );
         };
         if let Some(outcome) = misspoken(listener, request) {
             let why = format!("speaks {} here", listener.protocol);
@@ -87,7 +101,7 @@ impl<'a> Engine<'a> {
 
     /// The listener at an address, where a load balancer has it.
     pub(crate) fn listener(&self, at: SocketAddr, protocol: IpProtocol) -> Option<&Listener> {
-        let balancer = self.balancers.iter().find(|one| one.vip == at.ip())?;
+        let balancer = self.balancers().iter().find(|one| one.vip == at.ip())?;
         find_listener(balancer, at.port(), protocol)
     }
 
@@ -119,12 +133,17 @@ impl<'a> Engine<'a> {
         if shares.is_empty() {
             return self.without_candidate(trip, place, balancer, Outcome::Hangs);
         }
+        let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
+        if self.weights.is_some() && picks_by_client && choice.candidates().len() > 1 {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
         let by = self.by_listener(listener, rule);
         let mut ways = Vec::new();
         for (target, share) in shares {
             let mut there = trip.clone();
             there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
-            for inner in self.ask_target(balancer, listener, rule, target, seen.src, &passed, &trip)
+            for inner in
+                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, &trip)
             {
                 let mut trip = there.clone();
                 trip.share *= share * inner.share;
@@ -185,34 +204,41 @@ impl<'a> Engine<'a> {
         let shares = choice.shares();
         if shares.is_empty() {
             let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
-            if rule.targets.is_empty() {
-                return self.without_target(trip, place, balancer, outcome);
-            }
-            return self.without_candidate(trip, place, balancer, outcome);
+            let answer = trip.answer();
+            let turned_away = match rule.targets.is_empty() {
+                true => self.without_target(trip, place, balancer, outcome),
+                false => self.without_candidate(trip, place, balancer, outcome),
+            };
+            // Saying so takes the way home like anything else.
+            let party = Party::Balancer(balancer);
+            let home = self.bring_home(party, client, asked, answer, outcome, None);
+            let lost: f64 =
+                home.iter().filter(|way| way.outcome != outcome).map(|way| way.share).sum();
+            return if lost == 0.0 { turned_away } else { home };
         }
         let by = self.by_listener(listener, rule);
-        let results = (0..rule.targets.len())
-            .map(|target| {
-                let plain = Request::default();
-                self.ask_target(balancer, listener, rule, target, seen.src, &plain, &trip)
-            })
-            .collect();
-        let mut attempts = Attempts {
-            engine: self,
-            choice,
-            listener,
-            place: place.clone(),
-            by: by.clone(),
-            results,
-            ways: Vec::new(),
-        };
-        for (target, share) in shares {
-            let mut start = trip.clone();
-            start.share *= share;
-            start.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
-            let so_far = ended(start, Outcome::AT_ONCE, None);
-            attempts.follow(rule, seen, &mut vec![target], Duration::ZERO, &so_far);
+        let mut results = vec![Vec::new(); rule.targets.len()];
+        for target in choice.candidates() {
+            let plain = Request::default();
+            results[target] =
+                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &plain, &trip);
         }
+        let mut attempts =
+            Attempts { engine: self, choice, listener, place, by, results, ways: Vec::new() };
+        if self.weights.is_some() {
+            if let Err(fault) = attempts.count(rule, seen, &trip) {
+                self.fault.borrow_mut().get_or_insert(fault);
+            }
+        } else {
+            for (target, share) in shares {
+                let mut start = trip.clone();
+                start.share *= share;
+                let mut so_far = ended(start, Outcome::AT_ONCE, None);
+                attempts.note_pick(&mut so_far, rule, target, seen);
+                attempts.follow(rule, seen, &mut vec![target], Duration::ZERO, &so_far);
+            }
+        }
+        let (place, by) = (attempts.place.clone(), attempts.by.clone());
         let ways = self.merged(attempts.ways);
         let party = Party::Balancer(balancer);
         let mut home = Vec::new();
@@ -239,8 +265,7 @@ impl<'a> Engine<'a> {
         &self,
         balancer: usize,
         listener: &Listener,
-        rule: &Rule,
-        target: usize,
+        target: &Target,
         client: SocketAddr,
         request: &Request,
         trip: &Trip,
@@ -252,8 +277,8 @@ impl<'a> Engine<'a> {
                 SocketAddr::new(ip, client.port())
             }
         };
-        let leg = Leg { src, dst: rule.targets[target].address };
-        if let Some(lost) = self.lacks_bandwidth(balancer, &rule.targets[target], leg, trip) {
+        let leg = Leg { src, dst: target.address };
+        if let Some(lost) = self.lacks_bandwidth(balancer, target, leg, trip) {
             return vec![lost];
         }
         let packet = trip.packet.with_leg(leg);
@@ -271,7 +296,7 @@ impl<'a> Engine<'a> {
         trip: &Trip,
     ) -> Option<Exchange> {
         let node = target.kind.node().and_then(|name| self.cluster.nodes.get(name))?;
-        let is_public = self.balancers[balancer].scope == Scope::Public;
+        let is_public = self.balancers()[balancer].scope == Scope::Public;
         if !is_public || node.public_bandwidth != Some(false) {
             return None;
         }
@@ -299,9 +324,9 @@ impl<'a> Engine<'a> {
     /// What the health checks of a listener find, target by target; none when no load
     /// balancer listens there.
     pub fn health(&self, listener: SocketAddr, protocol: Protocol) -> Option<Vec<Health>> {
-        let balancer = self.balancers.iter().position(|one| one.vip == listener.ip())?;
+        let balancer = self.balancers().iter().position(|one| one.vip == listener.ip())?;
         let protocol = IpProtocol::from(protocol);
-        let listener = find_listener(&self.balancers[balancer], listener.port(), protocol)?;
+        let listener = find_listener(&self.balancers()[balancer], listener.port(), protocol)?;
         let mut all = Vec::new();
         for rule in &listener.rules {
             for one in self.health_of(balancer, listener, rule) {
@@ -319,32 +344,34 @@ impl<'a> Engine<'a> {
             target: target.address,
             node: target.kind.node().cloned(),
             alive: true,
+            answered: 1.0,
             mechanisms: Vec::new(),
         };
         let Some(check) = &listener.profile.health_check else {
             return rule.targets.iter().map(healthy).collect();
         };
-        let vip = self.balancers[balancer].vip;
+        let vip = self.balancers()[balancer].vip;
         let prober = match check.source {
             ProbeSource::Vip => vip,
             ProbeSource::Reserved => profile::prober(Family::of(vip)),
         };
         let judge = |target: &Target| {
             let found = self.probe(balancer, listener, prober, target.address);
-            let (alive, mechanisms) = found;
-            Health { alive, mechanisms, ..healthy(target) }
+            let (answered, mechanisms) = found;
+            // Good and bad probes in a row decide; where chance has a say, the likelier wins.
+            Health { alive: answered > 0.5, answered, mechanisms, ..healthy(target) }
         };
         rule.targets.iter().map(judge).collect()
     }
 
-    /// Whether a target answers, and if not, why.
+    /// How often a target answers, and if it counts as dead, why.
     fn probe(
         &self,
         balancer: usize,
         listener: &Listener,
         prober: IpAddr,
         target: SocketAddr,
-    ) -> (bool, Vec<Mechanism>) {
+    ) -> (f64, Vec<Mechanism>) {
         let protocol = listener.protocol.transport();
         let key = (prober, target, protocol);
         if let Some(known) = self.health.borrow().get(&key) {
@@ -355,16 +382,14 @@ impl<'a> Engine<'a> {
         let ways = self.exchange(Party::Balancer(balancer), &Request::default(), probe);
         let answered: f64 =
             ways.iter().filter(|way| way.outcome.is_answered()).map(|way| way.share).sum();
-        // Good and bad probes in a row decide; where chance has a say, the likelier wins.
-        let alive = answered > 0.5;
         let mut mechanisms: Vec<Mechanism> = Vec::new();
-        if !alive {
+        if answered <= 0.5 {
             mechanisms.extend(ways.into_iter().flat_map(|way| way.mechanisms));
             mechanisms.sort_unstable();
             mechanisms.dedup();
         }
-        self.health.borrow_mut().insert(key, (alive, mechanisms.clone()));
-        (alive, mechanisms)
+        self.health.borrow_mut().insert(key, (answered, mechanisms.clone()));
+        (answered, mechanisms)
     }
 
     fn without_target(
@@ -436,11 +461,11 @@ impl Attempts<'_, '_> {
             let waited =
                 if timed_out { waited + self.listener.profile.connect_timeout } else { waited };
             if timed_out {
-                self.note(&mut way, timeout(self.listener, rule, target, self.by.clone()));
+                self.note_timeout(&mut way, rule, target);
             }
             match self.choice.next(tried) {
                 Some(next) => {
-                    self.note(&mut way, picks(self.listener, rule, next, seen, self.by.clone()));
+                    self.note_pick(&mut way, rule, next, seen);
                     tried.push(next);
                     self.follow(rule, seen, tried, waited, &way);
                     tried.pop();
@@ -453,6 +478,14 @@ impl Attempts<'_, '_> {
             }
         }
         self.ways = self.engine.merged(std::mem::take(&mut self.ways));
+    }
+
+    pub(crate) fn note_pick(&self, way: &mut Exchange, rule: &Rule, target: usize, seen: Leg) {
+        self.note(way, picks(self.listener, rule, target, seen, self.by.clone()));
+    }
+
+    pub(crate) fn note_timeout(&self, way: &mut Exchange, rule: &Rule, target: usize) {
+        self.note(way, timeout(self.listener, rule, target, self.by.clone()));
     }
 
     fn note(&self, way: &mut Exchange, step: Step) {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use ipnet::IpNet;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::Service;
-use uturn_model::{Cluster, Family, Name, Node, Pod, Text};
+use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod, Text};
 
 /// Gives equal things equal numbers.
 #[derive(Debug)]
@@ -59,6 +59,7 @@ pub(crate) struct Census<'a> {
     pub(crate) host_ports: HashMap<u16, Vec<(u32, &'a Pod)>>,
     pub(crate) services_at: HashMap<IpAddr, Vec<&'a Service>>,
     pub(crate) services_on: HashMap<u16, Vec<&'a Service>>,
+    pub(crate) ingresses_at: HashMap<IpAddr, Vec<&'a Ingress>>,
     /// Services whose address is a node's or a pod's too.
     pub(crate) everywhere: Vec<&'a Service>,
     /// Nodes that lack Services.
@@ -72,8 +73,6 @@ pub(crate) struct Counted<'a> {
     pub(crate) class: [u32; 2],
     /// Its pods: their kind, and where they stand among the clients.
     pub(crate) kinds: Vec<(u32, Range<u32>)>,
-    /// Whether it has an address or a range that somebody else has too.
-    pub(crate) is_odd: bool,
 }
 
 /// Nodes that are alike as far as no Service is concerned.
@@ -83,6 +82,10 @@ pub(crate) struct NodeClass {
     /// The kinds of pods on any of them, each with those nodes and where the pods stand.
     pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Vec<Range<u32>>)>,
 }
+
+/// What rules see of a pod's address: its family, its marks, itself where somebody else has
+/// it too, and whether it is in a node's range.
+type Look = (Family, u32, Option<IpAddr>, bool);
 
 /// The kind of every pod in its node's network: it sends with the node's address.
 pub(crate) const HOST: u32 = 0;
@@ -109,6 +112,12 @@ impl<'a> Census<'a> {
             }
         }
         let (services_at, services_on) = services(cluster);
+        let mut ingresses_at: HashMap<IpAddr, Vec<&'a Ingress>> = HashMap::new();
+        for ingress in cluster.ingresses.values() {
+            for ip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+                ingresses_at.entry(ip).or_default().push(ingress);
+            }
+        }
         let (ranges, mut odd) = Ranges::new(&nodes);
         for (ip, places) in &nodes_at {
             let shared = places.len() > 1
@@ -117,6 +126,15 @@ impl<'a> Census<'a> {
                 || ranges.holder(*ip).is_some();
             if shared {
                 odd.extend(places);
+            }
+        }
+        for (ip, pods) in &pods_at {
+            let homes = pods.iter().filter_map(|pod| node_places.get(pod.node.as_ref()?).copied());
+            let mut there: BTreeSet<u32> = homes.collect();
+            there.extend(nodes_at.get(ip).into_iter().flatten());
+            there.extend(ranges.holder(*ip));
+            if pods.len() > 1 || there.len() > 1 || services_at.contains_key(ip) {
+                odd.extend(there);
             }
         }
         let is_taken = |ip: &IpAddr| pods_at.contains_key(ip) || nodes_at.contains_key(ip);
@@ -132,7 +150,7 @@ impl<'a> Census<'a> {
             let look = look(cluster, node, &mut marks, is_odd);
             let zoned = numbers[1].of((look.clone(), node.zone()));
             let plain = numbers[0].of((look, None));
-            counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new(), is_odd });
+            counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
         }
         let mut census = Self {
             cluster,
@@ -150,6 +168,7 @@ impl<'a> Census<'a> {
             host_ports: HashMap::new(),
             services_at,
             services_on,
+            ingresses_at,
             everywhere,
             behind: Vec::new(),
         };
@@ -197,7 +216,7 @@ impl<'a> Census<'a> {
     }
 
     fn count_pods(&mut self) {
-        let mut kinds: Numbers<Vec<(Family, u32, Option<IpAddr>, bool)>> = Numbers::default();
+        let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
         debug_assert_eq!(host, HOST, "the first number");
@@ -275,9 +294,8 @@ type ByPort<'a> = HashMap<u16, Vec<&'a Service>>;
 fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
     let mut at: ByAddress<'_> = HashMap::new();
     let mut on: ByPort<'_> = HashMap::new();
-    let same = |one: Option<&&Service>, other: &Service| {
-        one.is_some_and(|one| one.name == other.name)
-    };
+    let same =
+        |one: Option<&&Service>, other: &Service| one.is_some_and(|one| one.name == other.name);
     for service in cluster.services.values() {
         for ip in addresses(service) {
             let there = at.entry(ip).or_default();
@@ -419,7 +437,8 @@ impl Marks {
                 ports.insert((low, high));
             } else {
                 let looks_like_address = word.split(['-', '/']).any(|part| {
-                    part.len() > 2 && (part.contains('.') || part.contains("::"))
+                    part.len() > 2
+                        && (part.contains('.') || part.contains("::"))
                         && part.parse::<IpAddr>().is_ok()
                 });
                 are_blind |= looks_like_address || word.contains("-set");

@@ -1,6 +1,6 @@
 //! The engine: a cluster made ready for walking.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,58 +15,130 @@ use uturn_model::{
 use uturn_netfilter::{Entry, Packet};
 
 use crate::exchange::{Exchange, Request};
+use crate::mini::{Weights, outline_of_listeners, outline_with};
 use crate::names::{Asker, Names, Resolution};
 use crate::node::World;
+use crate::scan::Atlas;
 use crate::travel::{Party, Trip, add_new};
 
 /// The port that clients connect from: any one of those that nobody else uses.
 const CLIENT_PORT: u16 = 40_000;
 
-/// A cluster made ready for walking: every node's rules compiled, every load balancer set up.
+/// A cluster made ready for walking. What a node's kernel knows is worked out when a packet
+/// first comes to it.
 pub struct Engine<'a> {
     pub(crate) cluster: &'a Cluster,
-    pub(crate) balancers: Vec<LoadBalancer>,
-    pub(crate) worlds: BTreeMap<Name, World>,
     pub(crate) keeps_every_way: bool,
+    /// In a small cluster that stands for a large one: how many each part stands for.
+    pub(crate) weights: Option<Weights>,
+    balancers: OnceCell<Vec<LoadBalancer>>,
+    worlds: BTreeMap<&'a Name, OnceCell<World>>,
+    /// What came between, where something did that a verdict cannot say.
+    pub(crate) fault: RefCell<Option<Fault>>,
     supposed: Vec<Supposition>,
-    /// Whether a target answers probes from an address, and why not, as far as it was asked.
-    pub(crate) health: RefCell<HashMap<(IpAddr, SocketAddr, Protocol), (bool, Vec<Mechanism>)>>,
+    /// How often a target answers probes from an address, and why not always, as far as it was
+    /// asked.
+    pub(crate) health: RefCell<HashMap<Probed, (f64, Vec<Mechanism>)>>,
     pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
-    names: Names<'a>,
+    nodes_by_address: HashMap<IpAddr, &'a Node>,
+    /// The first pod in each node's network that listens on a port.
+    host_pods: HashMap<(&'a Name, u16), &'a Pod>,
+    names: OnceCell<Names<'a>>,
+    pub(crate) atlas: OnceCell<RefCell<Atlas<'a>>>,
+}
+
+/// Who probes, what, and by which protocol.
+type Probed = (IpAddr, SocketAddr, Protocol);
+
+/// Why a walk does not count.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// A node's rules cannot be walked.
+    Cannot(Cannot),
+    /// It depends on more than those who stand for others can say.
+    NeedsAll,
 }
 
 impl<'a> Engine<'a> {
     /// Makes a cluster ready. All that stands in the way is said at once.
     pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<Cannot>> {
-        let mut worlds = BTreeMap::new();
-        let mut faults = Vec::new();
+        let mut engine = Self::of(cluster, None);
+        engine.check()?;
+        engine.supposed = supposed(cluster);
+        Ok(engine)
+    }
+
+    /// Makes a cluster ready, or one that stands for a larger one, of which nothing has to
+    /// be checked or supposed.
+    pub(crate) fn of(cluster: &'a Cluster, weights: Option<Weights>) -> Self {
+        let alive = || cluster.pods.values().filter(|pod| pod.is_alive());
+        let own = alive().filter(|pod| !pod.spec.host_network);
+        let pods_by_address =
+            own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
+        let mut nodes_by_address = HashMap::new();
         for node in cluster.nodes.values() {
-            match World::new(cluster, node) {
-                Ok(world) => drop(worlds.insert(node.name.clone(), world)),
-                Err(why) => faults.push(why),
+            for ip in node.internal_ips.iter().chain(&node.external_ips) {
+                nodes_by_address.entry(*ip).or_insert(node);
             }
         }
-        if !faults.is_empty() {
-            faults.dedup_by(|a, b| a.same_cause(b));
-            return Err(faults);
+        let mut host_pods = HashMap::new();
+        for pod in alive().filter(|pod| pod.spec.host_network) {
+            let Some(node) = &pod.node else { continue };
+            for port in pod.spec.ports() {
+                host_pods.entry((node, port.port.number())).or_insert(pod);
+            }
         }
-        let pods_by_address = cluster
-            .pods
-            .values()
-            .filter(|pod| !pod.spec.host_network && pod.is_alive())
-            .flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name)))
-            .collect();
-        let balancers = controller::load_balancers(cluster);
-        Ok(Self {
-            supposed: supposed(cluster, &balancers),
+        Self {
             cluster,
-            balancers,
-            worlds,
             keeps_every_way: false,
+            weights,
+            balancers: OnceCell::new(),
+            worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
+            fault: RefCell::new(None),
+            supposed: Vec::new(),
             health: RefCell::default(),
             pods_by_address,
-            names: Names::new(cluster),
-        })
+            nodes_by_address,
+            host_pods,
+            names: OnceCell::new(),
+            atlas: OnceCell::new(),
+        }
+    }
+
+    /// What somebody wrote is read at once, and kube-proxy's settings are tried.
+    fn check(&self) -> Result<(), Vec<Cannot>> {
+        let cluster = self.cluster;
+        let mut faults = Vec::new();
+        let mut is_tried = false;
+        for (name, cell) in &self.worlds {
+            let node = &cluster.nodes[*name];
+            let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
+            let made = match is_written {
+                true => World::new(cluster, node).map(|world| drop(cell.set(world))),
+                false if is_tried => continue,
+                false => World::new(&outline_with(cluster, node), node).map(drop),
+            };
+            is_tried |= !is_written;
+            faults.extend(made.err());
+        }
+        faults.dedup_by(|a, b| a.same_cause(b));
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// What a node's kernel knows.
+    pub(crate) fn world(&self, node: &Name) -> &World {
+        let make = || {
+            let node = &self.cluster.nodes[node];
+            World::new(self.cluster, node).unwrap_or_else(|why| {
+                self.fault.borrow_mut().get_or_insert(Fault::Cannot(why));
+                World::bare(node)
+            })
+        };
+        self.worlds[node].get_or_init(make)
+    }
+
+    fn names(&self) -> &Names<'a> {
+        self.names.get_or_init(|| Names::new(self.cluster))
     }
 
     /// The same engine, giving every single way instead of merging those that end alike.
@@ -83,7 +155,17 @@ impl<'a> Engine<'a> {
 
     /// The load balancers that the cluster has.
     pub fn balancers(&self) -> &[LoadBalancer] {
-        &self.balancers
+        self.balancers.get_or_init(|| {
+            let mut balancers = controller::load_balancers(self.cluster);
+            let targets = &self.weights.as_ref().map(|weights| &weights.targets);
+            let listeners = balancers.iter_mut().flat_map(|one| &mut one.listeners);
+            for target in listeners.flat_map(|one| &mut one.rules).flat_map(|one| &mut one.targets)
+            {
+                let many = targets.and_then(|targets| targets.get(target.kind.node()?));
+                target.weight *= many.copied().unwrap_or(1);
+            }
+            balancers
+        })
     }
 
     /// What is taken for true: by whoever made the cluster, and by this engine, which does
@@ -97,28 +179,50 @@ impl<'a> Engine<'a> {
         let (address, port) = match to {
             Destination::Address(address) => (address.ip(), address.port()),
             Destination::Url { host, port, .. } | Destination::Host(host, port) => {
-                (host.parse().ok().or_else(|| self.names.anyone(host))?, port.number())
+                (host.parse().ok().or_else(|| self.names().anyone(host))?, port.number())
             }
             Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
                 return None;
             }
         };
-        let balancer = self.balancers.iter().find(|one| one.vip == address)?;
+        let balancer = self.balancers().iter().find(|one| one.vip == address)?;
         let listener = balancer.listeners.iter().find(|one| one.port.number() == port)?;
         listener.rules.first()
     }
 
     /// What becomes of a flow: one verdict for each reading of what is not known.
     pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+        let verdict = self.verdict(flow)?;
+        match self.fault.take() {
+            Some(Fault::Cannot(why)) => Err(why),
+            Some(Fault::NeedsAll) | None => Ok(vec![verdict]),
+        }
+    }
+
+    fn verdict(&self, flow: &Flow) -> Result<Verdict, Cannot> {
         let clients = self.clients(&flow.from)?;
         let share = 1.0 / clients.len() as f64;
         let mut ways = Vec::new();
         for client in clients {
-            for mut way in self.ways(client, flow)? {
+            let target = self.aim(client, &flow.to)?;
+            for mut way in self.ways(client, flow, &target)? {
                 way.share *= share;
                 ways.push(way);
             }
         }
+        Ok(self.added_up(ways))
+    }
+
+    /// What becomes of a flow whose target is known already.
+    pub(crate) fn verdict_at(&self, flow: &Flow, target: &Target) -> Result<Verdict, Cannot> {
+        let mut ways = Vec::new();
+        for client in self.clients(&flow.from)? {
+            ways.extend(self.ways(client, flow, target)?);
+        }
+        Ok(self.added_up(ways))
+    }
+
+    fn added_up(&self, ways: Vec<Exchange>) -> Verdict {
         let mut supposed = self.supposed.clone();
         let mut routes = Vec::new();
         for way in self.merged(ways) {
@@ -131,11 +235,15 @@ impl<'a> Engine<'a> {
                 hops: way.hops,
             });
         }
-        Ok(vec![Verdict::of(routes, Vec::new(), supposed)])
+        Verdict::of(routes, Vec::new(), supposed)
     }
 
-    fn ways(&self, client: Party<'a>, flow: &Flow) -> Result<Vec<Exchange>, Cannot> {
-        let target = self.aim(client, &flow.to)?;
+    fn ways(
+        &self,
+        client: Party<'a>,
+        flow: &Flow,
+        target: &Target,
+    ) -> Result<Vec<Exchange>, Cannot> {
         if let Some(resolution) = &target.resolved {
             if let Some(lost) = self.question_lost(client, resolution) {
                 return Ok(vec![lost]);
@@ -226,7 +334,7 @@ impl<'a> Engine<'a> {
                 };
                 let from = SocketAddr::new(anywhere, CLIENT_PORT);
                 let packet = Packet::new(protocol, from, to);
-                let ends = self.worlds[&node.name].kernel.walk(&packet, &Entry::Local, &[]);
+                let ends = self.world(&node.name).kernel.walk(&packet, &Entry::Local, &[]);
                 let picked = ends
                     .iter()
                     .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
@@ -243,7 +351,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Where a destination leads, for this client.
-    fn aim(&self, client: Party<'a>, to: &Destination) -> Result<Target, Cannot> {
+    pub(crate) fn aim(&self, client: Party<'a>, to: &Destination) -> Result<Target, Cannot> {
         let cluster = self.cluster;
         let plain = |address: SocketAddr| {
             Ok(Target { addresses: vec![address], request: Request::default(), resolved: None })
@@ -311,7 +419,7 @@ impl<'a> Engine<'a> {
             Party::Pod(pod) | Party::Host(_, Some(pod)) => Asker::Pod(pod),
             _ => Asker::Elsewhere,
         };
-        let resolution = self.names.resolve(asker, host);
+        let resolution = self.names().resolve(asker, host);
         let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
         Target { addresses: sockets.collect(), request, resolved: Some(resolution) }
     }
@@ -323,15 +431,17 @@ impl<'a> Engine<'a> {
 
     /// The hostNetwork pod on a node that listens on a port.
     pub(crate) fn host_pod_on(&self, node: &'a Node, port: u16) -> Option<&'a Pod> {
-        self.cluster
-            .pods_on(&node.name)
-            .filter(|pod| pod.spec.host_network && pod.is_alive())
-            .find(|pod| pod.spec.ports().any(|one| one.port.number() == port))
+        self.host_pods.get(&(&node.name, port)).copied()
+    }
+
+    /// The node that has this address.
+    pub(crate) fn node_at(&self, address: IpAddr) -> Option<&'a Node> {
+        self.nodes_by_address.get(&address).copied()
     }
 
     /// Where a load balancer was asked for.
     pub(crate) fn balancer_origin(&self, balancer: usize) -> Origin {
-        let owner = self.balancers[balancer]
+        let owner = self.balancers()[balancer]
             .listeners
             .iter()
             .flat_map(|one| &one.rules)
@@ -358,7 +468,13 @@ impl<'a> Engine<'a> {
 }
 
 /// What the cluster supposes, and what nobody judges yet.
-fn supposed(cluster: &Cluster, balancers: &[LoadBalancer]) -> Vec<Supposition> {
+fn supposed(cluster: &Cluster) -> Vec<Supposition> {
+    // Only Facts give load balancers security groups.
+    let has_groups = cluster.load_balancers.iter().any(|fact| fact.security_groups.is_some());
+    let balancers = match has_groups {
+        true => controller::load_balancers(&outline_of_listeners(cluster)),
+        false => Vec::new(),
+    };
     let mut supposed = cluster.supposed.clone();
     let mut unjudged = |about: String, settle: &str| {
         supposed.push(Supposition {
@@ -384,11 +500,11 @@ fn supposed(cluster: &Cluster, balancers: &[LoadBalancer]) -> Vec<Supposition> {
 }
 
 /// Where a destination leads.
-struct Target {
+pub(crate) struct Target {
     /// Any of them alike; none where a name leads nowhere.
-    addresses: Vec<SocketAddr>,
-    request: Request,
-    resolved: Option<Resolution>,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) request: Request,
+    pub(crate) resolved: Option<Resolution>,
 }
 
 /// Why a flow cannot be walked.

@@ -40,7 +40,14 @@ impl<'a> Engine<'a> {
             let Arrival { mut trip, stop } = arrival;
             match stop {
                 Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
-                Stop::Refused(mechanism) => {
+                // Who is told of a rejection is whose address is on it. A client's own node
+                // tells it on the spot.
+                Stop::Refused(mechanism, by) if !is_inside(from) => {
+                    let (answer, why) = (trip.answer(), Some(mechanism));
+                    let home = self.bring_home(by, from, asked, answer, Outcome::Refused, why);
+                    ways.extend(home);
+                }
+                Stop::Refused(mechanism, _) => {
                     ways.push(ended(trip, Outcome::Refused, Some(mechanism)));
                 }
                 Stop::At(Party::Balancer(balancer)) => {
@@ -122,7 +129,7 @@ impl<'a> Engine<'a> {
                     ended(trip, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
                 }
                 Stop::Lost(why) => ended(trip, Outcome::Hangs, Some(why)),
-                Stop::Refused(why) => ended(trip, Outcome::Hangs, Some(why)),
+                Stop::Refused(why, _) => ended(trip, Outcome::Hangs, Some(why)),
             })
             .collect()
     }
@@ -213,10 +220,14 @@ impl<'a> Engine<'a> {
         match party {
             Party::Pod(pod) | Party::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
             Party::Host(node, None) => Place::Node(node.name.clone()),
-            Party::Balancer(i) => Place::LoadBalancer(self.balancers[i].name.clone()),
+            Party::Balancer(i) => Place::LoadBalancer(self.balancers()[i].name.clone()),
             Party::Outside => Place::Outside,
         }
     }
+}
+
+fn is_inside(party: Party<'_>) -> bool {
+    matches!(party, Party::Pod(_) | Party::Host(..))
 }
 
 /// The end of one way.

@@ -20,6 +20,12 @@ fn is_prober(address: IpAddr) -> bool {
     profile::prober(Family::of(address)) == address
 }
 
+/// Whether an address is out of the range that a node has for its pods: those of the VPC need
+/// no route of the node's.
+fn is_in_range(node: &Node, address: IpAddr) -> bool {
+    node.pod_cidrs.iter().any(|net| net.contains(&address))
+}
+
 impl<'a> Engine<'a> {
     pub(crate) fn at_fabric(&self, mut trip: Trip) -> Vec<Arrival<'a>> {
         let leg = trip.packet.leg();
@@ -40,8 +46,8 @@ impl<'a> Engine<'a> {
             trip.packet = trip.packet.with_leg(home);
         }
         let dst = trip.packet.dst;
-        if let Some(balancer) = self.balancers.iter().position(|one| one.vip == dst) {
-            if self.balancers[balancer].scope == Scope::Public {
+        if let Some(balancer) = self.balancers().iter().position(|one| one.vip == dst) {
+            if self.balancers()[balancer].scope == Scope::Public {
                 if let Some(step) = self.stays_inside(&trip) {
                     trip.note(Place::Fabric, step);
                     return vec![lost(trip, Mechanism::NoBandwidth)];
@@ -51,7 +57,7 @@ impl<'a> Engine<'a> {
             return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
         }
         match self.node_towards(dst) {
-            Some(node) if node.routed == Some(false) && !node.has_address(dst) => {
+            Some(node) if node.routed == Some(false) && is_in_range(node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);
                 let by = By::new("the VPC's routes", node.origin.clone());
                 trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
@@ -66,7 +72,7 @@ impl<'a> Engine<'a> {
                     }
                     None => self.at_node(
                         node,
-                        &Entry::Interface(self.worlds[&node.name].uplink.clone()),
+                        &Entry::Interface(self.world(&node.name).uplink.clone()),
                         trip,
                     ),
                 }
@@ -151,7 +157,7 @@ impl<'a> Engine<'a> {
 
     /// The node that packets to this address are delivered to.
     fn node_towards(&self, address: IpAddr) -> Option<&'a Node> {
-        if let Some(node) = self.cluster.nodes.values().find(|node| node.has_address(address)) {
+        if let Some(node) = self.node_at(address) {
             return Some(node);
         }
         if let Some(pod) = self.pod_at(address) {

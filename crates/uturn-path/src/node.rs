@@ -101,6 +101,14 @@ impl World {
         Ok(Self { kernel, uplink, links, usual_link: usual_link.into() })
     }
 
+    /// A node without any rule or route.
+    pub(crate) fn bare(node: &Node) -> Self {
+        let state = NodeState::default();
+        let kernel = Kernel::new(state).expect("nothing is in it that could be wrong");
+        let uplink = Text::from(node.name.as_str());
+        Self { kernel, usual_link: uplink.clone(), uplink, links: HashMap::new() }
+    }
+
     /// The interface that a pod of this node sends through.
     pub(crate) fn pod_link(&self, pod: IpAddr) -> Text {
         self.links.get(&pod).unwrap_or(&self.usual_link).clone()

@@ -1,18 +1,33 @@
 //! Every class of client against every target.
 //!
-//! Pods on one node that a target cannot tell apart are one class: the same node, the same
-//! kind of network, and not themselves an endpoint of the target. Each class is walked
-//! once, with one of its pods.
+//! A target is drawn in outline (`sketch`): clients that it cannot tell apart are one class,
+//! and so are nodes and endpoints. What the outline says is made into a small cluster
+//! (`mini`) and walked, one client of each class; numbers of equals come in as shares.
+//! Targets whose outlines are the same but for names are walked once.
+//!
+//! Where a verdict depends on more than classes can say (a load balancer that picks by the
+//! client's address, targets of several kinds that are tried one after the other, rules of a
+//! capture), nodes or pods are taken one by one for that target.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use uturn_lb::controller;
+use uturn_model::route::Route;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
-    Client, Destination, Flow, Kind, Name, NamespacedName, ObjectRef, Pod, Protocol, Verdict,
+    Client, Destination, Flow, Name, NamespacedName, ObjectRef, Protocol, ProxyMode, Text, Verdict,
 };
+use uturn_netfilter::IpProtocol;
 
-use crate::engine::{Cannot, Engine};
+use crate::census::Census;
+use crate::crowd::Crowd;
+use crate::engine::{Cannot, Engine, Fault};
+use crate::mini::{mini, outline_of_listeners};
+use crate::scope::{Asked, Listeners, Scope};
+use crate::sketch::{Callers, Care, Sketch, Sketcher};
+use crate::travel::Party;
 
 /// Something that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,19 +40,39 @@ pub struct ScanTarget {
     pub protocol: Protocol,
     /// For a reader: `:80`, `:80 shop.example.com/`.
     pub label: String,
-    /// The Services whose endpoints answer.
-    services: Vec<NamespacedName>,
+}
+
+/// Pods of a cluster, as few or as many as there are.
+#[derive(Clone, Debug)]
+pub struct Pods {
+    crowd: Crowd,
+    everyone: Arc<Everyone>,
+}
+
+/// All pods that can be clients.
+#[derive(Debug)]
+struct Everyone {
+    pods: Vec<NamespacedName>,
+    /// Pods of one node that stand together: where, and on which.
+    runs: Vec<(Range<u32>, u32)>,
+    nodes: Vec<Name>,
 }
 
 /// Clients that a target cannot tell apart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ClientClass {
-    /// The pods, by name.
-    pub pods: Vec<NamespacedName>,
-    /// The node they are on.
-    pub node: Name,
-    /// Whether they share the node's network.
+    /// Who was walked for all.
+    pub first: NamespacedName,
+    /// Where that one stands among everyone.
+    at: usize,
+    /// All of them.
+    pub pods: Pods,
+    /// How many nodes they are on.
+    pub nodes: usize,
+    /// Whether they share their node's network.
     pub host_network: bool,
+    /// Whether they are endpoints of the target themselves.
+    pub itself: bool,
 }
 
 /// A class of clients met a target.
@@ -46,28 +81,254 @@ pub struct Met {
     /// The clients.
     pub clients: ClientClass,
     /// The target.
-    pub target: ScanTarget,
-    /// What became of it.
-    pub verdicts: Vec<Verdict>,
+    pub target: Arc<ScanTarget>,
+    /// What became of it. Routes have no hops: those are [`Engine::explain`]'s.
+    pub verdicts: Arc<[Verdict]>,
+}
+
+impl Met {
+    /// The flow that was walked for all of the class.
+    pub fn flow(&self) -> Flow {
+        Flow {
+            from: Client::Pod(self.clients.first.clone()),
+            to: self.target.to.clone(),
+            protocol: self.target.protocol,
+        }
+    }
+
+    /// How many flows it speaks for, the pods of one node being one unless they are
+    /// endpoints themselves.
+    pub fn flows(&self) -> usize {
+        if self.clients.itself { self.clients.pods.len() } else { self.clients.nodes }
+    }
+}
+
+impl Pods {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.crowd.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.crowd.is_empty()
+    }
+
+    /// Their names.
+    pub fn iter(&self) -> impl Iterator<Item = &NamespacedName> {
+        self.crowd.iter().map(|at| &self.everyone.pods[at])
+    }
+
+    /// The nodes that they are on.
+    pub fn nodes(&self) -> Vec<&Name> {
+        let mut on = vec![false; self.everyone.nodes.len()];
+        for range in self.crowd.ranges() {
+            let runs = &self.everyone.runs;
+            let first = runs.partition_point(|(run, _)| run.end <= range.start);
+            for (_, node) in runs[first..].iter().take_while(|(run, _)| run.start < range.end) {
+                on[*node as usize] = true;
+            }
+        }
+        let names = self.everyone.nodes.iter().zip(on);
+        names.filter_map(|(name, is_on)| is_on.then_some(name)).collect()
+    }
+
+    /// These and those, of the same scan.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self { crowd: self.crowd.and(&other.crowd), everyone: Arc::clone(&self.everyone) }
+    }
+
+    /// Whether the one who was walked for a class is among them.
+    pub fn has(&self, class: &ClientClass) -> bool {
+        self.crowd.contains(class.at)
+    }
+}
+
+/// All that is worked out once for all targets.
+pub(crate) struct Atlas<'a> {
+    sketcher: Sketcher<'a>,
+    listeners: Listeners,
+    everyone: Arc<Everyone>,
+}
+
+/// The verdicts of each class of clients of a sketch, in its order.
+type Answers = Arc<[Arc<[Verdict]>]>;
+
+/// What is known of a shape.
+enum Shape {
+    /// Numbers of equals make no difference.
+    Always(Answers),
+    /// They do: what is known of some.
+    Sized(HashMap<Vec<u64>, Answers>),
+    /// It takes everybody to know.
+    NeedsAll,
 }
 
 impl<'a> Engine<'a> {
     /// Walks every class of client against every target.
     pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<Met>, Cannot> {
+        let mut atlas = self.atlas().borrow_mut();
+        let mut shapes: HashMap<Vec<u64>, Shape> = HashMap::new();
         let mut met = Vec::new();
         for target in targets {
-            for clients in self.classes(target) {
-                let Some(first) = clients.pods.first() else { continue };
-                let flow = Flow {
-                    from: Client::Pod(first.clone()),
-                    to: target.to.clone(),
-                    protocol: target.protocol,
-                };
-                let verdicts = self.verdicts(&flow)?;
-                met.push(Met { clients, target: target.clone(), verdicts });
-            }
+            let target = Arc::new(target.clone());
+            let (callers, answers) = self.answers(&mut atlas, &mut shapes, &target)?;
+            let mut here: Vec<(Callers<'a>, Arc<[Verdict]>)> =
+                callers.into_iter().zip(answers.iter().cloned()).collect();
+            here.sort_by_key(|(one, _)| (&one.pod.node, one.pod.spec.host_network, one.itself));
+            met.extend(here.into_iter().map(|(one, verdicts)| Met {
+                clients: ClientClass {
+                    first: one.pod.name.clone(),
+                    at: one.at as usize,
+                    pods: Pods { crowd: one.crowd, everyone: Arc::clone(&atlas.everyone) },
+                    nodes: one.nodes,
+                    host_network: one.pod.spec.host_network,
+                    itself: one.itself,
+                },
+                target: Arc::clone(&target),
+                verdicts,
+            }));
         }
         Ok(met)
+    }
+
+    /// What a class of clients met, hop by hop.
+    pub fn explain(&self, met: &Met) -> Result<Vec<Verdict>, Cannot> {
+        let flow = met.flow();
+        // Rules of a large cluster are not written in full for a single flow.
+        let size = self.cluster.nodes.len() * self.cluster.services.len();
+        if size <= SMALL || !self.cluster.captures.is_empty() {
+            return self.verdicts(&flow);
+        }
+        let mut atlas = self.atlas().borrow_mut();
+        let scope = self.scope(&atlas, &met.target)?;
+        let care = self.care(&atlas, &scope);
+        let sketch = atlas.sketcher.sketch(scope, care, Some(met.clients.at as u32));
+        let (cluster, weights) = mini(&atlas.sketcher.census, &sketch);
+        let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
+        engine.keeps_every_way = self.keeps_every_way;
+        let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
+        verdict.supposed.splice(0..0, self.supposed().iter().cloned());
+        let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
+        for step in hops.flat_map(|hop| &mut hop.steps) {
+            // Which line it is depends on all the rules.
+            if step.by.source.file.starts_with("rules/") {
+                step.by.source.line = 0;
+            }
+        }
+        Ok(vec![verdict])
+    }
+
+    fn atlas(&self) -> &std::cell::RefCell<Atlas<'a>> {
+        self.atlas.get_or_init(|| {
+            let census = Census::new(self.cluster);
+            let everyone = Arc::new(Everyone::of(&census));
+            let listeners = Listeners::new(&outline_of_listeners(self.cluster));
+            let sketcher = Sketcher::new(census);
+            std::cell::RefCell::new(Atlas { sketcher, listeners, everyone })
+        })
+    }
+
+    fn scope(&self, atlas: &Atlas<'a>, target: &ScanTarget) -> Result<Scope<'a>, Cannot> {
+        let aim = self.aim(Party::Outside, &target.to)?;
+        let Some(to) = aim.addresses.first().copied() else {
+            return Err(Cannot::Later(format!("{} has no address", target.to)));
+        };
+        let protocol = IpProtocol::from(target.protocol);
+        let asked = Asked { to, protocol, request: aim.request };
+        Ok(Scope::new(&atlas.sketcher.census, &atlas.listeners, asked))
+    }
+
+    /// How closely a target has to be looked at, as far as it can be told beforehand.
+    fn care(&self, atlas: &Atlas<'a>, scope: &Scope<'a>) -> Care {
+        let proxy = &self.cluster.proxy;
+        let scheduler = &*proxy.ipvs_scheduler;
+        let is_even = proxy.mode.value != ProxyMode::Ipvs
+            || matches!(scheduler, "" | "rr" | "wrr" | "lc" | "wlc");
+        if scope.picks_by_client() {
+            Care::EveryPod
+        } else if atlas.sketcher.census.marks.are_blind || scope.is_tangled || !is_even {
+            Care::EveryNode
+        } else {
+            Care::Classes
+        }
+    }
+
+    fn answers(
+        &self,
+        atlas: &mut Atlas<'a>,
+        shapes: &mut HashMap<Vec<u64>, Shape>,
+        target: &ScanTarget,
+    ) -> Result<(Vec<Callers<'a>>, Answers), Cannot> {
+        let scope = self.scope(atlas, target)?;
+        let mut care = self.care(atlas, &scope);
+        let mut sketch = atlas.sketcher.sketch(scope, care, None);
+        if care == Care::Classes {
+            let known = match shapes.get(&sketch.shape) {
+                Some(Shape::Always(known)) => Some(Arc::clone(known)),
+                Some(Shape::Sized(sizes)) => sizes.get(&sketch.sizes).cloned(),
+                Some(Shape::NeedsAll) | None => None,
+            };
+            if let Some(known) = known {
+                return Ok((sketch.callers, known));
+            }
+            if !matches!(shapes.get(&sketch.shape), Some(Shape::NeedsAll)) {
+                if let Some(answers) = self.walk(atlas, &sketch, target, care)? {
+                    remember(shapes, &sketch, &answers);
+                    return Ok((sketch.callers, answers));
+                }
+                shapes.insert(sketch.shape, Shape::NeedsAll);
+            }
+            care = Care::EveryNode;
+            sketch = atlas.sketcher.sketch(sketch.scope, care, None);
+        }
+        let answers = self.walk(atlas, &sketch, target, care)?;
+        Ok((sketch.callers, answers.unwrap_or_default()))
+    }
+
+    /// Walks a client of each class; nothing where that does not settle it.
+    fn walk(
+        &self,
+        atlas: &Atlas<'a>,
+        sketch: &Sketch<'a>,
+        target: &ScanTarget,
+        care: Care,
+    ) -> Result<Option<Answers>, Cannot> {
+        if !self.cluster.captures.is_empty() {
+            return self.walk_all(self, sketch, target);
+        }
+        let (cluster, weights) = mini(&atlas.sketcher.census, sketch);
+        let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
+        engine.keeps_every_way = self.keeps_every_way;
+        self.walk_all(&engine, sketch, target)
+    }
+
+    fn walk_all(
+        &self,
+        engine: &Engine<'_>,
+        sketch: &Sketch<'a>,
+        target: &ScanTarget,
+    ) -> Result<Option<Answers>, Cannot> {
+        let asked = sketch.scope.asked.target();
+        let mut answers = Vec::with_capacity(sketch.callers.len());
+        for callers in &sketch.callers {
+            let flow = Flow {
+                from: Client::Pod(callers.pod.name.clone()),
+                to: target.to.clone(),
+                protocol: target.protocol,
+            };
+            let mut verdict = engine.verdict_at(&flow, &asked)?;
+            match engine.fault.take() {
+                Some(Fault::Cannot(why)) => return Err(why),
+                Some(Fault::NeedsAll) => return Ok(None),
+                None => {}
+            }
+            verdict.supposed.clear();
+            verdict.routes.iter_mut().for_each(|route| route.hops.clear());
+            answers.push(vec![verdict].into());
+        }
+        Ok(Some(answers.into()))
     }
 
     /// All that clients of the cluster can call.
@@ -76,13 +337,7 @@ impl<'a> Engine<'a> {
         for service in self.cluster.services.values() {
             let object = service.object();
             let mut push = |to: Destination, protocol, label: String| {
-                targets.push(ScanTarget {
-                    object: object.clone(),
-                    to,
-                    protocol,
-                    label,
-                    services: vec![service.name.clone()],
-                });
+                targets.push(ScanTarget { object: object.clone(), to, protocol, label });
             };
             for port in &service.ports {
                 if !service.cluster_ips.is_empty() {
@@ -110,16 +365,8 @@ impl<'a> Engine<'a> {
             {
                 continue;
             }
-            let services = self
-                .balancers
-                .iter()
-                .flat_map(|one| &one.listeners)
-                .flat_map(|one| &one.rules)
-                .filter(|rule| rule.owner == ObjectRef::namespaced(Kind::Ingress, &ingress.name))
-                .map(|rule| rule.service.clone())
-                .collect::<Vec<_>>();
             let (port, _) = controller::ingress_listens(ingress);
-            let mut push = |host: Option<uturn_model::Text>, path: Option<uturn_model::Text>| {
+            let mut push = |host: Option<Text>, path: Option<Text>| {
                 let label = format!(
                     ":{port} {}{}",
                     host.as_deref().unwrap_or("*"),
@@ -130,7 +377,6 @@ impl<'a> Engine<'a> {
                     to: Destination::Ingress { name: ingress.name.clone(), host, path },
                     protocol: Protocol::Tcp,
                     label,
-                    services: services.clone(),
                 });
             };
             for rule in &ingress.rules {
@@ -144,37 +390,50 @@ impl<'a> Engine<'a> {
         }
         targets
     }
+}
 
-    /// The classes of clients of a target.
-    fn classes(&self, target: &ScanTarget) -> Vec<ClientClass> {
-        let mut classes: BTreeMap<(Name, bool, Option<&NamespacedName>), ClientClass> =
-            BTreeMap::new();
-        for pod in self.cluster.pods.values().filter(|pod| pod.is_alive()) {
-            let Some(node) =
-                pod.node.as_ref().filter(|name| self.cluster.nodes.contains_key(*name))
-            else {
-                continue;
+/// Nodes times Services: up to so many, every node's rules are written in full to explain a
+/// flow, so that evidence can name lines.
+const SMALL: usize = 20_000;
+
+fn remember(shapes: &mut HashMap<Vec<u64>, Shape>, sketch: &Sketch<'_>, answers: &Answers) {
+    let is_always = answers.iter().flat_map(|one| one.iter()).all(regardless_of_numbers);
+    match shapes.get_mut(&sketch.shape) {
+        Some(Shape::Sized(sizes)) => drop(sizes.insert(sketch.sizes.clone(), answers.clone())),
+        Some(Shape::Always(_) | Shape::NeedsAll) => {}
+        None => {
+            let known = match is_always {
+                true => Shape::Always(answers.clone()),
+                false => Shape::Sized(HashMap::from([(sketch.sizes.clone(), answers.clone())])),
             };
-            let itself = self.is_endpoint(pod, target).then_some(&pod.name);
-            classes
-                .entry((node.clone(), pod.spec.host_network, itself))
-                .or_insert_with(|| ClientClass {
-                    pods: Vec::new(),
-                    node: node.clone(),
-                    host_network: pod.spec.host_network,
-                })
-                .pods
-                .push(pod.name.clone());
+            shapes.insert(sketch.shape.clone(), known);
         }
-        classes.into_values().collect()
     }
+}
 
-    fn is_endpoint(&self, pod: &Pod, target: &ScanTarget) -> bool {
-        target.services.iter().any(|service| {
-            self.cluster
-                .slices(service)
-                .iter()
-                .any(|slice| slice.endpoints.iter().any(|one| pod.ips.contains(&one.address)))
-        })
+/// Whether a verdict is the same however many equals there are: all its ways end alike, and
+/// at once.
+fn regardless_of_numbers(verdict: &Verdict) -> bool {
+    let [(outcome, _)] = verdict.outcomes.as_slice() else { return false };
+    let same = |route: &Route| route.mechanisms == verdict.mechanisms;
+    outcome.after().is_none_or(|after| after.is_zero()) && verdict.routes.iter().all(same)
+}
+
+impl Everyone {
+    fn of(census: &Census<'_>) -> Self {
+        let mut runs: Vec<(Range<u32>, u32)> = census
+            .nodes
+            .iter()
+            .enumerate()
+            .flat_map(|(place, node)| {
+                node.kinds.iter().map(move |(_, range)| (range.clone(), place as u32))
+            })
+            .collect();
+        runs.sort_unstable_by_key(|(run, _)| run.start);
+        Self {
+            pods: census.clients.iter().map(|pod| pod.name.clone()).collect(),
+            runs,
+            nodes: census.nodes.iter().map(|one| one.node.name.clone()).collect(),
+        }
     }
 }

@@ -6,13 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
-use uturn_lb::rules;
-use uturn_model::lb::{Layer, Listener, LoadBalancer, Scheduler};
-use uturn_model::{Cluster, Ingress, LoadBalancer as Balancer, NamespacedName, ProxyMode, Service};
+use uturn_lb::{controller, rules};
+use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
+use uturn_model::{Cluster, Ingress, NamespacedName, ProxyMode, Service};
 use uturn_netfilter::IpProtocol;
 
 use crate::census::Census;
+use crate::engine::Target;
+use crate::exchange::Request;
 
 /// The ports that clients and probers have: answers go there.
 const OWN_PORTS: [u16; 2] = [40_000, 50_000];
@@ -22,9 +25,14 @@ const OWN_PORTS: [u16; 2] = [40_000, 50_000];
 pub(crate) struct Asked {
     pub(crate) to: SocketAddr,
     pub(crate) protocol: IpProtocol,
-    /// Host and path.
-    pub(crate) http: Option<(String, String)>,
-    pub(crate) tls: Option<bool>,
+    pub(crate) request: Request,
+}
+
+impl Asked {
+    /// As a destination that is resolved already.
+    pub(crate) fn target(&self) -> Target {
+        Target { addresses: vec![self.to], request: self.request.clone(), resolved: None }
+    }
 }
 
 /// What a target's packets can meet.
@@ -35,9 +43,9 @@ pub(crate) struct Scope<'a> {
     /// Ports that may be asked on nodes' own addresses.
     pub(crate) ports: BTreeSet<u16>,
     /// The load balancer at the address asked.
-    pub(crate) balancer: Option<&'a Balancer>,
-    /// The listener that is asked, and the rule for the request.
-    pub(crate) listener: Option<(&'a Listener, Option<usize>)>,
+    pub(crate) balancer: Option<Rc<LoadBalancer>>,
+    /// The listener that is asked, and the rule for the request, by their places.
+    listener: Option<(usize, Option<usize>)>,
     /// The Ingresses whose listener that is, with no rule but the one for the request.
     pub(crate) ingresses: Vec<Ingress>,
     /// Whether a process in a node's network is an endpoint on a port that is some Service's
@@ -46,30 +54,26 @@ pub(crate) struct Scope<'a> {
 }
 
 /// Load balancers without targets: who listens where, for whom.
-pub(crate) struct Listeners(HashMap<IpAddr, LoadBalancer>);
+pub(crate) struct Listeners(HashMap<IpAddr, Rc<LoadBalancer>>);
 
 impl Listeners {
     /// Of a cluster's outline with all Services and Ingresses, and no node.
     pub(crate) fn new(outline: &Cluster) -> Self {
-        let all = uturn_lb::controller::load_balancers(outline);
-        Self(all.into_iter().map(|one| (one.vip, one)).collect())
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &LoadBalancer> {
-        self.0.values()
+        let all = controller::load_balancers(outline);
+        Self(all.into_iter().map(|one| (one.vip, Rc::new(one))).collect())
     }
 }
 
 impl<'a> Scope<'a> {
-    pub(crate) fn new(census: &Census<'a>, listeners: &'a Listeners, asked: Asked) -> Self {
-        let balancer = listeners.0.get(&asked.to.ip());
-        let listener = balancer.and_then(|one| {
-            one.listeners.iter().find(|one| {
+    pub(crate) fn new(census: &Census<'a>, listeners: &Listeners, asked: Asked) -> Self {
+        let balancer = listeners.0.get(&asked.to.ip()).cloned();
+        let listener = balancer.as_ref().and_then(|balancer| {
+            let place = balancer.listeners.iter().position(|one| {
                 one.port.number() == asked.to.port()
                     && IpProtocol::from(one.protocol.transport()) == asked.protocol
-            })
+            })?;
+            Some((place, rule_for(&balancer.listeners[place], &asked)))
         });
-        let listener = listener.map(|one| (one, rule_for(one, &asked)));
         let mut scope = Self {
             asked,
             services: Vec::new(),
@@ -80,13 +84,21 @@ impl<'a> Scope<'a> {
             is_tangled: false,
         };
         scope.find_services(census);
-        scope.find_ingresses(census.cluster);
+        scope.find_ingresses(census);
         scope
     }
 
     /// Whether the load balancer picks by the client's address.
     pub(crate) fn picks_by_client(&self) -> bool {
-        self.listener.is_some_and(|(one, _)| one.profile.scheduler == Scheduler::SourceHash)
+        let listener = self.listener().map(|(one, _)| one.profile.scheduler);
+        listener == Some(Scheduler::SourceHash)
+    }
+
+    /// The listener that is asked, and the rule for the request.
+    fn listener(&self) -> Option<(&Listener, Option<&Rule>)> {
+        let (listener, rule) = self.listener?;
+        let listener = self.balancer.as_ref()?.listeners.get(listener)?;
+        Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
     }
 
     fn find_services(&mut self, census: &Census<'a>) {
@@ -94,8 +106,7 @@ impl<'a> Scope<'a> {
         let mut found: BTreeMap<&NamespacedName, &'a Service> = BTreeMap::new();
         let to = self.asked.to;
         let at_address = census.services_at.get(&to.ip()).into_iter().flatten();
-        let behind = self.listener.and_then(|(one, rule)| one.rules.get(rule?));
-        let behind = behind.and_then(|rule| cluster.services.get(&rule.service));
+        let behind = self.listener().and_then(|(_, rule)| cluster.services.get(&rule?.service));
         let mut new: Vec<&'a Service> =
             at_address.chain(&census.everywhere).copied().chain(behind).collect();
         let mut ports: BTreeSet<u16> = OWN_PORTS.into();
@@ -128,27 +139,26 @@ impl<'a> Scope<'a> {
         self.services = found.into_values().collect();
     }
 
-    /// The first Ingress to listen there says how; another may own the rule.
-    fn find_ingresses(&mut self, cluster: &Cluster) {
-        let Some((listener, rule)) = self.listener else { return };
-        if listener.protocol.layer() == Layer::L4 {
-            return;
-        }
-        let owner = rule.and_then(|rule| listener.rules.get(rule)).map(|rule| &rule.owner);
-        let mut owners: Vec<&uturn_model::ObjectRef> =
-            listener.rules.first().map(|rule| &rule.owner).into_iter().chain(owner).collect();
-        owners.dedup();
-        for one in owners {
-            let name = one.namespace.as_ref().map(|namespace| NamespacedName {
-                namespace: namespace.clone(),
-                name: uturn_model::Name::new(one.name.clone()).unwrap_or_else(|_| namespace.clone()),
-            });
-            let found = name.and_then(|name| cluster.ingresses.get(&name));
-            if let Some(ingress) = found.filter(|ingress| ingress.object() == *one) {
-                let rule = rule.filter(|_| owner == Some(one)).map(|rule| &listener.rules[rule]);
-                self.ingresses.push(with_only(ingress, rule));
+    /// The first Ingress with the address says who reaches the load balancer, the first to
+    /// listen there says how, and another may own the rule.
+    fn find_ingresses(&mut self, census: &Census<'a>) {
+        let at = census.ingresses_at.get(&self.asked.to.ip());
+        let served = |one: &&&Ingress| controller::is_served_by_cloud(census.cluster, one);
+        let listens =
+            |one: &&&Ingress| controller::ingress_listens(one).0.number() == self.asked.to.port();
+        let all = || at.into_iter().flatten().filter(served);
+        let rule = self.listener().and_then(|(_, rule)| rule);
+        let owns = |one: &Ingress| rule.is_some_and(|rule| rule.owner == one.object());
+        let owner = all().find(|one| owns(one));
+        let mut wanted: Vec<&Ingress> = Vec::new();
+        for one in all().next().into_iter().chain(all().find(listens)).chain(owner) {
+            if wanted.iter().all(|known| known.name != one.name) {
+                wanted.push(one);
             }
         }
+        wanted.sort_by(|a, b| a.name.cmp(&b.name));
+        let stripped = wanted.into_iter().map(|one| with_only(one, rule.filter(|_| owns(one))));
+        self.ingresses = stripped.collect();
     }
 }
 
@@ -157,14 +167,14 @@ fn rule_for(listener: &Listener, asked: &Asked) -> Option<usize> {
     if listener.protocol.layer() == Layer::L4 {
         return (!listener.rules.is_empty()).then_some(0);
     }
-    match &asked.http {
+    match &asked.request.http {
         Some((host, path)) => rules::position(&listener.rules, host, path),
         None => rules::position(&listener.rules, &asked.to.ip().to_string(), "/"),
     }
 }
 
 /// An Ingress without any rule but one.
-fn with_only(ingress: &Ingress, rule: Option<&uturn_model::lb::Rule>) -> Ingress {
+fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
     let mut ingress = ingress.clone();
     let wanted = rule.map(|rule| (&rule.host, rule.path.as_ref(), &rule.service));
     let mut met = false;
@@ -176,9 +186,8 @@ fn with_only(ingress: &Ingress, rule: Option<&uturn_model::lb::Rule>) -> Ingress
             };
             let same = wanted.is_some_and(|(wanted, wanted_path, service)| {
                 *wanted == host
-                    && wanted_path.is_some_and(|(text, kind)| {
-                        *text == path.path && *kind == path.kind
-                    })
+                    && wanted_path
+                        .is_some_and(|(text, kind)| *text == path.path && *kind == path.kind)
                     && service.name == *name
             });
             // The first of equals wins.

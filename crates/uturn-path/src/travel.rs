@@ -7,7 +7,7 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Hop, Mechanism, Name, Node, Pod, Service, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Fault};
 
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MOST_NODES: usize = 16;
@@ -124,8 +124,8 @@ pub(crate) enum Stop<'a> {
     At(Party<'a>),
     /// Nobody will ever answer.
     Lost(Mechanism),
-    /// Somebody on the way said no.
-    Refused(Mechanism),
+    /// Somebody on the way said no, and tells whoever sent it.
+    Refused(Mechanism, Party<'a>),
 }
 
 impl<'a> Engine<'a> {
@@ -134,11 +134,16 @@ impl<'a> Engine<'a> {
         let leg = trip.packet.leg();
         let step = Step::new(StepKind::Send, sends(trip.way), self.by(from)).seeing(leg);
         match from {
+            // Its own address never leaves a pod.
+            Party::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
+                trip.note(Place::Pod(pod.name.clone()), step);
+                vec![Arrival { trip, stop: Stop::At(from) }]
+            }
             Party::Pod(pod) => {
                 trip.note(Place::Pod(pod.name.clone()), step);
                 match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
                     Some(node) => {
-                        let link = self.worlds[&node.name].pod_link(leg.src.ip());
+                        let link = self.world(&node.name).pod_link(leg.src.ip());
                         self.at_node(node, &Entry::Interface(link), trip)
                     }
                     None => vec![lost(trip, Mechanism::NoRoute)],
@@ -181,8 +186,34 @@ impl<'a> Engine<'a> {
         // An answer on a node that never saw what it answers.
         let astray = trip.way == Way::Back
             && !known.iter().any(|one| one.original == leg || one.reply == leg);
-        let ends = self.worlds[&node.name].kernel.walk(&trip.packet, entry, &known);
+        let mut ends = self.world(&node.name).kernel.walk(&trip.packet, entry, &known);
+        self.weigh(leg, &mut ends);
         ends.into_iter().flat_map(|end| self.after_node(node, end, astray, trip.clone())).collect()
+    }
+
+    /// Where endpoints stand for many, each is picked as often as all that it stands for.
+    /// Rules pick any endpoint as likely as any other.
+    fn weigh(&self, before: Leg, ends: &mut [End]) {
+        let Some(weights) = &self.weights else { return };
+        let weight = |end: &End| match end.packet.leg().dst == before.dst {
+            true => None,
+            false => weights.endpoints.get(&end.packet.leg().dst.ip()).copied(),
+        };
+        let picked = || ends.iter().filter_map(|end| Some((end.share, weight(end)?)));
+        let plain: f64 = picked().map(|(share, _)| share).sum();
+        let weighed: f64 = picked().map(|(share, weight)| share * weight).sum();
+        if picked().count() < 2 || weighed <= 0.0 {
+            return;
+        }
+        if ends.iter().any(|end| weight(end).is_some() && !end.unknown.is_empty()) {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
+        let scale = plain / weighed;
+        for end in ends.iter_mut() {
+            if let Some(weight) = weight(end) {
+                end.share *= weight * scale;
+            }
+        }
     }
 
     fn after_node(
@@ -209,7 +240,7 @@ impl<'a> Engine<'a> {
                 let pod = self.host_pod_on(node, port);
                 vec![Arrival { trip, stop: Stop::At(Party::Host(node, pod)) }]
             }
-            EndKind::Forward if end.out.as_ref() == Some(&self.worlds[&node.name].uplink) => {
+            EndKind::Forward if end.out.as_ref() == Some(&self.world(&node.name).uplink) => {
                 self.at_fabric(trip)
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
@@ -227,7 +258,7 @@ impl<'a> Engine<'a> {
             EndKind::Drop(reason) => vec![lost(trip, mechanism_of(&reason))],
             EndKind::Reject(_) => {
                 let why = self.why_stopped(node, &trip);
-                vec![Arrival { trip, stop: Stop::Refused(why) }]
+                vec![Arrival { trip, stop: Stop::Refused(why, Party::Host(node, None)) }]
             }
         }
     }
@@ -293,7 +324,7 @@ impl<'a> Engine<'a> {
             }
             Party::Host(node, None) => By::new(format!("Node {}", node.name), node.origin.clone()),
             Party::Balancer(i) => By::new(
-                format!("load balancer {}", self.balancers[i].name),
+                format!("load balancer {}", self.balancers()[i].name),
                 self.balancer_origin(i),
             ),
             Party::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),

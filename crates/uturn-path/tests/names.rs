@@ -1,5 +1,7 @@
 //! A pod's name, from its resolver through CoreDNS to a Service, as a user sees it.
 
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
 use uturn_model::{Flow, Mechanism, Outcome, Protocol, StepKind, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::Source;

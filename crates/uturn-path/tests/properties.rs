@@ -122,7 +122,8 @@ proptest! {
         let merged = engine.scan(&targets).unwrap();
         let single = every_way.scan(&targets).unwrap();
         for (merged, single) in merged.iter().zip(&single) {
-            let verdict = &merged.verdicts[0];
+            let explained = engine.explain(merged).unwrap();
+            let verdict = &explained[0];
             let sum: f64 = verdict.outcomes.iter().map(|(_, share)| share).sum();
             prop_assert!((sum - 1.0).abs() < 1e-9);
             let raw: f64 = verdict.routes.iter().map(|route| route.share).sum();

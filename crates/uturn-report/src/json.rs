@@ -1,16 +1,19 @@
 //! The JSON contract.
 
 use serde_json::{Map, Value, json};
-use uturn_diagnose::Finding;
+use uturn_diagnose::{Evidence, Finding};
 use uturn_model::route::{Hop, Leg, Route, Step};
 use uturn_model::{Client, Flow, Outcome, Supposition, Verdict};
 
 use crate::scan::ScanReport;
+use crate::words;
 
 /// `scan -o json`.
 pub fn scan(report: &ScanReport) -> Value {
     json!({
-        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings": report.findings.iter().enumerate()
+            .map(|(at, one)| finding(one, report.evidence.get(at).map_or(&[], Vec::as_slice)))
+            .collect::<Vec<_>>(),
         "flows": report.flows,
         "fine": report.fine,
         "supposed": report.supposed.iter().map(supposition).collect::<Vec<_>>(),
@@ -21,7 +24,7 @@ pub fn scan(report: &ScanReport) -> Value {
     })
 }
 
-fn finding(one: &Finding) -> Value {
+fn finding(one: &Finding, evidence: &[Evidence]) -> Value {
     let mut subject = Map::new();
     subject.insert("kind".into(), json!(one.subject.kind.as_str()));
     if let Some(namespace) = &one.subject.namespace {
@@ -34,12 +37,14 @@ fn finding(one: &Finding) -> Value {
         "title": one.code.title(),
         "subject": subject,
         "targets": one.targets,
-        "clients": one.clients.iter().map(|pod| Client::Pod(pod.clone()).to_string())
+        "clients": words::pods(&one.clients).into_iter()
+            .map(|pod| Client::Pod(pod.clone()).to_string())
             .collect::<Vec<_>>(),
-        "nodes": one.nodes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "client_count": one.clients.len(),
+        "nodes": one.clients.nodes().into_iter().map(ToString::to_string).collect::<Vec<_>>(),
         "share_failing": one.share_failing,
         "mechanism": one.mechanism.as_str(),
-        "evidence": one.evidence.iter().map(|evidence| json!({
+        "evidence": evidence.iter().map(|evidence| json!({
             "place": evidence.place,
             "what": &*evidence.what,
             "by": by(&evidence.by),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_diagnose::{Finding, Severity};
+use uturn_diagnose::{Evidence, Finding, Severity};
 use uturn_model::{Kind, Skipped, Supposition, Text};
 
 use crate::style::Style;
@@ -13,6 +13,8 @@ use crate::{table, words};
 pub struct ScanReport {
     /// What was found.
     pub findings: Vec<Finding>,
+    /// What each of them rests on, in the same order; none where nobody asked.
+    pub evidence: Vec<Vec<Evidence>>,
     /// How many flows were looked at (a class of clients against a target is one).
     pub flows: usize,
     /// How many of them are fine.
@@ -33,8 +35,9 @@ pub fn text(report: &ScanReport, style: Style) -> String {
         text.push('\n');
     }
     if style.wide {
-        for finding in &report.findings {
-            text.push_str(&details(finding, style));
+        let evidence = report.evidence.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        for (finding, evidence) in report.findings.iter().zip(evidence) {
+            text.push_str(&details(finding, evidence, style));
         }
     }
     text.push_str(&summary(report, style));
@@ -56,7 +59,7 @@ fn rows(report: &ScanReport, style: Style) -> String {
                 format!(
                     "{} on {}",
                     words::count(one.clients.len(), "pod"),
-                    words::count(one.nodes.len(), "node")
+                    words::count(one.clients.nodes().len(), "node")
                 ),
                 format!("{} {}", subject(one), targets(one)),
                 one.mechanism.to_string(),
@@ -89,7 +92,7 @@ fn subject(finding: &Finding) -> String {
     }
 }
 
-fn details(finding: &Finding, style: Style) -> String {
+fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
     let mut text = style.bold(&format!(
         "{} {} {}: {}\n",
         finding.code,
@@ -97,9 +100,12 @@ fn details(finding: &Finding, style: Style) -> String {
         finding.targets.join(", "),
         finding.code.title()
     ));
-    let clients: Vec<String> = finding.clients.iter().map(ToString::to_string).collect();
-    text.push_str(&format!("  clients   {}\n", clients.join(", ")));
-    for evidence in &finding.evidence {
+    let some = words::pods(&finding.clients);
+    let more = finding.clients.len() - some.len();
+    let some: Vec<String> = some.into_iter().map(ToString::to_string).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    text.push_str(&format!("  clients   {}{more}\n", some.join(", ")));
+    for evidence in evidence {
         text.push_str(&format!(
             "  evidence  {}: {}\n            {}\n",
             evidence.place,
@@ -137,7 +143,7 @@ fn summary(report: &ScanReport, style: Style) -> String {
         let at_home = |pod: &&uturn_model::NamespacedName| {
             Some(&pod.namespace) == first.subject.namespace.as_ref()
         };
-        let client = first.clients.iter().find(at_home).or(first.clients.first());
+        let client = first.clients.iter().filter(at_home).min().or(first.clients.iter().min());
         if let Some(client) = client {
             text.push_str(&format!(
                 "; uturn trace --from pod/{client} --to {} shows the way, packet by packet",

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use uturn_model::{Outcome, Verdict};
+use uturn_model::{NamespacedName, Outcome, Verdict};
+use uturn_path::Pods;
 
 /// `always`, `1 in 3`, `2 in 3`, `17 %`.
 pub fn share(share: f64) -> String {
@@ -20,6 +21,17 @@ pub fn share(share: f64) -> String {
         percent if percent < 1.0 => format!("{percent:.1} %"),
         percent => format!("{percent:.0} %"),
     }
+}
+
+/// More pods than these are not named.
+const MOST_PODS: usize = 1000;
+
+/// Pods by name: all of them, or the first of very many.
+pub fn pods(pods: &Pods) -> Vec<&NamespacedName> {
+    let mut names: Vec<&NamespacedName> = pods.iter().collect();
+    names.sort_unstable();
+    names.truncate(MOST_PODS);
+    names
 }
 
 /// How a failing call ends, after its share: `after 4 s`, `504 after 4 s`, `hangs`.

@@ -1,0 +1,102 @@
+//! Where the endpoints of a Service are, and what rules and load balancers see of each.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use uturn_model::{Family, Pod, Service};
+
+use crate::census::said;
+use crate::sketch::Sketcher;
+
+/// An endpoint and where it is.
+pub(crate) struct Located {
+    pub(crate) ip: IpAddr,
+    pub(crate) place: Option<u32>,
+    pub(crate) client: Option<u32>,
+    /// All that rules and load balancers see of it.
+    pub(crate) look: [u64; 4],
+    /// The nodes that it makes unlike all others.
+    pub(crate) odd: Vec<u32>,
+    pub(crate) has_zones: bool,
+}
+
+impl<'a> Sketcher<'a> {
+    /// The endpoints of a Service and where they are.
+    pub(crate) fn locate(&mut self, service: &'a Service) -> Rc<[Located]> {
+        if let Some(known) = self.located.get(&service.name) {
+            return Rc::clone(known);
+        }
+        let mut found = Vec::new();
+        let mut slices: Vec<_> = self.census.cluster.slices(&service.name).iter().collect();
+        slices.sort_by(|a, b| a.name.cmp(&b.name));
+        for slice in slices {
+            let ports: Vec<_> =
+                slice.ports.iter().map(|one| (&one.name, one.protocol, one.port)).collect();
+            let slice_look = u64::from(self.texts.of(said(&(slice.family, ports))));
+            for one in &slice.endpoints {
+                let census = &mut self.census;
+                let ip = one.address;
+                let place = census.node_towards(ip);
+                let pod = census.pods_at.get(&ip).and_then(|pods| pods.last()).copied();
+                let client = pod.and_then(|_| census.client_places.get(&ip)).copied();
+                let written = one.node.as_ref().map(|name| census.place_of(name));
+                let names: Vec<u32> =
+                    one.node_hints.iter().filter_map(|name| census.place_of(name)).collect();
+                let is_plain = (census.is_plain(ip) || census.is_node(ip))
+                    && written.is_none_or(|written| written == place)
+                    && one.node_hints.len() == names.len()
+                    && names.iter().all(|hint| Some(*hint) == place)
+                    && Family::of(ip) == slice.family;
+                let mut odd = Vec::new();
+                if !is_plain {
+                    odd = census.related(ip);
+                    odd.extend(written.flatten());
+                    odd.extend(&names);
+                }
+                let alone = match is_plain {
+                    true => 0,
+                    false => 1 + u64::from(self.texts.of(said(&(ip, &one.node, &one.node_hints)))),
+                };
+                let flags = [one.ready, one.serving, one.terminating, written.is_some()]
+                    .into_iter()
+                    .chain([!names.is_empty(), census.is_node(ip)])
+                    .fold(0, |flags, flag| flags << 1 | u64::from(flag));
+                let mark = u64::from(census.marks.of(ip));
+                let zones = match one.zone_hints.is_empty() {
+                    true => 0,
+                    false => 1 + u64::from(self.texts.of(said(&one.zone_hints))),
+                };
+                let profile = match pod {
+                    None => 0,
+                    Some(pod) => 1 + u64::from(self.profiles.of(profile(pod))),
+                };
+                found.push(Located {
+                    ip,
+                    place,
+                    client,
+                    look: [slice_look << 8 | flags, mark << 32 | zones, profile, alone],
+                    odd,
+                    has_zones: !one.zone_hints.is_empty(),
+                });
+            }
+        }
+        let found: Rc<[Located]> = found.into();
+        self.located.insert(&service.name, Rc::clone(&found));
+        found
+    }
+}
+
+/// Who listens in a pod, and whether it speaks TLS.
+pub(crate) fn profile(pod: &Pod) -> Vec<u64> {
+    let mut ports: Vec<u64> = pod
+        .spec
+        .ports()
+        .map(|one| {
+            let is_tls = one.name.as_ref().is_some_and(|name| name.contains("https"));
+            u64::from(one.port.number()) << 8 | (one.protocol as u64) << 1 | u64::from(is_tls)
+        })
+        .collect();
+    let families = pod.ips.iter().fold(1, |all, ip| all << 1 | u64::from(ip.is_ipv6()));
+    ports.push(families << 32 | u64::from(pod.spec.host_network));
+    ports
+}

@@ -1,0 +1,224 @@
+//! A target in outline: which nodes and pods are alike for it, how many there are of each,
+//! and who stands for them.
+//!
+//! Nodes are alike if they are of one class (`census`) and have endpoints alike, of each
+//! Service in scope. Of nodes that are alike, at most three stand for all:
+//!
+//! | node | stands for | as a load balancer's target | as a home of endpoints |
+//! | --- | --- | --- | --- |
+//! | first | the client's own | 1 | 1 |
+//! | second | another that a load balancer picks | all but the first | 1 |
+//! | third | those beside both | 0 | all the rest |
+//!
+//! The third is needed since a node that a load balancer picked treats its own endpoints
+//! unlike those of its equals. Where no single node has a client of every kind, several
+//! stand first.
+//!
+//! [`Sketch::shape`] says all that a walk can depend on but for names, addresses and
+//! numbers of equals, which are in [`Sketch::sizes`]: targets of one shape and the same
+//! sizes have the same verdicts.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::rc::Rc;
+
+use uturn_model::{NamespacedName, Pod, Service};
+
+use crate::census::{Census, Numbers};
+use crate::crowd::Crowd;
+use crate::drawing::Drawing;
+use crate::located::{Located, profile};
+use crate::scope::Scope;
+
+/// Parts of a shape begin with this.
+pub(crate) const PART: u64 = u64::MAX;
+
+/// A target in outline.
+pub(crate) struct Sketch<'a> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) stands: Vec<Stand>,
+    /// Endpoints on no known node.
+    pub(crate) loose: Vec<IpAddr>,
+    pub(crate) callers: Vec<Callers<'a>>,
+}
+
+/// A node that stands for others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stand {
+    pub(crate) place: u32,
+    /// For so many, as a load balancer's target.
+    pub(crate) targets: u32,
+    /// For so many, as a home of endpoints.
+    pub(crate) homes: u32,
+}
+
+/// Clients that are alike for a target.
+#[derive(Clone, Debug)]
+pub(crate) struct Callers<'a> {
+    /// Who is walked for all, and where it stands among the clients.
+    pub(crate) pod: &'a Pod,
+    pub(crate) at: u32,
+    pub(crate) crowd: Crowd,
+    /// The nodes they are on.
+    pub(crate) nodes: usize,
+    /// Whether they are endpoints themselves.
+    pub(crate) itself: bool,
+}
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Care {
+    /// Nodes and pods that are alike are one.
+    Classes,
+    /// Every node by itself, and every endpoint as a client.
+    EveryNode,
+    /// Every pod by itself.
+    EveryPod,
+}
+
+/// Makes sketches, and remembers what several need.
+pub(crate) struct Sketcher<'a> {
+    pub(crate) census: Census<'a>,
+    pub(crate) texts: Numbers<String>,
+    pub(crate) profiles: Numbers<Vec<u64>>,
+    bundles: Numbers<Vec<u64>>,
+    pub(crate) located: HashMap<&'a NamespacedName, Rc<[Located]>>,
+}
+
+/// An endpoint's node and address, the number of its Service, and where it is found.
+type Place = (Option<u32>, IpAddr, u64, Rc<[Located]>, usize);
+
+/// An address with all that is said of it as an endpoint.
+pub(crate) struct Bundle {
+    pub(crate) number: u32,
+    pub(crate) ip: IpAddr,
+    pub(crate) client: Option<u32>,
+}
+
+/// Why a node is not like those of its class that no Service in scope has to do with.
+#[derive(Default)]
+pub(crate) struct Touched {
+    pub(crate) bundles: Range<usize>,
+    pub(crate) more: Vec<u64>,
+}
+
+impl<'a> Sketcher<'a> {
+    pub(crate) fn new(census: Census<'a>) -> Self {
+        Self {
+            census,
+            texts: Numbers::default(),
+            profiles: Numbers::default(),
+            bundles: Numbers::default(),
+            located: HashMap::new(),
+        }
+    }
+
+    /// The sketch of a target; `first` is a client that is to stand for those like it.
+    pub(crate) fn sketch(
+        &mut self,
+        scope: Scope<'a>,
+        care: Care,
+        first: Option<u32>,
+    ) -> Sketch<'a> {
+        let mut all: Vec<Place> = Vec::new();
+        let mut heeds_zones = false;
+        let mut odd: Vec<u32> = Vec::new();
+        for (number, service) in scope.services.iter().enumerate() {
+            let located = self.locate(service);
+            for (at, one) in located.iter().enumerate() {
+                heeds_zones |= one.has_zones;
+                odd.extend(&one.odd);
+                all.push((one.place, one.ip, number as u64, Rc::clone(&located), at));
+            }
+        }
+        all.sort_by_key(|(place, ip, number, _, at)| (place.is_none(), *place, *ip, *number, *at));
+        let mut bundles: Vec<Bundle> = Vec::with_capacity(all.len());
+        let mut touched: HashMap<u32, Touched> = HashMap::new();
+        let mut loose: Range<usize> = 0..0;
+        let mut rest = all.as_slice();
+        while let [(place, ip, _, located, at), ..] = rest {
+            let many = rest.iter().take_while(|one| one.0 == *place && one.1 == *ip).count();
+            let mut look = Vec::with_capacity(4 * many);
+            for (_, _, number, located, at) in &rest[..many] {
+                look.push(*number);
+                look.extend(located[*at].look);
+            }
+            let one = &located[*at];
+            let number = self.bundles.of(look);
+            bundles.push(Bundle { number, ip: *ip, client: one.client });
+            let range = match place {
+                Some(place) => &mut touched.entry(*place).or_default().bundles,
+                None => &mut loose,
+            };
+            if range.start == range.end {
+                range.start = bundles.len() - 1;
+            }
+            range.end = bundles.len();
+            rest = &rest[many..];
+        }
+        self.touch(&scope, care, &odd, &mut touched);
+        let mut drawing = Drawing {
+            census: &self.census,
+            of: usize::from(heeds_zones),
+            care,
+            first,
+            bundles: &bundles,
+            touched: &touched,
+            shape: Vec::new(),
+            sizes: Vec::new(),
+            stands: Vec::new(),
+            callers: Vec::new(),
+        };
+        drawing.draw();
+        let Drawing { mut shape, sizes, stands, callers, .. } = drawing;
+        let loose = &bundles[loose];
+        shape.push(PART);
+        shape.extend(loose.iter().map(|one| u64::from(one.number)));
+        let loose = loose.iter().map(|one| one.ip).collect();
+        self.say(&scope, &mut shape);
+        Sketch { scope, shape, sizes, stands, loose, callers }
+    }
+
+    fn touch(
+        &mut self,
+        scope: &Scope<'a>,
+        care: Care,
+        odd: &[u32],
+        touched: &mut HashMap<u32, Touched>,
+    ) {
+        let census = &self.census;
+        for port in &scope.ports {
+            for (place, pod) in census.host_ports.get(port).into_iter().flatten() {
+                let look = self.profiles.of(profile(pod));
+                let more = &mut touched.entry(*place).or_default().more;
+                more.extend([PART, 1, u64::from(*port), u64::from(look)]);
+            }
+        }
+        for place in &census.behind {
+            let node = census.nodes[*place as usize].node;
+            let lacks = |service: &&Service| node.unprogrammed.contains(&service.name);
+            let lacking = scope.services.iter().enumerate().filter(|(_, one)| lacks(one));
+            let lacking: Vec<u64> = lacking.map(|(number, _)| number as u64).collect();
+            if !lacking.is_empty() {
+                let more = &mut touched.entry(*place).or_default().more;
+                more.extend([PART, 2]);
+                more.extend(lacking);
+            }
+        }
+        let alone: Vec<u32> = match care {
+            Care::Classes => {
+                let mut odd = odd.to_vec();
+                odd.sort_unstable();
+                odd.dedup();
+                odd
+            }
+            Care::EveryNode | Care::EveryPod => (0..census.nodes.len() as u32).collect(),
+        };
+        for place in alone {
+            touched.entry(place).or_default().more.extend([PART, 3, u64::from(place)]);
+        }
+    }
+}

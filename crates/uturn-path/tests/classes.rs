@@ -1,0 +1,100 @@
+//! Classes against brute force: on small random clusters, every pod is walked to every
+//! target one by one through the rules of the whole cluster, and `scan` has to say the same
+//! of the class that the pod is in.
+//!
+//! `UTURN_CASES` says how many clusters (200 if it does not).
+
+#[path = "classes/dice.rs"]
+mod dice;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+
+use proptest::prelude::*;
+use uturn_model::{Client, Flow, Mechanism, NamespacedName, Outcome, Verdict};
+use uturn_path::Engine;
+use uturn_snapshot::{Source, read};
+
+use dice::Dice;
+
+fn cases() -> u32 {
+    env::var("UTURN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
+}
+
+/// How a verdict ends, in an order of its own.
+fn ends(verdict: &Verdict) -> (Vec<(Outcome, f64)>, Vec<Mechanism>) {
+    let mut outcomes = verdict.outcomes.clone();
+    outcomes.sort_by_key(|one| one.0);
+    (outcomes, verdict.mechanisms.clone())
+}
+
+fn same(one: &Verdict, other: &Verdict) -> bool {
+    let (one, other) = (ends(one), ends(other));
+    one.1 == other.1
+        && one.0.len() == other.0.len()
+        && one.0.iter().zip(&other.0).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-9)
+}
+
+fn check(text: &str) -> Result<(), TestCaseError> {
+    let source = Source { name: "random.yaml".into(), text: text.to_owned() };
+    let cluster = match read(vec![source]) {
+        Ok(read) => read.cluster,
+        Err(faults) => panic!("{faults:?}\n{text}"),
+    };
+    let engine = Engine::new(&cluster).expect("rules that can be walked");
+    let mut targets = engine.targets();
+    // Two rules of an Ingress may be for the same host and path.
+    let mut known = BTreeSet::new();
+    targets.retain(|one| known.insert(format!("{} {}", one.object, one.label)));
+    let met = engine.scan(&targets).expect("verdicts");
+    let mut said: BTreeMap<(String, &NamespacedName), &Verdict> = BTreeMap::new();
+    for one in &met {
+        prop_assert_eq!(one.verdicts.len(), 1);
+        prop_assert!(one.clients.pods.iter().any(|pod| *pod == one.clients.first));
+        prop_assert_eq!(one.clients.pods.nodes().len(), one.clients.nodes, "{}", text);
+        for pod in one.clients.pods.iter() {
+            let key = (format!("{} {}", one.target.object, one.target.label), pod);
+            let before = said.insert(key, &one.verdicts[0]);
+            prop_assert!(before.is_none(), "{} is in two classes of {}", pod, one.target.to);
+        }
+    }
+    // An engine of its own: nothing of what the scan worked out.
+    let judge = Engine::new(&cluster).expect("rules that can be walked");
+    let mut seen = 0;
+    for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
+        for target in &targets {
+            let flow = Flow {
+                from: Client::Pod(pod.name.clone()),
+                to: target.to.clone(),
+                protocol: target.protocol,
+            };
+            let found = judge.verdicts(&flow).expect("a verdict");
+            let key = (format!("{} {}", target.object, target.label), &pod.name);
+            let Some(said) = said.get(&key) else {
+                return Err(TestCaseError::fail(format!("{} is in no class\n{text}", pod.name)));
+            };
+            prop_assert!(
+                same(said, &found[0]),
+                "{} to {} {}:\nclasses     {:?}\nbrute force {:?}\n{}",
+                pod.name,
+                target.to,
+                target.label,
+                ends(said),
+                ends(&found[0]),
+                text
+            );
+            seen += 1;
+        }
+    }
+    prop_assert_eq!(seen, said.len());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    #[test]
+    fn classes_say_what_brute_force_says(seed in any::<u64>()) {
+        check(&dice::cluster(&mut Dice::new(seed)))?;
+    }
+}
