@@ -27,6 +27,7 @@
 pub mod agree;
 mod captured;
 mod plan;
+mod watch;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -34,6 +35,7 @@ mod linux;
 pub use plan::{
     Evidence, KernelPart, LabError, MeasuredFlow, Plan, ProbeEnd, TargetHealth, Unavailable,
 };
+pub use watch::{Explanation, Inside, Sighting, Standing, Watched, Watching};
 
 /// Says whether a lab can be built here, and if not, what is missing.
 #[cfg(target_os = "linux")]
@@ -47,6 +49,22 @@ pub fn available() -> Result<(), Unavailable> {
 #[cfg(target_os = "linux")]
 pub fn sweep() -> Result<Vec<String>, LabError> {
     linux::sweep()
+}
+
+/// Like [`measure`], and watches: writes captures, explains what fails. With `standing` the
+/// lab stays up after that, its ways in are told, and it is taken down when the user presses
+/// Enter or Ctrl-C.
+///
+/// # Errors
+/// Those of [`measure`], and when what is seen cannot be kept.
+#[cfg(target_os = "linux")]
+pub fn watch(
+    plan: &Plan<'_>,
+    watching: &Watching,
+    standing: Option<Standing<'_>>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Watched, LabError> {
+    linux::watch(plan, watching, standing, progress)
 }
 
 /// Builds the plan's cluster, measures its flows, and takes everything down again.
@@ -73,6 +91,17 @@ pub fn available() -> Result<(), Unavailable> {
 #[cfg(not(target_os = "linux"))]
 pub fn sweep() -> Result<Vec<String>, LabError> {
     Ok(Vec::new())
+}
+
+/// Cannot be done here: this system is not Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn watch(
+    _plan: &Plan<'_>,
+    _watching: &Watching,
+    _standing: Option<Standing<'_>>,
+    _progress: &mut dyn FnMut(&str),
+) -> Result<Watched, LabError> {
+    Err(Unavailable::NotLinux.into())
 }
 
 /// Cannot be done here: this system is not Linux.

@@ -77,3 +77,6 @@ pub struct Inside {
     /// Who listens there: `tcp 0.0.0.0:80`.
     pub listens: Vec<String>,
 }
+
+/// Is told of a lab that stays up, once everything is measured.
+pub type Standing<'a> = &'a mut dyn FnMut(&Watched, &[Inside]);

@@ -160,5 +160,6 @@ fn lead_inside(plan: &Plan<'_>) -> io::Result<()> {
         netlink.add_route(range, Via::Router(router, link))?;
     }
     // What nobody has out there vanishes, as it does in there.
-    ROUTER.into_iter().try_for_each(|router| netlink.add_hole(everything(router)))
+    let hole = netlink.add_hole()?;
+    ROUTER.into_iter().try_for_each(|one| netlink.add_route(everything(one), Via::Link(hole)))
 }

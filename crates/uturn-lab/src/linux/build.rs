@@ -194,10 +194,11 @@ impl Wire {
 /// the cloud. Where there is an edge, everything that is not the VPC's goes there first.
 fn dig_holes(network: &Network) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
+    let hole = netlink.add_hole()?;
     let Network { vpc_cidrs, pod_cidrs, service_cidrs, .. } = network;
     let known = [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|one| &one.value);
     for range in known.copied().chain(ROUTER.map(everything)) {
-        match netlink.add_hole(range.trunc()) {
+        match netlink.add_route(range.trunc(), Via::Link(hole)) {
             // A node has the whole range, or it was named twice.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,

@@ -1,5 +1,7 @@
 //! A whole measurement: build, start, connect, count, take down.
 
+mod explain;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -18,24 +20,53 @@ use super::parts;
 use super::program::Program;
 use super::rules::program_node;
 use super::server::Servers;
+use super::sight::{Recorder, insides};
 use super::state::Run;
 use super::system::During;
 use super::target::{PickedBy, Target};
 use super::wait::{ATTENTION, QUIET, wait};
 use super::workload::Split;
-use crate::{Evidence, LabError, MeasuredFlow, Plan, TargetHealth};
+use crate::{Evidence, LabError, MeasuredFlow, Plan, Standing, TargetHealth, Watched, Watching};
 
 pub(crate) fn measure(
     plan: &Plan<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<MeasuredFlow>, LabError> {
+    Ok(watch(plan, &Watching::default(), None, progress)?.flows)
+}
+
+pub(crate) fn watch(
+    plan: &Plan<'_>,
+    watching: &Watching,
+    standing: Option<Standing<'_>>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Watched, LabError> {
     let watch = Watch::new()?;
     let split = Split::of(plan)?;
     let parts = Plan { flows: &split.flows, ..plan.clone() };
-    let measured = Lab::build(&parts, &watch, progress).and_then(|mut lab| lab.run(progress));
-    // A program that Ctrl-C reached first fails for that reason and no other.
-    watch.check()?;
-    measured.map(|measured| split.join(plan, &measured))
+    let measured = Lab::build(&parts, &watch, watching, progress).and_then(|mut lab| {
+        let measured = lab.run(progress)?;
+        let explanations =
+            if watching.explain { lab.explain(&measured, progress)? } else { Vec::new() };
+        let explanations = explanations.into_iter().filter_map(|one| split.whole(one)).collect();
+        let watched = Watched { flows: split.join(plan, &measured), explanations };
+        let stays = standing.is_some();
+        if let Some(standing) = standing {
+            standing(&watched, &insides(&lab.twin).during("look inside the lab")?);
+            lab.stay()?;
+        }
+        lab.recorder.take().map(Recorder::finish).transpose()?;
+        Ok((watched, stays))
+    });
+    match measured {
+        // A lab that stays up is interrupted once it has been seen.
+        Ok((watched, true)) => Ok(watched),
+        measured => {
+            // A program that Ctrl-C reached first fails for that reason and no other.
+            watch.check()?;
+            Ok(measured?.0)
+        }
+    }
 }
 
 /// A lab that stands. Fields are dropped in this order: the state that lets others clean up
@@ -47,8 +78,9 @@ struct Lab<'a> {
     _programs: Vec<Program>,
     _names: Option<Names>,
     _servers: Servers,
+    recorder: Option<Recorder>,
     twin: Twin,
-    _run: Run,
+    run: Run,
     targets: Vec<Target>,
     /// What [`Lab::called`] was before the latest flow began.
     called_before: u64,
@@ -79,6 +111,7 @@ impl<'a> Lab<'a> {
     fn build(
         plan: &'a Plan<'a>,
         watch: &'a Watch,
+        watching: &Watching,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, LabError> {
         let (cluster, load_balancers) = (plan.cluster, plan.load_balancers);
@@ -95,6 +128,9 @@ impl<'a> Lab<'a> {
         progress(&format!("building {} nodes", cluster.nodes.len()));
         let needed = Needed::by(plan);
         let twin = Twin::build(&run, plan, |pod| needed.has(pod))?;
+        let has_eyes = watching.explain || watching.captures.is_some();
+        let recorder = has_eyes.then(|| Recorder::start(&twin, watching.captures.clone()));
+        let recorder = recorder.transpose()?;
         watch.check()?;
         for (name, space) in &twin.nodes {
             program_node(plan, name, space)?;
@@ -118,8 +154,9 @@ impl<'a> Lab<'a> {
             _programs: programs,
             _names: names,
             _servers: servers,
+            recorder,
             twin,
-            _run: run,
+            run,
             targets,
             called_before: 0,
             asked: Instant::now(),
@@ -217,13 +254,17 @@ impl<'a> Lab<'a> {
     }
 
     fn begin(&self, flow: usize) -> Result<Vec<Attempt>, LabError> {
+        self.begin_some(flow, self.connects(flow))
+    }
+
+    fn begin_some(&self, flow: usize, count: u64) -> Result<Vec<Attempt>, LabError> {
         let Target { aim, limit, .. } = &self.targets[flow];
         let from = &self.plan.flows[flow].from;
         let space = self
             .twin
             .of_client(self.plan.cluster, from)
             .ok_or_else(|| LabError::Plan(format!("{from} does not run, so it calls nobody")))?;
-        Attempt::begin(space, aim, flow, self.connects(flow), *limit)
+        Attempt::begin(space, aim, flow, count, *limit)
             .during(&format!("connect from {from} to {}", aim.address))
     }
 

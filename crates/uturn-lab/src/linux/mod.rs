@@ -22,6 +22,7 @@ mod program;
 mod public;
 mod rules;
 mod server;
+mod sight;
 mod state;
 mod system;
 mod tables;
@@ -29,6 +30,6 @@ mod target;
 mod wait;
 mod workload;
 
-pub(crate) use measure::measure;
+pub(crate) use measure::{measure, watch};
 pub(crate) use probe::available;
 pub(crate) use state::sweep;

@@ -129,6 +129,22 @@ impl Netlink {
         made
     }
 
+    /// A link that swallows what is sent there: nobody is asked whether anybody is, and nobody
+    /// is told.
+    ///
+    /// A route that is a black hole would not do: who calls from this very place is told of
+    /// that.
+    pub(crate) fn add_hole(&mut self) -> io::Result<Index> {
+        self.add_dummy("hole")?;
+        let link = self.index("hole")?;
+        let mut message = LinkMessage::default();
+        message.header.index = link.0;
+        message.header.flags = LinkFlags::Up | LinkFlags::Noarp;
+        message.header.change_mask = LinkFlags::Up | LinkFlags::Noarp;
+        self.change(RouteNetlinkMessage::SetLink(message))?;
+        Ok(link)
+    }
+
     /// Makes a link a port of a bridge, one that may send back what came out of it: a pod
     /// that calls a Service and is picked itself.
     pub(crate) fn add_port(&mut self, bridge: Index, port: Index) -> io::Result<()> {
@@ -234,15 +250,6 @@ impl Netlink {
         // Anywhere between the local table's rule (0) and the main table's (32766).
         message.attributes.push(RuleAttribute::Priority(100));
         self.create(RouteNetlinkMessage::NewRule(message))
-    }
-
-    /// What goes there and has no closer route is thrown away, and nobody is told.
-    pub(crate) fn add_hole(&mut self, to: IpNet) -> io::Result<()> {
-        let mut message = RouteMessage::default();
-        message.header = route_header(to);
-        message.header.kind = RouteType::BlackHole;
-        message.attributes.push(RouteAttribute::Destination(to.network().into()));
-        self.create(RouteNetlinkMessage::NewRoute(message))
     }
 
     /// Packets to, or from, an address are routed by `table`.

@@ -51,6 +51,12 @@ pub(crate) fn probers(family: Family) -> [IpAddr; 2] {
     [Scope::Private, Scope::Public].map(|scope| sends_from(scope, prober(family)))
 }
 
+/// All addresses that health checks come from: the load balancers' own among them.
+pub(crate) fn probers_of(plan: &Plan<'_>) -> Vec<IpAddr> {
+    let vips = plan.load_balancers.iter().map(|lb| lb.vip);
+    vips.chain(Family::BOTH.into_iter().flat_map(probers)).collect()
+}
+
 /// Whether a load balancer has this address.
 pub(crate) fn is_vip(all: &[LoadBalancer], address: IpAddr) -> bool {
     all.iter().any(|lb| lb.vip == address)

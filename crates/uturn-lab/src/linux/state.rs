@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::namespace;
+use super::sight;
 use super::system::During;
 use crate::LabError;
 
@@ -49,6 +50,11 @@ impl Run {
     /// What a namespace of this run is called.
     pub(crate) fn namespace(&self, what: &str) -> String {
         format!("{}{what}", prefix(&self.id))
+    }
+
+    /// What this run's instance of the kernel's tracer is called.
+    pub(crate) fn tracing(&self) -> String {
+        tracing(&self.id)
     }
 
     /// A file in the run's folder.
@@ -104,6 +110,9 @@ fn bury(id: &str, folder: &Path, removed: &mut Vec<String>) -> io::Result<()> {
     for name in namespace::names_with(&prefix(id))? {
         namespace::remove(&name)?;
         removed.push(format!("namespace {name}"));
+    }
+    if sight::forget(&tracing(id))? {
+        removed.push(format!("tracer of run {id}"));
     }
     fs::remove_dir_all(folder)?;
     removed.push(format!("state of run {id}"));
@@ -168,6 +177,10 @@ fn remove_folder() {
         let _ = fs::remove_file(Path::new(FOLDER).join(".lock"));
         let _ = fs::remove_dir(FOLDER);
     }
+}
+
+fn tracing(id: &str) -> String {
+    format!("uturn-{id}")
 }
 
 fn prefix(id: &str) -> String {

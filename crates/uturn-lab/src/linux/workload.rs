@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use uturn_model::{Client, Flow, ObjectRef};
 
-use crate::{Evidence, LabError, MeasuredFlow, Plan};
+use crate::{Evidence, Explanation, LabError, MeasuredFlow, Plan};
 
 /// A plan's flows, those of workloads split up.
 pub(crate) struct Split {
@@ -39,6 +39,12 @@ impl Split {
             split.parts.push(begin..split.flows.len());
         }
         Ok(split)
+    }
+
+    /// An explanation of one of the parts, as one of the plan's flow.
+    pub(crate) fn whole(&self, part: Explanation) -> Option<Explanation> {
+        let of = self.parts.iter().position(|range| range.contains(&part.of))?;
+        Some(Explanation { of, ..part })
     }
 
     /// Adds up what was measured of the parts.

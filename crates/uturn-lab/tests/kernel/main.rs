@@ -12,11 +12,15 @@ mod cluster;
 #[cfg(target_os = "linux")]
 mod fabric;
 #[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
 mod nodes;
 #[cfg(target_os = "linux")]
 mod rows;
 #[cfg(target_os = "linux")]
 mod set;
+#[cfg(target_os = "linux")]
+mod watched;
 
 fn main() {
     #[cfg(target_os = "linux")]

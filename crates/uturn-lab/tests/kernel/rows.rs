@@ -1,6 +1,6 @@
 //! The rows, what must come out, and what must not be left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +17,7 @@ use uturn_model::{Capture, Cluster, Flow, LoadBalancer, Name, Outcome, Protocol}
 use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::cluster::{cluster, cluster_v6};
+use crate::host::{Host, names};
 
 /// Short, so that the test is quick; what 4 s do, 1 s does too.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
@@ -72,17 +73,18 @@ fn all(only: &str) {
         ("bad-plan", bad_plan),
     ];
     uturn_lab::sweep().unwrap();
-    let before = host();
+    let before = Host::look();
     let rows = rows
         .iter()
         .chain(crate::fabric::ROWS)
         .chain(crate::balancers::ROWS)
-        .chain(&crate::nodes::ROWS);
+        .chain(&crate::nodes::ROWS)
+        .chain(&crate::watched::ROWS);
     for (name, row) in rows.filter(|(name, _)| name.starts_with(only)) {
         let began = Instant::now();
         row();
         assert_eq!(labs_of(std::process::id()), [""; 0], "left behind by {name}");
-        assert_eq!(host(), before, "{name} changed the host");
+        Host::look().must_be(&before, name);
         println!("{name} ok, {:.1} s", began.elapsed().as_secs_f64());
     }
 }
@@ -286,7 +288,7 @@ fn victim() {
 }
 
 /// The victim once it measures, and its load balancer's process.
-fn start_victim() -> (Child, String) {
+pub(crate) fn start_victim() -> (Child, String) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("victim")
         .stdout(Stdio::piped())
@@ -306,26 +308,13 @@ fn start_victim() -> (Child, String) {
     (child, record.split(' ').next().unwrap().to_owned())
 }
 
-/// What of this machine's own a lab could change: its links and its rules.
-fn host() -> (BTreeSet<String>, String) {
-    let mut save = Command::new("iptables-save");
-    let rules = save.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").output().unwrap().stdout;
-    let rules = String::from_utf8(rules).unwrap();
-    (names("/sys/class/net"), rules.lines().filter(|line| line.starts_with('-')).collect())
-}
-
 /// What stands, or still stands, of the labs of a process.
-fn labs_of(process: u32) -> Vec<String> {
+pub(crate) fn labs_of(process: u32) -> Vec<String> {
     let spaces = names("/run/netns").into_iter();
     let spaces = spaces.filter(|name| name.starts_with(&format!("uturn-{process}-")));
     let states = names("/run/uturn-lab").into_iter();
     let states = states.filter(|name| name.starts_with(&format!("{process}-")));
     spaces.chain(states).collect()
-}
-
-fn names(folder: &str) -> BTreeSet<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return BTreeSet::new() };
-    entries.map(|one| one.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 pub(crate) fn quick(nodes: u8) -> (Cluster, Vec<LoadBalancer>) {

@@ -16,7 +16,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use socket2::{Domain, Socket, Type};
 use uturn_model::pod::ContainerPort;
-use uturn_model::{Cluster, Family, Pod, Port, Protocol};
+use uturn_model::{Cluster, Endpoint, Family, Pod, Port, Protocol};
 
 use super::build::Twin;
 use super::namespace::Namespace;
@@ -145,8 +145,12 @@ fn ports(cluster: &Cluster, pod: &Pod) -> Vec<Served> {
     let mut ports: Vec<Served> = pod.spec.ports().map(declared).collect();
     if ports.is_empty() {
         let slices = cluster.endpoints.values().flatten();
-        let its =
-            slices.filter(|slice| slice.endpoints.iter().any(|one| pod.ips.contains(&one.address)));
+        // Pods of the host's network share addresses.
+        let is_its = |one: &Endpoint| match &one.pod {
+            Some(name) => *name == pod.name,
+            None => !pod.spec.host_network && pod.ips.contains(&one.address),
+        };
+        let its = slices.filter(|slice| slice.endpoints.iter().any(is_its));
         let expected = its.flat_map(|slice| &slice.ports);
         ports.extend(expected.map(|one| Served::new(one.protocol, one.port, None)));
     }

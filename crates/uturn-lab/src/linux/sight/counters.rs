@@ -49,7 +49,8 @@ impl Counters {
                 continue;
             }
             let texts = || -> io::Result<_> {
-                let tables = [tables::save(Family::V4, &["-c"])?, tables::save(Family::V6, &["-c"])?];
+                let tables =
+                    [tables::save(Family::V4, &["-c"])?, tables::save(Family::V6, &["-c"])?];
                 Ok((tables, fs::read_to_string("/proc/thread-self/net/netstat")?))
             };
             let doing = format!("read the counters of {}", place.what);

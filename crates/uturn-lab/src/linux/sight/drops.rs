@@ -14,17 +14,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen,
-};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::tap::Frame;
 
 /// Room for what is recorded, for each processor.
 const BUFFER_KB: &str = "8192";
 
-/// How far the times of a tap and of the tracer may be apart.
-const APART: Duration = Duration::from_micros(400);
+/// How far the times of a tap and of the tracer may be apart at first, and once they have
+/// been compared packet by packet.
+const APART: Duration = Duration::from_millis(1);
+const CLOSE: Duration = Duration::from_micros(100);
 
 const HEADER: usize = 14;
 
@@ -101,12 +101,14 @@ impl Tracer {
         }
         let text = self.read()?;
         let marks = around.into_iter().enumerate().filter_map(|(number, (before, after))| {
-            let line = text.lines().find(|line| line.trim_end().ends_with(&format!("uturn {number}")))?;
+            let line =
+                text.lines().find(|line| line.trim_end().ends_with(&format!("uturn {number}")))?;
             Some((after - before, (before + after) / 2 - time_of(line)?))
         });
-        marks.min().map(|(_, offset)| offset).ok_or_else(|| {
-            io::Error::other("the tracer does not show what was written into it")
-        })
+        marks
+            .min()
+            .map(|(_, offset)| offset)
+            .ok_or_else(|| io::Error::other("the tracer does not show what was written into it"))
     }
 
     fn write(&self, file: &str, value: &str) -> io::Result<()> {
@@ -126,13 +128,17 @@ impl Drop for Tracer {
     }
 }
 
-/// The packets that were dropped after they had come in by a link.
+/// What the tracer saw: packets that came in by a link, and those that were dropped then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Drops(Vec<Gone>);
+pub(crate) struct Drops {
+    came: Vec<Came>,
+    gone: Vec<Gone>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Gone {
-    came: Came,
+    /// Which of those that came.
+    came: usize,
     reason: String,
     location: String,
 }
@@ -147,8 +153,8 @@ struct Came {
 impl Drops {
     /// Reads the tracer's text.
     fn read(text: &str, offset: Duration) -> Self {
-        let mut came: HashMap<&str, Came> = HashMap::new();
-        let mut all = Vec::new();
+        let mut latest: HashMap<&str, usize> = HashMap::new();
+        let mut all = Self::default();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let Some(at) = time_of(line) else { continue };
             let field = |name| field(line, name);
@@ -157,30 +163,56 @@ impl Drops {
                     continue;
                 };
                 let length = field(" len=").and_then(|text| text.parse().ok()).unwrap_or_default();
-                came.insert(buffer, Came { at: at + offset, link: link.into(), length });
+                latest.insert(buffer, all.came.len());
+                all.came.push(Came { at: at + offset, link: link.into(), length });
             } else if line.contains(": kfree_skb: ")
-                && let Some(came) = field(" skbaddr=").and_then(|buffer| came.remove(buffer))
+                && let Some(came) = field(" skbaddr=").and_then(|buffer| latest.remove(buffer))
             {
                 let location = field(" location=").unwrap_or("?");
                 let location = location.split(['+', '.']).next().unwrap_or(location).to_owned();
                 let reason = field(" reason: ").unwrap_or("no reason told").to_owned();
-                all.push(Gone { came, reason, location });
+                all.gone.push(Gone { came, reason, location });
             }
         }
-        Self(all)
+        all
     }
 
-    /// Why a frame that has come in went no further, and where that was.
-    pub(super) fn of(&self, frame: &Frame) -> Option<(&str, &str)> {
-        if frame.leaves {
-            return None;
+    /// Which of the frames ended where they came in, with reason and location.
+    pub(super) fn ends(&self, frames: &[Frame]) -> HashMap<usize, (&str, &str)> {
+        // What the clocks are apart in truth is known best by the packets themselves.
+        let mut late: Vec<i128> = frames
+            .iter()
+            .filter_map(|frame| {
+                let same = self.came.iter().filter(|came| came.is(frame));
+                let all = same.map(|came| came.at.as_nanos() as i128 - frame.at.as_nanos() as i128);
+                all.min_by_key(|late| late.abs())
+            })
+            .filter(|late| late.unsigned_abs() < APART.as_nanos())
+            .collect();
+        late.sort_unstable();
+        let late = late.get(late.len() / 2).copied().unwrap_or_default();
+        let mut ends = HashMap::new();
+        for gone in &self.gone {
+            let came = &self.came[gone.came];
+            let apart = |frame: &Frame| {
+                let late_by = came.at.as_nanos() as i128 - frame.at.as_nanos() as i128;
+                (late_by - late).unsigned_abs()
+            };
+            let same = frames.iter().enumerate().filter(|(_, frame)| came.is(frame));
+            if let Some((at, frame)) = same.min_by_key(|(_, frame)| apart(frame))
+                && apart(frame) < CLOSE.as_nanos()
+            {
+                ends.insert(at, (&*gone.reason, &*gone.location));
+            }
         }
-        let is_it = |gone: &&Gone| {
-            gone.came.link == frame.link && gone.came.length + HEADER == frame.bytes.len()
-        };
-        let apart = |gone: &Gone| gone.came.at.abs_diff(frame.at);
-        let nearest = self.0.iter().filter(is_it).min_by_key(|gone| apart(gone))?;
-        (apart(nearest) < APART).then_some((&nearest.reason, &nearest.location))
+        ends
+    }
+}
+
+impl Came {
+    /// Whether it can be this frame, but for the time.
+    fn is(&self, frame: &Frame) -> bool {
+        !frame.leaves && self.link == frame.link && self.length + HEADER == frame.bytes.len()
     }
 }
 
@@ -207,21 +239,41 @@ mod tests {
           <idle>-0  [000] ..s2.   100.000013: kfree_skb: skbaddr=00bb rx_sk=0 protocol=2048 location=x+0x1/0x2 reason: NO_SOCKET
 ";
 
+    fn frame(micros: u64, link: &str, leaves: bool, length: usize) -> Frame {
+        let at = Duration::from_secs(1100) + Duration::from_micros(micros);
+        Frame { place: 0, link: link.into(), leaves, at, bytes: vec![0; length] }
+    }
+
     #[test]
     fn a_drop_is_found_by_how_the_packet_came() {
-        let offset = Duration::from_secs(1000);
-        let drops = Drops::read(TEXT, offset);
-        let at = Duration::new(1100, 14_000);
-        let frame = Frame { place: 0, link: "eth0".into(), leaves: false, at, bytes: vec![0; 74] };
-        assert_eq!(drops.of(&frame), Some(("IP_LOCAL_SOURCE", "ip_rcv_finish_core")));
-        let other = |change: fn(&mut Frame)| {
-            let mut frame = frame.clone();
-            change(&mut frame);
-            drops.of(&frame)
-        };
-        assert_eq!(other(|frame| frame.leaves = true), None);
-        assert_eq!(other(|frame| frame.link = "cbr0".into()), None);
-        assert_eq!(other(|frame| frame.at += Duration::from_millis(1)), None);
-        assert_eq!(other(|frame| frame.bytes.push(0)), None);
+        let drops = Drops::read(TEXT, Duration::from_secs(1000));
+        let end = ("IP_LOCAL_SOURCE", "ip_rcv_finish_core");
+        // The nearest one only, and none that went another way.
+        let frames = [frame(30, "eth0", false, 74), frame(9, "eth0", false, 74)];
+        assert_eq!(drops.ends(&frames), HashMap::from([(1, end)]));
+        for other in [
+            frame(9, "eth0", true, 74),
+            frame(9, "cbr0", false, 74),
+            frame(9, "eth0", false, 75),
+            frame(5000, "eth0", false, 74),
+        ] {
+            assert_eq!(drops.ends(&[other]), HashMap::new());
+        }
+    }
+
+    #[test]
+    fn clocks_are_compared_by_the_packets() {
+        let line = |at: &str, what: &str| format!(" x-1 [000] ..s2. {at}: {what}\n");
+        let came =
+            |at, buffer| line(at, &format!("netif_receive_skb: dev=eth0 skbaddr={buffer} len=60"));
+        let text = [
+            came("100.000100", "a"),
+            came("100.000200", "b"),
+            came("100.000300", "c"),
+            line("100.000301", "kfree_skb: skbaddr=c protocol=2048 location=f+0x1 reason: X"),
+        ];
+        let drops = Drops::read(&text.concat(), Duration::from_secs(1000));
+        let frames = [140, 240, 340].map(|at| frame(at, "eth0", false, 74));
+        assert_eq!(drops.ends(&frames), HashMap::from([(2, ("X", "f"))]));
     }
 }

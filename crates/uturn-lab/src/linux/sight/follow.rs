@@ -45,6 +45,8 @@ pub(crate) struct Story<'a> {
 
 /// A connection as somebody began it, under all the addresses it has on its way.
 struct Leg {
+    /// A health check's is not.
+    is_ours: bool,
     begins: Begins,
     ways: HashSet<(SocketAddr, SocketAddr)>,
 }
@@ -60,14 +62,16 @@ impl Story<'_> {
     pub(crate) fn of(&self, frames: &[Frame], drops: &Drops) -> Vec<Followed> {
         let mut legs: Vec<Leg> = Vec::new();
         let mut followed = Vec::new();
-        for (frame, packet) in
-            frames.iter().filter_map(|one| Packet::read(&one.bytes).map(|packet| (one, packet)))
+        let ends = drops.ends(frames);
+        let packets = frames.iter().enumerate();
+        for (at, frame, packet) in
+            packets.filter_map(|(at, one)| Some((at, one, Packet::read(&one.bytes)?)))
         {
             let is_first = frame.place == self.client && frame.leaves && packet.dst == self.to;
-            if (!legs.is_empty() || is_first) && self.belongs(&mut legs, &packet, is_first) {
-                let dropped = drops.of(frame).map(|(reason, location)| Dropped {
-                    reason: reason.to_owned(),
-                    location: location.to_owned(),
+            if self.belongs(&mut legs, &packet, is_first) {
+                let dropped = ends.get(&at).map(|(reason, location)| Dropped {
+                    reason: (*reason).to_owned(),
+                    location: (*location).to_owned(),
                 });
                 let Frame { place, link, leaves, at, .. } = frame.clone();
                 followed.push(Followed { place, link, leaves, at, packet, dropped });
@@ -86,29 +90,32 @@ impl Story<'_> {
         if let Some(begins) = begins {
             if let Some(leg) = legs.iter_mut().find(|leg| leg.begins == begins) {
                 leg.add(way);
-                return true;
+                return leg.is_ours;
             }
             // Whoever else asks by UDP is not the load balancer, which has rules for that.
-            let is_new = match begins {
-                Begins::Tcp(_) => !self.probers.contains(&packet.src.ip()),
-                Begins::Udp(_) => is_first,
-            };
-            if is_new {
-                let mut leg = Leg { begins, ways: HashSet::new() };
+            if is_first || packet.is_syn() {
+                let begun = is_first || legs.iter().any(|leg| leg.is_ours);
+                let is_ours = begun && !self.probers.contains(&packet.src.ip());
+                let mut leg = Leg { is_ours, begins, ways: HashSet::new() };
                 leg.add(way);
                 legs.push(leg);
-                return true;
+                return is_ours;
             }
         }
         match &packet.body {
-            Body::Error { about, .. } => legs.iter().any(|leg| leg.ways.contains(about)),
+            Body::Error { about, .. } => {
+                legs.iter().any(|leg| leg.is_ours && leg.ways.contains(about))
+            }
             Body::Tcp { ack, .. } if packet.is_syn_ack() => {
                 let of = |leg: &&mut Leg| {
                     leg.ways.contains(&way) || leg.begins == Begins::Tcp(ack.wrapping_sub(1))
                 };
-                legs.iter_mut().find(of).map(|leg| leg.add(way)).is_some()
+                legs.iter_mut().find(of).is_some_and(|leg| {
+                    leg.add(way);
+                    leg.is_ours
+                })
             }
-            _ => legs.iter().any(|leg| leg.ways.contains(&way)),
+            _ => legs.iter().any(|leg| leg.is_ours && leg.ways.contains(&way)),
         }
     }
 }

@@ -28,8 +28,7 @@ pub(crate) fn places(twin: &Twin) -> Vec<Place<'_>> {
         };
         node("n", "").or_else(|| node("e", "-eth1")).unwrap_or_else(|| format!("fabric-{link}"))
     };
-    let fabric =
-        Place { space: &twin.fabric, what: "fabric".into(), file: Box::new(of_fabric) };
+    let fabric = Place { space: &twin.fabric, what: "fabric".into(), file: Box::new(of_fabric) };
     let mut all = vec![fabric];
     if let Some(beyond) = &twin.beyond {
         all.push(place(&beyond.edge, "edge".into(), "edge".into()));

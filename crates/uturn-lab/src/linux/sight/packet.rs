@@ -22,7 +22,10 @@ pub(super) enum Body {
     },
     Udp(Vec<u8>),
     /// Of ICMP: nobody gets what went from the first address to the second.
-    Error { said: &'static str, about: (SocketAddr, SocketAddr) },
+    Error {
+        said: &'static str,
+        about: (SocketAddr, SocketAddr),
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

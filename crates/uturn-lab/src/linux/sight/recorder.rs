@@ -87,9 +87,7 @@ impl Recorder {
     fn end(&mut self) -> io::Result<()> {
         drop(self.life.take());
         let ended = self.thread.take().map(JoinHandle::join);
-        ended.map_or(Ok(()), |ended| {
-            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        ended.map_or(Ok(()), |ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 }
 
@@ -132,12 +130,11 @@ impl Reading {
             }
             let ready: Vec<bool> = waiting.iter().map(|one| !one.revents().is_empty()).collect();
             drop(waiting);
-            for at in 0..self.taps.len() {
-                if ready[at] {
-                    self.read(at, &mut room)?;
-                }
+            let (taps, end) = ready.split_at(self.taps.len());
+            for (at, _) in taps.iter().enumerate().filter(|(_, ready)| **ready) {
+                self.read(at, &mut room)?;
             }
-            if ready.last() == Some(&true) {
+            if end.contains(&true) {
                 return self.captures.as_mut().map_or(Ok(()), Captures::flush);
             }
         }
