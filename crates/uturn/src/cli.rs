@@ -254,6 +254,17 @@ pub(crate) struct LabRun {
     /// kube-proxy would program there
     #[arg(long, value_name = "DIR")]
     pub(crate) rules: Option<PathBuf>,
+    /// Leave each lab up after measuring, and say how to look inside. Enter takes it down and
+    /// goes on to the next case, Ctrl-C ends it all
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Write what every link carries to a folder of each case here, for tcpdump and the like
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Follow one failing connection of each flow, packet by packet, to where the kernel
+    /// ended it
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
@@ -280,7 +291,10 @@ pub(crate) struct LabFuzz {
     /// So many scenarios at a time on this kernel: they mostly wait
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Where scenarios that disagree are saved
+    /// Only save the scenarios, all of them, and measure nothing
+    #[arg(long)]
+    pub(crate) draw_only: bool,
+    /// Where scenarios are saved
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
     /// The form of the result

@@ -8,6 +8,7 @@ mod how;
 mod machine;
 mod order;
 mod place;
+mod watch;
 
 use std::env;
 use std::io::ErrorKind;
@@ -112,6 +113,9 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
         return Err(Failure::usage("no case has that many nodes"));
     }
     sweep(printer)?;
+    if watch::is_wanted(args) {
+        return watch::run(args, predicts, &cases, &how, printer);
+    }
     let size = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
     let places = Places::find(args.vm)?;
     let mut rounds = Rounds { cases: &cases, own: &own, how: &how, predicts, printer, places };
@@ -227,6 +231,11 @@ impl Rounds<'_> {
 
 /// Measures a case on this very kernel.
 fn measure_here(case: &Case, how: &How, progress: &mut dyn FnMut(&str)) -> Measured {
+    with_plan(case, how, |plan| uturn_lab::measure(plan, progress))
+}
+
+/// Does something with the plan of a case.
+fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Result<T, Failure> {
     let mut rules = case.cluster.captures.clone();
     rules.extend(how.captures()?);
     let engine = Engine::new(&case.cluster)?;
@@ -242,7 +251,7 @@ fn measure_here(case: &Case, how: &How, progress: &mut dyn FnMut(&str)) -> Measu
         rules: &rules,
         coredns: how.coredns.clone(),
     };
-    Ok(uturn_lab::measure(&plan, progress))
+    Ok(work(&plan))
 }
 
 /// What became of a case; without flows, why it could not be built.

@@ -2,11 +2,11 @@
 
 use uturn_diagnose::{Severity, diagnose};
 use uturn_model::Verdict;
-use uturn_path::Engine;
+use uturn_path::{Engine, Met};
 use uturn_report::{ScanReport, json, scan};
 
 use super::print;
-use crate::cli::{FailOn, Scan};
+use crate::cli::{FailOn, Output, Scan};
 use crate::input;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
@@ -35,10 +35,19 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
              and a pod or a workload that could call it",
         );
     }
+    let findings = diagnose(&engine, &met)?;
+    let evidence = match args.output {
+        Output::Text => Vec::new(),
+        Output::Wide | Output::Json | Output::Yaml => {
+            findings.iter().map(|one| one.evidence(&engine)).collect::<Result<_, _>>()?
+        }
+    };
+    let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
     let report = ScanReport {
-        findings: diagnose(&engine, &met)?,
-        flows: met.len(),
-        fine: met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine)).count(),
+        findings,
+        evidence,
+        flows: met.iter().map(Met::flows).sum(),
+        fine: fine.map(Met::flows).sum(),
         supposed: engine.supposed().to_vec(),
         skipped: cluster.skipped.clone(),
         seen: loaded.seen.clone(),

@@ -215,7 +215,7 @@ mod tests {
     use uturn_path::Engine;
     use uturn_report::yaml;
     use uturn_snapshot::Source;
-    use uturn_snapshot::scenario;
+    use uturn_snapshot::scenario::read_all;
 
     use super::*;
 
@@ -233,11 +233,11 @@ mod tests {
     fn everything_drawn_can_be_read_and_predicted() {
         let mut words = BTreeSet::new();
         for number in 0..300 {
-            let drawn = super::scenario(1, number, &ALL);
+            let drawn = scenario(1, number, &ALL);
             let text = yaml::document(&drawn.document);
             words.extend(text.split_whitespace().map(String::from));
             let source = Source { name: "drawn.yaml".into(), text: text.as_str().into() };
-            let read = scenario::read_all(vec![source]).unwrap_or_else(|why| {
+            let read = read_all(vec![source]).unwrap_or_else(|why| {
                 let why: Vec<String> = why.iter().map(ToString::to_string).collect();
                 panic!("{}\n{text}", why.join("\n"))
             });

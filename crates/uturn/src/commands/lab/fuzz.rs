@@ -40,10 +40,6 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         let folder = args.folder.display();
         return Err(Failure::usage(format!("there is no folder {folder} to save files in")));
     }
-    sweep(printer)?;
-    let how = How { connects: args.connects, coredns: None, rules: None };
-    let mut lab =
-        Lab::find(how, args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize), *printer)?;
     let mut modes = args.modes.clone();
     if modes.is_empty() {
         modes = vec![ProxyMode::Iptables, ProxyMode::Nftables];
@@ -53,6 +49,13 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         let drawn = draw::scenario(seed, number, &modes);
         trials.push(Trial::new(drawn.name, drawn.document).map_err(Failure::input)?);
     }
+    if args.draw_only {
+        return save_all(args, &trials, printer);
+    }
+    sweep(printer)?;
+    let how = How { connects: args.connects, coredns: None, rules: None };
+    let jobs = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
+    let mut lab = Lab::find(how, jobs, *printer)?;
     let mut sum = Sum::new(seed);
     let mut suspects = Vec::new();
     for (trial, measured) in trials.iter().zip(lab.measure(&trials)?) {
@@ -79,6 +82,15 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         (true, true) => Status::Clean,
         (true, false) => Status::NotHere,
     })
+}
+
+/// Saves every scenario and says where.
+fn save_all(args: &LabFuzz, trials: &[Trial], printer: &Printer) -> Result<Status, Failure> {
+    for trial in trials {
+        let found = keep(args, trial, Vec::new())?;
+        printer.result(&format!("{}\n", found.file.display()));
+    }
+    Ok(Status::Clean)
 }
 
 /// Finds out whether a disagreement lasts, and what it takes to have it.

@@ -58,10 +58,7 @@ fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
             // Whatever listens there, or nothing.
             let vip = &cluster.vips[dice.below(cluster.vips.len())];
             let port = [80, 443, 8080, 81][dice.below(4)];
-            let to = match dice.once_in(2) {
-                true => format!("{}:{port}", vip.address),
-                false => format!("http://{}:{port}/", vip.address),
-            };
+            let to = format!("{}://{}:{port}/", dice.pick(&["http", "https"]), vip.address);
             Aim { to, is_udp: false }
         }
         _ => {
@@ -78,7 +75,7 @@ fn of_ingress(dice: &mut Dice, ingress: &Ingress) -> Aim {
         (0, Some(host)) => format!("ingress/shop/{}/{host}{path}", ingress.name),
         (0, None) => format!("ingress/shop/{}", ingress.name),
         (1, _) => format!("{scheme}://{}{path}", ingress.vip),
-        (2, Some(host)) => format!("{scheme}://{host}{path}/deeper"),
+        (2, Some(host)) => format!("{scheme}://{host}{}/deeper", path.trim_end_matches('/')),
         (_, Some(host)) => format!("{scheme}://{host}{path}"),
         (_, None) => format!("{scheme}://{}{path}", ingress.vip),
     };

@@ -17,6 +17,9 @@ pub(super) struct Judged {
     pub(super) measured: Vec<(Outcome, u64)>,
     /// How many targets' health was predicted and measured.
     pub(super) probed: usize,
+    /// Whether chance decides, again and again, which targets are alive: then nothing can be
+    /// said of how the flow ends.
+    pub(super) by_chance: bool,
     /// What does not agree.
     differences: Vec<String>,
     kind: Kind,
@@ -67,7 +70,11 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
     let mut kind = Kind::default();
     let mut differences = Vec::new();
     let exact = !verdict.is_by_chance();
-    if let Agreement::Differs(all) = agrees(&verdict.outcomes, &measured.counts, exact) {
+    let health = health(engine, &measured.flow).unwrap_or_default();
+    let by_chance = health.iter().any(is_tossed);
+    if !by_chance
+        && let Agreement::Differs(all) = agrees(&verdict.outcomes, &measured.counts, exact)
+    {
         differences.extend(all.iter().map(ToString::to_string));
         kind.predicted = verdict.outcomes.iter().map(|(one, _)| word(*one)).collect();
         kind.measured = measured.counts.iter().map(|(one, _)| word(*one)).collect();
@@ -77,12 +84,10 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
         }
     }
     let mut probed = 0;
-    if let Some(predicted) = health(engine, &measured.flow) {
-        for found in &measured.evidence.health {
-            probed += 1;
-            if let Some(what) = unlike(&predicted, found, &mut kind) {
-                differences.push(what);
-            }
+    for found in &measured.evidence.health {
+        probed += 1;
+        if let Some(what) = unlike(&health, found, &mut kind) {
+            differences.push(what);
         }
     }
     Ok(Judged {
@@ -90,6 +95,7 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
         mechanisms: verdict.mechanisms,
         measured: measured.counts,
         probed,
+        by_chance,
         differences,
         kind,
     })
@@ -100,6 +106,11 @@ fn word(outcome: Outcome) -> String {
         Outcome::Status { code, .. } => format!("status {code}"),
         other => other.word().to_owned(),
     }
+}
+
+/// Whether a target answers some of its probes only.
+fn is_tossed(one: &Health) -> bool {
+    one.answered > 1e-9 && one.answered < 1.0 - 1e-9
 }
 
 /// What health checks are predicted to find of the listener that a flow aims at.
@@ -128,7 +139,7 @@ fn unlike(predicted: &[Health], found: &TargetHealth, kind: &mut Kind) -> Option
     let Some(said) = predicted.iter().find(|one| one.target == target) else {
         return Some(format!("target {target} is probed, and nothing is predicted of it"));
     };
-    if said.alive == found.alive {
+    if is_tossed(said) || said.alive == found.alive {
         return None;
     }
     kind.health[usize::from(found.alive)] = true;

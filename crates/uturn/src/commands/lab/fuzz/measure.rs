@@ -16,6 +16,9 @@ use crate::status::Failure;
 /// How many cases the machine is started for.
 const BATCH: usize = 25;
 
+/// What a lab on this kernel gave.
+type Built = Result<Vec<MeasuredFlow>, LabError>;
+
 /// Where scenarios are measured, and how.
 pub(super) struct Lab {
     how: How,
@@ -78,7 +81,7 @@ impl Lab {
         &self,
         trials: &[Trial],
         which: &[usize],
-    ) -> Result<Vec<(usize, Result<Vec<MeasuredFlow>, LabError>)>, Failure> {
+    ) -> Result<Vec<(usize, Built)>, Failure> {
         let cases: Vec<Named<'_>> = which.iter().map(|at| trials[*at].named()).collect();
         let mut all = Vec::new();
         let mut failed = None;

@@ -122,17 +122,17 @@ fn remove(document: &mut Value, path: &[Step]) -> Option<()> {
 fn parts(document: &Value, depth: usize) -> Vec<Path> {
     let mut all = Vec::new();
     for root in ["flows", "objects", "facts"] {
-        let path = vec![Step::Key("spec".into()), Step::Key(root.into())];
-        walk(&document["spec"][root], path, depth, &mut all);
+        let path = [Step::Key("spec".into()), Step::Key(root.into())];
+        walk(&document["spec"][root], &path, depth, &mut all);
     }
     all
 }
 
-/// Names without which an object is none, and what settles how others are read.
-const STAYS: [&str; 14] = [
+/// Names without which an object is none, and what settles how others are read. What is in
+/// them stays too: half of it would be another whole, or leave something open.
+const STAYS: [&str; 13] = [
     "apiVersion",
     "kind",
-    "metadata",
     "name",
     "namespace",
     "provider",
@@ -142,14 +142,21 @@ const STAYS: [&str; 14] = [
     "from",
     "to",
     "protocol",
-    "shape",
-    "spec",
+    "backend",
+    "dns",
 ];
 
-fn walk(value: &Value, path: Path, depth: usize, all: &mut Vec<Path>) {
+/// Names that stay while what is in them may go.
+const HOLDS: [&str; 2] = ["metadata", "spec"];
+
+fn walk(value: &Value, path: &[Step], depth: usize, all: &mut Vec<Path>) {
     let children: Vec<(Step, &Value)> = match value {
         Value::Object(fields) => {
-            let kept = |key: &str| depth == 0 && STAYS.contains(&key);
+            // What a pod or a node is would be supposed without its text.
+            let is_thing =
+                matches!(fields.get("kind").and_then(Value::as_str), Some("Pod" | "Node"));
+            let kept =
+                |key: &str| is_thing || STAYS.contains(&key) || depth == 0 && HOLDS.contains(&key);
             fields
                 .iter()
                 .filter(|(key, _)| !kept(key))
@@ -162,15 +169,11 @@ fn walk(value: &Value, path: Path, depth: usize, all: &mut Vec<Path>) {
         _ => Vec::new(),
     };
     for (step, child) in children {
-        // Settings of a whole: one without the other would be another whole.
-        if depth > 0 && step == Step::Key("kubeProxy".into()) {
-            continue;
-        }
-        let mut path = path.clone();
+        let mut path = path.to_vec();
         path.push(step);
         match depth {
             0 => all.push(path),
-            _ => walk(child, path, depth - 1, all),
+            _ => walk(child, &path, depth - 1, all),
         }
     }
 }
@@ -193,7 +196,10 @@ mod tests {
         json!({
             "spec": {
                 "flows": [{ "from": "a", "to": "b" }, { "from": "c", "to": "d" }],
-                "objects": [{ "kind": "Pod", "spec": { "hostNetwork": true } }],
+                "objects": [
+                    { "kind": "Pod", "spec": { "nodeName": "n1" } },
+                    { "kind": "Service", "spec": { "type": "NodePort" }, "status": {} },
+                ],
                 "facts": { "provider": "tke", "nodes": { "n1": { "rpFilter": 1 } } },
             },
         })
@@ -202,9 +208,9 @@ mod tests {
     #[test]
     fn the_largest_parts_go_first_and_names_stay() {
         let count = |depth| parts(&document(), depth).len();
-        assert_eq!(count(0), 2 + 1 + 1, "two flows, an object, what is said of nodes");
+        assert_eq!(count(0), 2 + 2 + 1, "two flows, two objects, what is said of nodes");
         assert_eq!(count(1), 1, "n1: whom a flow is from and what a pod is stays");
-        assert_eq!(count(2), 2, "the pod's network, n1's filter");
+        assert_eq!(count(2), 2, "the Service's type, n1's filter");
     }
 
     #[test]

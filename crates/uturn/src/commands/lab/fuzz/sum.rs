@@ -16,6 +16,8 @@ pub(super) struct Sum {
     pub(super) flows: usize,
     connects: u64,
     probed: usize,
+    /// Flows that cannot be judged: chance decides which targets are alive.
+    by_chance: usize,
     pub(super) seconds: f64,
     outcomes: BTreeMap<String, u64>,
     mechanisms: BTreeMap<Mechanism, usize>,
@@ -43,6 +45,7 @@ impl Sum {
             flows: 0,
             connects: 0,
             probed: 0,
+            by_chance: 0,
             seconds: 0.0,
             outcomes: BTreeMap::new(),
             mechanisms: BTreeMap::new(),
@@ -59,6 +62,7 @@ impl Sum {
         for one in flows {
             self.flows += 1;
             self.probed += one.probed;
+            self.by_chance += usize::from(one.by_chance);
             for (outcome, count) in &one.measured {
                 self.connects += count;
                 *self.outcomes.entry(kind(*outcome)).or_default() += count;
@@ -110,6 +114,10 @@ impl Sum {
         );
         let mechanisms = self.mechanisms.iter();
         line("mechanisms", mechanisms.map(|(one, count)| format!("{one} {count}")).collect());
+        if self.by_chance > 0 {
+            let flows = words::count(self.by_chance, "flow");
+            line("not judged", vec![format!("{flows}: chance decides which targets are alive")]);
+        }
         for (why, count) in self.reasons() {
             line("not run", vec![format!("{} because {why}", words::count(count, "scenario"))]);
         }
@@ -150,6 +158,7 @@ impl Sum {
             "flows": self.flows,
             "connects": self.connects,
             "probed": self.probed,
+            "by_chance": self.by_chance,
             "seconds": self.seconds,
             "outcomes": self.outcomes,
             "mechanisms": mechanisms,
