@@ -8,7 +8,7 @@
 //!
 //! # Caveats
 //! - VIPs, the address of a replaced source ([`replaced_source`]) and the one that probes
-//!   come from ([`prober`](crate::profile::prober)) must be bound where it runs; for a kept
+//!   come from ([`prober`]) must be bound where it runs; for a kept
 //!   source [`steer`] says what the kernel has to be told.
 //! - One request a connection.
 //! - Whoever ends TLS shows a certificate of its own making.
