@@ -42,7 +42,7 @@ impl<'a> Engine<'a> {
                 Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
                 // Who is told of a rejection is whose address is on it. A client's own node
                 // tells it on the spot.
-                Stop::Refused(mechanism, by) if !is_inside(from) => {
+                Stop::Refused(mechanism, by) if !is_on(from, by) => {
                     let (answer, why) = (trip.answer(), Some(mechanism));
                     let home = self.bring_home(by, from, asked, answer, Outcome::Refused, why);
                     ways.extend(home);
@@ -226,8 +226,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-fn is_inside(party: Party<'_>) -> bool {
-    matches!(party, Party::Pod(_) | Party::Host(..))
+/// Whether a party is on the node that another is.
+fn is_on(party: Party<'_>, node: Party<'_>) -> bool {
+    let Party::Host(node, _) = node else { return false };
+    match party {
+        Party::Pod(pod) => pod.node.as_ref() == Some(&node.name),
+        Party::Host(own, _) => own.name == node.name,
+        Party::Balancer(_) | Party::Outside => false,
+    }
 }
 
 /// The end of one way.

@@ -48,11 +48,15 @@ built_in![
     "node-sg",
     "one-of-many",
     "own-ingress",
+    "pod-calls-itself",
     "probe-firewall",
     "public",
+    "refusal-lost",
+    "refused-hairpin",
     "rules-missing",
     "shared-vip",
     "tls-bypassed",
+    "vpc-cni-needs-no-pod-routes",
     "wrong-port",
 ];
 
