@@ -237,6 +237,9 @@ pub(crate) struct LabRun {
     /// Only cases with this many nodes (repeat for more)
     #[arg(long, value_name = "N")]
     pub(crate) nodes: Vec<usize>,
+    /// Only cases in this mode of kube-proxy (repeat for more)
+    #[arg(long = "mode", value_name = "MODE")]
+    pub(crate) modes: Vec<ProxyMode>,
     /// Connects for each flow, at least
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) connects: u32,

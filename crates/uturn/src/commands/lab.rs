@@ -103,14 +103,18 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     let own = scenarios::own(&args.files)?;
     let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &args.names)?;
     for scenario in &mut scenarios {
-        scenario.cases.retain(|case| args.nodes.is_empty() || args.nodes.contains(&case.nodes));
+        scenario.cases.retain(|case| {
+            let mode = case.cluster.proxy.mode.value;
+            (args.nodes.is_empty() || args.nodes.contains(&case.nodes))
+                && (args.modes.is_empty() || args.modes.contains(&mode))
+        });
     }
     let cases: Vec<Named<'_>> = scenarios
         .iter()
         .flat_map(|one| one.cases.iter().map(|case| Named { scenario: &one.name, case }))
         .collect();
     if cases.is_empty() {
-        return Err(Failure::usage("no case has that many nodes"));
+        return Err(Failure::usage("no case has that many nodes and that mode"));
     }
     sweep(printer)?;
     if watch::is_wanted(args) {
