@@ -74,7 +74,7 @@ impl<'a> Engine<'a> {
             return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
         }
         match listener.protocol.layer() {
-            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, trip),
+            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
             Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
         }
     }
@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
         client: Party<'a>,
         asked: Leg,
         request: &Request,
-        trip: Trip,
+        trip: &Trip,
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
         let place = self.place(Party::Balancer(balancer));
@@ -100,14 +100,14 @@ impl<'a> Engine<'a> {
         // the connection when there is none.
         let ends_tls = listener.protocol.ends_tls();
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
-        let home = |trip: Trip, ways: Vec<Exchange>| match ends_tls {
+        let home = |ways: Vec<Exchange>| match ends_tls {
             true => self.say(balancer, client, asked, trip, ways, turned_away),
             false => ways,
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
             let ways = self.without_target(trip.clone(), place, balancer, turned_away);
-            return home(trip, ways);
+            return home(ways);
         };
         // What is passed on as it came still speaks what the client spoke.
         let passed = Request { tls: if ends_tls { None } else { request.tls }, http: None };
@@ -116,7 +116,7 @@ impl<'a> Engine<'a> {
         let shares = choice.shares();
         if shares.is_empty() {
             let ways = self.without_candidate(trip.clone(), place, balancer, turned_away);
-            return home(trip, ways);
+            return home(ways);
         }
         let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
         if self.weights.is_some() && picks_by_client && choice.candidates().len() > 1 {
@@ -128,7 +128,7 @@ impl<'a> Engine<'a> {
             let mut there = trip.clone();
             there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
             for inner in
-                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, &trip)
+                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, trip)
             {
                 let mut trip = there.clone();
                 trip.share *= share * inner.share;
@@ -191,7 +191,7 @@ impl<'a> Engine<'a> {
                 true => self.without_target(trip.clone(), place, balancer, outcome),
                 false => self.without_candidate(trip.clone(), place, balancer, outcome),
             };
-            return self.say(balancer, client, asked, trip, turned_away, outcome);
+            return self.say(balancer, client, asked, &trip, turned_away, outcome);
         }
         let by = self.by_listener(listener, rule);
         let mut results = vec![Vec::new(); rule.targets.len()];
@@ -243,7 +243,7 @@ impl<'a> Engine<'a> {
         balancer: usize,
         client: Party<'a>,
         asked: Leg,
-        trip: Trip,
+        trip: &Trip,
         said: Vec<Exchange>,
         outcome: Outcome,
     ) -> Vec<Exchange> {
