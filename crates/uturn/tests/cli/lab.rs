@@ -65,11 +65,137 @@ fn a_lab_is_kept_until_enter() {
 }
 
 #[test]
-fn the_machine_cannot_be_watched() {
-    let output = uturn(&["lab", "run", "l7-loop", "--vm", "--explain"]).output().unwrap();
+fn the_machine_cannot_be_kept() {
+    let output = uturn(&["lab", "run", "l7-loop", "--vm", "--keep"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    assert!(told(&output).contains("run them without --vm"), "{}", told(&output));
+    assert!(told(&output).contains("run it without --vm"), "{}", told(&output));
 }
+
+/// What `--explain` found, with its own mechanism and the engine's, and the lines that give
+/// the reason. `None` where there can be no lab.
+fn explained(args: &[&str]) -> Option<Vec<Value>> {
+    let words = [&["verify", "--explain", "--connects", "2", "-o", "json"], args].concat();
+    let output = lab(&words)?;
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Some(report["explained"].as_array().unwrap().clone())
+}
+
+/// Rules of nftables mode have no counters: the kernel's trace names the one that drops.
+#[test]
+fn a_rule_without_a_counter_is_named() {
+    let Some(all) = explained(&["rules-missing", "--nodes", "2", "--mode", "nftables"]) else {
+        return;
+    };
+    let [one] = &all[..] else { panic!("one flow fails: {all:#?}") };
+    assert_eq!(one["mechanism"], "rule-missing", "{one:#}");
+    assert_eq!(one["agrees"], true, "{one:#}");
+    let because = one["because"].as_str().unwrap();
+    assert!(because.contains("in chain cluster-ips-check of table kube-proxy"), "{because}");
+}
+
+/// Where a health check of a target that is dead ended: at a rule of the node's own.
+#[test]
+fn a_dead_target_s_health_check_is_followed() {
+    let args = ["probe-firewall", "--nodes", "2", "--mode", "iptables"];
+    let Some(all) = explained(&args) else { return };
+    let probes: Vec<_> = all.iter().filter(|one| one["health_check_of"].is_string()).collect();
+    assert!(!probes.is_empty(), "{all:#?}");
+    for one in probes {
+        assert_eq!(one["mechanism"], "firewall", "{one:#}");
+        assert_eq!(one["agrees"], true, "{one:#}");
+        let last = one["packets"].as_array().unwrap().last().unwrap();
+        assert!(last["place"].as_str().unwrap().starts_with("node "), "{one:#}");
+    }
+}
+
+/// Who does not say how to speak, speaks TLS where a listener ends it, and in the clear where
+/// the node short-cuts the listener.
+#[test]
+fn tls_is_spoken_where_it_is_spoken() {
+    let folder = Folder::new("lab-tls");
+    let ssl = r#"'{"443":{"protocol":["TCP_SSL"],"tls":"shop-tls"}}'"#;
+    let text = TLS.replace("SPECIFY", ssl);
+    let file = folder.file("own-tls.yaml", &text).0.join("own-tls.yaml");
+    let args = ["verify", "own-tls", "-f", file.to_str().unwrap(), "--connects", "2", "-o", "json"];
+    let Some(output) = lab(&args) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let flows = report["scenarios"][0]["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 5, "{}", told(&output));
+}
+
+const TLS: &str = r#"
+apiVersion: uturn.dev/v1alpha1
+kind: Scenario
+metadata: {name: own-tls}
+spec:
+  shows: Who does not say how to speak speaks TLS where that is spoken.
+  nodes: [2]
+  shape: {network: global-router, backends: last, clients: first}
+  facts:
+    provider: tke
+    kubeProxy: {mode: iptables, version: v1.34.4, variant: tke}
+    dns: {outside: {shop.example.com: 10.0.0.100}}
+  objects:
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: web, namespace: shop}
+    spec:
+      type: NodePort
+      clusterIP: 172.16.0.10
+      selector: {app: web}
+      ports:
+      - {port: 80, targetPort: http, nodePort: 30080}
+  - apiVersion: networking.k8s.io/v1
+    kind: Ingress
+    metadata:
+      name: web
+      namespace: shop
+      annotations: {kubernetes.io/ingress.subnetId: subnet-private}
+    spec:
+      tls: [{secretName: shop-tls}]
+      rules:
+      - host: "*.example.com"
+        http: &paths
+          paths:
+          - path: /
+            pathType: Prefix
+            backend: {service: {name: web, port: {number: 80}}}
+      - http: *paths
+    status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
+  - apiVersion: v1
+    kind: Service
+    metadata:
+      name: ssl
+      namespace: shop
+      annotations:
+        service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: subnet-private
+        service.cloud.tencent.com/specify-protocol: SPECIFY
+    spec:
+      type: LoadBalancer
+      clusterIP: 172.16.0.11
+      selector: {app: web}
+      ports:
+      - {port: 443, targetPort: http, nodePort: 30081}
+    status: {loadBalancer: {ingress: [{ip: 10.0.0.101}]}}
+  flows:
+  - from: node/n1
+    to: 10.0.0.100:443
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: node/n1
+    to: shop.example.com:443
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: node/n1
+    to: ingress/shop/web
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: node/n1
+    to: http://10.0.0.100:443/
+    expect: [{outcomes: [{status: 400}]}]
+  - from: pod/shop/client-1
+    to: 10.0.0.101:443
+    expect: [{outcomes: [{outcome: answered}]}]
+"#;
 
 #[test]
 fn a_seed_draws_the_same_scenarios_again() {
