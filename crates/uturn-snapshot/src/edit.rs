@@ -219,7 +219,7 @@ impl Text<'_> {
         }
         let made = format!("{}: {}", tree::word(key, self.strict), value.flow(self.strict));
         let last = entries.last().map(|one| (one.key_start, one.value.end.max(one.key_end)));
-        Ok(self.into_flow(map, last, &made))
+        Ok(self.add_in_brackets(map, last, &made))
     }
 
     fn insert_item(&self, seq: &Spanned, at: usize, value: &Tree) -> Result<String, Refused> {
@@ -243,11 +243,11 @@ impl Text<'_> {
             let comma = if blank.is_empty() { " " } else { blank };
             return Ok(self.splice(one.start, one.start, &format!("{made},{comma}")));
         }
-        Ok(self.into_flow(seq, items.last().map(|one| (one.start, one.end)), &made))
+        Ok(self.add_in_brackets(seq, items.last().map(|one| (one.start, one.end)), &made))
     }
 
     /// Adds to what stands in brackets: on a line of its own where the last one has that.
-    fn into_flow(&self, all: &Spanned, last: Option<(usize, usize)>, made: &str) -> String {
+    fn add_in_brackets(&self, all: &Spanned, last: Option<(usize, usize)>, made: &str) -> String {
         let Some((start, end)) = last else {
             return self.splice(all.start + 1, all.end - 1, made);
         };
@@ -368,8 +368,8 @@ status: {}
                 "labels: {}}",
                 "labels: {}, annotations: {a.b/c: \"true\"}}",
             ),
-            (&["metadata", "labels", "x"], Tree::bare(1), "labels: {}", "labels: {x: 1}"),
-            (&["spec", "ports", "0", "targetPort"], Tree::bare(8080), ": http", ": 8080"),
+            (&["metadata", "labels", "x"], Tree::number(1u32), "labels: {}", "labels: {x: 1}"),
+            (&["spec", "ports", "0", "targetPort"], Tree::number(8080u32), ": http", ": 8080"),
             (&["spec", "ports", "port=81", "name"], Tree::text("b"), "81}", "81, name: b}"),
             (
                 &["spec", "ports", "port=80", "name"],
@@ -377,10 +377,10 @@ status: {}
                 "    targetPort: http\n",
                 "    targetPort: http\n    name: a\n",
             ),
-            (&["spec", "empty", "in"], Tree::bare(true), "empty:", "empty: {in: true}"),
+            (&["spec", "empty", "in"], Tree::bare("true"), "empty:", "empty: {in: true}"),
             (
                 &["spec", "more", "deep"],
-                Tree::List(vec![Tree::map([("a", Tree::bare(1)), ("b", Tree::text("x"))])]),
+                Tree::List(vec![Tree::map([("a", Tree::number(1u32)), ("b", Tree::text("x"))])]),
                 "  list: []\n",
                 "  list: []\n  more:\n    deep:\n    - a: 1\n      b: x\n",
             ),
@@ -400,7 +400,7 @@ status: {}
     #[test]
     fn lists_grow_at_both_ends() {
         let add = |words: &[&str], change| apply(SERVICE, &path(words), &change).unwrap();
-        let port = || Tree::map([("port", Tree::bare(79))]);
+        let port = || Tree::map([("port", Tree::number(79u32))]);
         assert_eq!(
             add(&["spec", "ports"], Change::Prepend(port())),
             SERVICE.replace("  - port: 80", "  - port: 79\n  - port: 80")
@@ -449,7 +449,7 @@ status: {}
             text.replace("    ]\n  }", "    ],\n    \"type\": \"NodePort\"\n  }")
         );
         assert_eq!(
-            apply(text, &path(&["spec", "ports"]), &Change::Prepend(Tree::bare(1))).unwrap(),
+            apply(text, &path(&["spec", "ports"]), &Change::Prepend(Tree::number(1u32))).unwrap(),
             text.replace("      {\"port\"", "      1,\n      {\"port\"")
         );
     }
@@ -457,9 +457,9 @@ status: {}
     #[test]
     fn what_would_change_more_is_refused() {
         let text = "a: &x {b: 1}\nc: *x\n";
-        let refused = apply(text, &path(&["c", "b"]), &Change::Set(Tree::bare(2)));
+        let refused = apply(text, &path(&["c", "b"]), &Change::Set(Tree::number(2u32)));
         assert!(refused.is_err(), "{refused:?}");
-        assert!(apply("a: 1\n", &path(&["a", "b"]), &Change::Set(Tree::bare(2))).is_err());
-        assert!(apply("a: {", &path(&["a"]), &Change::Set(Tree::bare(2))).is_err());
+        assert!(apply("a: 1\n", &path(&["a", "b"]), &Change::Set(Tree::number(2u32))).is_err());
+        assert!(apply("a: {", &path(&["a"]), &Change::Set(Tree::number(2u32))).is_err());
     }
 }

@@ -339,8 +339,8 @@ fn said(path: &[At]) -> String {
 fn tree(node: &document::Node<'_>) -> Tree {
     match &node.value {
         Value::Null => Tree::bare("null"),
-        Value::Bool(word) => Tree::bare(document::truth(word)),
-        Value::Number(text) => Tree::bare(text),
+        Value::Bool(word) => Tree::bare(document::truth(word).to_string()),
+        Value::Number(text) => Tree::bare(text.as_ref()),
         Value::String(text) => Tree::text(text.as_ref()),
         Value::Seq(items) => Tree::List(items.iter().map(tree).collect()),
         Value::Map(entries) => {

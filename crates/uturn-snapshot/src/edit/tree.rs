@@ -19,9 +19,14 @@ impl Tree {
         Self::Text(text.into())
     }
 
-    /// A number or a truth value.
-    pub fn bare(value: impl ToString) -> Self {
-        Self::Bare(value.to_string())
+    /// A truth value, or a number as it is written.
+    pub fn bare(text: impl Into<String>) -> Self {
+        Self::Bare(text.into())
+    }
+
+    /// A number.
+    pub fn number(number: impl Into<u64>) -> Self {
+        Self::Bare(number.into().to_string())
     }
 
     /// A mapping.
