@@ -20,6 +20,7 @@ mod standing;
 use std::net::SocketAddr;
 
 use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol};
+use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::manifests::{Changed, Edit};
 
@@ -46,6 +47,8 @@ pub struct Cure {
     pub changed: Vec<Changed>,
     /// The objects it changes, whole.
     pub objects: Vec<(ObjectRef, Tree)>,
+    /// All texts as they were tried: with what the cloud and Kubernetes will do by themselves.
+    pub tried: Option<Manifests>,
     /// How it was.
     pub before: Standing,
     /// How it will be; nothing where the edit was not tried.
@@ -135,8 +138,8 @@ pub(crate) struct Proposal {
     follows: Vec<Edit>,
     /// What is walked afterwards, where that is something else.
     then: Option<Flow>,
-    /// The Service whose own pods may lose the way to it through its load balancer: the cure
-    /// says so among its effects.
+    /// The Service whose own pods and their nodes may lose the way to it through its load
+    /// balancer: the cure says so among its effects.
     gives_up: Option<NamespacedName>,
     /// A guess: not worth a word when it does not help.
     is_trial: bool,

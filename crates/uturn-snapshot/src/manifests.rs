@@ -167,6 +167,21 @@ impl Manifests {
         Ok(new)
     }
 
+    /// The same with something changed in the Scenario that the cluster is a case of.
+    pub fn with_scenario(&self, path: &[At], change: &Change) -> Result<Self, CannotEdit> {
+        let name = self.case.as_ref().map_or("", |(name, _)| name);
+        let refused = |why| {
+            let object = ObjectRef::global(Kind::Facts, format!("scenario {name}"));
+            CannotEdit::Place(object, said(path), why)
+        };
+        let site = self.site_of(&Wanted::Scenario(name)).ok_or_else(|| refused("not there"))?;
+        let mut new = self.clone();
+        let document =
+            edit::apply(self.document(&site), path, change).map_err(|why| refused(why.0))?;
+        new.sources[site.source].text.replace_range(site.document, &document);
+        Ok(new)
+    }
+
     /// The same with one more object, in a file of its own.
     #[must_use]
     pub fn with_object(&self, file: &str, object: &Tree) -> Self {

@@ -40,6 +40,7 @@ pub(super) fn judge(twin: &Twin<'_>, case: &Case<'_>, proposal: Proposal) -> Opt
         commands: proposal.commands.clone(),
         changed: Vec::new(),
         objects: Vec::new(),
+        tried: None,
         before: case.before.clone(),
         after: None,
         refused: None,
@@ -89,6 +90,7 @@ fn attempt(
         let first = faults.first().map_or_else(String::new, ToString::to_string);
         format!("the edited manifests cannot be read: {first}")
     })?;
+    cure.tried = Some(all);
     let engine = Engine::new(&cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
     confirm(case, cure, stand(&engine, &wanted)?)?;

@@ -277,7 +277,7 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
         .costs("load is shared by node, not by pod: nodes with fewer pods give each more")
         .costs("clients and servers have to stay on different nodes from now on: anti-affinity, or it loops again")
         .costs("whoever calls a node's NodePort reaches nothing on a node without a pod");
-    made = made.costs("the Service's own pods cannot call it through its load balancer any more: what comes back to them loops");
+    made = made.costs("the Service's own pods, and processes on their nodes, cannot call it through its load balancer any more");
     made.gives_up = Some(service.name.clone());
     if let Some((workload, term)) = apart(case, service) {
         let way = way![

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use uturn_model::ingress::Backend;
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Ingress, Kind, NamespacedName, ObjectRef, Outcome,
+    Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
     Protocol, Verdict,
 };
 use uturn_path::{Cannot, Engine, Met, ScanTarget};
@@ -119,7 +119,7 @@ impl Standing {
 pub(crate) struct Everything {
     pods: HashMap<(Destination, Protocol), Vec<Met>>,
     /// Clients that are no pods.
-    others: HashMap<Flow, Harm>,
+    others: HashMap<Flow, (ObjectRef, Harm)>,
 }
 
 /// So many flows of clients that are no pods are walked; of a cluster with more, none.
@@ -145,7 +145,8 @@ impl Everything {
                     let (from, to) = (from.clone(), target.to.clone());
                     let flow = Flow { from, to, protocol: target.protocol };
                     if let Ok(verdicts) = engine.verdicts(&flow) {
-                        others.insert(flow, Harm::of_verdicts(&verdicts));
+                        let harm = Harm::of_verdicts(&verdicts);
+                        others.insert(flow, (target.object.clone(), harm));
                     }
                 }
             }
@@ -166,16 +167,21 @@ impl Everything {
         }
         let mut flows: Vec<_> = before.others.iter().collect();
         flows.sort_by_key(|(flow, _)| (*flow).clone());
-        flows.into_iter().find_map(|(flow, old)| {
-            let now = self.others.get(flow).filter(|now| now.is_worse_than(old))?;
+        flows.into_iter().find_map(|(flow, (object, old))| {
+            let (_, now) = self.others.get(flow).filter(|(_, now)| now.is_worse_than(old))?;
+            if spared.is_some_and(|one| one.has_flow(flow, object)) {
+                return None;
+            }
             Some(tell(&flow.from.to_string(), &flow.to, old, now))
         })
     }
 }
 
-/// Flows that a cure gives up, and says so: of a Service's own pods to its load balancer.
+/// Flows that a cure gives up, and says so: of a Service's own pods, and of processes on their
+/// nodes, to its load balancer.
 pub(crate) struct Spared {
     pods: HashSet<NamespacedName>,
+    nodes: HashSet<Name>,
     owners: Vec<ObjectRef>,
 }
 
@@ -192,7 +198,8 @@ impl Spared {
         let ingresses = cluster.ingresses.values().filter(leads).map(Ingress::object);
         let own = ObjectRef::namespaced(Kind::Service, service);
         Self {
-            pods: endpoints.filter_map(|one| one.pod.clone()).collect(),
+            pods: endpoints.clone().filter_map(|one| one.pod.clone()).collect(),
+            nodes: endpoints.filter_map(|one| one.node.clone()).collect(),
             owners: ingresses.chain([own]).collect(),
         }
     }
@@ -200,6 +207,13 @@ impl Spared {
     fn has(&self, pod: &NamespacedName, target: &ScanTarget) -> bool {
         let inside = matches!(target.to, Destination::Service(..));
         !inside && self.pods.contains(pod) && self.owners.contains(&target.object)
+    }
+}
+
+impl Spared {
+    fn has_flow(&self, flow: &Flow, object: &ObjectRef) -> bool {
+        let on = matches!(&flow.from, Client::Node(name) if self.nodes.contains(name));
+        on && !matches!(flow.to, Destination::Service(..)) && self.owners.contains(object)
     }
 }
 
