@@ -92,6 +92,11 @@ impl<'a> Case<'a> {
         Self { manifests, engine, subject, before, mechanisms, aim }
     }
 
+    /// What asked for the load balancer on the way.
+    pub fn owner(&self) -> Option<&ObjectRef> {
+        self.aim.owner.as_ref()
+    }
+
     /// The kind of what asked for the load balancer on the way.
     pub fn owner_kind(&self) -> Option<Kind> {
         self.aim.owner.as_ref().map(|owner| owner.kind)
