@@ -49,6 +49,8 @@ mod located;
 mod mini;
 mod names;
 mod node;
+mod probes;
+mod refusal;
 mod retries;
 pub mod scan;
 mod scope;
@@ -56,7 +58,7 @@ mod sketch;
 mod telling;
 mod travel;
 
-pub use balance::Health;
 pub use crowd::Crowd;
 pub use engine::{Cannot, Engine};
+pub use probes::Health;
 pub use scan::{ClientClass, Met, Pods, ScanTarget};
