@@ -207,7 +207,7 @@ pub fn cures(twin: &Twin<'_>, case: &Case<'_>) -> Vec<Cure> {
     ];
     let proposals = families.into_iter().flat_map(|family| family(case));
     let mut cures: Vec<Cure> =
-        proposals.filter_map(|proposal| judge::judge(twin, case, proposal)).collect();
+        proposals.filter_map(|proposal| judge::judge(twin, case, &proposal)).collect();
     cures.sort_by_key(|one| (!one.is_offered(), one.rank, one.title.clone()));
     cures
 }

@@ -151,7 +151,8 @@ fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
         unknown = false;
         let known: Vec<_> =
             groups.iter().filter_map(|name| cluster.security_groups.get(name)).collect();
-        let says = |rule: &&SecurityRule| rule.matches(peer, Protocol::Tcp, target.address.port());
+        let says =
+            |rule: &&SecurityRule| rule.matches(peer, Some(Protocol::Tcp), target.address.port());
         let rule = known.iter().flat_map(|group| &group.inbound).find(says);
         let is_in = known.len() < groups.len() || rule.is_some_and(|rule| rule.accept);
         if let (false, Some(first)) = (is_in, groups.first())

@@ -29,7 +29,7 @@ impl<'a> Twin<'a> {
 }
 
 /// A proposal with what became of it; nothing of a guess that did not help.
-pub(super) fn judge(twin: &Twin<'_>, case: &Case<'_>, proposal: Proposal) -> Option<Cure> {
+pub(super) fn judge(twin: &Twin<'_>, case: &Case<'_>, proposal: &Proposal) -> Option<Cure> {
     let is_trial = proposal.is_trial;
     let mut cure = Cure {
         name: proposal.name,
@@ -48,7 +48,7 @@ pub(super) fn judge(twin: &Twin<'_>, case: &Case<'_>, proposal: Proposal) -> Opt
     let fails = proposal.conditions.iter().find(|one| one.answer == Answer::Fails);
     cure.refused = match fails {
         Some(one) => Some(format!("needs: {}; {}", one.what, one.because)),
-        None => attempt(twin, case, &proposal, &mut cure).err(),
+        None => attempt(twin, case, proposal, &mut cure).err(),
     };
     let helps = cure.after.as_ref().is_some_and(|after| after.is_better_than(&cure.before));
     (cure.is_offered() || !is_trial || helps).then_some(cure)

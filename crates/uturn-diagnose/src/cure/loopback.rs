@@ -209,7 +209,7 @@ fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
             "kubectl -n kube-system set image ds/kube-proxy kube-proxy=REPOSITORY/kube-proxy:{new}"
         ));
     }
-    if case.manifests.text_at(&facts(), &way!["kubeProxy", "version"]).is_some() {
+    if case.manifests.text_at(&facts(), &["kubeProxy", "version"].map(At::from)).is_some() {
         let to = Change::Set(Tree::text(new.to_string()));
         made = made.follow(facts(), way!["kubeProxy", "version"], to);
     }

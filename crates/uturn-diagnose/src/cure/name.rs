@@ -189,7 +189,7 @@ fn first_block(corefile: &str) -> Option<(usize, &str)> {
     let lines: Vec<&str> = corefile.lines().collect();
     let opens =
         |line: &&str| line.trim_end().ends_with('{') && !line.starts_with([' ', '\t', '(', '#']);
-    let at = lines.iter().position(|line| opens(line))?;
+    let at = lines.iter().position(opens)?;
     let next = lines.get(at + 1)?;
     Some((at + 1, &next[..next.len() - next.trim_start().len()]))
 }
