@@ -6,7 +6,7 @@ use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin};
 
 use super::{Doc, meta, proxy_config};
-use crate::document::{self, Node};
+use crate::document::{self, Keep, Node};
 use crate::objects::{ConfigMap, Objects};
 
 /// Reads a ConfigMap, if it is one that matters.
@@ -93,7 +93,7 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
         return doc.fault(node, format!("expected a text, found {}", node.describe()));
     };
     let mut first = None;
-    document::read(text, &mut |one| {
+    document::read(text, Keep::All, &mut |one| {
         first.get_or_insert(one);
         ControlFlow::Break(())
     });
