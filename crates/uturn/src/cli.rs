@@ -374,10 +374,40 @@ pub(crate) struct Completion {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_command_line_is_sound() {
         super::Cli::command().debug_assert();
+    }
+
+    /// What a page says to type is a command that there is.
+    #[test]
+    fn every_command_of_a_page_parses() {
+        let mut parsed = 0;
+        for (page, text) in uturn_diagnose::pages::texts() {
+            let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("uturn "));
+            let lines = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+            let inline =
+                text.split('`').skip(1).step_by(2).filter_map(|one| one.strip_prefix("uturn "));
+            for command in
+                lines.filter(|line| text.contains(&format!("    uturn {line}"))).chain(inline)
+            {
+                // What the reader has to fill in, filled in.
+                let command = command.split(['|', '#']).next().unwrap();
+                let words =
+                    command.replace("--from …", "--from outside").replace("--to …", "--to svc/a/b");
+                let names = ["NAMESPACE/INGRESS", "NAMESPACE/NAME"];
+                let words = names.iter().fold(words, |words, name| words.replace(name, "a/b"));
+                let words: Vec<&str> = words.split_whitespace().collect();
+                if words == ["cure"] {
+                    continue;
+                }
+                let known = super::Cli::try_parse_from([&["uturn"], words.as_slice()].concat());
+                assert!(known.is_ok(), "{page}: uturn {command}: {}", known.unwrap_err());
+                parsed += 1;
+            }
+        }
+        assert!(parsed > 20, "{parsed}");
     }
 }
