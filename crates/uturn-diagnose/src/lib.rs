@@ -3,7 +3,8 @@
 //! **Owns** the codes ([`Code`]) with their pages, and [`diagnose`]: from all that a scan
 //! met, what comes from outside, health checks and what is written wrong to a short list of
 //! [`Finding`]s, each with who is hurt, how badly, why, and the evidence that can be checked
-//! by hand. [`cure`] has the edits that help, each tried on a copy of the cluster.
+//! by hand. [`cure`] has the edits that help, each tried on a copy of the cluster;
+//! [`check`] has the checklists.
 //!
 //! **Refuses** to walk packets or to draw: verdicts come from `uturn-path`, tables and
 //! files are made by `uturn-report`. A cure that a walk does not confirm is not offered.
@@ -13,6 +14,7 @@
 mod beyond;
 mod bypass;
 mod cause;
+pub mod check;
 pub mod clients;
 pub mod code;
 pub mod cure;

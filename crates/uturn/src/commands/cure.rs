@@ -39,7 +39,12 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     match args.output {
         Output::Yaml => yaml(&reports, printer),
         output => {
-            print(printer, output, |style| report::text(&reports, style), || report::json(&reports))
+            print(
+                printer,
+                output,
+                |style| report::text(&reports, style),
+                || report::json(&reports),
+            );
         }
     }
     let is_cured =
