@@ -16,17 +16,24 @@ impl Code {
     pub const SERVICE_LOOPBACK: Self = Self(102);
 
     /// All of them, with what they are called.
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 25] = [
         (Self(101), "Ingress loopback"),
         (Self(102), "Service loopback"),
         (Self(103), "no candidate"),
         (Self(104), "local source dropped"),
         (Self(105), "reverse-path filter"),
         (Self(106), "TLS bypassed"),
+        (Self(107), "load balancer bypassed"),
         (Self(201), "probe blackhole"),
+        (Self(202), "prevent-loopback unheard"),
+        (Self(203), "load balancer without targets"),
+        (Self(204), "policy Local with every node registered"),
+        (Self(205), "two owners of one listener"),
         (Self(311), "Service without endpoints"),
         (Self(312), "wrong port"),
+        (Self(313), "named port missing"),
         (Self(401), "no rule for this host and path"),
+        (Self(402), "backend missing"),
         (Self(501), "name not found"),
         (Self(601), "node firewall"),
         (Self(602), "rules missing on a node"),
@@ -34,6 +41,7 @@ impl Code {
         (Self(702), "security group"),
         (Self(703), "no bandwidth to the internet"),
         (Self(704), "nodes cannot reach each other's pods"),
+        (Self(901), "not looked at"),
     ];
 
     /// The code for a mechanism that hits clients of a kind of object.
@@ -56,6 +64,20 @@ impl Code {
             Mechanism::SecurityGroup => Self(702),
             Mechanism::NoBandwidth => Self(703),
             Mechanism::CrossNode => Self(704),
+        }
+    }
+
+    pub(crate) const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
+    /// Codes that say less of the same object: this one is put in their place.
+    pub(crate) fn replaces(self) -> &'static [Self] {
+        match self.0 {
+            203 => &[Self(103), Self(311)],
+            313 => &[Self(311), Self(312)],
+            402 => &[Self(103), Self(311)],
+            _ => &[],
         }
     }
 

@@ -58,6 +58,11 @@ pub struct Cure {
 }
 
 impl Cure {
+    /// Whether it is the caller's to do, and helps nobody else.
+    pub fn is_callers(&self) -> bool {
+        matches!(self.name, "call-service" | "call-port")
+    }
+
     /// Whether it works here.
     pub fn is_offered(&self) -> bool {
         self.refused.is_none()

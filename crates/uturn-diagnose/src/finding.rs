@@ -1,22 +1,24 @@
 //! From verdicts to findings.
 //!
-//! Classes of clients that a target treats alike are one finding: one cause, one row. A
-//! Service that has no endpoints because its workload is scaled to nothing is still said,
-//! as a warning: nobody's answer is wrong, there is none to give.
+//! Classes of clients that a target treats alike are one finding: one cause, one row. What is
+//! another object's fault (a security group, a node) is one finding about that object, with all
+//! the targets that it keeps from answering. A Service that has no endpoints because its
+//! workload is scaled to nothing is still said, as a warning: nobody's answer is wrong, there
+//! is none to give.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
-use uturn_model::route::{By, Step, StepKind};
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Route, Text,
-    Verdict,
+    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Verdict,
 };
-use uturn_path::{Cannot, Engine, Met, Pods, ScanTarget};
+use uturn_path::{Cannot, Engine, Met, ScanTarget};
 
-use crate::{Code, Severity};
+use crate::clients::{Clients, Example};
+use crate::evidence::worst;
+use crate::{Code, Evidence, Severity, beyond, bypass, cause, written};
 
 /// Something that people have to act on.
 #[derive(Clone, Debug)]
@@ -25,72 +27,147 @@ pub struct Finding {
     pub code: Code,
     /// How bad it is.
     pub severity: Severity,
-    /// The object that cannot be reached as it should be.
+    /// The object that cannot be reached as it should be, or that keeps others from it.
     pub subject: ObjectRef,
     /// Where exactly: `:80 shop.example.com/`, and others that fail alike.
     pub targets: Vec<String>,
-    /// The pods that are hurt.
-    pub clients: Pods,
+    /// Who is hurt.
+    pub clients: Clients,
     /// The share of their calls that is not answered at once.
     pub share_failing: f64,
     /// How such a call ends.
     pub outcome: Outcome,
-    /// Why.
-    pub mechanism: Mechanism,
-    /// A flow that shows it.
-    pub example: Met,
+    /// Why; none where nothing is lost on the way.
+    pub mechanism: Option<Mechanism>,
+    /// What shows it.
+    pub example: Example,
+    /// What it rests on beside the example.
+    pub written: Vec<Evidence>,
     /// What helps, the least intrusive first.
     pub cures: Vec<String>,
 }
 
-/// One thing that a finding rests on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evidence {
-    /// Where it happened: `node/n1`.
-    pub place: String,
-    /// What happened.
-    pub what: Text,
-    /// The rule or object, and where it is written.
-    pub by: By,
-}
-
-/// What a scan met, as findings, the worst first.
+/// What a scan met, and what it did not meet but is there to be seen, as findings, the worst
+/// first.
 pub fn diagnose(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot> {
     let known = Known::of(engine, met);
-    let mut findings: Vec<Finding> = Vec::new();
-    let mut by_subject: HashMap<&ObjectRef, Vec<usize>> = HashMap::new();
+    let mut found = Found::default();
     for one in met {
         for verdict in one.verdicts.iter().filter(|verdict| !verdict.is_fine()) {
-            let Some(found) = judge(&known, one, verdict)? else { continue };
-            let same_subject = by_subject.entry(&one.target.object).or_default();
-            let alike = |at: &&usize| {
-                let known = &findings[**at];
-                known.code == found.code
-                    && known.outcome == found.outcome
-                    && (known.share_failing - found.share_failing).abs() < 1e-6
-            };
-            match same_subject.iter().find(alike) {
-                Some(at) => {
-                    let known = &mut findings[*at];
-                    known.clients = known.clients.and(&found.clients);
-                    let new = |target: &String| !known.targets.contains(target);
-                    let targets: Vec<String> = found.targets.into_iter().filter(new).collect();
-                    known.targets.extend(targets);
-                    known.cures.retain(|cure| found.cures.contains(cure));
-                }
-                None => {
-                    same_subject.push(findings.len());
-                    findings.push(found);
-                }
-            }
+            let Some(new) = judge(&known, one, verdict)? else { continue };
+            let cause = found.cause(engine, &new)?;
+            found.add(new, cause);
         }
     }
+    for (new, cause) in beyond::find(engine)? {
+        found.add(new, cause);
+    }
+    for new in bypass::find(engine, met)? {
+        found.add(new, None);
+    }
+    for new in written::find(engine)? {
+        found.add_written(new);
+    }
+    let mut findings = found.findings;
     findings.sort_by_cached_key(|one| {
         let harm = one.share_failing * one.clients.len() as f64;
         let order = (one.code, one.subject.clone(), one.targets.clone());
         (Reverse(one.severity), Reverse(Harm(harm)), order)
     });
     Ok(findings)
+}
+
+/// Findings as they come, each cause once.
+#[derive(Default)]
+struct Found {
+    findings: Vec<Finding>,
+    by_subject: HashMap<ObjectRef, Vec<usize>>,
+    /// How many causes were looked for: a walk each.
+    looked_for: usize,
+}
+
+/// So many causes are looked for; what is left is told by its target.
+const MOST_CAUSES: usize = 200;
+
+impl Found {
+    /// What a finding is really about, where that is another object than its target.
+    fn cause(&mut self, engine: &Engine<'_>, new: &Finding) -> Result<Option<ObjectRef>, Cannot> {
+        if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MOST_CAUSES {
+            return Ok(None);
+        }
+        self.looked_for += 1;
+        let Example::Met(met) = &new.example else { return Ok(None) };
+        let verdicts = engine.explain(met)?;
+        Ok(verdicts.iter().find_map(worst).and_then(cause::of))
+    }
+
+    fn add(&mut self, mut new: Finding, cause: Option<ObjectRef>) {
+        let is_cause = cause.is_some();
+        if let Some(cause) = cause {
+            let whose = named(&new.subject);
+            new.targets.iter_mut().for_each(|one| *one = format!("{whose} {one}"));
+            new.subject = cause;
+        }
+        let same_subject = self.by_subject.entry(new.subject.clone()).or_default();
+        let alike = |at: &&usize| {
+            let known = &self.findings[**at];
+            known.code == new.code
+                && (is_cause
+                    || known.outcome == new.outcome
+                        && (known.share_failing - new.share_failing).abs() < 1e-6)
+        };
+        match same_subject.iter().find(alike) {
+            Some(at) => self.findings[*at].take(new),
+            None => {
+                same_subject.push(self.findings.len());
+                self.findings.push(new);
+            }
+        }
+    }
+
+    /// Adds what is written wrong: it says more than what was found in the same place by
+    /// walking, and takes its place.
+    fn add_written(&mut self, new: Finding) {
+        let vague = new.code.replaces();
+        let is_same = |one: &&mut Finding| one.subject == new.subject && vague.contains(&one.code);
+        match self.findings.iter_mut().find(is_same) {
+            Some(known) => {
+                known.code = new.code;
+                known.written.extend(new.written);
+            }
+            None => self.add(new, None),
+        }
+    }
+}
+
+impl Finding {
+    /// Takes in what has the same cause.
+    fn take(&mut self, new: Self) {
+        self.clients = self.clients.and(&new.clients);
+        let known = &self.targets;
+        let more: Vec<String> =
+            new.targets.into_iter().filter(|target| !known.contains(target)).collect();
+        self.targets.extend(more);
+        self.cures.retain(|cure| new.cures.contains(cure));
+        self.severity = self.severity.max(new.severity);
+        if new.share_failing > self.share_failing {
+            self.share_failing = new.share_failing;
+            self.outcome = new.outcome;
+        }
+    }
+}
+
+/// An object as the command line names it: `svc/shop/front`.
+pub(crate) fn named(object: &ObjectRef) -> String {
+    let word = match object.kind {
+        Kind::Service => "svc",
+        Kind::Ingress => "ingress",
+        other => other.as_str(),
+    };
+    match &object.namespace {
+        Some(namespace) => format!("{word}/{namespace}/{}", object.name),
+        None => format!("{word}/{}", object.name),
+    }
 }
 
 /// A number that can be put in order.
@@ -154,67 +231,26 @@ fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<F
     let target = &met.target;
     Ok(Some(Finding {
         code: Code::of(mechanism, target.object.kind),
-        severity: severity(mechanism),
+        severity: severity(mechanism, met),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
-        clients: met.clients.pods.clone(),
+        clients: Clients::pods(met.clients.pods.clone()),
         share_failing: verdict.share_failing(),
         outcome: worst.outcome,
-        mechanism,
-        example: met.clone(),
+        mechanism: Some(mechanism),
+        example: Example::Met(Box::new(met.clone())),
+        written: Vec::new(),
         cures: cures(known, met)?,
     }))
 }
 
-/// The likeliest of the ways that are not fine.
-fn worst(verdict: &Verdict) -> Option<&Route> {
-    let bad = verdict.routes.iter().filter(|route| !route.outcome.is_fine());
-    bad.max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
-impl Finding {
-    /// What it rests on: the example is walked once more for it.
-    pub fn evidence(&self, engine: &Engine<'_>) -> Result<Vec<Evidence>, Cannot> {
-        let verdicts = engine.explain(&self.example)?;
-        let bad = verdicts.iter().find_map(worst);
-        Ok(bad.map(evidence).unwrap_or_default())
-    }
-}
-
-fn severity(mechanism: Mechanism) -> Severity {
+/// By harm: whether anybody is hurt who is not the target itself.
+fn severity(mechanism: Mechanism, met: &Met) -> Severity {
     match mechanism {
         Mechanism::NoEndpoint => Severity::Warning,
+        _ if met.clients.itself => Severity::Warning,
         _ => Severity::Error,
     }
-}
-
-/// The steps that decided: what was picked, translated, and how it ended.
-fn evidence(route: &Route) -> Vec<Evidence> {
-    let decides = |step: &Step| {
-        matches!(
-            step.kind,
-            StepKind::Balance
-                | StepKind::Translate
-                | StepKind::Turn
-                | StepKind::Drop
-                | StepKind::Reject
-                | StepKind::Unknown
-        )
-    };
-    let mut evidence = Vec::new();
-    for hop in &route.hops {
-        for step in hop.steps.iter().filter(|step| decides(step)) {
-            evidence.push(Evidence {
-                place: hop.place.to_string(),
-                what: step.why.clone(),
-                by: step.by.clone(),
-            });
-            if matches!(step.kind, StepKind::Drop | StepKind::Reject) {
-                return evidence;
-            }
-        }
-    }
-    evidence
 }
 
 /// Cures that a walk confirms. So far one: call the Service by its name, which never leaves

@@ -1,19 +1,30 @@
 //! Findings: what the verdicts mean for people.
 //!
 //! **Owns** the codes ([`Code`]) with their pages, and [`diagnose`]: from all that a scan
-//! met to a short list of [`Finding`]s, each with who is hurt, how badly, why, the evidence
-//! that can be checked by hand, and cures that the engine has confirmed.
+//! met, what comes from outside, health checks and what is written wrong to a short list of
+//! [`Finding`]s, each with who is hurt, how badly, why, and the evidence that can be checked
+//! by hand. [`cure`] has the edits that help, each tried on a copy of the cluster;
+//! [`check`] has the checklists.
 //!
 //! **Refuses** to walk packets or to draw: verdicts come from `uturn-path`, tables and
 //! files are made by `uturn-report`. A cure that a walk does not confirm is not offered.
 //!
-//! **Start reading** at [`finding`].
+//! **Start reading** at [`finding`], then [`cure`].
 
+mod beyond;
+mod bypass;
+mod cause;
+pub mod check;
+pub mod clients;
 pub mod code;
 pub mod cure;
+pub mod evidence;
 pub mod finding;
 pub mod pages;
+mod written;
 
+pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;
-pub use finding::{Evidence, Finding, diagnose};
+pub use evidence::Evidence;
+pub use finding::{Finding, diagnose};

@@ -19,10 +19,17 @@ pages![
     "UT104",
     "UT105",
     "UT106",
+    "UT107",
     "UT201",
+    "UT202",
+    "UT203",
+    "UT204",
+    "UT205",
     "UT311",
     "UT312",
+    "UT313",
     "UT401",
+    "UT402",
     "UT501",
     "UT601",
     "UT602",
@@ -30,6 +37,7 @@ pages![
     "UT702",
     "UT703",
     "UT704",
+    "UT901",
     "asymmetric-return",
     "local-source-drop",
     "no-candidate",
@@ -46,6 +54,11 @@ pub fn find(word: &str) -> Option<&'static str> {
     // A mechanism without a page of its own is told on that of its code.
     page(mechanism.as_str())
         .or_else(|| page(&Code::of(mechanism, uturn_model::Kind::Service).to_string()))
+}
+
+/// Every page: its name and its text.
+pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PAGES.iter().copied()
 }
 
 /// Every code with its title, in order.
@@ -82,5 +95,28 @@ mod tests {
             assert!(find(mechanism.as_str()).is_some(), "no page for {mechanism}");
         }
         assert!(find("UT999").is_none());
+    }
+
+    #[test]
+    fn every_link_resolves() {
+        for (name, text) in texts() {
+            for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+                let is_code = word.len() == 5 && word.starts_with("UT");
+                if is_code && word[2..].bytes().all(|b| b.is_ascii_digit()) {
+                    assert!(find(word).is_some(), "{name} names {word}");
+                }
+            }
+            for (_, after) in text.match_indices("](").map(|(at, _)| text.split_at(at + 2)) {
+                let to = after.split(')').next().unwrap();
+                let page = to.strip_suffix(".md").unwrap_or(to);
+                assert!(find(page).is_some() || to.starts_with("https://"), "{name} links to {to}");
+            }
+            for (_, after) in text.match_indices("uturn explain ").map(|(at, _)| text.split_at(at))
+            {
+                let word = after.split_whitespace().nth(2).unwrap();
+                let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+                assert!(find(word).is_some(), "{name} says uturn explain {word}");
+            }
+        }
     }
 }

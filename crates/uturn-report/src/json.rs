@@ -39,15 +39,17 @@ fn finding(one: &Finding, evidence: &[Evidence]) -> Value {
         "targets": one.targets,
         "clients": words::pods(&one.clients).into_iter()
             .map(|pod| Client::Pod(pod.clone()).to_string())
+            .chain(one.clients.others().iter().map(ToString::to_string))
             .collect::<Vec<_>>(),
         "client_count": one.clients.len(),
         "nodes": one.clients.nodes().into_iter().map(ToString::to_string).collect::<Vec<_>>(),
         "share_failing": one.share_failing,
-        "mechanism": one.mechanism.as_str(),
+        "mechanism": one.mechanism.map(|one| one.as_str()),
         "evidence": evidence.iter().map(|evidence| json!({
             "place": evidence.place,
             "what": &*evidence.what,
             "by": by(&evidence.by),
+            "see": evidence.see(),
         })).collect::<Vec<_>>(),
         "cures": one.cures,
     });

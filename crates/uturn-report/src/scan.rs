@@ -49,20 +49,20 @@ fn rows(report: &ScanReport, style: Style) -> String {
         .findings
         .iter()
         .map(|one| {
-            let share =
-                format!("{} {}", words::share(one.share_failing), words::ending(one.outcome));
+            let share = match one.share_failing {
+                some if some > 0.0 => {
+                    format!("{} {}", words::share(some), words::ending(one.outcome))
+                }
+                _ => "not yet".to_owned(),
+            };
             vec![
                 match one.severity {
                     Severity::Error => style.red(&share),
                     Severity::Warning | Severity::Info => style.yellow(&share),
                 },
-                format!(
-                    "{} on {}",
-                    words::count(one.clients.len(), "pod"),
-                    words::count(one.clients.nodes().len(), "node")
-                ),
-                format!("{} {}", subject(one), targets(one)),
-                one.mechanism.to_string(),
+                words::who(&one.clients),
+                format!("{} {}", subject(one), targets(one)).trim_end().to_owned(),
+                because(one),
                 one.code.to_string(),
                 words::first_of(&one.cures),
             ]
@@ -80,6 +80,14 @@ fn targets(finding: &Finding) -> String {
     }
 }
 
+/// The mechanism, else what the code is called.
+fn because(finding: &Finding) -> String {
+    match finding.mechanism {
+        Some(mechanism) => mechanism.to_string(),
+        None => finding.code.title().to_owned(),
+    }
+}
+
 fn subject(finding: &Finding) -> String {
     let word = match finding.subject.kind {
         Kind::Service => "svc",
@@ -94,24 +102,30 @@ fn subject(finding: &Finding) -> String {
 
 fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
     let mut text = style.bold(&format!(
-        "{} {} {}: {}\n",
+        "{} {}{}: {}\n",
         finding.code,
-        subject(finding),
-        finding.targets.join(", "),
+        format!("{} {}", subject(finding), finding.targets.join(", ")).trim_end(),
+        "",
         finding.code.title()
     ));
     let some = words::pods(&finding.clients);
-    let more = finding.clients.len() - some.len();
-    let some: Vec<String> = some.into_iter().map(ToString::to_string).collect();
+    let more = finding.clients.pod_count() - some.len();
+    let others = finding.clients.others().iter().map(ToString::to_string);
+    let some: Vec<String> = some.into_iter().map(ToString::to_string).chain(others).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    text.push_str(&format!("  clients   {}{more}\n", some.join(", ")));
+    if !finding.clients.is_empty() {
+        text.push_str(&format!("  clients   {}{more}\n", some.join(", ")));
+    }
     for evidence in evidence {
         text.push_str(&format!(
-            "  evidence  {}: {}\n            {}\n",
-            evidence.place,
+            "  evidence  {}{}\n            {}\n",
+            if evidence.place.is_empty() { String::new() } else { format!("{}: ", evidence.place) },
             evidence.what,
             style.dim(&evidence.by.to_string())
         ));
+        if let Some(see) = evidence.see() {
+            text.push_str(&format!("            {}\n", style.dim(&format!("see: {see}"))));
+        }
     }
     for cure in &finding.cures {
         text.push_str(&format!("  cure      {cure}\n"));
@@ -144,7 +158,7 @@ fn summary(report: &ScanReport, style: Style) -> String {
             Some(&pod.namespace) == first.subject.namespace.as_ref()
         };
         let client = first.clients.iter().filter(at_home).min().or(first.clients.iter().min());
-        if let Some(client) = client {
+        if let (Some(client), Kind::Service | Kind::Ingress) = (client, first.subject.kind) {
             text.push_str(&format!(
                 "; uturn trace --from pod/{client} --to {} shows the way, packet by packet",
                 subject(first)

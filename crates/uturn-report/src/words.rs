@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use uturn_diagnose::Clients;
 use uturn_model::{NamespacedName, Outcome, Verdict};
-use uturn_path::Pods;
 
 /// `always`, `1 in 3`, `2 in 3`, `17 %`.
 pub fn share(share: f64) -> String {
@@ -27,11 +27,22 @@ pub fn share(share: f64) -> String {
 const MOST_PODS: usize = 1000;
 
 /// Pods by name: all of them, or the first of very many.
-pub fn pods(pods: &Pods) -> Vec<&NamespacedName> {
-    let mut names: Vec<&NamespacedName> = pods.iter().collect();
+pub fn pods(clients: &Clients) -> Vec<&NamespacedName> {
+    let mut names: Vec<&NamespacedName> = clients.iter().collect();
     names.sort_unstable();
     names.truncate(MOST_PODS);
     names
+}
+
+/// `9 pods on 3 nodes, outside`.
+pub fn who(clients: &Clients) -> String {
+    let mut parts = Vec::new();
+    if clients.pod_count() > 0 {
+        let (pods, nodes) = (clients.pod_count(), clients.nodes().len());
+        parts.push(format!("{} on {}", count(pods, "pod"), count(nodes, "node")));
+    }
+    parts.extend(clients.others().iter().map(ToString::to_string));
+    if parts.is_empty() { "nobody".to_owned() } else { parts.join(", ") }
 }
 
 /// How a failing call ends, after its share: `after 4 s`, `504 after 4 s`, `hangs`.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use uturn_model::{Client, Destination, Protocol, ProxyMode, Version};
+use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Version};
 
 /// Finds, explains and proves load-balancer loopback in Kubernetes.
 #[derive(Debug, Parser)]
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Scan(Scan),
     /// Follow one flow, hop by hop, out and back
     Trace(Trace),
+    /// Go through a checklist: each line ok, failed or unknown, with what to ask next
+    Check(Check),
     /// Say what helps: exact edits with what they need, cost and lead to
     Cure(Cure),
     /// Print the page of a finding's code or of a mechanism
@@ -136,6 +138,46 @@ pub(crate) struct Trace {
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// What is checked
+    pub(crate) topic: CheckTopic,
+    /// One Service or Ingress, instead of all
+    #[arg(value_name = "NS/NAME")]
+    pub(crate) object: Option<NamespacedName>,
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckTopic {
+    /// A Service that cannot be reached, from outside or inside
+    Service,
+    /// An Ingress that cannot be reached
+    Ingress,
+    /// Names that do not resolve
+    Dns,
+    /// What every node is set to
+    Nodes,
+    /// Pods of different nodes that cannot reach each other
+    CrossNode,
+}
+
+impl CheckTopic {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Service => "Service",
+            Self::Ingress => "Ingress",
+            Self::Dns => "DNS",
+            Self::Nodes => "node",
+            Self::CrossNode => "pair of nodes",
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -374,10 +416,40 @@ pub(crate) struct Completion {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_command_line_is_sound() {
         super::Cli::command().debug_assert();
+    }
+
+    /// What a page says to type is a command that there is.
+    #[test]
+    fn every_command_of_a_page_parses() {
+        let mut parsed = 0;
+        for (page, text) in uturn_diagnose::pages::texts() {
+            let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("uturn "));
+            let lines = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+            let inline =
+                text.split('`').skip(1).step_by(2).filter_map(|one| one.strip_prefix("uturn "));
+            for command in
+                lines.filter(|line| text.contains(&format!("    uturn {line}"))).chain(inline)
+            {
+                // What the reader has to fill in, filled in.
+                let command = command.split(['|', '#']).next().unwrap();
+                let words =
+                    command.replace("--from …", "--from outside").replace("--to …", "--to svc/a/b");
+                let names = ["NAMESPACE/INGRESS", "NAMESPACE/NAME"];
+                let words = names.iter().fold(words, |words, name| words.replace(name, "a/b"));
+                let words: Vec<&str> = words.split_whitespace().collect();
+                if words == ["cure"] {
+                    continue;
+                }
+                let known = super::Cli::try_parse_from([&["uturn"], words.as_slice()].concat());
+                assert!(known.is_ok(), "{page}: uturn {command}: {}", known.unwrap_err());
+                parsed += 1;
+            }
+        }
+        assert!(parsed > 20, "{parsed}");
     }
 }

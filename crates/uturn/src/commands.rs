@@ -1,5 +1,6 @@
 //! The commands: one file each.
 
+mod check;
 mod completion;
 mod cure;
 mod explain;
@@ -22,6 +23,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
     match cli.command {
         Command::Scan(scan) => scan::run(&scan, printer),
         Command::Trace(trace) => trace::run(&trace, printer),
+        Command::Check(check) => check::run(&check, printer),
         Command::Cure(cure) => cure::run(&cure, printer),
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),

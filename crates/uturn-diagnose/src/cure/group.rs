@@ -53,7 +53,9 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             let (ports, peer) = ("all".to_owned(), net.to_string());
             let rule = Rule { rank: 22, protocol: "all", ports, peer };
             all.extend(rule.into_first(list, case, "pods reach pods on other nodes"));
+            all.extend(outward(list, case, &net.to_string()));
         }
+        all.extend(outward(list, case, "all"));
         if to_pods && let Some(port) = &case.aim.port {
             let slices = case.service().map(|one| cluster.slices(&one.name)).unwrap_or_default();
             let found = slices.iter().flat_map(|slice| &slice.ports);
@@ -65,6 +67,33 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         }
     }
     all
+}
+
+/// Everything to a range may go out, before all rules that stop it.
+fn outward(groups: &[Text], case: &Case<'_>, peer: &str) -> Option<Proposal> {
+    let known = &case.cluster().security_groups;
+    let group =
+        groups.iter().find(|name| known.get(*name).is_some_and(|one| !one.outbound.is_empty()))?;
+    let to = if peer == "all" { "anywhere" } else { peer };
+    let rule = Tree::map([
+        ("action", Tree::text("accept")),
+        ("protocol", Tree::text("all")),
+        ("ports", Tree::text("all")),
+        ("peer", Tree::text(peer)),
+    ]);
+    Some(
+        Proposal::new(
+            "security-group",
+            if peer == "all" { 25 } else { 24 },
+            format!("let everything to {to} out, in {group}"),
+        )
+        .edit(facts(), way!["securityGroups", &**group, "outbound"], Change::Prepend(rule))
+        .types(format!(
+            "in the console, security group {group}, outbound: let everything to {to} out first"
+        ))
+        .costs("whoever runs on these nodes reaches that range")
+        .trial(),
+    )
 }
 
 struct Rule {

@@ -1,10 +1,10 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use uturn_diagnose::cure::{self, Case, Twin};
-use uturn_diagnose::{Code, Finding, diagnose};
+use uturn_diagnose::{Code, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName};
-use uturn_path::Engine;
+use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
+use uturn_path::{Cannot, Engine};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_snapshot::{Fault, Loaded, Manifests};
@@ -39,7 +39,12 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     match args.output {
         Output::Yaml => yaml(&reports, printer),
         output => {
-            print(printer, output, |style| report::text(&reports, style), || report::json(&reports))
+            print(
+                printer,
+                output,
+                |style| report::text(&reports, style),
+                || report::json(&reports),
+            );
         }
     }
     let is_cured =
@@ -83,30 +88,47 @@ fn found<'a>(
     let code: Code = code.parse().map_err(|_| {
         Failure::usage(format!("{code:?} is no code of a finding: uturn explain lists all"))
     })?;
-    let name: NamespacedName =
-        object.parse().map_err(|_| Failure::usage(format!("{object:?} is no NAMESPACE/NAME")))?;
+    let (namespace, name) = match object.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, object),
+    };
     let findings = diagnose(engine, &engine.scan(&engine.targets())?)?;
     let is_it = |one: &&Finding| {
-        let same = one.subject.namespace.as_ref() == Some(&name.namespace)
-            && *one.subject.name == *name.name.as_str();
-        one.code == code && same
+        one.code == code
+            && *one.subject.name == *name
+            && one.subject.namespace.as_ref().map(|one| one.as_str()) == namespace
     };
-    let cases: Vec<Case<'a>> = findings
-        .iter()
-        .filter(is_it)
-        .map(|one| Case::flow(manifests, engine, flow_of(engine, one)))
-        .collect::<Result<_, _>>()?;
+    let mut found = findings.iter().filter(is_it).peekable();
+    if found.peek().is_none() {
+        return Err(Failure::usage(format!(
+            "there is no finding {code} about {object} here: uturn scan lists what there is"
+        )));
+    }
+    let cases = found.filter_map(|one| case_of(manifests, engine, one).transpose());
+    let cases = cases.collect::<Result<Vec<_>, _>>()?;
     if cases.is_empty() {
         return Err(Failure::usage(format!(
-            "there is no finding {code} about {name} here: uturn scan lists what there is"
+            "{code} about {object} is no flow that fails: uturn explain {code} says what to do"
         )));
     }
     Ok(cases)
 }
 
+/// What a finding gives to cure.
+fn case_of<'a>(
+    manifests: &'a Manifests,
+    engine: &'a Engine<'a>,
+    finding: &Finding,
+) -> Result<Option<Case<'a>>, Cannot> {
+    if let Example::Probes(listener, protocol) = finding.example {
+        return Ok(Some(Case::probes(manifests, engine, listener, protocol)));
+    }
+    flow_of(engine, finding).map(|flow| Case::flow(manifests, engine, flow)).transpose()
+}
+
 /// A flow that shows a finding: from somebody at home where its object is, who asks the
 /// cluster's DNS, if there is one.
-pub(super) fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Flow {
+fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let pods = &engine.cluster().pods;
     let asks_cluster = |name: &&NamespacedName| {
         pods.get(*name).is_some_and(|pod| {
@@ -119,12 +141,22 @@ pub(super) fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Flow {
     let at_home =
         |name: &&NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let clients = || finding.clients.iter().filter(asks_cluster);
-    let flow = finding.example.flow();
-    match clients().filter(at_home).min().or_else(|| clients().min()) {
-        Some(pod) => Flow { from: Client::Pod(pod.clone()), ..flow },
-        None => flow,
+    let flow = finding.example.flow()?;
+    if !matches!(finding.example, Example::Met(_)) {
+        return Some(flow);
     }
+    let at = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
+    // A finding of many targets has clients that reach this one well.
+    let fails = |pod: &&NamespacedName| {
+        engine.verdicts(&at(pod)).is_ok_and(|all| !all.iter().all(Verdict::is_fine))
+    };
+    let mut all: Vec<&NamespacedName> = clients().collect();
+    all.sort_by_key(|name| (!at_home(name), *name));
+    Some(all.into_iter().take(MOST_TRIED).find(fails).map_or_else(|| flow.clone(), at))
 }
+
+/// So many clients are tried as an example.
+const MOST_TRIED: usize = 20;
 
 /// Texts longer than this are not edited, read and walked again for every finding.
 const MOST_BYTES: usize = 1 << 20;
@@ -143,9 +175,12 @@ pub(super) fn name_cures<'a>(
     }
     let twin = Twin::new(manifests, engine);
     for finding in findings {
-        let flow = flow_of(engine, finding);
-        if let Ok(case) = Case::flow(manifests, engine, flow) {
-            finding.cures = titles(&cure::cures(&twin, &case));
+        if let Ok(Some(case)) = case_of(manifests, engine, finding) {
+            let mut cures = cure::cures(&twin, &case);
+            // What keeps many from many is not cured by one of them.
+            let is_targets = matches!(finding.subject.kind, Kind::Service | Kind::Ingress);
+            cures.retain(|one| is_targets || !one.is_callers());
+            finding.cures = titles(&cures);
         }
     }
 }

@@ -35,6 +35,10 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         );
     }
     let mut findings = diagnose(&engine, &met)?;
+    if let Some(namespace) = &args.namespace {
+        let elsewhere = |one: &uturn_model::Name| one.as_str() != namespace;
+        findings.retain(|one| !one.subject.namespace.as_ref().is_some_and(elsewhere));
+    }
     cure::name_cures(&manifests, &engine, &mut findings);
     let evidence = match args.output {
         Output::Text => Vec::new(),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod bad_input;
+mod check;
 mod commands;
 mod common;
 mod cure;

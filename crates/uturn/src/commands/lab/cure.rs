@@ -89,7 +89,7 @@ impl Cured {
                     // One edit for all flows: those that another one cures are another proof.
                     (None, Some(after)) if same(&mut text, &manifests, &one) => match after {
                         Standing::Flow { flow, outcomes, .. } => {
-                            flows.push(flow_tree(flow, outcomes))
+                            flows.push(flow_tree(flow, outcomes));
                         }
                         Standing::Probes { listener, .. } => {
                             let alive = Tree::List(vec![Tree::map([("alive", Tree::text("all"))])]);

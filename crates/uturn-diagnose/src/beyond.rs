@@ -1,0 +1,199 @@
+//! What a scan of pods does not meet: clients from outside, and health checks.
+
+use std::net::SocketAddr;
+
+use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
+use uturn_model::service::Policy;
+use uturn_model::{
+    Client, Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Port, Service,
+};
+use uturn_path::{Cannot, Engine, Health};
+
+use crate::cause;
+use crate::clients::{Clients, Example};
+use crate::evidence::worst;
+use crate::finding::Finding;
+use crate::{Code, Evidence, Severity};
+
+/// A finding, and the object that is at fault where that is another.
+type Caused = (Finding, Option<ObjectRef>);
+
+/// So many nodes times Services, or targets, are walked one by one.
+const MOST: usize = 20_000;
+
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, Cannot> {
+    let cluster = engine.cluster();
+    let size = cluster.nodes.len() * cluster.services.len();
+    // Whose load balancers are not even made has none that are left out.
+    let listeners = |all: &[LoadBalancer]| all.iter().map(|one| one.listeners.len()).sum::<usize>();
+    if size > MOST {
+        let has_any = cluster.services.values().any(|one| !one.load_balancer.is_empty())
+            || cluster.ingresses.values().any(|one| !one.load_balancer.is_empty());
+        return Ok(if has_any { vec![(not_looked_at(engine), None)] } else { Vec::new() });
+    }
+    if listeners(engine.balancers()) * cluster.nodes.len() > MOST {
+        return Ok(vec![(not_looked_at(engine), None)]);
+    }
+    let mut all = Vec::new();
+    for balancer in engine.balancers() {
+        for listener in &balancer.listeners {
+            all.extend(probes(engine, balancer, listener));
+            if balancer.scope == Scope::Public {
+                for rule in &listener.rules {
+                    all.extend(outside(engine, balancer, listener, rule)?);
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn not_looked_at(engine: &Engine<'_>) -> Finding {
+    let cluster = engine.cluster();
+    Finding {
+        code: Code::new(901),
+        severity: Severity::Info,
+        subject: ObjectRef::global(Kind::Facts, "cluster"),
+        targets: vec!["health checks, and clients from outside".to_owned()],
+        clients: Clients::other(Clients::OUTSIDE),
+        share_failing: 0.0,
+        outcome: Outcome::AT_ONCE,
+        mechanism: None,
+        example: Example::Written,
+        written: vec![Evidence {
+            place: String::new(),
+            what: format!(
+                "{} nodes and {} Services: flows from outside and health checks are walked one by one in smaller clusters only",
+                cluster.nodes.len(),
+                cluster.services.len()
+            )
+            .into(),
+            by: uturn_model::By::kernel("uturn"),
+        }],
+        cures: Vec::new(),
+    }
+}
+
+/// A client on the internet calls what a rule serves.
+fn outside(
+    engine: &Engine<'_>,
+    balancer: &LoadBalancer,
+    listener: &Listener,
+    rule: &Rule,
+) -> Result<Option<Caused>, Cannot> {
+    let flow = Flow {
+        from: Client::Outside(None),
+        to: destination(balancer, listener, rule),
+        protocol: listener.protocol.transport(),
+    };
+    let verdicts = match engine.verdicts(&flow) {
+        Ok(verdicts) => verdicts,
+        Err(Cannot::Later(_)) => return Ok(None),
+        Err(why) => return Err(why),
+    };
+    let Some((verdict, way)) = verdicts.iter().find_map(|one| Some((one, worst(one)?))) else {
+        return Ok(None);
+    };
+    let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
+    let cause = cause::is_shared(mechanism).then(|| cause::of(way)).flatten();
+    let finding = Finding {
+        code: Code::of(mechanism, rule.owner.kind),
+        severity: match mechanism {
+            Mechanism::NoEndpoint => Severity::Warning,
+            _ => Severity::Error,
+        },
+        subject: rule.owner.clone(),
+        targets: vec![label(balancer, listener, rule)],
+        clients: Clients::other(Clients::OUTSIDE),
+        share_failing: verdict.share_failing(),
+        outcome: way.outcome,
+        mechanism: Some(mechanism),
+        example: Example::Flow(flow),
+        written: Vec::new(),
+        cures: Vec::new(),
+    };
+    Ok(Some((finding, cause)))
+}
+
+fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Destination {
+    let owner = NamespacedName::new(
+        rule.owner.namespace.as_ref().map_or("", |one| one.as_str()),
+        &rule.owner.name,
+    );
+    let path = rule.path.as_ref().map(|(path, _)| path.clone());
+    match (rule.owner.kind, owner, listener.protocol.layer()) {
+        (Kind::Ingress, Ok(name), _) => {
+            Destination::Ingress { name, host: rule.host.clone(), path }
+        }
+        (_, _, Layer::L7) => Destination::Url {
+            tls: listener.protocol.ends_tls(),
+            host: rule.host.clone().unwrap_or_else(|| balancer.vip.to_string().into()),
+            port: listener.port,
+            path: path.unwrap_or_else(|| "/".into()),
+        },
+        _ if listener.protocol.ends_tls() => Destination::Url {
+            tls: true,
+            host: balancer.vip.to_string().into(),
+            port: listener.port,
+            path: "/".into(),
+        },
+        _ => Destination::Address(address(balancer, listener.port)),
+    }
+}
+
+fn address(balancer: &LoadBalancer, port: Port) -> SocketAddr {
+    SocketAddr::new(balancer.vip, port.number())
+}
+
+fn label(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> String {
+    match listener.protocol.layer() {
+        Layer::L4 => address(balancer, listener.port).to_string(),
+        Layer::L7 => {
+            let path = rule.path.as_ref().map_or("/", |(path, _)| path);
+            format!(":{} {}{path}", listener.port, rule.host.as_deref().unwrap_or("*"))
+        }
+    }
+}
+
+/// Health checks that die although the servers are well.
+fn probes(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener) -> Option<Caused> {
+    listener.profile.health_check.as_ref()?;
+    let owner = listener.rules.first()?.owner.clone();
+    let at = address(balancer, listener.port);
+    let protocol = listener.protocol.transport();
+    let health = engine.health(at, protocol)?;
+    let dead: Vec<&Health> = health.iter().filter(|one| !one.alive).collect();
+    // That a server is not there is no fault of the check.
+    let is_excused = |one: &&&Health| {
+        one.mechanisms.iter().all(|one| matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort))
+    };
+    let lost: Vec<&&Health> = dead.iter().filter(|one| !is_excused(one)).collect();
+    let mechanism = lost
+        .iter()
+        .flat_map(|one| &one.mechanisms)
+        .copied()
+        .find(|one| !matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort))?;
+    // Where a packet to a node without a server is dropped by design, a dead check is right.
+    let service = engine.cluster().services.get(&listener.rules.first()?.service);
+    let is_local = |one: &Service| one.external_policy == Policy::Local;
+    if service.is_some_and(is_local)
+        && dead.len() < health.len()
+        && mechanism == Mechanism::RuleMissing
+    {
+        return None;
+    }
+    let finding = Finding {
+        code: Code::of(Mechanism::ProbeBlackhole, owner.kind),
+        severity: Severity::Warning,
+        subject: owner,
+        targets: vec![format!("health checks of {at}")],
+        clients: Clients::other(Clients::PROBES),
+        share_failing: dead.len() as f64 / health.len().max(1) as f64,
+        outcome: Outcome::Hangs,
+        mechanism: Some(mechanism),
+        example: Example::Probes(at, protocol),
+        written: Vec::new(),
+        cures: Vec::new(),
+    };
+    Some((finding, None))
+}

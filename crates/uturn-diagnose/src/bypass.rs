@@ -1,0 +1,111 @@
+//! The dual of loopback: a call that never reaches the load balancer, although that would
+//! have done something to it.
+
+use uturn_model::lb::{Layer, Listener, LoadBalancer};
+use uturn_model::route::Place;
+use uturn_model::{By, Destination, Flow, Kind, Mechanism, Outcome};
+use uturn_path::{Cannot, Engine, Met};
+
+use crate::clients::{Clients, Example};
+use crate::finding::Finding;
+use crate::{Code, Evidence, Severity};
+
+/// So many classes of clients are walked for it.
+const MOST: usize = 300;
+
+pub(crate) fn find(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot> {
+    let mut all = Vec::new();
+    let mut walked = 0;
+    for one in met.iter().filter(|one| one.target.object.kind == Kind::Service) {
+        let Destination::Address(address) = one.target.to else { continue };
+        let Some(balancer) = engine.balancers().iter().find(|lb| lb.vip == address.ip()) else {
+            continue;
+        };
+        let same = |listener: &&Listener| {
+            listener.port.number() == address.port()
+                && listener.protocol.transport() == one.target.protocol
+                && listener.rules.iter().any(|rule| rule.owner == one.target.object)
+        };
+        let Some(listener) = balancer.listeners.iter().find(same) else { continue };
+        let doings = doings(balancer, listener);
+        if doings.is_empty() || walked >= MOST {
+            continue;
+        }
+        walked += 1;
+        all.extend(judge(engine, one, listener, &doings)?);
+    }
+    Ok(all)
+}
+
+/// What a load balancer does to calls on the way.
+fn doings(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
+    let mut all = Vec::new();
+    if listener.protocol.ends_tls() {
+        all.push("ends TLS".to_owned());
+    }
+    if listener.protocol.layer() == Layer::L7 {
+        all.push("routes by host and path, and sets X-Forwarded-For".to_owned());
+    }
+    if !balancer.security_groups.is_empty() {
+        let names: Vec<&str> = balancer.security_groups.iter().map(|one| &**one).collect();
+        all.push(format!("asks security group {}", names.join(", ")));
+    }
+    all
+}
+
+fn judge(
+    engine: &Engine<'_>,
+    met: &Met,
+    listener: &Listener,
+    doings: &[String],
+) -> Result<Option<Finding>, Cannot> {
+    let Destination::Address(address) = met.target.to else { return Ok(None) };
+    let tls = listener.protocol.ends_tls();
+    let to = match listener.protocol.layer() {
+        Layer::L4 if !tls => met.target.to.clone(),
+        _ => Destination::Url {
+            tls,
+            host: address.ip().to_string().into(),
+            port: listener.port,
+            path: "/".into(),
+        },
+    };
+    let flow = Flow { to, ..met.flow() };
+    let Ok(verdicts) = engine.verdicts(&flow) else { return Ok(None) };
+    let mut hops = verdicts.iter().flat_map(|one| &one.routes).flat_map(|one| &one.hops);
+    if hops.any(|hop| matches!(hop.place, Place::LoadBalancer(_))) {
+        return Ok(None);
+    }
+    let Some(verdict) = verdicts.first() else { return Ok(None) };
+    let is_broken = verdict.mechanisms.contains(&Mechanism::TlsBypassed);
+    if !is_broken && !verdict.is_fine() {
+        return Ok(None);
+    }
+    let object = &met.target.object;
+    let written = Evidence {
+        place: String::new(),
+        what: format!(
+            "the node answers for {address} itself; the load balancer, which {}, sees nothing of it",
+            doings.join(", and ")
+        )
+        .into(),
+        by: By::new(object.to_string(), engine.origin_of(object)),
+    };
+    Ok(Some(Finding {
+        code: if is_broken {
+            Code::of(Mechanism::TlsBypassed, Kind::Service)
+        } else {
+            Code::new(107)
+        },
+        severity: if is_broken { Severity::Error } else { Severity::Info },
+        subject: object.clone(),
+        targets: vec![met.target.label.clone()],
+        clients: Clients::pods(met.clients.pods.clone()),
+        share_failing: verdict.share_failing(),
+        outcome: verdict.outcomes.first().map_or(Outcome::AT_ONCE, |(one, _)| *one),
+        mechanism: is_broken.then_some(Mechanism::TlsBypassed),
+        example: Example::Flow(flow),
+        written: vec![written],
+        cures: Vec::new(),
+    }))
+}

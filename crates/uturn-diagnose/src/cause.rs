@@ -1,0 +1,40 @@
+//! What several findings have in common: one wrong security group, one node. Who looks for
+//! the cause wants it once, however many targets it keeps from answering.
+
+use uturn_model::{Kind, Mechanism, ObjectRef, Place, Route};
+
+use crate::evidence::of_route;
+
+/// Whether a mechanism is somebody else's doing than the target's.
+pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
+    matches!(
+        mechanism,
+        Mechanism::SecurityGroup
+            | Mechanism::Firewall
+            | Mechanism::NoRoute
+            | Mechanism::CrossNode
+            | Mechanism::NoBandwidth
+            | Mechanism::RuleMissing
+            | Mechanism::NameUnresolved
+    )
+}
+
+/// The object at fault, where a route's end tells.
+pub(crate) fn of(route: &Route) -> Option<ObjectRef> {
+    if route.mechanisms.contains(&Mechanism::RuleMissing) {
+        return route.hops.iter().find_map(|hop| match &hop.place {
+            Place::Node(name) => Some(ObjectRef::global(Kind::Node, name.as_str())),
+            _ => None,
+        });
+    }
+    let last = of_route(route).pop()?;
+    let rule = &*last.by.rule;
+    if let Some(names) = rule.strip_prefix("SecurityGroup ") {
+        return Some(ObjectRef::global(Kind::SecurityGroup, names));
+    }
+    if let Some(name) = rule.strip_prefix("Node ") {
+        return Some(ObjectRef::global(Kind::Node, name));
+    }
+    let node = last.place.strip_prefix("node/")?;
+    Some(ObjectRef::global(Kind::Node, node))
+}

@@ -1,0 +1,216 @@
+//! Checklists: what the cloud's troubleshooting pages ask, in their order, answered.
+//!
+//! Each line is one question with its answer (ok, failed, or not known from here), what the
+//! answer rests on, and what to ask next. What can be walked is walked; what is written is read;
+//! the rest is said to be unknown, with how to find out.
+
+mod cross_node;
+mod dns;
+mod ingress;
+mod nodes;
+mod service;
+
+use uturn_model::pod::DnsPolicy;
+use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Pod, Protocol, Verdict};
+use uturn_path::Engine;
+
+/// The questions about one thing, answered.
+#[derive(Clone, Debug)]
+pub struct Checklist {
+    /// What it is about: `svc/shop/front`.
+    pub subject: String,
+    /// In the order in which they are asked.
+    pub checks: Vec<Check>,
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What is asked.
+    pub what: String,
+    /// The answer.
+    pub state: State,
+    /// What the answer rests on.
+    pub evidence: Vec<String>,
+    /// What to ask or do next; where the answer is ok, how to see it live.
+    pub next: Option<String>,
+}
+
+/// How a question is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Not as it should be.
+    Failed,
+    /// Nothing here says it.
+    Unknown,
+}
+
+impl State {
+    /// As the command line spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What can be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// A Service: from outside and inside.
+    Service,
+    /// An Ingress.
+    Ingress,
+    /// The cluster's names.
+    Dns,
+    /// Every node by itself.
+    Nodes,
+    /// Pods of different nodes.
+    CrossNode,
+}
+
+/// The lists of a topic: of one object where one is named, else of all there are.
+pub fn check(engine: &Engine<'_>, topic: Topic, name: Option<&NamespacedName>) -> Vec<Checklist> {
+    let cluster = engine.cluster();
+    let wanted = |one: &&NamespacedName| name.is_none_or(|name| *one == name);
+    match topic {
+        Topic::Service => {
+            let all = cluster.services.iter().filter(|(name, _)| wanted(name));
+            all.map(|(_, one)| service::check(engine, one)).collect()
+        }
+        Topic::Ingress => {
+            let all = cluster.ingresses.iter().filter(|(name, _)| wanted(name));
+            all.map(|(_, one)| ingress::check(engine, one)).collect()
+        }
+        Topic::Dns => vec![dns::check(engine)],
+        Topic::Nodes => cluster.nodes.values().map(|one| nodes::check(engine, one)).collect(),
+        Topic::CrossNode => vec![cross_node::check(engine)],
+    }
+}
+
+impl Check {
+    fn new(what: impl Into<String>, state: State) -> Self {
+        Self { what: what.into(), state, evidence: Vec::new(), next: None }
+    }
+
+    fn ok(what: impl Into<String>, evidence: impl Into<String>) -> Self {
+        Self::new(what, State::Ok).because(evidence)
+    }
+
+    fn failed(what: impl Into<String>, evidence: impl Into<String>) -> Self {
+        Self::new(what, State::Failed).because(evidence)
+    }
+
+    fn unknown(what: impl Into<String>, evidence: impl Into<String>) -> Self {
+        Self::new(what, State::Unknown).because(evidence)
+    }
+
+    fn because(mut self, evidence: impl Into<String>) -> Self {
+        self.evidence.push(evidence.into());
+        self
+    }
+
+    fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+}
+
+/// So many flows are walked for one question.
+const MOST: usize = 60;
+/// So many of those that failed are named.
+const NAMED: usize = 3;
+
+/// Walks flows; ok where each is answered at once.
+fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
+    if flows.is_empty() {
+        return Check::unknown(what, "nobody is known here who could call");
+    }
+    let all = flows.len();
+    let mut check = Check::new(what, State::Ok);
+    let (mut fine, mut lost, mut first) = (0, 0, None);
+    for flow in flows.into_iter().take(MOST) {
+        let verdicts = match engine.verdicts(&flow) {
+            Ok(verdicts) => verdicts,
+            Err(why) => {
+                check.state =
+                    if check.state == State::Failed { State::Failed } else { State::Unknown };
+                check.evidence.push(format!("{} to {}: {why}", flow.from, flow.to));
+                continue;
+            }
+        };
+        if verdicts.iter().all(Verdict::is_fine) {
+            fine += 1;
+            continue;
+        }
+        check.state = State::Failed;
+        lost += 1;
+        if lost <= NAMED {
+            check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, said(&verdicts)));
+        }
+        first.get_or_insert(flow);
+    }
+    if lost > NAMED {
+        check.evidence.push(format!("and {} more", lost - NAMED));
+    }
+    let looked = all.min(MOST);
+    if fine > 0 {
+        let of =
+            if looked < all { format!("{looked} (the first of {all})") } else { all.to_string() };
+        check.evidence.insert(0, format!("walked: {fine} of {of} answered at once"));
+    }
+    if let Some(flow) = first {
+        check.next = Some(format!("uturn trace --from {} --to {}", flow.from, flow.to));
+    }
+    check
+}
+
+/// A verdict in a line.
+fn said(verdicts: &[Verdict]) -> String {
+    let all = verdicts.iter().map(|one| {
+        let parts: Vec<String> = one
+            .outcomes
+            .iter()
+            .map(|(outcome, share)| match *share {
+                all if all > 1.0 - 1e-6 => outcome.to_string(),
+                part => format!("{:.0} % {outcome}", part * 100.0),
+            })
+            .collect();
+        let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
+        format!("{} ({})", parts.join(", "), why.join(", "))
+    });
+    all.collect::<Vec<_>>().join("; ")
+}
+
+/// One pod of each node, with a network of its own, who could be a client; one that asks the
+/// cluster's DNS where there is such a one.
+fn a_pod_on_each<'a>(engine: &Engine<'a>) -> Vec<&'a Pod> {
+    let pods = engine.cluster().pods.values();
+    let pods = pods.filter(|pod| pod.is_alive() && !pod.spec.host_network && !pod.ips.is_empty());
+    let (asking, others): (Vec<&Pod>, Vec<&Pod>) = pods.partition(|pod| asks(pod));
+    let mut seen: Vec<&Name> = Vec::new();
+    let mut all: Vec<&Pod> = asking
+        .into_iter()
+        .chain(others)
+        .filter(|pod| {
+            let node = pod.node.as_ref().filter(|node| !seen.contains(node));
+            seen.extend(node);
+            node.is_some()
+        })
+        .collect();
+    all.sort_by_key(|pod| &pod.name);
+    all
+}
+
+/// Whether a pod asks the cluster's DNS.
+fn asks(pod: &Pod) -> bool {
+    pod.spec.dns_policy == DnsPolicy::ClusterFirst
+}
+
+fn flow(from: Client, to: Destination, protocol: Protocol) -> Flow {
+    Flow { from, to, protocol }
+}

@@ -1,0 +1,148 @@
+//! Names that do not resolve: from the pod's side to CoreDNS.
+
+use uturn_model::pod::DnsPolicy;
+use uturn_model::{Client, Destination, Protocol};
+use uturn_path::Engine;
+
+use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked};
+
+pub(super) fn check(engine: &Engine<'_>) -> Checklist {
+    let cluster = engine.cluster();
+    let mut checks = vec![policies(engine)];
+    let service = cluster.dns.service.as_ref().and_then(|name| cluster.services.get(name));
+    match service {
+        None => checks.push(
+            Check::unknown(
+                "the DNS Service is there",
+                "no Service kube-dns or coredns in kube-system is given",
+            )
+            .next("kubectl -n kube-system get svc -l k8s-app=kube-dns"),
+        ),
+        Some(service) => {
+            let ips: Vec<String> = service.cluster_ips.iter().map(ToString::to_string).collect();
+            checks.push(
+                Check::ok(
+                    "the DNS Service is there",
+                    format!("svc/{} {}", service.name, ips.join(", ")),
+                )
+                .next("on a node: the kubelet's clusterDNS is the same address"),
+            );
+            let slices = cluster.slices(&service.name);
+            let ready =
+                slices.iter().flat_map(|one| &one.endpoints).filter(|one| one.ready).count();
+            let what = "CoreDNS has pods that are ready";
+            checks.push(match ready {
+                0 => Check::failed(what, "none")
+                    .next("kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide"),
+                some => Check::ok(what, some.to_string()),
+            });
+            for protocol in [Protocol::Udp, Protocol::Tcp] {
+                let port = service
+                    .ports
+                    .iter()
+                    .find(|one| one.port.number() == 53 && one.protocol == protocol);
+                let what = format!("port 53 {protocol} answers from every node");
+                let Some(port) = port else {
+                    checks.push(Check::failed(
+                        what,
+                        format!("svc/{} has no such port", service.name),
+                    ));
+                    continue;
+                };
+                let Some(ip) = service.cluster_ips.first() else { continue };
+                let to = Destination::Address((*ip, port.port.number()).into());
+                let pods = a_pod_on_each(engine).into_iter();
+                let flows =
+                    pods.map(|pod| flow(Client::Pod(pod.name.clone()), to.clone(), protocol));
+                let check = walked(engine, &what, flows.collect());
+                checks.push(match check.state {
+                    State::Failed => check.next("uturn check cross-node, and uturn check nodes"),
+                    _ => check,
+                });
+            }
+        }
+    }
+    checks.push(corefile(engine));
+    checks.push(resolves(engine));
+    checks.push(
+        Check::unknown("no answer takes 5 s", "lost packets show only while they are lost")
+            .next("two queries from one port race in conntrack: a cache on every node (node-local-dns) or `options single-request-reopen` helps"),
+    );
+    Checklist { subject: "dns".to_owned(), checks }
+}
+
+fn policies(engine: &Engine<'_>) -> Check {
+    let what = "pods ask the cluster's DNS";
+    let pods = engine.cluster().pods.values().filter(|pod| pod.is_alive());
+    let own: Vec<String> = pods
+        .filter(|pod| {
+            let to_node = pod.spec.dns_policy == DnsPolicy::Default
+                || pod.spec.host_network && pod.spec.dns_policy == DnsPolicy::ClusterFirst;
+            to_node && pod.name.namespace.as_str() != "kube-system"
+        })
+        .map(|pod| pod.name.to_string())
+        .collect();
+    match own.as_slice() {
+        [] => Check::ok(what, "no pod outside kube-system asks its node instead"),
+        some => Check::failed(
+            what,
+            format!("these ask their node's resolver: {}", some[..some.len().min(5)].join(", ")),
+        )
+        .next("dnsPolicy: ClusterFirst, or ClusterFirstWithHostNet with hostNetwork"),
+    }
+}
+
+fn corefile(engine: &Engine<'_>) -> Check {
+    let dns = &engine.cluster().dns;
+    let what = format!("CoreDNS serves {}", dns.domain());
+    let Some(corefile) = &dns.corefile else {
+        return Check::unknown(what, "ConfigMap kube-system/coredns is not given")
+            .next("kubectl -n kube-system get configmap coredns -o yaml");
+    };
+    let lines = corefile.text.lines().enumerate();
+    let mut zones = lines.filter(|(_, line)| line.split_whitespace().next() == Some("kubernetes"));
+    let serves = zones.clone().find(|(_, line)| {
+        line.split_whitespace()
+            .skip(1)
+            .any(|zone| zone.trim_end_matches('.') == dns.domain() || zone == ".")
+    });
+    let place = |at: usize| {
+        let at = u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1);
+        uturn_model::dns::place(&corefile.origin, at, 0)
+    };
+    match (serves, zones.next()) {
+        (Some((at, line)), _) => Check::ok(what, format!("{} ({})", line.trim(), place(at))),
+        (None, Some((at, line))) => Check::failed(what, format!("{} ({})", line.trim(), place(at)))
+            .next("uturn explain UT501"),
+        (None, None) => {
+            Check::failed(what, "its Corefile has no kubernetes plugin").next("uturn explain UT501")
+        }
+    }
+}
+
+/// A Service's name, asked from every node.
+fn resolves(engine: &Engine<'_>) -> Check {
+    let what = "the name of a Service leads to it";
+    let cluster = engine.cluster();
+    let service = cluster.services.values().find(|one| {
+        !one.cluster_ips.is_empty()
+            && one.ports.iter().any(|port| port.protocol == Protocol::Tcp)
+            && cluster.slices(&one.name).iter().any(|slice| !slice.endpoints.is_empty())
+            && Some(&one.name) != cluster.dns.service.as_ref()
+    });
+    let Some(service) = service else {
+        return Check::unknown(what, "there is no Service with endpoints");
+    };
+    if cluster.dns.corefile.is_none() {
+        return Check::unknown(what, "CoreDNS's configuration is not given");
+    }
+    let host =
+        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
+    let port = service.ports.iter().find(|port| port.protocol == Protocol::Tcp);
+    let pods = a_pod_on_each(engine).into_iter().filter(|pod| asks(pod));
+    let flows = pods.filter_map(|pod| {
+        let to = Destination::Host(host.as_str().into(), port?.port);
+        Some(flow(Client::Pod(pod.name.clone()), to, Protocol::Tcp))
+    });
+    walked(engine, what, flows.collect())
+}

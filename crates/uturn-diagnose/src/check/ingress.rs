@@ -1,0 +1,156 @@
+//! An Ingress that cannot be reached.
+
+use std::net::SocketAddr;
+
+use uturn_lb::controller;
+use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::lb::Scope;
+use uturn_model::{Client, Destination, Ingress, NamespacedName, Protocol};
+use uturn_path::Engine;
+
+use super::service::{cluster_ip, groups, health_of};
+use super::{Check, Checklist, State, a_pod_on_each, flow, walked};
+
+pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
+    let subject = format!("ingress/{}", ingress.name);
+    if !controller::is_served_by_cloud(engine.cluster(), ingress) {
+        let class = ingress.class.as_deref().unwrap_or("none");
+        let check = Check::unknown(
+            "the cloud's load balancer serves it",
+            format!("its class is {class}: another controller does"),
+        );
+        return Checklist { subject, checks: vec![check] };
+    }
+    let mut checks = vec![groups(engine), lb_group(engine, ingress)];
+    checks.extend(backends(engine, ingress));
+    checks.push(rules(ingress));
+    let (port, _) = controller::ingress_listens(ingress);
+    for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+        let at = SocketAddr::new(vip, port.number());
+        checks.extend(health_of(engine, at, Protocol::Tcp, false));
+    }
+    checks.push(calls(engine, ingress));
+    checks.extend(outside(engine, ingress));
+    Checklist { subject, checks }
+}
+
+/// The load balancer's own security group.
+fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
+    let (port, _) = controller::ingress_listens(ingress);
+    let what = format!("the load balancer's security group lets {port} in");
+    let balancer = engine
+        .balancers()
+        .iter()
+        .find(|one| ingress.load_balancer.iter().any(|lb| lb.ip == Some(one.vip)));
+    let Some(balancer) = balancer else { return Check::unknown(what, "it has no address yet") };
+    if balancer.security_groups.is_empty() {
+        return Check::unknown(what, "no security group is stated of it: everything is taken to enter")
+            .next("look at the load balancer's security groups, or state loadBalancers[].securityGroups in Facts");
+    }
+    let known = &engine.cluster().security_groups;
+    let groups: Vec<_> =
+        balancer.security_groups.iter().filter_map(|name| known.get(name)).collect();
+    if groups.len() < balancer.security_groups.len() {
+        return Check::unknown(what, "the rules of its group are not stated");
+    }
+    let peer = super::nodes::anyone();
+    let rule = groups
+        .iter()
+        .flat_map(|group| &group.inbound)
+        .find(|rule| rule.matches(peer, Some(Protocol::Tcp), port.number()));
+    match rule {
+        Some(rule) if rule.accept => Check::ok(what, format!("{}", rule.origin)),
+        Some(rule) => {
+            Check::failed(what, format!("{} drops it", rule.origin)).next("uturn explain UT702")
+        }
+        None => Check::failed(
+            what,
+            format!("no rule of {} accepts it", balancer.security_groups.join(", ")),
+        )
+        .next("uturn explain UT702"),
+    }
+}
+
+fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
+    let cluster = engine.cluster();
+    let mut all: Vec<Check> = Vec::new();
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    for backend in paths.chain(&ingress.default_backend) {
+        let Backend::Service { name, port } = backend else { continue };
+        let full = NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
+        let what = format!("backend svc/{full}:{port} answers in the cluster");
+        if all.iter().any(|one| one.what == what) {
+            continue;
+        }
+        let check = match cluster.services.get(&full) {
+            None => Check::failed(&*what, "there is no such Service").next("uturn explain UT402"),
+            Some(service) => {
+                let has = service.ports.iter().any(|one| match port {
+                    BackendPort::Number(number) => one.port == *number,
+                    BackendPort::Name(name) => one.name.as_ref() == Some(name),
+                });
+                match has {
+                    false => Check::failed(&*what, format!("it has no port {port}"))
+                        .next("uturn explain UT402"),
+                    true => {
+                        let check = Check { what: what.clone(), ..cluster_ip(engine, service) };
+                        match check.state {
+                            State::Failed => check.next(format!("uturn check service {full}")),
+                            _ => check,
+                        }
+                    }
+                }
+            }
+        };
+        all.push(check);
+    }
+    all
+}
+
+/// What is asked for and no rule names is answered with 404.
+fn rules(ingress: &Ingress) -> Check {
+    let what = "the rules name every host and path that is asked for (else 404)";
+    let mut check = Check::unknown(what, "who asks for what is not known here");
+    for rule in &ingress.rules {
+        let paths: Vec<&str> = rule.paths.iter().map(|path| &*path.path).collect();
+        check.evidence.push(format!(
+            "{} {}",
+            rule.host.as_deref().unwrap_or("any host:"),
+            paths.join(" ")
+        ));
+    }
+    if ingress.default_backend.is_some() {
+        return Check::ok(what, "a default backend takes the rest");
+    }
+    check.next(format!("uturn trace --from outside --to ingress/{}/HOST/PATH", ingress.name))
+}
+
+fn targets(ingress: &Ingress) -> Vec<Destination> {
+    let rules = ingress.rules.iter().flat_map(|rule| {
+        rule.paths.iter().map(|path| Destination::Ingress {
+            name: ingress.name.clone(),
+            host: rule.host.clone(),
+            path: Some(path.path.clone()),
+        })
+    });
+    rules.collect()
+}
+
+/// Pods call the Ingress: the way that loops.
+fn calls(engine: &Engine<'_>, ingress: &Ingress) -> Check {
+    let mut flows = Vec::new();
+    for pod in a_pod_on_each(engine) {
+        let from = Client::Pod(pod.name.clone());
+        flows.extend(targets(ingress).into_iter().map(|to| flow(from.clone(), to, Protocol::Tcp)));
+    }
+    walked(engine, "pods that call it are answered at once (a loop takes 4 s, or is a 504)", flows)
+}
+
+fn outside(engine: &Engine<'_>, ingress: &Ingress) -> Option<Check> {
+    let is_public = engine.balancers().iter().any(|one| {
+        one.scope == Scope::Public && ingress.load_balancer.iter().any(|lb| lb.ip == Some(one.vip))
+    });
+    let flows =
+        targets(ingress).into_iter().map(|to| flow(Client::Outside(None), to, Protocol::Tcp));
+    is_public.then(|| walked(engine, "clients from outside are answered", flows.collect()))
+}

@@ -1,0 +1,175 @@
+//! Every node by itself: what the kernel, the security groups and kube-proxy are set to.
+
+use std::net::IpAddr;
+
+use uturn_model::network::{NetworkMode, SecurityRule};
+use uturn_model::node::RpFilter;
+use uturn_model::{Node, Protocol, ProxyMode};
+use uturn_path::Engine;
+
+use super::{Check, Checklist, State};
+
+/// The ports that NodePorts are taken from, as the security group is told.
+pub(super) const NODE_PORTS: (u16, u16) = (30_000, 32_768);
+
+/// Somebody whom no rule knows by address.
+pub(super) fn anyone() -> IpAddr {
+    IpAddr::from([198, 51, 100, 10])
+}
+
+pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
+    let cluster = engine.cluster();
+    let mut checks = vec![ready(node), version(engine, node)];
+    checks.push(lets(engine, node, "NodePorts 30000-32768 from anywhere", NODE_PORTS, anyone()));
+    let pods = cluster.network.pod_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
+    for net in pods {
+        let peer = net.hosts().next().unwrap_or(net.addr());
+        checks.push(lets(engine, node, &format!("the pods of {net}"), (1, 65_535), peer));
+    }
+    checks.push(lets(engine, node, "SSH (22)", (22, 22), anyone()));
+    checks.push(stated("it forwards packets", node.forwards, "sysctl net.ipv4.ip_forward"));
+    checks.push(stated(
+        "the VPC has routes to its pods",
+        node.routed,
+        "look at the VPC's route table",
+    ));
+    checks.push(rp_filter(engine, node));
+    checks.push(firewall(node));
+    checks.push(programmed(engine, node));
+    Checklist { subject: format!("node/{}", node.name), checks }
+}
+
+fn ready(node: &Node) -> Check {
+    match (node.supposed, node.ready) {
+        (true, _) => Check::unknown("it is ready", "no Node object is given"),
+        (false, true) => Check::ok("it is ready", node.origin.to_string()),
+        (false, false) => Check::failed("it is ready", node.origin.to_string())
+            .next(format!("kubectl describe node {}", node.name)),
+    }
+}
+
+fn version(engine: &Engine<'_>, node: &Node) -> Check {
+    let proxy = &engine.cluster().proxy;
+    let said = format!("{} {} ({})", proxy.mode.value, proxy.version.value, proxy.version.basis);
+    let what = "kube-proxy's mode and version are known";
+    match proxy.mode.is_supposed() || proxy.version.is_supposed() {
+        true => Check::unknown(what, said)
+            .next(format!("on {}: curl -s localhost:10249/proxyMode", node.name)),
+        false => Check::ok(what, said),
+    }
+}
+
+/// Whether a node's groups let ports in from anybody; nothing where they are not known.
+pub(super) fn group_lets_in(
+    engine: &Engine<'_>,
+    node: &Node,
+    ports: (u16, u16),
+) -> Option<Result<(), String>> {
+    groups_let(engine, node, ports, anyone())
+}
+
+fn groups_let(
+    engine: &Engine<'_>,
+    node: &Node,
+    (first, last): (u16, u16),
+    peer: IpAddr,
+) -> Option<Result<(), String>> {
+    let names = node.security_groups.as_ref()?;
+    let known = &engine.cluster().security_groups;
+    let groups: Vec<_> = names.iter().map(|name| known.get(name)).collect::<Option<_>>()?;
+    // Only where a rule begins or ends can the answer change.
+    let rules: Vec<&SecurityRule> = groups.iter().flat_map(|group| &group.inbound).collect();
+    let edges = rules.iter().filter_map(|rule| rule.ports);
+    let mut ports: Vec<u16> = edges
+        .flat_map(|(from, to)| [from, to.saturating_add(1)])
+        .chain([first, last])
+        .filter(|port| (first..=last).contains(port))
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    for port in ports {
+        let rule = rules.iter().find(|rule| rule.matches(peer, Some(Protocol::Tcp), port));
+        match rule {
+            Some(rule) if rule.accept => {}
+            Some(rule) => return Some(Err(format!("port {port} is dropped by {}", rule.origin))),
+            None => {
+                return Some(Err(format!("no rule of {} accepts port {port}", names.join(", "))));
+            }
+        }
+    }
+    Some(Ok(()))
+}
+
+fn lets(engine: &Engine<'_>, node: &Node, whom: &str, ports: (u16, u16), peer: IpAddr) -> Check {
+    let what = format!("its security group lets in {whom}");
+    match groups_let(engine, node, ports, peer) {
+        None => Check::unknown(what, "its security groups, or their rules, are not stated")
+            .next("look in the console, or state nodes.*.securityGroups in Facts"),
+        Some(Ok(())) => Check::ok(what, "as Facts state it"),
+        Some(Err(why)) => Check::failed(what, why).next("uturn explain UT702"),
+    }
+}
+
+fn stated(what: &str, fact: Option<bool>, how: &str) -> Check {
+    match fact {
+        Some(true) => Check::ok(what, "as Facts state it"),
+        Some(false) => {
+            Check::failed(what, "Facts state that it does not").next("uturn explain UT704")
+        }
+        None => Check::unknown(what, "nothing states it; it is taken to").next(how),
+    }
+}
+
+fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
+    let what = "rp_filter does not drop what comes back another way";
+    let is_cni = engine.cluster().network.mode.value == NetworkMode::VpcCni;
+    match node.rp_filter {
+        None => Check::unknown(what, "nothing states it")
+            .next("sysctl net.ipv4.conf.all.rp_filter net.ipv4.conf.eth0.rp_filter"),
+        Some(RpFilter::Off) => Check::ok(what, "0"),
+        Some(RpFilter::Loose) => Check::ok(what, "2: loose"),
+        Some(RpFilter::Strict) if is_cni => {
+            Check::failed(what, "1, and pods have addresses of the VPC").next("uturn explain UT105")
+        }
+        Some(RpFilter::Strict) => Check::ok(what, "1: strict; fine with pods behind a bridge"),
+    }
+}
+
+/// Rules of the node's own, and above all those that stop health checks.
+fn firewall(node: &Node) -> Check {
+    let what = "no firewall of its own stops health checks (100.64.0.0/10) or NodePorts";
+    let Some(firewall) = &node.firewall else {
+        return Check::unknown(what, "no rules beside kube-proxy's are stated")
+            .next(format!("on {}: iptables-save | grep -v KUBE-", node.name));
+    };
+    let stops = |line: &&str| line.contains("-j DROP") || line.contains("-j REJECT");
+    let lines: Vec<&str> = firewall.text.lines().filter(stops).collect();
+    match lines.as_slice() {
+        [] => Check::ok(what, format!("{} has no rule that stops anything", firewall.origin)),
+        some => {
+            let mut check = Check::new(what, State::Failed);
+            check.evidence = some.iter().map(|line| line.trim().to_owned()).collect();
+            check.evidence.push(firewall.origin.to_string());
+            check.next("uturn explain UT601")
+        }
+    }
+}
+
+fn programmed(engine: &Engine<'_>, node: &Node) -> Check {
+    let what = "kube-proxy has programmed every Service";
+    if !node.unprogrammed.is_empty() {
+        let some: Vec<String> = node.unprogrammed.iter().map(ToString::to_string).collect();
+        return Check::failed(what, format!("not {}", some.join(", "))).next("uturn explain UT602");
+    }
+    let see = match engine.cluster().proxy.mode.value {
+        ProxyMode::Iptables => "iptables-save | grep -c KUBE-SVC",
+        ProxyMode::Ipvs => "ipvsadm -Ln",
+        ProxyMode::Nftables => "nft list table ip kube-proxy",
+    };
+    match engine.cluster().captures.contains_key(&node.name) {
+        true => Check::ok(what, "its capture was walked"),
+        false => {
+            Check::unknown(what, "it was not captured").next(format!("on {}: {see}", node.name))
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! A Service that cannot be reached: first from outside, then from inside.
+
+use std::net::SocketAddr;
+
+use uturn_model::lb::Scope;
+use uturn_model::service::{Policy, ServiceKind, TargetPort};
+use uturn_model::{Client, Destination, Family, Flow, Mechanism, Node, Pod, Service};
+use uturn_path::Engine;
+
+use super::nodes::{NODE_PORTS, group_lets_in};
+use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked};
+
+pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
+    let mut checks = Vec::new();
+    let has_node_ports = service.ports.iter().any(|one| one.node_port.is_some());
+    if has_node_ports {
+        checks.push(groups(engine));
+    }
+    if service.kind == ServiceKind::LoadBalancer {
+        checks.push(bandwidth(engine, service));
+    }
+    if has_node_ports {
+        checks.push(node_ports(engine, service));
+    }
+    if service.kind == ServiceKind::LoadBalancer {
+        checks.push(load_balancer(engine, service));
+        checks.extend(health(engine, service));
+    }
+    checks.extend(inside(engine, service));
+    Checklist { subject: format!("svc/{}", service.name), checks }
+}
+
+/// What a Service has to have inside the cluster, whoever leads calls to it.
+pub(super) fn inside(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
+    let mut checks = vec![ports(engine, service), endpoints(engine, service)];
+    if !service.cluster_ips.is_empty() {
+        checks.push(cluster_ip(engine, service));
+        checks.push(name(engine, service));
+    }
+    checks.push(each_endpoint(engine, service));
+    checks.push(rules(engine, service));
+    checks
+}
+
+/// The security groups of the nodes.
+pub(super) fn groups(engine: &Engine<'_>) -> Check {
+    let what = "the nodes' security groups let 30000-32768 in";
+    let nodes = engine.cluster().nodes.values();
+    let (mut shut, mut open, mut unknown) = (Vec::new(), 0, 0);
+    for node in nodes {
+        match group_lets_in(engine, node, NODE_PORTS) {
+            Some(Ok(())) => open += 1,
+            Some(Err(why)) => shut.push(format!("node {}: {why}", node.name)),
+            None => unknown += 1,
+        }
+    }
+    if !shut.is_empty() {
+        let mut check = Check::new(what, State::Failed);
+        check.evidence = shut;
+        return check.next("in the console: let TCP and UDP 30000-32768 in; uturn explain UT702");
+    }
+    match (open, unknown) {
+        (_, 0) => Check::ok(what, format!("{open} nodes, as Facts state their groups")),
+        _ => Check::unknown(what, format!("of {unknown} nodes no security group is stated"))
+            .next("look at the nodes' security groups in the console, or state nodes.*.securityGroups in Facts"),
+    }
+}
+
+fn bandwidth(engine: &Engine<'_>, service: &Service) -> Check {
+    let what = "the nodes have public bandwidth (accounts that are billed by CVM)";
+    let is_public = engine.balancers().iter().any(|one| {
+        one.scope == Scope::Public && service.load_balancer.iter().any(|lb| lb.ip == Some(one.vip))
+    });
+    if !is_public {
+        return Check::ok(what, "not needed: the load balancer is a private one");
+    }
+    let nodes: Vec<&Node> = engine.cluster().nodes.values().collect();
+    let without: Vec<&str> = nodes
+        .iter()
+        .filter(|node| node.public_bandwidth == Some(false))
+        .map(|node| node.name.as_str())
+        .collect();
+    if !without.is_empty() {
+        return Check::failed(what, format!("none: {}", without.join(", ")))
+            .next("uturn explain UT703");
+    }
+    if nodes.iter().all(|node| node.public_bandwidth == Some(true)) {
+        return Check::ok(what, "as Facts state it");
+    }
+    Check::unknown(what, "nothing states it")
+        .next("look at the account's billing and the nodes' bandwidth; state nodes.*.publicBandwidth in Facts")
+}
+
+/// Past the load balancer: each node's own address and port.
+fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
+    let cluster = engine.cluster();
+    let mut flows = Vec::new();
+    let nodes: Vec<&Node> = cluster.nodes.values().collect();
+    let slices = cluster.slices(&service.name);
+    let homes: Vec<_> =
+        slices.iter().flat_map(|one| &one.endpoints).filter_map(|one| one.node.as_ref()).collect();
+    for port in &service.ports {
+        let Some(number) = port.node_port else { continue };
+        for (at, node) in nodes.iter().enumerate() {
+            // A node without a pod answers nobody under policy Local.
+            if service.external_policy == Policy::Local && !homes.contains(&&node.name) {
+                continue;
+            }
+            let Some(ip) = node.address(Family::V4).or(node.address(Family::V6)) else { continue };
+            let other = nodes[(at + 1) % nodes.len()];
+            let to = Destination::Address(SocketAddr::new(ip, number.number()));
+            flows.push(flow(Client::Node(other.name.clone()), to, port.protocol));
+        }
+    }
+    walked(engine, "NodeIP:NodePort answers, past the load balancer", flows)
+}
+
+/// The load balancer, from inside: does it loop?
+fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
+    let mut flows = Vec::new();
+    for vip in service.load_balancer.iter().filter_map(|one| one.ip) {
+        for port in &service.ports {
+            let to = Destination::Address(SocketAddr::new(vip, port.port.number()));
+            flows.extend(from_each(engine, &to, port.protocol));
+        }
+    }
+    let what = "pods reach the load balancer's address, and it does not send them back";
+    if flows.is_empty() {
+        return Check::unknown(what, "it has no address, or there is no pod that could call");
+    }
+    walked(engine, what, flows)
+}
+
+fn health(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
+    let mut all = Vec::new();
+    for vip in service.load_balancer.iter().filter_map(|one| one.ip) {
+        for port in &service.ports {
+            let at = SocketAddr::new(vip, port.port.number());
+            all.extend(health_of(
+                engine,
+                at,
+                port.protocol,
+                service.external_policy == Policy::Local,
+            ));
+        }
+    }
+    all
+}
+
+/// Whether targets answer their health checks.
+pub(super) fn health_of(
+    engine: &Engine<'_>,
+    at: SocketAddr,
+    protocol: uturn_model::Protocol,
+    is_local: bool,
+) -> Option<Check> {
+    let what = format!("health checks of {at} are answered");
+    let health = engine.health(at, protocol)?;
+    if health.is_empty() {
+        return Some(Check::failed(what, "there is no target").next("uturn explain UT203"));
+    }
+    let alive = health.iter().filter(|one| one.alive).count();
+    let said = format!("{alive} of {} targets", health.len());
+    let by_design = |one: &uturn_path::Health| {
+        one.alive || is_local && alive > 0 && one.mechanisms == [Mechanism::NoEndpoint]
+    };
+    if health.iter().all(by_design) {
+        let more =
+            if alive < health.len() { "; the others have no pod, and policy is Local" } else { "" };
+        return Some(Check::ok(what, format!("{said}{more}")));
+    }
+    let mut check = Check::failed(what, said);
+    for one in health.iter().filter(|one| !one.alive).take(3) {
+        let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
+        check.evidence.push(format!("{}: {}", one.target, why.join(", ")));
+    }
+    Some(check.next("uturn explain UT201"))
+}
+
+fn ports(engine: &Engine<'_>, service: &Service) -> Check {
+    let what = "spec.ports lead where pods listen";
+    let pods = selected(engine, service);
+    if service.selector.is_none() {
+        return Check::unknown(what, "it has no selector: its endpoints are written by hand");
+    }
+    if pods.is_empty() {
+        return Check::unknown(what, "no pod is selected")
+            .next(format!("kubectl -n {} get pods --show-labels", service.name.namespace));
+    }
+    let mut check = Check::new(what, State::Ok);
+    for port in &service.ports {
+        let silent = pods.iter().all(|pod| pod.spec.ports().next().is_none());
+        let has = |pod: &&Pod| match &port.target {
+            TargetPort::Number(number) => {
+                pod.spec.ports().any(|one| one.port == *number && one.protocol == port.protocol)
+            }
+            TargetPort::Name(name) => pod.spec.named_port(name, port.protocol).is_some(),
+        };
+        let said = format!("{} → targetPort {}", port.port, port.target);
+        if pods.iter().any(has) {
+            check.evidence.push(said);
+        } else if silent && matches!(port.target, TargetPort::Number(_)) {
+            check.state = State::Unknown;
+            check.evidence.push(format!("{said}: the pods declare no ports"));
+        } else {
+            check.state = State::Failed;
+            check.evidence.push(format!("{said}: no pod declares it ({})", service.origin));
+            check.next = Some("uturn explain UT312".to_owned());
+        }
+    }
+    check
+}
+
+fn selected<'a>(engine: &Engine<'a>, service: &Service) -> Vec<&'a Pod> {
+    let Some(selector) = &service.selector else { return Vec::new() };
+    let pods = engine.cluster().pods.values().filter(|pod| pod.is_alive());
+    pods.filter(|pod| pod.name.namespace == service.name.namespace)
+        .filter(|pod| selector.matches(&pod.spec.labels))
+        .collect()
+}
+
+fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
+    let what = "there are endpoints that are ready";
+    let slices = engine.cluster().slices(&service.name);
+    let all: Vec<_> = slices.iter().flat_map(|slice| &slice.endpoints).collect();
+    let ready = all.iter().filter(|one| one.ready).count();
+    let see = format!(
+        "kubectl -n {} get endpointslices -l kubernetes.io/service-name={}",
+        service.name.namespace, service.name.name
+    );
+    match (ready, all.len()) {
+        (0, 0) => Check::failed(what, "none at all").next("uturn explain UT311"),
+        (0, many) => Check::failed(what, format!("{many}, and none is ready")).next(see),
+        (some, many) => Check::ok(what, format!("{some} of {many}")).next(see),
+    }
+}
+
+/// A call from a pod of each node.
+fn from_each(engine: &Engine<'_>, to: &Destination, protocol: uturn_model::Protocol) -> Vec<Flow> {
+    let pods = a_pod_on_each(engine).into_iter();
+    pods.map(|pod| flow(Client::Pod(pod.name.clone()), to.clone(), protocol)).collect()
+}
+
+pub(super) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Check {
+    let mut flows = Vec::new();
+    for port in &service.ports {
+        let text = Some(port.port.to_string().into());
+        let to = Destination::Service(service.name.clone(), text);
+        flows.extend(from_each(engine, &to, port.protocol));
+    }
+    walked(engine, "the ClusterIP answers in the cluster", flows)
+}
+
+fn name(engine: &Engine<'_>, service: &Service) -> Check {
+    let what = "its name leads there (if the ClusterIP answers and this does not, it is DNS)";
+    let cluster = engine.cluster();
+    if cluster.dns.corefile.is_none() {
+        return Check::unknown(what, "CoreDNS's ConfigMap is not given")
+            .next("uturn check dns, with kube-system/coredns among the manifests");
+    }
+    let host =
+        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
+    let Some(port) = service.ports.first() else { return Check::unknown(what, "it has no port") };
+    let to = Destination::Host(host.into(), port.port);
+    let pods = a_pod_on_each(engine).into_iter().filter(|pod| asks(pod));
+    let flows = pods.map(|pod| flow(Client::Pod(pod.name.clone()), to.clone(), port.protocol));
+    let check = walked(engine, what, flows.take(1).collect());
+    match check.state {
+        State::Failed => check.next("uturn check dns"),
+        _ => check,
+    }
+}
+
+fn each_endpoint(engine: &Engine<'_>, service: &Service) -> Check {
+    let what = "every endpoint answers by its own address";
+    let mut flows = Vec::new();
+    for slice in engine.cluster().slices(&service.name) {
+        for port in &slice.ports {
+            for one in slice.endpoints.iter().filter(|one| one.ready) {
+                let to = Destination::Address(SocketAddr::new(one.address, port.port.number()));
+                let elsewhere = a_pod_on_each(engine).into_iter().find(|pod| pod.node != one.node);
+                let pod = elsewhere.or_else(|| a_pod_on_each(engine).into_iter().next());
+                flows.extend(pod.map(|pod| flow(Client::Pod(pod.name.clone()), to, port.protocol)));
+            }
+        }
+    }
+    if flows.is_empty() {
+        return Check::unknown(what, "there is no endpoint to ask");
+    }
+    let check = walked(engine, what, flows);
+    match check.state {
+        State::Failed => check.next("uturn check cross-node"),
+        _ => check,
+    }
+}
+
+/// kube-proxy's rules on every node.
+fn rules(engine: &Engine<'_>, service: &Service) -> Check {
+    let what = "every node has its rules";
+    let cluster = engine.cluster();
+    let lacking: Vec<&str> = cluster
+        .nodes
+        .values()
+        .filter(|node| node.unprogrammed.contains(&service.name))
+        .map(|node| node.name.as_str())
+        .collect();
+    if !lacking.is_empty() {
+        return Check::failed(what, format!("not on {}", lacking.join(", ")))
+            .next("uturn explain UT602");
+    }
+    match cluster.captures.len() {
+        0 => Check::unknown(
+            what,
+            "no node was captured: its rules are taken to be what kube-proxy writes",
+        )
+        .next("compare on a node: uturn rules --node NODE, and iptables-save"),
+        some if some == cluster.nodes.len() => {
+            Check::ok(what, format!("{some} captures were walked"))
+        }
+        some => {
+            Check::unknown(what, format!("{some} of {} nodes were captured", cluster.nodes.len()))
+        }
+    }
+}

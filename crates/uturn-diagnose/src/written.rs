@@ -1,0 +1,294 @@
+//! What can be seen without walking: written so that it cannot do what it is meant to, or
+//! waiting for a bad day.
+
+use std::collections::BTreeMap;
+
+use uturn_kubeproxy::tke;
+use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::lb::{Scope, TargetKind};
+use uturn_model::pod::DnsPolicy;
+use uturn_model::service::{Policy, ServiceKind, TargetPort};
+use uturn_model::{
+    By, Client, Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Origin, Outcome,
+    Protocol, ProxyMode, Service, Variant,
+};
+use uturn_path::{Cannot, Engine};
+
+use crate::clients::{Clients, Example};
+use crate::finding::Finding;
+use crate::{Code, Evidence, Severity};
+
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
+    let mut all = Vec::new();
+    all.extend(unheard(engine));
+    let backends = backends(engine);
+    // Where a backend is missing there is no target either.
+    let is_told = |one: &Finding| backends.iter().any(|other| other.subject == one.subject);
+    all.extend(without_targets(engine).into_iter().filter(|one| !is_told(one)));
+    all.extend(all_registered(engine));
+    all.extend(two_owners(engine));
+    all.extend(named_port(engine));
+    all.extend(backends);
+    all.extend(names(engine)?);
+    Ok(all)
+}
+
+/// A finding about what is written.
+fn about(
+    code: u16,
+    severity: Severity,
+    subject: ObjectRef,
+    origin: &Origin,
+    what: String,
+) -> Finding {
+    let by = By::new(subject.to_string(), origin.clone());
+    Finding {
+        code: Code::new(code),
+        severity,
+        subject,
+        targets: Vec::new(),
+        clients: Clients::default(),
+        share_failing: 0.0,
+        outcome: Outcome::AT_ONCE,
+        mechanism: None,
+        example: Example::Written,
+        written: vec![Evidence { place: String::new(), what: what.into(), by }],
+        cures: Vec::new(),
+    }
+}
+
+/// prevent-loopback, and a kube-proxy that does not know it.
+fn unheard(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let proxy = &cluster.proxy;
+    let hears = proxy.mode.value != ProxyMode::Ipvs
+        || proxy.variant.value != Variant::Tke
+        || tke::binding(proxy.version.value).honours_request();
+    if hears {
+        return Vec::new();
+    }
+    let asks = cluster.services.values().filter(|one| {
+        one.kind == ServiceKind::LoadBalancer && one.annotations.is(tke::PREVENT_LOOPBACK, "true")
+    });
+    let fixed = tke::line_of(proxy.version.value).map(|line| line.first_fixed().to_string());
+    asks.map(|one| {
+        let what = format!(
+            "kube-proxy {} ({}) does not know {}; {} is the first that does",
+            proxy.version.value,
+            proxy.version.basis,
+            tke::PREVENT_LOOPBACK,
+            fixed.as_deref().unwrap_or("a newer line")
+        );
+        about(202, Severity::Warning, one.object(), &one.origin, what)
+    })
+    .collect()
+}
+
+/// Listeners that have nowhere to send anything.
+fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
+    let mut all: Vec<Finding> = Vec::new();
+    for listener in engine.balancers().iter().flat_map(|one| &one.listeners) {
+        for rule in listener.rules.iter().filter(|rule| rule.targets.is_empty()) {
+            let Some(service) = engine.cluster().services.get(&rule.service) else { continue };
+            let label =
+                service.annotations.get("service.kubernetes.io/qcloud-loadbalancer-backends-label");
+            let why = match label {
+                Some(label) if !engine.cluster().nodes.is_empty() => {
+                    format!("no node has the label {label} that {} asks for", service.object())
+                }
+                _ if service.ports.iter().all(|one| one.node_port.is_none()) => {
+                    format!("{} has no NodePort, and its pods are no targets", service.object())
+                }
+                _ => {
+                    format!("{} has neither pods nor nodes that could be targets", service.object())
+                }
+            };
+            let origin = engine.origin_of(&rule.owner);
+            let one = about(203, Severity::Error, rule.owner.clone(), &origin, why);
+            if all.iter().all(|known| known.subject != one.subject) {
+                all.push(one);
+            }
+        }
+    }
+    all
+}
+
+/// Policy Local, with nodes that run no server among the targets.
+fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all: BTreeMap<NamespacedName, Finding> = BTreeMap::new();
+    let private = engine.balancers().iter().filter(|one| one.scope == Scope::Private);
+    for rule in private.flat_map(|one| &one.listeners).flat_map(|one| &one.rules) {
+        let Some(service) = cluster.services.get(&rule.service) else { continue };
+        if service.external_policy != Policy::Local || all.contains_key(&service.name) {
+            continue;
+        }
+        let slices = cluster.slices(&service.name);
+        let homes: Vec<_> = slices
+            .iter()
+            .flat_map(|slice| &slice.endpoints)
+            .filter(|one| one.ready)
+            .filter_map(|one| one.node.as_ref())
+            .collect();
+        let nodes = rule.targets.iter().filter_map(|target| match &target.kind {
+            TargetKind::NodePort(node) => Some(node),
+            TargetKind::Pod { .. } => None,
+        });
+        let empty = nodes.filter(|node| !homes.contains(node)).count();
+        if empty == 0 || homes.is_empty() {
+            continue;
+        }
+        let what = format!(
+            "{empty} of {} targets run no pod of {}: only health checks keep traffic from them, and when all checks fail they get it again",
+            rule.targets.len(),
+            service.object()
+        );
+        let one = about(204, Severity::Info, service.object(), &service.origin, what);
+        all.insert(service.name.clone(), one);
+    }
+    all.into_values().collect()
+}
+
+/// Two Services that want one address and port.
+fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
+    let mut owners: BTreeMap<_, Vec<&Service>> = BTreeMap::new();
+    for service in engine.cluster().services.values() {
+        if service.kind != ServiceKind::LoadBalancer {
+            continue;
+        }
+        for ip in service.load_balancer.iter().filter_map(|one| one.ip) {
+            for port in &service.ports {
+                owners.entry((ip, port.port, port.protocol)).or_default().push(service);
+            }
+        }
+    }
+    let several = owners.into_iter().filter(|(_, all)| all.len() > 1);
+    several
+        .map(|((ip, port, protocol), all)| {
+            let names: Vec<String> = all[1..].iter().map(|one| one.object().to_string()).collect();
+            let what = format!(
+                "{protocol} {ip}:{port} is {}'s and also wanted by {}: one of them gets the traffic, and which is chance",
+                all[0].object(),
+                names.join(", ")
+            );
+            about(205, Severity::Warning, all[0].object(), &all[0].origin, what)
+        })
+        .collect()
+}
+
+/// Target ports by a name that no pod has.
+fn named_port(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all = Vec::new();
+    for service in cluster.services.values() {
+        let names = service.ports.iter().filter_map(|port| match &port.target {
+            TargetPort::Name(name) => Some((name, port.protocol)),
+            TargetPort::Number(_) => None,
+        });
+        let names: Vec<_> = names.collect();
+        let Some(selector) = service.selector.as_ref().filter(|_| !names.is_empty()) else {
+            continue;
+        };
+        let has_slice = cluster.slices(&service.name).iter().any(|one| !one.endpoints.is_empty());
+        if has_slice {
+            continue;
+        }
+        let pods = cluster.pods.values().filter(|pod| {
+            pod.name.namespace == service.name.namespace
+                && pod.is_alive()
+                && selector.matches(&pod.spec.labels)
+        });
+        let pods: Vec<_> = pods.collect();
+        let lacks = |(name, protocol): &&(&uturn_model::Text, Protocol)| {
+            pods.iter().all(|pod| pod.spec.named_port(name, *protocol).is_none())
+        };
+        let Some((name, _)) = names.iter().find(lacks).filter(|_| !pods.is_empty()) else {
+            continue;
+        };
+        let mut known: Vec<&str> = pods
+            .iter()
+            .flat_map(|pod| pod.spec.ports())
+            .filter_map(|one| one.name.as_deref())
+            .collect();
+        known.sort_unstable();
+        known.dedup();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let what =
+            format!("targetPort {name:?} is no port of the pods it selects; they have: {known}");
+        all.push(about(313, Severity::Error, service.object(), &service.origin, what));
+    }
+    all
+}
+
+/// Ingress backends that are not there.
+fn backends(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all: Vec<Finding> = Vec::new();
+    for ingress in cluster.ingresses.values() {
+        let paths = ingress.rules.iter().flat_map(|rule| &rule.paths);
+        let listed = paths.map(|path| (&*path.path, &path.backend));
+        let default = ingress.default_backend.iter().map(|backend| ("the default", backend));
+        for (path, backend) in listed.chain(default) {
+            let Backend::Service { name, port } = backend else { continue };
+            let full =
+                NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
+            let what = match cluster.services.get(&full) {
+                None => format!("{path} leads to Service {full}, which is not there"),
+                Some(service) => {
+                    let has = service.ports.iter().any(|one| match port {
+                        BackendPort::Number(number) => one.port == *number,
+                        BackendPort::Name(name) => one.name.as_ref() == Some(name),
+                    });
+                    if has {
+                        continue;
+                    }
+                    format!("{path} leads to port {port} of Service {full}, which it does not have")
+                }
+            };
+            all.push(about(402, Severity::Error, ingress.object(), &ingress.origin, what));
+        }
+    }
+    all
+}
+
+/// Whether a Service's name has an address, asked once for all.
+fn names(engine: &Engine<'_>) -> Result<Option<Finding>, Cannot> {
+    let cluster = engine.cluster();
+    let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
+    let asks = |pod: &&uturn_model::Pod| {
+        pod.is_alive() && !pod.spec.host_network && pod.spec.dns_policy == DnsPolicy::ClusterFirst
+    };
+    let pod = cluster.pods.values().find(asks);
+    let service = cluster.services.values().find(|one| {
+        !one.cluster_ips.is_empty()
+            && one.ports.first().is_some_and(|one| one.protocol == Protocol::Tcp)
+    });
+    let (Some(pod), Some(service)) = (pod, service) else { return Ok(None) };
+    let host =
+        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
+    let flow = Flow {
+        from: Client::Pod(pod.name.clone()),
+        to: Destination::Host(host.as_str().into(), service.ports[0].port),
+        protocol: Protocol::Tcp,
+    };
+    let size = cluster.nodes.len() * cluster.services.len();
+    if size > 20_000 {
+        return Ok(None);
+    }
+    let verdicts = engine.verdicts(&flow)?;
+    let is_lost = |one: &uturn_model::Verdict| one.mechanisms.contains(&Mechanism::NameUnresolved);
+    if !verdicts.iter().any(is_lost) {
+        return Ok(None);
+    }
+    let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
+    let subject = ObjectRef::namespaced(Kind::ConfigMap, &name);
+    let what = format!("{host} has no address, as every name of a Service");
+    let mut finding = about(501, Severity::Error, subject, &corefile.origin, what);
+    finding.clients = Clients::other(Clients::NAMES);
+    finding.share_failing = 1.0;
+    finding.outcome = Outcome::NameNotFound;
+    finding.mechanism = Some(Mechanism::NameUnresolved);
+    finding.example = Example::Flow(flow);
+    finding.targets = vec![host];
+    Ok(Some(finding))
+}

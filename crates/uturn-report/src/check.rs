@@ -1,0 +1,67 @@
+//! Checklists: a line a check, what it rests on below it, and what to ask next.
+
+use serde_json::{Value, json};
+use uturn_diagnose::check::{Check, Checklist, State};
+
+use crate::style::Style;
+
+/// For people.
+pub fn text(lists: &[Checklist], style: Style) -> String {
+    let mut text = String::new();
+    for list in lists {
+        text.push_str(&style.bold(&format!("{}\n", list.subject)));
+        for check in &list.checks {
+            text.push_str(&line(check, style));
+        }
+        text.push('\n');
+    }
+    text.push_str(&summary(lists));
+    text
+}
+
+fn line(check: &Check, style: Style) -> String {
+    let word = format!("{:<8}", check.state.as_str());
+    let word = match check.state {
+        State::Ok => style.green(&word),
+        State::Failed => style.red(&word),
+        State::Unknown => style.yellow(&word),
+    };
+    let mut text = format!("  {word}{}\n", check.what);
+    for one in &check.evidence {
+        text.push_str(&format!("          {}\n", style.dim(one)));
+    }
+    if let Some(next) = check.next.as_ref().filter(|_| check.state != State::Ok || style.wide) {
+        text.push_str(&format!("          next: {next}\n"));
+    }
+    text
+}
+
+fn summary(lists: &[Checklist]) -> String {
+    let count = |state: State| {
+        lists.iter().flat_map(|one| &one.checks).filter(|one| one.state == state).count()
+    };
+    let (ok, failed, unknown) = (count(State::Ok), count(State::Failed), count(State::Unknown));
+    format!("{ok} ok, {failed} failed, {unknown} unknown\n")
+}
+
+/// `check -o json`.
+pub fn json(lists: &[Checklist]) -> Value {
+    let check = |one: &Check| {
+        json!({
+            "check": one.what,
+            "state": one.state.as_str(),
+            "evidence": one.evidence,
+            "next": one.next,
+        })
+    };
+    let lists: Vec<Value> = lists
+        .iter()
+        .map(|list| {
+            json!({
+                "subject": list.subject,
+                "checks": list.checks.iter().map(check).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({ "checklists": lists })
+}

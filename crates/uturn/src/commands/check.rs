@@ -1,0 +1,38 @@
+//! `uturn check`: the checklists.
+
+use uturn_diagnose::check::{self, State, Topic};
+use uturn_path::Engine;
+use uturn_report::check as report;
+
+use super::print;
+use crate::cli::{Check, CheckTopic};
+use crate::input;
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+
+pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
+    let topic = match args.topic {
+        CheckTopic::Service => Topic::Service,
+        CheckTopic::Ingress => Topic::Ingress,
+        CheckTopic::Dns => Topic::Dns,
+        CheckTopic::Nodes => Topic::Nodes,
+        CheckTopic::CrossNode => Topic::CrossNode,
+    };
+    let name = args.object.as_ref();
+    if name.is_some() && !matches!(topic, Topic::Service | Topic::Ingress) {
+        return Err(Failure::usage("only service and ingress are about one object"));
+    }
+    let cluster = input::cluster(&args.inputs, printer)?;
+    let engine = Engine::new(&cluster)?;
+    let lists = check::check(&engine, topic, name);
+    if lists.is_empty() {
+        let what = args.topic.as_str();
+        return Err(Failure::usage(match name {
+            Some(name) => format!("there is no {what} {name} in this cluster"),
+            None => format!("there is no {what} in this cluster"),
+        }));
+    }
+    print(printer, args.output, |style| report::text(&lists, style), || report::json(&lists));
+    let failed = lists.iter().flat_map(|one| &one.checks).any(|one| one.state == State::Failed);
+    Ok(if failed { Status::Found } else { Status::Clean })
+}

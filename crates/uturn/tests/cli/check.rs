@@ -1,0 +1,86 @@
+//! `uturn check`: the checklists, on a cluster that is well and on those that are not.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::common::{run, uturn};
+
+const SHOP: &str = "examples/shop";
+
+#[test]
+fn check_of_a_service() {
+    assert_snapshot!(run(&["check", "-f", SHOP, "service", "shop/front"]));
+}
+
+#[test]
+fn check_of_an_ingress_that_loops() {
+    assert_snapshot!(run(&["check", "-f", SHOP, "ingress"]));
+}
+
+#[test]
+fn check_of_names() {
+    assert_snapshot!("dns_that_is_well", run(&["check", "-f", SHOP, "dns"]));
+    assert_snapshot!(
+        "dns_that_is_broken",
+        run(&["check", "-f", "scenarios/dns-broken.yaml", "dns"])
+    );
+}
+
+#[test]
+fn check_of_nodes() {
+    let told = run(&["check", "-f", "scenarios/probe-firewall.yaml", "nodes"]);
+    assert!(told.contains("failed  no firewall of its own stops health checks"), "{told}");
+    assert_snapshot!("nodes_wide", run(&["check", "-f", SHOP, "nodes", "-o", "wide"]));
+}
+
+#[test]
+fn check_across_nodes() {
+    assert_snapshot!("across_nodes_well", run(&["check", "-f", SHOP, "cross-node"]));
+    assert_snapshot!(
+        "across_nodes_shut",
+        run(&["check", "-f", "scenarios/cross-node.yaml", "cross-node"])
+    );
+}
+
+/// Each row of the seeds' lists fails the line that asks for it.
+#[test]
+fn the_line_that_is_meant_fails() {
+    for (scenario, topic, line) in [
+        ("node-sg", "service", "the nodes' security groups let 30000-32768 in"),
+        ("no-bandwidth", "service", "the nodes have public bandwidth"),
+        ("wrong-port", "service", "spec.ports lead where pods listen"),
+        ("no-endpoint", "service", "there are endpoints that are ready"),
+        ("dns-broken", "service", "its name leads there"),
+        ("cross-node", "service", "every endpoint answers by its own address"),
+        ("rules-missing", "service", "every node has its rules"),
+        ("rules-missing", "service", "the ClusterIP answers in the cluster"),
+        ("l4-ipvs-unbound-local", "service", "pods reach the load balancer's address"),
+        ("l4-ipvs-upstream", "service", "health checks of 10.0.0.101:80 are answered"),
+        ("node-sg", "ingress", "the nodes' security groups let 30000-32768 in"),
+        ("lb-sg-443", "ingress", "the load balancer's security group lets 443 in"),
+        ("l7-loop", "ingress", "pods that call it are answered at once"),
+        ("cross-node-forwarding", "cross-node", "every node forwards"),
+        ("cross-node-route", "cross-node", "the VPC has routes to every node's pods"),
+    ] {
+        let file = format!("scenarios/{scenario}.yaml");
+        let args = ["check", "-f", &file, topic, "-o", "json"];
+        let output = uturn(&args).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{scenario}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let lists = value["checklists"].as_array().unwrap();
+        let checks: Vec<&Value> =
+            lists.iter().flat_map(|one| one["checks"].as_array().unwrap()).collect();
+        let found = checks.iter().find(|one| {
+            one["state"] == "failed" && one["check"].as_str().unwrap().starts_with(line)
+        });
+        let found = found.unwrap_or_else(|| panic!("{scenario}: {line} did not fail: {value:#}"));
+        assert!(!found["evidence"].as_array().unwrap().is_empty(), "{scenario}: {line}");
+        assert!(found["next"].is_string(), "{scenario}: {line}");
+    }
+}
+
+#[test]
+fn what_is_not_there_cannot_be_checked() {
+    assert_snapshot!("no_such_service", run(&["check", "-f", SHOP, "service", "shop/none"]));
+    assert_snapshot!("nodes_have_no_namespace", run(&["check", "-f", SHOP, "nodes", "shop/none"]));
+}
