@@ -10,8 +10,10 @@
 //! **Start reading** at [`finding`].
 
 pub mod code;
+pub mod cure;
 pub mod finding;
 pub mod pages;
 
 pub use code::{Code, Severity};
+pub use cure::Cure;
 pub use finding::{Evidence, Finding, diagnose};

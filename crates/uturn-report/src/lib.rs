@@ -9,6 +9,7 @@
 //!
 //! **Start reading** at [`style`] and [`words`], which the others share.
 
+pub mod cure;
 pub mod json;
 pub mod lab;
 pub mod scan;

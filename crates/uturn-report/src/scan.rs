@@ -64,7 +64,7 @@ fn rows(report: &ScanReport, style: Style) -> String {
                 format!("{} {}", subject(one), targets(one)),
                 one.mechanism.to_string(),
                 one.code.to_string(),
-                one.cures.first().cloned().unwrap_or_default(),
+                words::first_of(&one.cures),
             ]
         })
         .collect();

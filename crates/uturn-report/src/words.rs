@@ -60,6 +60,15 @@ pub fn verdict(verdict: &Verdict) -> String {
     parts.join(", ")
 }
 
+/// `call svc/shop/front:80, or 3 more`.
+pub fn first_of(all: &[String]) -> String {
+    match all {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first}, or {} more", rest.len()),
+    }
+}
+
 /// `1 pod`, `3 pods`.
 pub fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }

@@ -137,6 +137,18 @@ pub(crate) fn read<'a>(
     }
 }
 
+/// Where each document of a text stands.
+pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
+    let mut documents = Vec::new();
+    let mut from = 0;
+    while from < text.len() {
+        let end = from + document_end(&text[from..]);
+        documents.push(from..end);
+        from = end;
+    }
+    documents
+}
+
 /// Where the document at the beginning of `text` ends: before the next `---` line. Such a
 /// line ends a document wherever it stands, in a block scalar too.
 fn document_end(text: &str) -> usize {

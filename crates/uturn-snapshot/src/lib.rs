@@ -20,8 +20,10 @@ mod collect;
 mod decode;
 mod derive;
 mod document;
+pub mod edit;
 mod fault;
 mod load_balancer;
+pub mod manifests;
 mod objects;
 pub mod scenario;
 mod source;
@@ -34,6 +36,7 @@ use uturn_model::{Capture, Cluster, Name, Text};
 pub use capture::read_capture;
 pub use fault::Fault;
 pub use load_balancer::{read_load_balancers, write_load_balancers};
+pub use manifests::Manifests;
 pub use scenario::Scenario;
 pub use source::{Source, gather};
 
@@ -58,15 +61,8 @@ pub fn load(paths: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
 
 /// Gathers and reads: what `-f` names, and what `--bundle` does.
 pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
-    let (mut sources, mut faults) = gather(paths);
-    let mut captures = BTreeMap::new();
-    for path in bundles {
-        let bundle = bundle::read(path);
-        sources.extend(bundle.sources);
-        captures.extend(bundle.captures);
-        faults.extend(bundle.faults);
-    }
-    match read_with(sources, captures) {
+    let (manifests, mut faults) = Manifests::gather(paths, bundles);
+    match manifests.into_loaded() {
         Ok(loaded) if faults.is_empty() => Ok(loaded),
         Ok(_) => Err(faults),
         Err(more) => {

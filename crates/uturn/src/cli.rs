@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Scan(Scan),
     /// Follow one flow, hop by hop, out and back
     Trace(Trace),
+    /// Say what helps: exact edits with what they need, cost and lead to
+    Cure(Cure),
     /// Print the page of a finding's code or of a mechanism
     Explain(Explain),
     /// Print what kube-proxy programs on a node, ready to load
@@ -132,6 +134,33 @@ pub(crate) struct Trace {
     #[arg(long)]
     pub(crate) all: bool,
     /// The form of the result
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Cure {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// A finding's code: UT101
+    #[arg(requires = "object")]
+    pub(crate) code: Option<String>,
+    /// The object that it is about
+    #[arg(value_name = "NS/NAME")]
+    pub(crate) object: Option<String>,
+    /// Who calls, instead of a finding: pod/NS/NAME, node/NAME, outside …
+    #[arg(long, value_name = "CLIENT", requires = "to", conflicts_with = "code")]
+    pub(crate) from: Option<Client>,
+    /// What is called: a URL, IP:PORT, svc/NS/NAME, ingress/NS/NAME …
+    #[arg(long, value_name = "TARGET", requires = "from")]
+    pub(crate) to: Option<Destination>,
+    /// By which protocol
+    #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
+    pub(crate) proto: Protocol,
+    /// Only this cure, by its word
+    #[arg(long, value_name = "CURE")]
+    pub(crate) cure: Option<String>,
+    /// The form of the result; yaml gives the edited objects of the first cure, to apply
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
 }
@@ -264,6 +293,10 @@ pub(crate) struct LabRun {
     /// Write what every link carries to a folder of each case here, for tcpdump and the like
     #[arg(long, value_name = "DIR")]
     pub(crate) pcap: Option<PathBuf>,
+    /// Prove a cure: measure each scenario as it is, and with this cure made (`uturn cure`
+    /// says which there are)
+    #[arg(long, value_name = "CURE")]
+    pub(crate) cure: Option<String>,
     /// Follow one failing connection of each flow, and a health check of each target that is
     /// dead, packet by packet, to where the kernel ended it
     #[arg(long)]

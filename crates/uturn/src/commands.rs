@@ -1,6 +1,7 @@
 //! The commands: one file each.
 
 mod completion;
+mod cure;
 mod explain;
 mod lab;
 mod lb;
@@ -21,6 +22,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
     match cli.command {
         Command::Scan(scan) => scan::run(&scan, printer),
         Command::Trace(trace) => trace::run(&trace, printer),
+        Command::Cure(cure) => cure::run(&cure, printer),
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),

@@ -75,15 +75,23 @@ pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
 
 /// The built-in scenarios and the user's own.
 pub(crate) fn read(own: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
-    let mut sources: Vec<Source> = BUILT_IN
-        .iter()
-        .map(|(name, text)| Source {
-            name: format!("scenarios/{name}.yaml").into(),
-            text: (*text).into(),
-        })
-        .collect();
+    let mut sources = built_in();
     sources.extend(own);
+    read_only(sources)
+}
+
+/// These and no others.
+pub(crate) fn read_only(sources: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
     scenario::read_all(sources).map_err(|faults| faulty(&faults))
+}
+
+/// The texts of the built-in scenarios.
+pub(crate) fn built_in() -> Vec<Source> {
+    let source = |(name, text): &(&str, &str)| Source {
+        name: format!("scenarios/{name}.yaml").into(),
+        text: (*text).into(),
+    };
+    BUILT_IN.iter().map(source).collect()
 }
 
 /// Those of these names; without any, all.

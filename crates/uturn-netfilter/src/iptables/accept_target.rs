@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use uturn_model::Family;
 
-use super::accept::{Args, Refusal, address, address_range, masked, number, port_range};
+use super::accept::{
+    Args, Refusal, address, address_range, masked, number, port_range, split_once,
+};
 use super::line::addresses;
 use super::*;
 use crate::packet::RejectWith;
@@ -143,7 +145,7 @@ fn nat_to(word: &str, family: Family) -> Option<NatTarget> {
         }
         None if family == Family::V6 && !word.starts_with(':') => (word, None),
         None if family == Family::V6 && word.starts_with("::") => (word, None),
-        None => match word.split_once(':') {
+        None => match split_once(word, ':') {
             Some((addresses, ports)) => (addresses, Some(ports)),
             None => (word, None),
         },

@@ -1,6 +1,7 @@
 //! `uturn lab`: scenarios on a real kernel.
 
 mod crew;
+mod cure;
 mod draw;
 mod fuzz;
 mod health;
@@ -101,8 +102,8 @@ fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
 
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {
     let how = How::of(args)?;
-    let own = scenarios::own(&args.files)?;
-    let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &args.names)?;
+    let (own, names) = cure::with_cured(scenarios::own(&args.files)?, args)?;
+    let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &names)?;
     for scenario in &mut scenarios {
         scenario.cases.retain(|case| {
             let mode = case.cluster.proxy.mode.value;

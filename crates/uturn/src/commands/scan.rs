@@ -5,14 +5,13 @@ use uturn_model::Verdict;
 use uturn_path::{Engine, Met};
 use uturn_report::{ScanReport, json, scan};
 
-use super::print;
+use super::{cure, print};
 use crate::cli::{FailOn, Output, Scan};
-use crate::input;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
-    let loaded = input::load(&args.inputs, printer)?;
+    let (manifests, loaded) = cure::gather(&args.inputs, printer)?;
     if loaded.seen.is_empty() {
         return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
     }
@@ -35,7 +34,8 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
              and a pod or a workload that could call it",
         );
     }
-    let findings = diagnose(&engine, &met)?;
+    let mut findings = diagnose(&engine, &met)?;
+    cure::name_cures(&manifests, &engine, &mut findings);
     let evidence = match args.output {
         Output::Text => Vec::new(),
         Output::Wide | Output::Json | Output::Yaml => {

@@ -3,30 +3,39 @@
 use uturn_diagnose::Code;
 use uturn_model::{Destination, Flow, Kind, Verdict};
 use uturn_path::Engine;
-use uturn_report::{json, trace};
+use uturn_report::{json, trace, words};
 
-use super::print;
+use super::{cure, print};
 use crate::cli::Trace;
-use crate::input;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
-    let cluster = input::cluster(&args.inputs, printer)?;
-    let mut engine = Engine::new(&cluster)?;
+    let (manifests, loaded) = cure::gather(&args.inputs, printer)?;
+    let cluster = &loaded.cluster;
+    let mut engine = Engine::new(cluster)?;
     if args.all {
         engine = engine.with_every_way();
     }
     let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
     let verdicts = engine.verdicts(&flow)?;
     let codes = codes(&engine, &flow, &verdicts);
-    print(
-        printer,
-        args.output,
-        |style| trace::text(&flow, &verdicts, &codes, style),
-        || json::trace(&flow, &verdicts, &codes),
-    );
     let fine = verdicts.iter().all(Verdict::is_fine);
+    let cures = if fine { Vec::new() } else { cure::of_flow(&manifests, cluster, &flow)? };
+    let told = |style| {
+        let mut text = trace::text(&flow, &verdicts, &codes, style);
+        if !cures.is_empty() {
+            text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
+            text.push_str(&format!("uturn cure --from {} --to {} says how\n", flow.from, flow.to));
+        }
+        text
+    };
+    let value = || {
+        let mut value = json::trace(&flow, &verdicts, &codes);
+        json::extend(&mut value, serde_json::json!({ "cures": cures }));
+        value
+    };
+    print(printer, args.output, told, value);
     Ok(if fine { Status::Clean } else { Status::Found })
 }
 

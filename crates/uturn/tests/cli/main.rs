@@ -5,6 +5,7 @@
 mod bad_input;
 mod commands;
 mod common;
+mod cure;
 mod lab;
 #[cfg(target_os = "linux")]
 mod machine;

@@ -1,0 +1,213 @@
+//! Cures: exact edits, tried on a copy of the cluster before they are offered.
+//!
+//! Each family of cures (one file each) proposes what it knows for a [`Case`]: conditions with
+//! their answers, the edits, what they cost. `judge` makes the edits in the texts, reads the
+//! cluster anew and walks: the case itself, and everything else before and after. What does
+//! not help, or makes another flow worse, is refused with the reason.
+
+mod balancer;
+mod case;
+mod diff;
+mod group;
+mod ingress;
+mod judge;
+mod loopback;
+mod name;
+mod node;
+mod service;
+mod standing;
+
+use std::net::SocketAddr;
+
+use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol};
+use uturn_snapshot::Manifests;
+use uturn_snapshot::edit::{At, Change, Tree};
+use uturn_snapshot::manifests::{Changed, Edit};
+
+pub use case::{Case, Subject};
+pub use diff::unified;
+pub use judge::Twin;
+
+/// An exact edit with what it leads to.
+#[derive(Clone, Debug)]
+pub struct Cure {
+    /// Its word: `call-service`.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub title: String,
+    /// How much it changes for others; the least intrusive first.
+    pub rank: u8,
+    /// What has to hold.
+    pub conditions: Vec<Condition>,
+    /// What else it does.
+    pub effects: Vec<String>,
+    /// What is typed where no manifest can be edited.
+    pub commands: Vec<String>,
+    /// The texts it changes.
+    pub changed: Vec<Changed>,
+    /// The objects it changes, whole.
+    pub objects: Vec<(ObjectRef, Tree)>,
+    /// All texts as they were tried: with what the cloud and Kubernetes will do by themselves.
+    pub tried: Option<Manifests>,
+    /// How it was.
+    pub before: Standing,
+    /// How it will be; nothing where the edit was not tried.
+    pub after: Option<Standing>,
+    /// Why it is not offered.
+    pub refused: Option<String>,
+}
+
+impl Cure {
+    /// Whether it works here.
+    pub fn is_offered(&self) -> bool {
+        self.refused.is_none()
+    }
+}
+
+/// Something that has to hold for a cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// What: `kube-proxy runs in IPVS mode`.
+    pub what: String,
+    /// Whether it does.
+    pub answer: Answer,
+    /// Where that is known from, or who knows it.
+    pub because: String,
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It does.
+    Holds,
+    /// It does not.
+    Fails,
+    /// Nothing here says it.
+    Unknown,
+}
+
+impl Answer {
+    /// As it is printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// How a case stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// A flow's outcomes.
+    Flow {
+        /// The flow that was walked.
+        flow: Flow,
+        /// Each outcome with its share.
+        outcomes: Vec<(Outcome, f64)>,
+        /// Why some of it is not fine.
+        mechanisms: Vec<Mechanism>,
+    },
+    /// What health checks find.
+    Probes {
+        /// The load balancer's address and port.
+        listener: SocketAddr,
+        /// By which protocol.
+        protocol: Protocol,
+        /// So many targets answer.
+        alive: usize,
+        /// Of so many.
+        of: usize,
+    },
+}
+
+/// What a family proposes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Proposal {
+    name: &'static str,
+    title: String,
+    rank: u8,
+    conditions: Vec<Condition>,
+    effects: Vec<String>,
+    commands: Vec<String>,
+    edits: Vec<Edit>,
+    /// New objects, each with the file it goes to.
+    objects: Vec<(String, ObjectRef, Tree)>,
+    /// What the cloud or Kubernetes will then do by itself.
+    follows: Vec<Edit>,
+    /// What is walked afterwards, where that is something else.
+    then: Option<Flow>,
+    /// The Service whose own pods and their nodes may lose the way to it through its load
+    /// balancer: the cure says so among its effects.
+    gives_up: Option<NamespacedName>,
+    /// A guess: not worth a word when it does not help.
+    is_trial: bool,
+}
+
+impl Proposal {
+    fn new(name: &'static str, rank: u8, title: impl Into<String>) -> Self {
+        Self { name, rank, title: title.into(), ..Self::default() }
+    }
+
+    fn when(mut self, what: impl Into<String>, holds: bool, because: impl Into<String>) -> Self {
+        let answer = if holds { Answer::Holds } else { Answer::Fails };
+        self.conditions.push(Condition { what: what.into(), answer, because: because.into() });
+        self
+    }
+
+    fn ask(mut self, what: impl Into<String>, because: impl Into<String>) -> Self {
+        let (what, because) = (what.into(), because.into());
+        self.conditions.push(Condition { what, answer: Answer::Unknown, because });
+        self
+    }
+
+    fn costs(mut self, effect: impl Into<String>) -> Self {
+        self.effects.push(effect.into());
+        self
+    }
+
+    fn types(mut self, command: impl Into<String>) -> Self {
+        self.commands.push(command.into());
+        self
+    }
+
+    fn edit(mut self, object: ObjectRef, path: Vec<At>, change: Change) -> Self {
+        self.edits.push(Edit { object, path, change });
+        self
+    }
+
+    fn follow(mut self, object: ObjectRef, path: Vec<At>, change: Change) -> Self {
+        self.follows.push(Edit { object, path, change });
+        self
+    }
+
+    fn trial(mut self) -> Self {
+        self.is_trial = true;
+        self
+    }
+}
+
+/// A way through a document.
+macro_rules! way {
+    ($($step:expr),* $(,)?) => { vec![$(uturn_snapshot::edit::At::from($step)),*] };
+}
+pub(crate) use way;
+
+/// Every cure that a family knows for a case: those that work first, by rank.
+pub fn cures(twin: &Twin<'_>, case: &Case<'_>) -> Vec<Cure> {
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 7] = [
+        name::propose,
+        loopback::propose,
+        balancer::propose,
+        group::propose,
+        service::propose,
+        ingress::propose,
+        node::propose,
+    ];
+    let proposals = families.into_iter().flat_map(|family| family(case));
+    let mut cures: Vec<Cure> =
+        proposals.filter_map(|proposal| judge::judge(twin, case, &proposal)).collect();
+    cures.sort_by_key(|one| (!one.is_offered(), one.rank, one.title.clone()));
+    cures
+}

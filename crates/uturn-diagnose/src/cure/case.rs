@@ -1,0 +1,358 @@
+//! What is to be cured: a flow or health checks, and all that hangs on it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_lb::{controller, rules};
+use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::lb::{Layer, Listener, LoadBalancer};
+use uturn_model::route::StepKind;
+use uturn_model::service::ServicePort;
+use uturn_model::{
+    Client, Cluster, Destination, Flow, Kind, Known, Mechanism, Name, NamespacedName, ObjectRef,
+    Port, Protocol, Service, Text, Verdict,
+};
+use uturn_path::{Cannot, Engine};
+use uturn_snapshot::Manifests;
+
+use super::Standing;
+
+/// What fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A flow.
+    Flow(Flow),
+    /// The health checks of a listener.
+    Probes(SocketAddr, Protocol),
+}
+
+/// Something to cure.
+pub struct Case<'a> {
+    /// The texts that the cluster is.
+    pub manifests: &'a Manifests,
+    /// The engine over it.
+    pub engine: &'a Engine<'a>,
+    /// What fails.
+    pub subject: Subject,
+    /// How it stands.
+    pub before: Standing,
+    /// Why.
+    pub mechanisms: Vec<Mechanism>,
+    pub(crate) aim: Aim,
+}
+
+/// What a flow goes for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Aim {
+    /// The load balancer's address.
+    pub(crate) vip: Option<SocketAddr>,
+    /// What asked for the listener there.
+    pub(crate) owner: Option<ObjectRef>,
+    /// The Service behind, with its port where it has such a one.
+    pub(crate) service: Option<NamespacedName>,
+    pub(crate) port: Option<ServicePort>,
+    /// The host and path that are asked for.
+    pub(crate) host: Option<Text>,
+    pub(crate) path: Option<Text>,
+    /// The port that the client calls.
+    pub(crate) called: Option<Port>,
+}
+
+impl<'a> Case<'a> {
+    /// A flow as it stands.
+    pub fn flow(
+        manifests: &'a Manifests,
+        engine: &'a Engine<'a>,
+        flow: Flow,
+    ) -> Result<Self, Cannot> {
+        let verdicts = engine.verdicts(&flow)?;
+        let mechanisms = verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();
+        let before = standing(&flow, &verdicts);
+        let aim = aim(engine, &flow, sent_to(&verdicts));
+        Ok(Self { manifests, engine, subject: Subject::Flow(flow), before, mechanisms, aim })
+    }
+
+    /// Health checks as they stand.
+    pub fn probes(
+        manifests: &'a Manifests,
+        engine: &'a Engine<'a>,
+        listener: SocketAddr,
+        protocol: Protocol,
+    ) -> Self {
+        let health = engine.health(listener, protocol).unwrap_or_default();
+        let mut mechanisms: Vec<Mechanism> =
+            health.iter().flat_map(|one| one.mechanisms.clone()).collect();
+        mechanisms.sort_unstable();
+        mechanisms.dedup();
+        let alive = health.iter().filter(|one| one.alive).count();
+        let before = Standing::Probes { listener, protocol, alive, of: health.len() };
+        let flow =
+            Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
+        let aim = aim(engine, &flow, None);
+        let subject = Subject::Probes(listener, protocol);
+        Self { manifests, engine, subject, before, mechanisms, aim }
+    }
+
+    /// What asked for the load balancer on the way.
+    pub fn owner(&self) -> Option<&ObjectRef> {
+        self.aim.owner.as_ref()
+    }
+
+    /// The kind of what asked for the load balancer on the way.
+    pub fn owner_kind(&self) -> Option<Kind> {
+        self.aim.owner.as_ref().map(|owner| owner.kind)
+    }
+
+    pub(crate) fn cluster(&self) -> &'a Cluster {
+        self.engine.cluster()
+    }
+
+    pub(crate) fn has(&self, mechanism: Mechanism) -> bool {
+        self.mechanisms.contains(&mechanism)
+    }
+
+    /// The flow, where it is one.
+    pub(crate) fn walked(&self) -> Option<&Flow> {
+        match &self.subject {
+            Subject::Flow(flow) => Some(flow),
+            Subject::Probes(..) => None,
+        }
+    }
+
+    /// The Service behind.
+    pub(crate) fn service(&self) -> Option<&'a Service> {
+        self.cluster().services.get(self.aim.service.as_ref()?)
+    }
+
+    /// The load balancer and listener on the way.
+    pub(crate) fn listener(&self) -> Option<(&LoadBalancer, &Listener)> {
+        let vip = self.aim.vip?;
+        let protocol = match &self.subject {
+            Subject::Flow(flow) => flow.protocol,
+            Subject::Probes(_, protocol) => *protocol,
+        };
+        let balancer = self.engine.balancers().iter().find(|one| one.vip == vip.ip())?;
+        let listener = balancer
+            .listeners
+            .iter()
+            .find(|one| one.port.number() == vip.port() && one.protocol.transport() == protocol)?;
+        Some((balancer, listener))
+    }
+
+    /// The node that the client is on.
+    pub(crate) fn client_node(&self) -> Option<&'a Name> {
+        let cluster = self.cluster();
+        match &self.walked()?.from {
+            Client::Pod(name) => cluster.pods.get(name)?.node.as_ref(),
+            Client::Node(name) => cluster.nodes.get_key_value(name).map(|(name, _)| name),
+            Client::Workload(..) | Client::Outside(_) => None,
+        }
+    }
+
+    /// Whether the client is in the cluster.
+    pub(crate) fn is_from_inside(&self) -> bool {
+        self.walked().is_some_and(|flow| !matches!(flow.from, Client::Outside(_)))
+    }
+
+    /// Whether the client speaks TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        match self.walked().map(|flow| &flow.to) {
+            Some(Destination::Url { tls, .. }) => *tls,
+            Some(Destination::Ingress { .. }) => {
+                self.listener().is_some_and(|(_, one)| one.protocol.ends_tls())
+            }
+            _ => false,
+        }
+    }
+
+    /// Services and Ingresses that share the load balancer.
+    pub(crate) fn sharers(&self, vip: IpAddr) -> Vec<ObjectRef> {
+        let cluster = self.cluster();
+        let has =
+            |list: &[uturn_model::service::LbIngress]| list.iter().any(|one| one.ip == Some(vip));
+        let services =
+            cluster.services.values().filter(|one| has(&one.load_balancer)).map(Service::object);
+        let ingresses = cluster.ingresses.values();
+        let ingresses = ingresses.filter(|one| has(&one.load_balancer)).map(|one| one.object());
+        services.chain(ingresses).collect()
+    }
+}
+
+/// How a flow stands.
+pub(crate) fn standing(flow: &Flow, verdicts: &[Verdict]) -> Standing {
+    let worst = verdicts.iter().max_by(|a, b| a.share_failing().total_cmp(&b.share_failing()));
+    Standing::Flow {
+        flow: flow.clone(),
+        outcomes: worst.map(|one| one.outcomes.clone()).unwrap_or_default(),
+        mechanisms: worst.map(|one| one.mechanisms.clone()).unwrap_or_default(),
+    }
+}
+
+/// Says where a fact comes from.
+pub(crate) fn ground<T>(known: &Known<T>) -> String {
+    known.basis.to_string()
+}
+
+/// Where the client's packets go first: what its name led to.
+fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
+    let routes = verdicts.iter().flat_map(|one| &one.routes);
+    let mut steps = routes.flat_map(|one| &one.hops).flat_map(|hop| &hop.steps);
+    steps.find(|step| step.kind == StepKind::Send)?.after.map(|leg| leg.dst)
+}
+
+/// `sent` is where the client's name leads, where that is known.
+fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
+    let cluster = engine.cluster();
+    match &flow.to {
+        Destination::Pod(..) => Aim::default(),
+        Destination::Service(name, port) => {
+            let service = cluster.services.get(name);
+            let wanted = |one: &&ServicePort| match port {
+                None => true,
+                Some(text) => {
+                    one.name.as_ref() == Some(text) || text.parse::<Port>() == Ok(one.port)
+                }
+            };
+            let found = service.and_then(|one| one.ports.iter().find(wanted)).cloned();
+            let called = found.as_ref().map(|one| one.port);
+            let called = called.or_else(|| port.as_ref()?.parse().ok());
+            Aim { service: Some(name.clone()), port: found, called, ..Aim::default() }
+        }
+        Destination::Ingress { name, host, path } => {
+            let Some(ingress) = cluster.ingresses.get(name) else { return Aim::default() };
+            let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
+            let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
+            let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
+            let (port, _) = controller::ingress_listens(ingress);
+            let vip = ingress.load_balancer.iter().find_map(|one| one.ip);
+            match vip {
+                Some(ip) => at(engine, SocketAddr::new(ip, port.number()), host, path, flow),
+                None => Aim { owner: Some(ingress.object()), host, path, ..Aim::default() },
+            }
+        }
+        Destination::Address(address) => at(engine, *address, None, None, flow),
+        Destination::Host(host, port) => match sent {
+            Some(to) => at(engine, to, Some(host.clone()), None, flow),
+            None => by_host(engine, host, *port, None, flow),
+        },
+        Destination::Url { host, port, path, .. } => {
+            let is_name = host.parse::<IpAddr>().is_err();
+            match sent.filter(|_| is_name) {
+                Some(to) => at(engine, to, Some(host.clone()), Some(path.clone()), flow),
+                None => by_host(engine, host, *port, Some(path.clone()), flow),
+            }
+        }
+    }
+}
+
+fn by_host(engine: &Engine<'_>, host: &Text, port: Port, path: Option<Text>, flow: &Flow) -> Aim {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return at(engine, SocketAddr::new(ip, port.number()), None, path, flow);
+    }
+    let owner = engine.balancer_behind(&flow.to).map(|rule| rule.owner.clone());
+    let vip =
+        owner.as_ref().and_then(|owner| vip_of(engine, owner)).or_else(|| by_rule(engine, host));
+    if let Some(ip) = vip {
+        return at(engine, SocketAddr::new(ip, port.number()), Some(host.clone()), path, flow);
+    }
+    let mut parts = host.split('.');
+    let named = match (parts.next(), parts.next()) {
+        (Some(name), Some(namespace)) => NamespacedName::new(namespace, name).ok(),
+        _ => None,
+    };
+    let service = named.and_then(|name| engine.cluster().services.get(&name));
+    let found = service.and_then(|one| one.ports.iter().find(|one| one.port == port)).cloned();
+    Aim {
+        service: service.map(|one| one.name.clone()),
+        port: found,
+        host: Some(host.clone()),
+        path,
+        called: Some(port),
+        ..Aim::default()
+    }
+}
+
+/// The address of the Ingress that names a host.
+fn by_rule(engine: &Engine<'_>, host: &Text) -> Option<IpAddr> {
+    let named = engine
+        .cluster()
+        .ingresses
+        .values()
+        .find(|one| one.rules.iter().any(|rule| rule.host.as_ref() == Some(host)))?;
+    named.load_balancer.iter().find_map(|one| one.ip)
+}
+
+fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
+    let name = NamespacedName::new(owner.namespace.as_ref()?.as_str(), &owner.name).ok()?;
+    let cluster = engine.cluster();
+    let list = match owner.kind {
+        Kind::Service => &cluster.services.get(&name)?.load_balancer,
+        Kind::Ingress => &cluster.ingresses.get(&name)?.load_balancer,
+        _ => return None,
+    };
+    list.iter().find_map(|one| one.ip)
+}
+
+fn at(
+    engine: &Engine<'_>,
+    address: SocketAddr,
+    host: Option<Text>,
+    path: Option<Text>,
+    flow: &Flow,
+) -> Aim {
+    let cluster = engine.cluster();
+    let called = Port::new(address.port());
+    let own = cluster.services.values().find(|one| one.cluster_ips.contains(&address.ip()));
+    if let Some(service) = own {
+        let port = service.ports.iter().find(|one| Some(one.port) == called).cloned();
+        let service = Some(service.name.clone());
+        return Aim { service, port, host, path, called, ..Aim::default() };
+    }
+    let Some(balancer) = engine.balancers().iter().find(|one| one.vip == address.ip()) else {
+        return Aim { host, path, called, ..Aim::default() };
+    };
+    let listener = balancer.listeners.iter().find(|one| {
+        one.port.number() == address.port() && one.protocol.transport() == flow.protocol
+    });
+    let mut aim = Aim { vip: Some(address), host, path, called, ..Aim::default() };
+    let Some(listener) = listener else { return aim };
+    let rule = match listener.protocol.layer() {
+        Layer::L4 => listener.rules.first(),
+        Layer::L7 => {
+            let host = aim.host.as_deref().map_or_else(|| address.ip().to_string(), str::to_owned);
+            rules::find(&listener.rules, &host, aim.path.as_deref().unwrap_or("/"))
+        }
+    };
+    aim.owner = rule.or(listener.rules.first()).map(|rule| rule.owner.clone());
+    let Some(rule) = rule else { return aim };
+    aim.service = Some(rule.service.clone());
+    aim.port = port_of(cluster, rule, called);
+    aim
+}
+
+/// The port of the Service that a rule leads to.
+fn port_of(
+    cluster: &Cluster,
+    rule: &uturn_model::lb::Rule,
+    called: Option<Port>,
+) -> Option<ServicePort> {
+    let service = cluster.services.get(&rule.service)?;
+    if rule.owner.kind == Kind::Service {
+        return service.ports.iter().find(|one| Some(one.port) == called).cloned();
+    }
+    let name =
+        NamespacedName::new(rule.owner.namespace.as_ref()?.as_str(), &rule.owner.name).ok()?;
+    let ingress = cluster.ingresses.get(&name)?;
+    let paths = ingress.rules.iter().filter(|one| one.host == rule.host).flat_map(|one| &one.paths);
+    let same = |one: &&uturn_model::ingress::IngressPath| {
+        rule.path.as_ref().is_some_and(|(path, _)| one.path == *path)
+    };
+    let backend = paths.clone().find(same).map(|one| &one.backend);
+    let Backend::Service { port, .. } = backend.or(ingress.default_backend.as_ref())? else {
+        return None;
+    };
+    let is_it = |one: &&ServicePort| match port {
+        BackendPort::Number(number) => one.port == *number,
+        BackendPort::Name(name) => one.name.as_ref() == Some(name),
+    };
+    service.ports.iter().find(is_it).cloned()
+}

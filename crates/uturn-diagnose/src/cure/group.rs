@@ -1,0 +1,106 @@
+//! Cures in security groups: rules that the seeds ask for, tried one by one.
+
+use uturn_model::lb::TargetKind;
+use uturn_model::{Mechanism, Text};
+use uturn_snapshot::edit::{Change, Tree};
+
+use super::loopback::facts;
+use super::{Case, Proposal, way};
+
+pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    if !case.has(Mechanism::SecurityGroup) {
+        return Vec::new();
+    }
+    let cluster = case.cluster();
+    let mut all = Vec::new();
+    if let Some((balancer, listener)) = case.listener() {
+        let transport = listener.protocol.transport().lower();
+        let port = listener.port.to_string();
+        let rule = Rule { rank: 20, protocol: transport, ports: port, peer: "all".into() };
+        all.extend(rule.into_first(
+            &balancer.security_groups,
+            case,
+            "clients reach the load balancer",
+        ));
+    }
+    let mut groups: Vec<&Vec<Text>> = Vec::new();
+    for one in cluster.nodes.values().filter_map(|node| node.security_groups.as_ref()) {
+        if !groups.contains(&one) {
+            groups.push(one);
+        }
+    }
+    let targets = case.listener().map(|(_, one)| &one.rules).into_iter().flatten();
+    let mut targets = targets.flat_map(|rule| &rule.targets);
+    let to_pods = targets.any(|one| matches!(one.kind, TargetKind::Pod { .. }));
+    let udp = case.listener().is_some_and(|(_, one)| one.protocol.transport().lower() == "udp");
+    let protocol = if udp { "udp" } else { "tcp" };
+    let node_ports = || "30000-32768".to_owned();
+    for list in groups {
+        let snat = uturn_lb::profile::SNAT_RANGE.to_owned();
+        let rule = Rule { rank: 21, protocol: "tcp", ports: node_ports(), peer: snat };
+        all.extend(rule.into_first(
+            list,
+            case,
+            "a load balancer that replaces the source reaches NodePorts",
+        ));
+        let rule = Rule { rank: 23, protocol, ports: node_ports(), peer: "all".into() };
+        all.extend(rule.into_first(
+            list,
+            case,
+            "whoever comes through a load balancer reaches NodePorts",
+        ));
+        for net in &cluster.network.pod_cidrs.value {
+            let (ports, peer) = ("all".to_owned(), net.to_string());
+            let rule = Rule { rank: 22, protocol: "all", ports, peer };
+            all.extend(rule.into_first(list, case, "pods reach pods on other nodes"));
+        }
+        if to_pods && let Some(port) = &case.aim.port {
+            let slices = case.service().map(|one| cluster.slices(&one.name)).unwrap_or_default();
+            let found = slices.iter().flat_map(|slice| &slice.ports);
+            for one in found.filter(|one| one.name == port.name) {
+                let (ports, peer) = (one.port.to_string(), "all".to_owned());
+                let rule = Rule { rank: 23, protocol, ports, peer };
+                all.extend(rule.into_first(list, case, "clients reach pods that are targets"));
+            }
+        }
+    }
+    all
+}
+
+struct Rule {
+    rank: u8,
+    protocol: &'static str,
+    ports: String,
+    peer: String,
+}
+
+impl Rule {
+    /// Before all rules of the first of some groups: the first that matches decides.
+    fn into_first(self, groups: &[Text], case: &Case<'_>, so: &str) -> Option<Proposal> {
+        let group =
+            groups.iter().find(|name| case.cluster().security_groups.contains_key(*name))?;
+        let from = if self.peer == "all" { "anywhere" } else { &self.peer };
+        let ports = if self.ports == "all" { "all ports" } else { &self.ports };
+        let said = format!("{} {ports} from {from}", self.protocol.to_uppercase());
+        let rule = Tree::map([
+            ("action", Tree::text("accept")),
+            ("protocol", Tree::text(self.protocol)),
+            (
+                "ports",
+                match self.ports.parse::<u32>() {
+                    Ok(number) => Tree::number(number),
+                    Err(_) => Tree::text(&*self.ports),
+                },
+            ),
+            ("peer", Tree::text(&*self.peer)),
+        ]);
+        let way = way!["securityGroups", &**group, "inbound"];
+        Some(
+            Proposal::new("security-group", self.rank, format!("let {said} in, in {group}"))
+                .edit(facts(), way, Change::Prepend(rule))
+                .types(format!("in the console, security group {group}: let {said} in, before any rule that drops it"))
+                .costs(format!("{so}: everybody in that range does"))
+                .trial(),
+        )
+    }
+}

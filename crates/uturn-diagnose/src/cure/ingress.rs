@@ -1,0 +1,140 @@
+//! Cures of an Ingress: its rules and backends.
+
+use uturn_model::ingress::{Backend, BackendPort, Ingress};
+use uturn_model::{Kind, Mechanism, NamespacedName};
+use uturn_snapshot::edit::{At, Change, Tree};
+
+use super::{Case, Proposal, way};
+
+pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    let Some(ingress) = owner(case) else { return Vec::new() };
+    let mut all = Vec::new();
+    if case.has(Mechanism::NoRuleForPath) {
+        all.extend(rule(case, ingress));
+    }
+    if case.has(Mechanism::NoEndpoint) {
+        all.extend(backends(case, ingress));
+    }
+    all
+}
+
+fn owner<'c>(case: &Case<'c>) -> Option<&'c Ingress> {
+    let owner = case.aim.owner.as_ref().filter(|owner| owner.kind == Kind::Ingress)?;
+    let name = NamespacedName::new(owner.namespace.as_ref()?.as_str(), &owner.name).ok()?;
+    case.cluster().ingresses.get(&name)
+}
+
+/// A rule for the host and path that are asked for, to the only backend there is.
+fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
+    let mut backends: Vec<&Backend> =
+        ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend).collect();
+    backends.dedup();
+    let [backend @ Backend::Service { name, port }] = backends.as_slice() else { return None };
+    let number = match port {
+        BackendPort::Number(number) => ("number", Tree::number(number.number())),
+        BackendPort::Name(name) => ("name", Tree::text(&**name)),
+    };
+    let service = Tree::map([("name", Tree::text(name.as_str())), ("port", Tree::map([number]))]);
+    let asked = case.aim.path.as_deref().unwrap_or("/");
+    let asked = asked.split(['?', '#']).next().unwrap_or("/");
+    let path = Tree::map([
+        ("path", Tree::text(asked)),
+        ("pathType", Tree::text("Prefix")),
+        ("backend", Tree::map([("service", service)])),
+    ]);
+    let host = case.aim.host.as_deref();
+    let said = format!("{}{asked}", host.unwrap_or("any host, "));
+    let known = ingress.rules.iter().position(|rule| rule.host.as_deref() == host);
+    let (way, tree) = match (known, host) {
+        (Some(at), _) => (way!["spec", "rules", at, "http", "paths"], path),
+        (None, host) => {
+            let http = ("http", Tree::map([("paths", Tree::List(vec![path]))]));
+            let tree = match host {
+                Some(host) => Tree::map([("host", Tree::text(host)), http]),
+                None => Tree::map([http]),
+            };
+            (way!["spec", "rules"], tree)
+        }
+    };
+    let Backend::Service { name, .. } = backend else { return None };
+    Some(
+        Proposal::new(
+            "ingress-rule",
+            15,
+            format!("a rule for {said} to {name} in ingress/{}", ingress.name),
+        )
+        .edit(ingress.object(), way, Change::Append(tree))
+        .costs("whoever asks for that now gets this backend: make sure that it is meant for them")
+        .trial(),
+    )
+}
+
+/// Backends whose Service or port is not there: those that are.
+fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
+    let cluster = case.cluster();
+    let mut all = Vec::new();
+    for (rule, paths) in ingress.rules.iter().map(|rule| &rule.paths).enumerate() {
+        for (at, path) in paths.iter().enumerate() {
+            let Backend::Service { name, port } = &path.backend else { continue };
+            let full =
+                NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
+            let to = |field: &str| -> Vec<At> {
+                way!["spec", "rules", rule, "http", "paths", at, "backend", "service", field]
+            };
+            let Some(service) = cluster.services.get(&full) else {
+                let near = cluster.services.values().filter(|one| {
+                    one.name.namespace == full.namespace
+                        && is_near(one.name.name.as_str(), name.as_str())
+                });
+                all.extend(near.map(|one| {
+                    Proposal::new(
+                        "ingress-backend",
+                        12,
+                        format!("svc/{} instead of {full}, which is not there", one.name),
+                    )
+                    .edit(
+                        ingress.object(),
+                        to("name"),
+                        Change::Set(Tree::text(one.name.name.as_str())),
+                    )
+                    .trial()
+                }));
+                continue;
+            };
+            let has = service.ports.iter().any(|one| match port {
+                BackendPort::Number(number) => one.port == *number,
+                BackendPort::Name(name) => one.name.as_ref() == Some(name),
+            });
+            if has {
+                continue;
+            }
+            all.extend(service.ports.iter().map(|one| {
+                let tree = Tree::map([("number", Tree::number(one.port.number()))]);
+                Proposal::new(
+                    "ingress-backend",
+                    12,
+                    format!(
+                        "port {} of svc/{} instead of {port}, which it does not have",
+                        one.port, service.name
+                    ),
+                )
+                .edit(ingress.object(), to("port"), Change::Set(tree))
+                .trial()
+            }));
+        }
+    }
+    all
+}
+
+/// Whether one name is probably the other, typed badly: one letter too many, too few, wrong,
+/// or two in the wrong order.
+fn is_near(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let first = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let last =
+        a[first..].iter().rev().zip(b[first..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[first..a.len() - last], &b[first..b.len() - last]);
+    a.len() + b.len() <= 1
+        || a.len() == 1 && b.len() == 1
+        || matches!((a, b), ([c, d], [e, f]) if c == f && d == e)
+}

@@ -1,0 +1,128 @@
+//! Tries a proposal on a copy of the cluster.
+
+use std::cell::OnceCell;
+
+use uturn_path::{Cannot, Engine};
+use uturn_snapshot::Manifests;
+
+use super::case::standing;
+use super::standing::{Everything, Spared};
+use super::{Answer, Case, Cure, Proposal, Standing, Subject};
+
+/// A cluster as it is, to hold edited copies against.
+pub struct Twin<'a> {
+    manifests: &'a Manifests,
+    engine: &'a Engine<'a>,
+    everything: OnceCell<Result<Everything, Cannot>>,
+}
+
+impl<'a> Twin<'a> {
+    /// Of a cluster and the texts it was read from.
+    pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
+        Self { manifests, engine, everything: OnceCell::new() }
+    }
+
+    fn everything(&self) -> Result<&Everything, String> {
+        let all = self.everything.get_or_init(|| Everything::of(self.engine));
+        all.as_ref().map_err(ToString::to_string)
+    }
+}
+
+/// A proposal with what became of it; nothing of a guess that did not help.
+pub(super) fn judge(twin: &Twin<'_>, case: &Case<'_>, proposal: &Proposal) -> Option<Cure> {
+    let is_trial = proposal.is_trial;
+    let mut cure = Cure {
+        name: proposal.name,
+        title: proposal.title.clone(),
+        rank: proposal.rank,
+        conditions: proposal.conditions.clone(),
+        effects: proposal.effects.clone(),
+        commands: proposal.commands.clone(),
+        changed: Vec::new(),
+        objects: Vec::new(),
+        tried: None,
+        before: case.before.clone(),
+        after: None,
+        refused: None,
+    };
+    let fails = proposal.conditions.iter().find(|one| one.answer == Answer::Fails);
+    cure.refused = match fails {
+        Some(one) => Some(format!("needs: {}; {}", one.what, one.because)),
+        None => attempt(twin, case, proposal, &mut cure).err(),
+    };
+    let helps = cure.after.as_ref().is_some_and(|after| after.is_better_than(&cure.before));
+    (cure.is_offered() || !is_trial || helps).then_some(cure)
+}
+
+fn attempt(
+    twin: &Twin<'_>,
+    case: &Case<'_>,
+    proposal: &Proposal,
+    cure: &mut Cure,
+) -> Result<(), String> {
+    let wanted = match (&proposal.then, &case.subject) {
+        (Some(flow), _) => Subject::Flow(flow.clone()),
+        (None, subject) => subject.clone(),
+    };
+    let changes =
+        !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());
+    if !changes {
+        let after = stand(twin.engine, &wanted)?;
+        return confirm(case, cure, after);
+    }
+    let mut written = twin.manifests.clone();
+    for (file, object, tree) in &proposal.objects {
+        written = written.with_object(file, tree);
+        cure.objects.push((object.clone(), tree.clone()));
+    }
+    let written =
+        written.edited(&proposal.edits).map_err(|why| format!("not written here: {why}"))?;
+    cure.changed = written.changed_since(twin.manifests);
+    for edit in &proposal.edits {
+        if cure.objects.iter().all(|(object, _)| *object != edit.object)
+            && let Some(tree) = written.object(&edit.object)
+        {
+            cure.objects.push((edit.object.clone(), tree));
+        }
+    }
+    let all = written.edited(&proposal.follows).map_err(|why| why.to_string())?;
+    let cluster = all.cluster().map_err(|faults| {
+        let first = faults.first().map_or_else(String::new, ToString::to_string);
+        format!("the edited manifests cannot be read: {first}")
+    })?;
+    cure.tried = Some(all);
+    let engine = Engine::new(&cluster)
+        .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
+    confirm(case, cure, stand(&engine, &wanted)?)?;
+    let after = Everything::of(&engine).map_err(|why| why.to_string())?;
+    let spared = proposal.gives_up.as_ref().map(|name| Spared::of(twin.engine.cluster(), name));
+    match after.worse_than(twin.everything()?, spared.as_ref()) {
+        Some(worse) => Err(worse),
+        None => Ok(()),
+    }
+}
+
+fn confirm(case: &Case<'_>, cure: &mut Cure, after: Standing) -> Result<(), String> {
+    let is_better = after.is_better_than(&case.before);
+    let said = after.said();
+    cure.after = Some(after);
+    match is_better {
+        true => Ok(()),
+        false => Err(format!("a walk of the edited cluster is no better: {said}")),
+    }
+}
+
+fn stand(engine: &Engine<'_>, subject: &Subject) -> Result<Standing, String> {
+    match subject {
+        Subject::Flow(flow) => {
+            let verdicts = engine.verdicts(flow).map_err(|why| why.to_string())?;
+            Ok(standing(flow, &verdicts))
+        }
+        Subject::Probes(listener, protocol) => {
+            let health = engine.health(*listener, *protocol).unwrap_or_default();
+            let alive = health.iter().filter(|one| one.alive).count();
+            let (listener, protocol) = (*listener, *protocol);
+            Ok(Standing::Probes { listener, protocol, alive, of: health.len() })
+        }
+    }
+}

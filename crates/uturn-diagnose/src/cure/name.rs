@@ -1,0 +1,360 @@
+//! Cures by name: call another name, or have the name lead elsewhere.
+
+use uturn_model::ingress::Backend;
+use uturn_model::{Destination, Flow, Ingress, Kind, Mechanism, NamespacedName, ObjectRef, Port};
+use uturn_snapshot::edit::{Change, Tree};
+
+use super::{Case, Proposal, way};
+
+pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    let mut all = Vec::new();
+    if case.walked().is_none() {
+        return all;
+    }
+    all.extend(call_service(case));
+    all.extend(call_other_port(case));
+    all.extend(serve_domain(case));
+    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Ingress)
+        && case.is_from_inside()
+    {
+        all.extend(rewrite(case));
+        all.extend(own_ingress(case));
+    }
+    all
+}
+
+/// The Service by its own name, past the load balancer.
+fn call_service(case: &Case<'_>) -> Option<Proposal> {
+    let flow = case.walked().filter(|_| case.is_from_inside())?;
+    let (service, port) = (case.service()?, case.aim.port.as_ref()?);
+    let to = Destination::Service(service.name.clone(), Some(port.port.to_string().into()));
+    let is_there = matches!(flow.to, Destination::Service(..));
+    if is_there || service.cluster_ips.is_empty() || case.aim.vip.is_none() {
+        return None;
+    }
+    let name = format!(
+        "{}.{}.svc.{}",
+        service.name.name,
+        service.name.namespace,
+        case.cluster().dns.domain()
+    );
+    let how = if case.is_tls() { " by http" } else { "" };
+    let mut made = Proposal::new("call-service", 10, format!("call {to}{how}"))
+        .types(format!("in the caller's configuration: {} becomes {name}:{}", flow.to, port.port))
+        .costs("only this caller changes; each other one has to change too");
+    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Ingress) {
+        made = made
+            .costs("routing by host and path, and headers that the load balancer adds, fall away");
+    }
+    if case.is_tls() {
+        made = made.costs(
+            "the load balancer ends TLS, the Service does not: what is said is not encrypted",
+        );
+    }
+    made.then = Some(Flow { to, ..flow.clone() });
+    Some(made)
+}
+
+/// A port that the Service has, where the one that is called is none of them.
+fn call_other_port(case: &Case<'_>) -> Vec<Proposal> {
+    let (Some(flow), Some(service)) = (case.walked(), case.service()) else { return Vec::new() };
+    if case.aim.port.is_some() || case.aim.vip.is_some() || !case.has(Mechanism::WrongPort) {
+        return Vec::new();
+    }
+    let ports = service.ports.iter().filter(|one| one.protocol == flow.protocol);
+    let calls = ports.filter_map(|port| {
+        let to = with_port(&flow.to, port.port)?;
+        let mut made = Proposal::new("call-port", 10, format!("call {to}"))
+            .types(format!("in the caller's configuration: {} becomes {to}", flow.to))
+            .trial();
+        made.then = Some(Flow { to, ..flow.clone() });
+        Some(made)
+    });
+    calls.collect()
+}
+
+fn with_port(to: &Destination, port: Port) -> Option<Destination> {
+    Some(match to {
+        Destination::Service(name, _) => {
+            Destination::Service(name.clone(), Some(port.to_string().into()))
+        }
+        Destination::Host(host, _) => Destination::Host(host.clone(), port),
+        Destination::Address(address) => Destination::Address((address.ip(), port.number()).into()),
+        Destination::Url { tls, host, path, .. } => {
+            Destination::Url { tls: *tls, host: host.clone(), port, path: path.clone() }
+        }
+        Destination::Ingress { .. } | Destination::Pod(..) => return None,
+    })
+}
+
+/// A rewrite of the host to the one Service behind it.
+fn rewrite(case: &Case<'_>) -> Option<Proposal> {
+    let (service, called) = (case.service()?, case.aim.called?);
+    let name = format!(
+        "{}.{}.svc.{}",
+        service.name.name,
+        service.name.namespace,
+        case.cluster().dns.domain()
+    );
+    let host = host_of(case);
+    let title = format!(
+        "let CoreDNS answer {} with svc/{}",
+        host.as_deref().unwrap_or("the host"),
+        service.name
+    );
+    let mut made = common(case, Proposal::new("dns-rewrite", 40, title), host.as_deref());
+    let agrees = service.ports.iter().any(|one| one.port == called);
+    made = made.when(
+        "the Service has the port that callers use",
+        agrees,
+        match agrees {
+            true => format!("both are {called}"),
+            false => {
+                let ports: Vec<String> =
+                    service.ports.iter().map(|one| one.port.to_string()).collect();
+                format!("callers use {called}, {} has {}", service.object(), ports.join(", "))
+            }
+        },
+    );
+    let others = others_behind(case, host.as_deref());
+    made = made.when(
+        "one Service answers everything of that host",
+        others.is_empty(),
+        match others.as_slice() {
+            [] => format!("it is {}", service.name),
+            some => format!("{} too: take an Ingress controller of your own", some.join(", ")),
+        },
+    );
+    Some(to_host(case, made, host.as_deref(), &name))
+}
+
+/// What a rewrite needs and costs, whatever it leads to.
+fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
+    let owner = case.aim.owner.as_ref().map(ToString::to_string).unwrap_or_default();
+    let made = made.when(
+        "callers use a host name",
+        host.is_some(),
+        match host {
+            Some(host) => host.to_owned(),
+            None => format!("the flow names an address, and {owner} names no host"),
+        },
+    );
+    let tls = case.is_tls();
+    let made = made.when(
+        "callers do without TLS",
+        !tls,
+        if tls {
+            "they call https, which the load balancer ends and nobody else would"
+        } else {
+            "they call http"
+        },
+    );
+    let corefile = case.cluster().dns.corefile.as_ref();
+    let made = made.when(
+        "CoreDNS's Corefile is known",
+        corefile.is_some(),
+        corefile.map_or("no ConfigMap kube-system/coredns is given".to_owned(), |one| {
+            one.origin.to_string()
+        }),
+    );
+    made.costs("every pod that asks CoreDNS for the host is led past the load balancer")
+        .costs("CoreDNS reads it within a minute; names may be cached for a while longer")
+        .types("kubectl -n kube-system rollout status deploy/coredns")
+}
+
+/// The line in the Corefile, and the flow by name.
+fn to_host(case: &Case<'_>, mut made: Proposal, host: Option<&str>, name: &str) -> Proposal {
+    let (Some(host), Some(flow), Some(called)) = (host, case.walked(), case.aim.called) else {
+        return made;
+    };
+    if let Some(corefile) = &case.cluster().dns.corefile
+        && let Some((line, indent)) = first_block(&corefile.text)
+    {
+        let rule = format!("{indent}rewrite name {host} {name}");
+        made = made.edit(corefile_object(), way!["data", "Corefile"], Change::Line(line, rule));
+    }
+    let path = case.aim.path.clone().unwrap_or_else(|| "/".into());
+    let to = Destination::Url { tls: false, host: host.into(), port: called, path };
+    made.then = Some(Flow { to, ..flow.clone() });
+    made
+}
+
+fn corefile_object() -> ObjectRef {
+    let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
+    ObjectRef::namespaced(Kind::ConfigMap, &name)
+}
+
+/// Where a line can stand at the beginning of the first server block, and its indentation.
+fn first_block(corefile: &str) -> Option<(usize, &str)> {
+    let lines: Vec<&str> = corefile.lines().collect();
+    let opens =
+        |line: &&str| line.trim_end().ends_with('{') && !line.starts_with([' ', '\t', '(', '#']);
+    let at = lines.iter().position(opens)?;
+    let next = lines.get(at + 1)?;
+    Some((at + 1, &next[..next.len() - next.trim_start().len()]))
+}
+
+/// The host that callers use: as the flow says it, else as the only rule does.
+fn host_of(case: &Case<'_>) -> Option<String> {
+    let host = case.aim.host.as_deref()?;
+    let is_name = host.parse::<std::net::IpAddr>().is_err() && !host.starts_with('*');
+    is_name.then(|| host.to_owned())
+}
+
+fn ingresses_of<'c>(case: &'c Case<'_>, host: &'c str) -> impl Iterator<Item = &'c Ingress> {
+    let has = move |one: &&Ingress| one.rules.iter().any(|rule| rule.host.as_deref() == Some(host));
+    case.cluster().ingresses.values().filter(has)
+}
+
+/// Where the paths of a host lead: the path, the Service, and its port.
+fn paths_of(case: &Case<'_>, host: &str) -> Vec<(String, NamespacedName, Port)> {
+    let mut all = Vec::new();
+    for ingress in ingresses_of(case, host) {
+        let rules = ingress.rules.iter().filter(|rule| rule.host.as_deref() == Some(host));
+        for one in rules.flat_map(|rule| &rule.paths) {
+            let Backend::Service { name, port } = &one.backend else { continue };
+            let name =
+                NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
+            let ports = case.cluster().services.get(&name).map(|one| one.ports.as_slice());
+            let found = ports.into_iter().flatten().find(|one| match port {
+                uturn_model::ingress::BackendPort::Number(number) => one.port == *number,
+                uturn_model::ingress::BackendPort::Name(name) => one.name.as_ref() == Some(name),
+            });
+            all.extend(found.map(|port| (one.path.to_string(), name, port.port)));
+        }
+    }
+    all
+}
+
+fn others_behind(case: &Case<'_>, host: Option<&str>) -> Vec<String> {
+    let Some(host) = host else { return Vec::new() };
+    let own = case.aim.service.as_ref();
+    let mut names: Vec<String> = paths_of(case, host)
+        .into_iter()
+        .filter(|(_, name, _)| Some(name) != own)
+        .map(|(path, name, _)| format!("{path} is {name}'s"))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// An nginx of one's own, which routes as the Ingress does, and a rewrite to it.
+fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
+    let (owner, called) = (case.aim.owner.as_ref()?, case.aim.called?);
+    let namespace = owner.namespace.as_ref()?.as_str();
+    let host = host_of(case);
+    let name = format!("{}-own-ingress", owner.name);
+    let title = format!(
+        "run an Ingress controller of your own for {}, and let CoreDNS lead there",
+        host.as_deref().unwrap_or("the host")
+    );
+    let mut made = common(case, Proposal::new("own-ingress", 50, title), host.as_deref())
+        .costs("two more pods to run, update and watch")
+        .costs(
+            "nginx does not follow the Ingress: rules that are added there have to be added here",
+        );
+    let Some(host) = host else { return Some(made) };
+    let dns = format!("{name}.{namespace}.svc.{}", case.cluster().dns.domain());
+    let mut conf = format!("server {{\n  listen {called};\n  server_name {host};\n");
+    for (path, service, port) in paths_of(case, &host) {
+        let full =
+            format!("{}.{}.svc.{}", service.name, service.namespace, case.cluster().dns.domain());
+        conf.push_str(&format!("  location {path} {{\n    proxy_pass http://{full}:{port};\n    proxy_set_header Host $host;\n  }}\n"));
+    }
+    conf.push_str("}\n");
+    let object = |kind| {
+        NamespacedName::new(namespace, &name).ok().map(|name| ObjectRef::namespaced(kind, &name))
+    };
+    let meta = || Tree::map([("name", Tree::text(&*name)), ("namespace", Tree::text(namespace))]);
+    let labels = || Tree::map([("app", Tree::text(&*name))]);
+    let number = || Tree::number(called.number());
+    let config = Tree::map([
+        ("apiVersion", Tree::text("v1")),
+        ("kind", Tree::text("ConfigMap")),
+        ("metadata", meta()),
+        ("data", Tree::map([("default.conf", Tree::text(conf))])),
+    ]);
+    let container = Tree::map([
+        ("name", Tree::text("nginx")),
+        ("image", Tree::text("nginx:1.29")),
+        (
+            "ports",
+            Tree::List(vec![Tree::map([
+                ("name", Tree::text("http")),
+                ("containerPort", number()),
+            ])]),
+        ),
+        (
+            "volumeMounts",
+            Tree::List(vec![Tree::map([
+                ("name", Tree::text("conf")),
+                ("mountPath", Tree::text("/etc/nginx/conf.d")),
+            ])]),
+        ),
+    ]);
+    let volume = Tree::map([
+        ("name", Tree::text("conf")),
+        ("configMap", Tree::map([("name", Tree::text(&*name))])),
+    ]);
+    let spec = Tree::map([
+        ("containers", Tree::List(vec![container])),
+        ("volumes", Tree::List(vec![volume])),
+    ]);
+    let deployment = Tree::map([
+        ("apiVersion", Tree::text("apps/v1")),
+        ("kind", Tree::text("Deployment")),
+        ("metadata", meta()),
+        (
+            "spec",
+            Tree::map([
+                ("replicas", Tree::number(2u32)),
+                ("selector", Tree::map([("matchLabels", labels())])),
+                (
+                    "template",
+                    Tree::map([("metadata", Tree::map([("labels", labels())])), ("spec", spec)]),
+                ),
+            ]),
+        ),
+    ]);
+    let port = Tree::map([
+        ("name", Tree::text("http")),
+        ("port", number()),
+        ("targetPort", Tree::text("http")),
+    ]);
+    let service = Tree::map([
+        ("apiVersion", Tree::text("v1")),
+        ("kind", Tree::text("Service")),
+        ("metadata", meta()),
+        ("spec", Tree::map([("selector", labels()), ("ports", Tree::List(vec![port]))])),
+    ]);
+    for (kind, tree) in
+        [(Kind::ConfigMap, config), (Kind::Deployment, deployment), (Kind::Service, service)]
+    {
+        let file = format!("{name}-{}.yaml", kind.as_str().to_lowercase());
+        made.objects.push((file, object(kind)?, tree));
+    }
+    Some(to_host(case, made, Some(&host), &dns))
+}
+
+/// The cluster's own domain, where CoreDNS does not serve it.
+fn serve_domain(case: &Case<'_>) -> Option<Proposal> {
+    if !case.has(Mechanism::NameUnresolved) {
+        return None;
+    }
+    let (corefile, host) = (case.cluster().dns.corefile.as_ref()?, case.aim.host.as_deref()?);
+    let domain = case.cluster().dns.domain();
+    if !host.trim_end_matches('.').ends_with(&format!(".svc.{domain}")) {
+        return None;
+    }
+    let is_it = |line: &str| line.split_whitespace().next() == Some("kubernetes");
+    let (at, line) = corefile.text.lines().enumerate().find(|(_, line)| is_it(line))?;
+    let new = line.replacen("kubernetes", &format!("kubernetes {domain}"), 1);
+    Some(
+        Proposal::new("dns-domain", 20, format!("let CoreDNS serve {domain}"))
+            .edit(corefile_object(), way!["data", "Corefile"], Change::Replace(at, new))
+            .costs("CoreDNS reads it within a minute")
+            .types("kubectl -n kube-system rollout restart deploy/coredns")
+            .trial(),
+    )
+}

@@ -1,0 +1,174 @@
+//! Cures of nodes: their firewall, routes, sysctls, bandwidth and kube-proxy.
+
+use uturn_model::node::RpFilter;
+use uturn_model::{Mechanism, Node};
+use uturn_snapshot::edit::{At, Change, Tree};
+
+use super::loopback::facts;
+use super::{Case, Proposal, way};
+
+pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    let mut all = Vec::new();
+    if case.has(Mechanism::Firewall) {
+        all.extend(firewall(case));
+    }
+    if case.has(Mechanism::RuleMissing) {
+        all.extend(rules_missing(case));
+    }
+    let has = |one| case.has(one);
+    if has(Mechanism::NoRoute) || has(Mechanism::CrossNode) {
+        all.extend(settle(case, "podRoutes", "true", |node| node.routed == Some(false), &Words {
+            name: "pod-routes",
+            title: "routes in the VPC to the pods of",
+            command: "in the console, the VPC's route table: a route for the pod range of {}, with the node as the next hop",
+            cost: "none that is known",
+        }));
+        all.extend(settle(case, "forwarding", "true", |node| node.forwards == Some(false), &Words {
+            name: "forwarding",
+            title: "forwarding on for",
+            command: "on node {}: sysctl -w net.ipv4.ip_forward=1, and the same in /etc/sysctl.d",
+            cost: "the node passes on packets that are not for itself, which is what a node does",
+        }));
+    }
+    if has(Mechanism::NoBandwidth) {
+        all.extend(settle(case, "publicBandwidth", "true", |node| node.public_bandwidth == Some(false), &Words {
+            name: "bandwidth",
+            title: "public bandwidth for",
+            command: "in the console, node {}: give it public bandwidth (accounts that are billed by CVM)",
+            cost: "bandwidth is paid for",
+        }));
+    }
+    if has(Mechanism::ReversePathFilter) {
+        let is_strict =
+            |node: &Node| matches!(node.rp_filter, Some(RpFilter::Strict | RpFilter::Loose));
+        all.extend(settle(case, "rpFilter", "0", is_strict, &Words {
+            name: "rp-filter",
+            title: "source validation off on",
+            command: "on node {}: sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.eth0.rp_filter=0",
+            cost: "the node takes packets whose source is somewhere else",
+        }));
+    }
+    all
+}
+
+/// What a fact about a node is called when it is put right.
+struct Words {
+    name: &'static str,
+    title: &'static str,
+    command: &'static str,
+    cost: &'static str,
+}
+
+/// Where Facts state something of a node: of it alone, or of all.
+fn stated(case: &Case<'_>, node: &Node, field: &str) -> Option<Vec<At>> {
+    let own = |whose: &str| way!["nodes", whose, field];
+    let ways = [own(node.name.as_str()), own("*")];
+    ways.into_iter().find(|way| {
+        case.manifests.text_at(&facts(), way).is_some()
+            || case.manifests.items_at(&facts(), way).is_some_and(|many| many > 0)
+    })
+}
+
+/// Puts one fact right on every node that it is wrong on.
+fn settle(
+    case: &Case<'_>,
+    field: &str,
+    value: &str,
+    is_wrong: impl Fn(&Node) -> bool,
+    words: &Words,
+) -> Option<Proposal> {
+    let wrong: Vec<&Node> = case.cluster().nodes.values().filter(|node| is_wrong(node)).collect();
+    let names: Vec<&str> = wrong.iter().map(|node| node.name.as_str()).collect();
+    let mut made = Proposal::new(words.name, 25, format!("{} {}", words.title, some(&names)))
+        .costs(words.cost)
+        .trial();
+    let mut done: Vec<Vec<At>> = Vec::new();
+    for node in &wrong {
+        let way = stated(case, node, field)?;
+        if !done.contains(&way) {
+            made = made.edit(facts(), way.clone(), Change::Set(Tree::bare(value)));
+            done.push(way);
+        }
+        made = made.types(words.command.replace("{}", node.name.as_str()));
+    }
+    (!wrong.is_empty()).then_some(made)
+}
+
+fn some(names: &[&str]) -> String {
+    match names {
+        [] | [_] | [_, _] | [_, _, _] => names.join(", "),
+        [first, second, rest @ ..] => format!("{first}, {second} and {} more", rest.len()),
+    }
+}
+
+/// Let pass what a rule of the node's own stops.
+fn firewall(case: &Case<'_>) -> Vec<Proposal> {
+    let mut all: Vec<Proposal> = Vec::new();
+    let mut seen: Vec<(Vec<At>, usize)> = Vec::new();
+    for node in case.cluster().nodes.values() {
+        let (Some(firewall), Some(way)) = (&node.firewall, stated(case, node, "iptables")) else {
+            continue;
+        };
+        for (at, line) in firewall.text.lines().enumerate() {
+            let Some(passing) = letting_through(line) else { continue };
+            if seen.contains(&(way.clone(), at)) {
+                continue;
+            }
+            seen.push((way.clone(), at));
+            let whose =
+                if way.contains(&At::from("*")) { "every node" } else { node.name.as_str() };
+            let rule = line.trim();
+            all.push(
+                Proposal::new(
+                    "node-firewall",
+                    20,
+                    format!("let pass on {whose} what `{rule}` stops"),
+                )
+                .edit(facts(), way.clone(), Change::Line(at, passing.clone()))
+                .types(format!("on {whose}: iptables {}", first_of(&passing)))
+                .costs("everything that the rule stopped passes, not only this")
+                .trial(),
+            );
+        }
+    }
+    all
+}
+
+/// The same matches with ACCEPT, for a rule that stops packets.
+fn letting_through(line: &str) -> Option<String> {
+    let (before, after) =
+        ["-j DROP", "-j REJECT"].into_iter().find_map(|stop| line.split_once(stop))?;
+    let is_last = after.is_empty() || after.starts_with(' ');
+    (before.trim_start().starts_with("-A ") && is_last).then(|| format!("{before}-j ACCEPT"))
+}
+
+/// The rule as `iptables` takes it, before all others.
+fn first_of(passing: &str) -> String {
+    passing.trim().replacen("-A ", "-I ", 1)
+}
+
+/// kube-proxy of a node, made to program everything again.
+fn rules_missing(case: &Case<'_>) -> Option<Proposal> {
+    let service = case.service()?;
+    let lacks = |node: &&Node| node.unprogrammed.contains(&service.name);
+    let lacking: Vec<&Node> = case.cluster().nodes.values().filter(lacks).collect();
+    let names: Vec<&str> = lacking.iter().map(|node| node.name.as_str()).collect();
+    let title = format!("start kube-proxy anew on {}", some(&names));
+    let mut made = Proposal::new("restart-kube-proxy", 15, title)
+        .costs("it programs every Service of the node again; connections that are open stay");
+    let mut done = Vec::new();
+    for node in &lacking {
+        let way = stated(case, node, "unprogrammed")?;
+        if !done.contains(&way) {
+            let rest = node.unprogrammed.iter().filter(|one| **one != service.name);
+            let rest = rest.map(|one| Tree::text(one.to_string())).collect();
+            made = made.edit(facts(), way.clone(), Change::Set(Tree::List(rest)));
+            done.push(way);
+        }
+        made = made.types(format!(
+            "kubectl -n kube-system delete pod -l k8s-app=kube-proxy --field-selector spec.nodeName={}",
+            node.name
+        ));
+    }
+    (!lacking.is_empty()).then_some(made)
+}

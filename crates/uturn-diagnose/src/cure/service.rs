@@ -1,0 +1,130 @@
+//! Cures of a Service: its ports, its selector, its type.
+
+use uturn_model::service::{ServiceKind, TargetPort};
+use uturn_model::{Kind, Mechanism, ObjectRef, Pod, Service};
+use uturn_snapshot::edit::{Change, Tree};
+
+use super::{Case, Proposal, way};
+
+pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    let Some(service) = case.service() else { return Vec::new() };
+    let mut all = Vec::new();
+    if case.has(Mechanism::WrongPort) || case.has(Mechanism::NoEndpoint) {
+        all.extend(target_port(case, service));
+    }
+    if case.has(Mechanism::NoEndpoint) {
+        all.extend(selector(case, service));
+        all.extend(node_port(case, service));
+    }
+    all
+}
+
+/// Pods that a Service selects.
+fn selected<'c>(case: &Case<'c>, service: &Service) -> Vec<&'c Pod> {
+    let Some(selector) = &service.selector else { return Vec::new() };
+    let pods = case.cluster().pods.values().filter(|pod| pod.is_alive());
+    pods.filter(|pod| pod.name.namespace == service.name.namespace)
+        .filter(|pod| selector.matches(&pod.spec.labels))
+        .collect()
+}
+
+/// A port that the pods do have.
+fn target_port(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
+    let Some(port) = &case.aim.port else { return Vec::new() };
+    let Some(at) = service.ports.iter().position(|one| one == port) else { return Vec::new() };
+    let mut seen: Vec<(Option<String>, u16)> = Vec::new();
+    for pod in selected(case, service) {
+        for one in pod.spec.ports().filter(|one| one.protocol == port.protocol) {
+            let known = (one.name.as_ref().map(ToString::to_string), one.port.number());
+            if !seen.contains(&known) {
+                seen.push(known);
+            }
+        }
+    }
+    let others = seen.into_iter().filter(|(name, number)| match &port.target {
+        TargetPort::Number(old) => old.number() != *number,
+        TargetPort::Name(old) => name.as_deref() != Some(&**old),
+    });
+    let made = others.map(|(name, number)| {
+        let (said, tree) = match &name {
+            Some(name) => (format!("{name} ({number})"), Tree::text(&**name)),
+            None => (number.to_string(), Tree::number(number)),
+        };
+        let mut made = Proposal::new(
+            "target-port",
+            10,
+            format!(
+                "targetPort {said} instead of {} for svc/{} port {}",
+                port.target, service.name, port.port
+            ),
+        )
+        .edit(service.object(), way!["spec", "ports", at, "targetPort"], Change::Set(tree))
+        .costs("the pods' containers declare that port; whether they listen there, only they know")
+        .trial();
+        for slice in case.cluster().slices(&service.name).iter().filter(|one| !one.derived) {
+            let Some(at) = slice.ports.iter().position(|one| one.name == port.name) else {
+                continue;
+            };
+            let object = ObjectRef::namespaced(Kind::EndpointSlice, &slice.name);
+            made =
+                made.follow(object, way!["ports", at, "port"], Change::Set(Tree::number(number)));
+        }
+        made
+    });
+    made.collect()
+}
+
+/// A selector that selects something.
+fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
+    let Some(old) = &service.selector else { return Vec::new() };
+    if !selected(case, service).is_empty() {
+        return Vec::new();
+    }
+    let fits = |pod: &&Pod| {
+        pod.name.namespace == service.name.namespace
+            && pod.is_alive()
+            && pod.ready
+            && service.ports.iter().all(|port| match &port.target {
+                TargetPort::Number(number) => pod.spec.ports().any(|one| one.port == *number),
+                TargetPort::Name(name) => pod.spec.named_port(name, port.protocol).is_some(),
+            })
+    };
+    let mut found: Vec<Vec<(String, String)>> = Vec::new();
+    for pod in case.cluster().pods.values().filter(fits) {
+        let wanted: Option<Vec<(String, String)>> = old
+            .labels
+            .iter()
+            .map(|(key, _)| Some((key.to_owned(), pod.spec.labels.get(key)?.to_owned())))
+            .collect();
+        if let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty())
+            && !found.contains(&wanted)
+        {
+            found.push(wanted);
+        }
+    }
+    // Of several, nobody here knows which is meant.
+    let [labels] = found.as_slice() else { return Vec::new() };
+    let said: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let tree =
+        Tree::Map(labels.iter().map(|(key, value)| (key.clone(), Tree::text(&**value))).collect());
+    let title = format!("select {} for svc/{}", said.join(","), service.name);
+    vec![
+        Proposal::new("selector", 11, title)
+            .edit(service.object(), way!["spec", "selector"], Change::Set(tree))
+            .costs("these are the only pods of the namespace that have those labels' keys and the ports: make sure that they are meant")
+            .trial(),
+    ]
+}
+
+/// A NodePort, where a load balancer has to have one for a target.
+fn node_port(case: &Case<'_>, service: &Service) -> Option<Proposal> {
+    if service.kind != ServiceKind::ClusterIp || case.aim.vip.is_none() || service.headless {
+        return None;
+    }
+    Some(
+        Proposal::new("node-port", 25, format!("type NodePort for svc/{}", service.name))
+            .edit(service.object(), way!["spec", "type"], Change::Set(Tree::text("NodePort")))
+            .costs("the Service gets a port on every node")
+            .trial(),
+    )
+}

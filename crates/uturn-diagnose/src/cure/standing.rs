@@ -1,0 +1,253 @@
+//! How everything stands: every flow of a cluster, to be held against the same of another.
+
+use std::collections::{HashMap, HashSet};
+
+use uturn_model::ingress::Backend;
+use uturn_model::{
+    Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
+    Protocol, Verdict,
+};
+use uturn_path::{Cannot, Engine, Met, ScanTarget};
+
+use super::Standing;
+
+/// How bad a flow is: the share that never gets what it came for, the share that is not
+/// answered at once, and the longest wait for an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Harm {
+    pub(crate) lost: f64,
+    pub(crate) failing: f64,
+    pub(crate) wait: f64,
+}
+
+const SMALL: f64 = 1e-6;
+
+impl Harm {
+    pub(crate) fn of(outcomes: &[(Outcome, f64)]) -> Self {
+        let share = |wanted: &dyn Fn(&Outcome) -> bool| -> f64 {
+            outcomes.iter().filter(|(one, _)| wanted(one)).map(|(_, share)| share).sum()
+        };
+        let answered = outcomes.iter().filter(|(one, _)| one.is_answered());
+        let waits = answered.filter_map(|(one, _)| one.after()).map(|one| one.as_secs_f64());
+        Self {
+            lost: share(&|one| !one.is_answered()),
+            failing: share(&|one| !one.is_fine()),
+            wait: waits.fold(0.0, f64::max),
+        }
+    }
+
+    fn of_verdicts(verdicts: &[Verdict]) -> Self {
+        verdicts.iter().map(|one| Self::of(&one.outcomes)).fold(Self::default(), |a, b| Self {
+            lost: a.lost.max(b.lost),
+            failing: a.failing.max(b.failing),
+            wait: a.wait.max(b.wait),
+        })
+    }
+
+    /// Whether any of it is more than in the other.
+    pub(crate) fn is_worse_than(&self, other: &Self) -> bool {
+        self.lost > other.lost + SMALL
+            || self.failing > other.failing + SMALL
+            || self.wait > other.wait + SMALL && self.lost > other.lost - SMALL
+    }
+
+    /// Whether some of it is less, and none more.
+    pub(crate) fn is_better_than(&self, other: &Self) -> bool {
+        !self.is_worse_than(other) && other.is_worse_than(self)
+    }
+
+    /// As people say it.
+    pub(crate) fn said(&self) -> String {
+        if self.failing < SMALL {
+            return "fine".to_owned();
+        }
+        let mut said = format!("{:.0} % not answered at once", self.failing * 100.0);
+        if self.lost > SMALL {
+            said.push_str(&format!(", {:.0} % not at all", self.lost * 100.0));
+        } else if self.wait > 0.0 {
+            said.push_str(&format!(", up to {} s", self.wait));
+        }
+        said
+    }
+}
+
+impl Standing {
+    /// Whether it is better than it was.
+    pub fn is_better_than(&self, before: &Self) -> bool {
+        match (self, before) {
+            (Self::Flow { outcomes, .. }, Self::Flow { outcomes: old, .. }) => {
+                Harm::of(outcomes).is_better_than(&Harm::of(old))
+            }
+            (Self::Probes { alive, of, .. }, Self::Probes { alive: old, of: all, .. }) => {
+                *of > 0 && *alive * *all > *old * *of
+            }
+            _ => false,
+        }
+    }
+
+    /// In a line: `hangs (security-group)`, `0 of 3 targets answer`.
+    pub fn said(&self) -> String {
+        match self {
+            Self::Flow { outcomes, mechanisms, .. } => {
+                let said: Vec<String> = outcomes
+                    .iter()
+                    .map(|(outcome, share)| match *share {
+                        all if all > 1.0 - SMALL => outcome.to_string(),
+                        part => format!("{:.0} % {outcome}", part * 100.0),
+                    })
+                    .collect();
+                let why: Vec<&str> = mechanisms.iter().map(|one| one.as_str()).collect();
+                match why.as_slice() {
+                    [] => said.join(", "),
+                    some => format!("{} ({})", said.join(", "), some.join(", ")),
+                }
+            }
+            Self::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
+        }
+    }
+
+    /// Whether nothing is wrong with it.
+    pub fn is_fine(&self) -> bool {
+        match self {
+            Self::Flow { outcomes, .. } => outcomes.iter().all(|(one, _)| one.is_fine()),
+            Self::Probes { alive, of, .. } => alive == of && *of > 0,
+        }
+    }
+}
+
+/// Everything that can be called, with who calls it.
+pub(crate) struct Everything {
+    pods: HashMap<(Destination, Protocol), Vec<Met>>,
+    /// Clients that are no pods.
+    others: HashMap<Flow, (ObjectRef, Harm)>,
+}
+
+/// So many flows of clients that are no pods are walked; of a cluster with more, none.
+const MOST: usize = 400;
+
+impl Everything {
+    pub(crate) fn of(engine: &Engine<'_>) -> Result<Self, Cannot> {
+        let targets = engine.targets();
+        let mut pods: HashMap<_, Vec<Met>> = HashMap::new();
+        for one in engine.scan(&targets)? {
+            pods.entry((one.target.to.clone(), one.target.protocol)).or_default().push(one);
+        }
+        let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));
+        let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
+        let mut others = HashMap::new();
+        if clients.len() * targets.len() <= MOST {
+            for target in &targets {
+                for from in &clients {
+                    let is_inside = matches!(target.to, Destination::Service(..));
+                    if is_inside && matches!(from, Client::Outside(_)) {
+                        continue;
+                    }
+                    let (from, to) = (from.clone(), target.to.clone());
+                    let flow = Flow { from, to, protocol: target.protocol };
+                    if let Ok(verdicts) = engine.verdicts(&flow) {
+                        let harm = Harm::of_verdicts(&verdicts);
+                        others.insert(flow, (target.object.clone(), harm));
+                    }
+                }
+            }
+        }
+        Ok(Self { pods, others })
+    }
+
+    /// A flow that was better before, with what became of it. What was not there before is
+    /// nobody's loss.
+    pub(crate) fn worse_than(&self, before: &Self, spared: Option<&Spared>) -> Option<String> {
+        let mut keys: Vec<_> = before.pods.keys().collect();
+        keys.sort();
+        for key in keys {
+            let Some(now) = self.pods.get(key) else { continue };
+            if let Some(said) = worse_class(&before.pods[key], now, spared) {
+                return Some(said);
+            }
+        }
+        let mut flows: Vec<_> = before.others.iter().collect();
+        flows.sort_by_key(|(flow, _)| (*flow).clone());
+        flows.into_iter().find_map(|(flow, (object, old))| {
+            let (_, now) = self.others.get(flow).filter(|(_, now)| now.is_worse_than(old))?;
+            if spared.is_some_and(|one| one.has_flow(flow, object)) {
+                return None;
+            }
+            Some(tell(&flow.from.to_string(), &flow.to, old, now))
+        })
+    }
+}
+
+/// Flows that a cure gives up, and says so: of a Service's own pods, and of processes on their
+/// nodes, to its load balancer.
+pub(crate) struct Spared {
+    pods: HashSet<NamespacedName>,
+    nodes: HashSet<Name>,
+    owners: Vec<ObjectRef>,
+}
+
+impl Spared {
+    pub(crate) fn of(cluster: &Cluster, service: &NamespacedName) -> Self {
+        let endpoints = cluster.slices(service).iter().flat_map(|slice| &slice.endpoints);
+        let leads = |ingress: &&Ingress| {
+            let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+            ingress.name.namespace == service.namespace
+                && paths.chain(&ingress.default_backend).any(
+                    |one| matches!(one, Backend::Service { name, .. } if *name == service.name),
+                )
+        };
+        let ingresses = cluster.ingresses.values().filter(leads).map(Ingress::object);
+        let own = ObjectRef::namespaced(Kind::Service, service);
+        Self {
+            pods: endpoints.clone().filter_map(|one| one.pod.clone()).collect(),
+            nodes: endpoints.filter_map(|one| one.node.clone()).collect(),
+            owners: ingresses.chain([own]).collect(),
+        }
+    }
+
+    fn has(&self, pod: &NamespacedName, target: &ScanTarget) -> bool {
+        let inside = matches!(target.to, Destination::Service(..));
+        !inside && self.pods.contains(pod) && self.owners.contains(&target.object)
+    }
+}
+
+impl Spared {
+    fn has_flow(&self, flow: &Flow, object: &ObjectRef) -> bool {
+        let on = matches!(&flow.from, Client::Node(name) if self.nodes.contains(name));
+        on && !matches!(flow.to, Destination::Service(..)) && self.owners.contains(object)
+    }
+}
+
+fn worse_class(before: &[Met], now: &[Met], spared: Option<&Spared>) -> Option<String> {
+    let counts =
+        |pod: &NamespacedName, met: &Met| !spared.is_some_and(|one| one.has(pod, &met.target));
+    let alike = before.len() == now.len()
+        && before.iter().zip(now).all(|(a, b)| {
+            a.clients.first == b.clients.first && a.clients.pods.len() == b.clients.pods.len()
+        });
+    let say = |who: &NamespacedName, old: &Met, harm: (Harm, Harm)| {
+        tell(&format!("pod/{who}"), &old.target.to, &harm.0, &harm.1)
+    };
+    if alike {
+        return before.iter().zip(now).find_map(|(old, new)| {
+            let harm = (Harm::of_verdicts(&old.verdicts), Harm::of_verdicts(&new.verdicts));
+            let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).min();
+            pod.filter(|_| harm.1.is_worse_than(&harm.0)).map(|pod| say(pod, old, harm))
+        });
+    }
+    let mut by_pod: HashMap<&NamespacedName, Harm> = HashMap::new();
+    for one in now {
+        let harm = Harm::of_verdicts(&one.verdicts);
+        by_pod.extend(one.clients.pods.iter().map(|pod| (pod, harm)));
+    }
+    before.iter().find_map(|old| {
+        let was = Harm::of_verdicts(&old.verdicts);
+        let hurt =
+            |pod: &&NamespacedName| by_pod.get(pod).is_some_and(|one| one.is_worse_than(&was));
+        let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).filter(hurt).min()?;
+        Some(say(pod, old, (was, by_pod[pod])))
+    })
+}
+
+fn tell(who: &str, to: &Destination, before: &Harm, now: &Harm) -> String {
+    format!("{who} to {to} would be worse off: {} before, {} after", before.said(), now.said())
+}

@@ -1,0 +1,252 @@
+//! Cures that would break something else are refused, and say why; and where there is no
+//! loop, none is found.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+#[expect(dead_code, reason = "each test takes what it needs")]
+mod common;
+
+use common::{case_of, scenarios};
+use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use uturn_diagnose::{Code, diagnose};
+use uturn_model::{Client, Flow, Outcome, Protocol};
+use uturn_path::Engine;
+use uturn_snapshot::{Manifests, Source};
+
+/// A private Service on two nodes that loops: TKE's IPVS mode, policy Local.
+struct Shop {
+    version: &'static str,
+    mode: &'static str,
+    notes: &'static str,
+    more: &'static str,
+}
+
+const USUAL: Shop = Shop { version: "v1.22.5-tke.13", mode: "ipvs", notes: "", more: "" };
+
+impl Shop {
+    fn text(&self) -> String {
+        let Self { version, mode, notes, more } = self;
+        let mut text = format!(
+            "apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: tke
+  kubeProxy: {{mode: {mode}, version: {version}, variant: tke}}
+  network: {{mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: shop
+  annotations:
+    service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: subnet-private
+{notes}spec:
+  type: LoadBalancer
+  clusterIP: 172.16.0.10
+  externalTrafficPolicy: Local
+  selector: {{app: web}}
+  ports:
+  - {{port: 443, targetPort: 8080, nodePort: 30080}}
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.101}}]}}}}
+{more}"
+        );
+        for node in 1..=2 {
+            text.push_str(&format!(
+                "---
+apiVersion: v1
+kind: Node
+metadata: {{name: n{node}}}
+spec: {{podCIDR: 10.1.{node}.0/24}}
+status: {{addresses: [{{type: InternalIP, address: 10.0.0.1{node}}}]}}
+"
+            ));
+            for (app, host) in [("web", 20), ("client", 10)] {
+                text.push_str(&format!(
+                    "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {app}-{node}, namespace: shop, labels: {{app: {app}}}}}
+spec: {{nodeName: n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 8080}}]}}]}}
+status: {{phase: Running, podIP: 10.1.{node}.{host}, conditions: [{{type: Ready, status: \"True\"}}]}}
+"
+                ));
+            }
+        }
+        text
+    }
+
+    fn cures(&self, from: &str, to: &str) -> Vec<Cure> {
+        cures(self.text(), from, to)
+    }
+}
+
+fn cures(text: String, from: &str, to: &str) -> Vec<Cure> {
+    let manifests = Manifests::of(vec![Source { name: "shop.yaml".into(), text }]);
+    let cluster = manifests.cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+    let flow = Flow { from, to, protocol: Protocol::Tcp };
+    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    cure::cures(&Twin::new(&manifests, &engine), &case)
+}
+
+fn named<'c>(all: &'c [Cure], name: &str) -> &'c Cure {
+    all.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no {name}: {all:#?}"))
+}
+
+fn refusal(all: &[Cure], name: &str) -> String {
+    named(all, name).refused.clone().unwrap_or_else(|| panic!("{name} is offered"))
+}
+
+const VIP: &str = "10.0.0.101:443";
+
+#[test]
+fn prevent_loopback_is_offered_where_nothing_is_in_its_way() {
+    let all = USUAL.cures("pod/shop/client-1", VIP);
+    let cure = named(&all, "prevent-loopback");
+    assert_eq!(cure.refused, None);
+    assert!(cure.after.as_ref().unwrap().is_fine());
+    let [changed] = cure.changed.as_slice() else { panic!("{:?}", cure.changed) };
+    let diff = cure::unified(&changed.name, changed.before.as_deref(), &changed.after);
+    let lines: Vec<&str> = diff.lines().filter(|line| line.starts_with(['+', '-'])).collect();
+    assert_eq!(
+        lines,
+        [
+            "--- shop.yaml",
+            "+++ shop.yaml",
+            "+    service.cloud.tencent.com/prevent-loopback: \"true\"",
+        ]
+    );
+}
+
+#[test]
+fn prevent_loopback_on_an_address_that_an_ingress_shares() {
+    let more = "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: front, namespace: shop, annotations: {kubernetes.io/ingress.subnetId: subnet}}
+spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 443}}}}]}}]}
+status: {loadBalancer: {ingress: [{ip: 10.0.0.101}]}}
+";
+    let why = refusal(&Shop { more, ..USUAL }.cures("pod/shop/client-1", VIP), "prevent-loopback");
+    assert!(why.contains("Ingress shop/front is at 10.0.0.101 too"), "{why}");
+}
+
+#[test]
+fn prevent_loopback_where_the_listener_ends_tls() {
+    let notes = "    service.cloud.tencent.com/specify-protocol: '{\"443\":{\"protocol\":[\"TCP_SSL\"],\"tls\":\"t\"}}'\n";
+    let all = Shop { notes, ..USUAL }.cures("pod/shop/client-1", "https://10.0.0.101/");
+    let why = refusal(&all, "prevent-loopback");
+    assert!(why.contains("port 443 speaks TCP_SSL"), "{why}");
+}
+
+#[test]
+fn prevent_loopback_with_a_kube_proxy_that_is_too_old() {
+    let all = Shop { version: "v1.22.5-tke.12", ..USUAL }.cures("pod/shop/client-1", VIP);
+    let why = refusal(&all, "prevent-loopback");
+    assert!(why.contains("v1.22.5-tke.13 is the first of its line"), "{why}");
+    let newer = named(&all, "kube-proxy-image");
+    assert_eq!(newer.refused, None);
+    assert!(newer.after.as_ref().unwrap().is_fine());
+}
+
+#[test]
+fn prevent_loopback_in_another_mode() {
+    let text = Shop { mode: "iptables", version: "v1.34.4", ..USUAL }
+        .text()
+        .replace("ip: 10.0.0.101", "ip: 10.0.0.101, ipMode: Proxy");
+    let why = refusal(&cures(text, "pod/shop/client-1", VIP), "prevent-loopback");
+    assert!(why.contains("IPVS mode; mode iptables"), "{why}");
+}
+
+#[test]
+fn policy_local_where_clients_and_pods_share_nodes() {
+    let text = Shop { version: "v1.34.4", mode: "iptables", ..USUAL }
+        .text()
+        .replace("ip: 10.0.0.101", "ip: 10.0.0.101, ipMode: Proxy")
+        .replace("  externalTrafficPolicy: Local\n", "");
+    let why = refusal(&cures(text.clone(), "pod/shop/client-1", VIP), "policy-local");
+    assert!(why.contains("web-1 on n1 is one"), "{why}");
+    // Without a pod on the client's node it is somebody else who would lose.
+    let moved = text.replace(
+        "{name: web-1, namespace: shop, labels: {app: web}}",
+        "{name: web-1, namespace: shop, labels: {app: x}}",
+    );
+    let why = refusal(&cures(moved.clone(), "pod/shop/client-1", VIP), "policy-local");
+    assert!(why.contains("client-2") && why.contains("would be worse off"), "{why}");
+    // And with nobody there, it works.
+    let alone = moved
+        .replace("{name: client-2,", "{name: web-3,")
+        .replace("{app: client}}\nspec: {nodeName: n2", "{app: web}}\nspec: {nodeName: n2");
+    let all = cures(alone, "pod/shop/client-1", VIP);
+    assert_eq!(named(&all, "policy-local").refused, None);
+}
+
+#[test]
+fn a_dns_rewrite_to_other_ports() {
+    let (source, scenario) =
+        scenarios().into_iter().find(|(_, one)| &*one.name == "dns-rewrite").unwrap();
+    let text = source
+        .text
+        .replace("            rewrite name shop.example.com web.shop.svc.cluster.local\n", "            hosts {\n                10.0.0.100 shop.example.com\n                fallthrough\n            }\n")
+        .replace("- {port: 80, targetPort: http, nodePort: 30080}", "- {port: 8080, targetPort: http, nodePort: 30080}")
+        .replace("port: {number: 80}", "port: {number: 8080}");
+    let source = Source { text, ..source };
+    let manifests = case_of(&source, &scenario, scenario.cases.last().unwrap());
+    let cluster = manifests.cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let flow = Flow {
+        from: "pod/shop/client-1".parse().unwrap(),
+        to: "http://shop.example.com/".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let all = cure::cures(&Twin::new(&manifests, &engine), &case);
+    let why = refusal(&all, "dns-rewrite");
+    assert!(why.contains("callers use 80, Service shop/web has 8080"), "{why}");
+    // An Ingress controller of one's own listens where callers call.
+    let own = named(&all, "own-ingress");
+    assert_eq!(own.refused, None);
+    assert!(own.after.as_ref().unwrap().is_fine());
+}
+
+/// Where the seeds say that there is no loop, none is found for those who call there.
+#[test]
+fn no_false_alarms() {
+    let loops: Vec<Code> = ["UT101", "UT102", "UT103"].map(|code| code.parse().unwrap()).into();
+    let mut judged = 0;
+    for (source, scenario) in scenarios() {
+        for case in &scenario.cases {
+            let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
+            let flows: Vec<_> =
+                case.flows.iter().filter(|one| one.outcomes.iter().all(is_fine)).collect();
+            if flows.is_empty() {
+                continue;
+            }
+            let manifests = case_of(&source, &scenario, case);
+            let cluster = manifests.cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+            for expected in flows {
+                let Client::Pod(pod) = &expected.flow.from else { continue };
+                let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
+                assert!(case.before.is_fine() && case.mechanisms.is_empty());
+                assert!(
+                    cure::cures(&Twin::new(&manifests, &engine), &case)
+                        .iter()
+                        .all(|one| !one.is_offered())
+                );
+                let Some(owner) = case.owner() else { continue };
+                judged += 1;
+                let wrong = found.iter().find(|one| {
+                    loops.contains(&one.code)
+                        && one.subject == *owner
+                        && one.clients.iter().any(|one| one == pod)
+                });
+                assert!(wrong.is_none(), "{} ({}): {wrong:?}", scenario.name, case.before.said());
+            }
+        }
+    }
+    assert!(judged > 20, "{judged}");
+}

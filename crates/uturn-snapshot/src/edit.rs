@@ -1,0 +1,465 @@
+//! Edits of documents as people wrote them: what is not touched stays as it is, comments and
+//! all, so that a difference shows what was changed and nothing else.
+//!
+//! An edit names a place by keys and list positions and says what is to stand there. It is
+//! made in the text; the cluster that comes of it is read from that text like any other.
+
+mod span;
+mod tree;
+
+use saphyr_parser::ScalarStyle;
+
+use span::{Spanned, What};
+
+pub use tree::Tree;
+
+/// A step on the way to a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// What a mapping has under this key.
+    Key(String),
+    /// An item of a list, from 0.
+    Item(usize),
+    /// The item of a list that has this text or number under this key.
+    Where(String, String),
+}
+
+impl From<&str> for At {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
+
+impl From<String> for At {
+    fn from(key: String) -> Self {
+        Self::Key(key)
+    }
+}
+
+impl From<usize> for At {
+    fn from(at: usize) -> Self {
+        Self::Item(at)
+    }
+}
+
+/// What is to be done at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// This is to stand there; what leads there is made where it is missing.
+    Set(Tree),
+    /// A list is to have this item at its end.
+    Append(Tree),
+    /// A list is to have this item at its beginning.
+    Prepend(Tree),
+    /// A text is to have this line before the one with that number, from 0.
+    Line(usize, String),
+    /// In a text, the line with that number, from 0, is to be another.
+    Replace(usize, String),
+}
+
+/// Why an edit cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) &'static str);
+
+/// A document's text with one thing changed.
+pub(crate) fn apply(text: &str, path: &[At], change: &Change) -> Result<String, Refused> {
+    let root = span::parse(text).ok_or(Refused("its document cannot be read alone"))?;
+    let strict = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
+    Text { text, strict }.at(&root, None, path, change)
+}
+
+/// What stands at a place of a document, where that is a text.
+pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
+    let root = span::parse(text)?;
+    let mut node = &root;
+    for step in path {
+        node = step_into(node, step)?;
+    }
+    node.text().map(str::to_owned)
+}
+
+/// How many items stand at a place of a document.
+pub(crate) fn items_at(text: &str, path: &[At]) -> Option<usize> {
+    let root = span::parse(text)?;
+    let mut node = &root;
+    for step in path {
+        node = step_into(node, step)?;
+    }
+    Some(node.items().len())
+}
+
+fn step_into<'n>(node: &'n Spanned, step: &At) -> Option<&'n Spanned> {
+    match step {
+        At::Key(key) => node.get(key),
+        At::Item(at) => node.items().get(*at),
+        At::Where(key, wanted) => {
+            node.items().iter().find(|one| one.get(key).and_then(Spanned::text) == Some(wanted))
+        }
+    }
+}
+
+struct Text<'t> {
+    text: &'t str,
+    strict: bool,
+}
+
+impl Text<'_> {
+    /// `key_end` is where the key of this value ends.
+    fn at(
+        &self,
+        node: &Spanned,
+        key_end: Option<usize>,
+        path: &[At],
+        change: &Change,
+    ) -> Result<String, Refused> {
+        if matches!(node.what, What::Alias) {
+            return Err(Refused("an alias stands there: the edit would change more than it says"));
+        }
+        let Some((step, rest)) = path.split_first() else {
+            return self.here(node, key_end, change);
+        };
+        if let At::Key(key) = step
+            && let What::Map { entries, .. } = &node.what
+            && let Some(pair) = entries.iter().find(|one| one.key == *key)
+        {
+            return self.at(&pair.value, Some(pair.key_end), rest, change);
+        }
+        if let Some(inner) = step_into(node, step) {
+            return self.at(inner, None, rest, change);
+        }
+        let value = wanted(rest, change).ok_or(Refused("there is nothing to change"))?;
+        match (step, &node.what) {
+            (At::Key(key), What::Map { .. }) => self.insert_pair(node, key, &value),
+            (At::Key(key), _) if node.is_null() => {
+                let made = Tree::Map(vec![(key.clone(), value)]);
+                self.replace(node, key_end, &made)
+            }
+            (At::Where(key, text), What::Seq { .. }) => {
+                let made = with_key(value, key, text);
+                self.insert_item(node, node.items().len(), &made)
+            }
+            (At::Item(_), What::Seq { items, .. }) => self.insert_item(node, items.len(), &value),
+            _ => Err(Refused("something else stands there")),
+        }
+    }
+
+    fn here(
+        &self,
+        node: &Spanned,
+        key_end: Option<usize>,
+        change: &Change,
+    ) -> Result<String, Refused> {
+        match (change, &node.what) {
+            (Change::Set(tree), _) => self.replace(node, key_end, tree),
+            (Change::Append(tree), What::Seq { items, .. }) => {
+                self.insert_item(node, items.len(), tree)
+            }
+            (Change::Prepend(tree), What::Seq { .. }) => self.insert_item(node, 0, tree),
+            (Change::Append(tree) | Change::Prepend(tree), _) if node.is_null() => {
+                self.replace(node, key_end, &Tree::List(vec![tree.clone()]))
+            }
+            (Change::Line(at, line), What::Scalar { text, .. }) => {
+                let mut all: Vec<&str> = text.lines().collect();
+                all.insert((*at).min(all.len()), line);
+                self.replace(node, key_end, &Tree::Text(joined(&all, text)))
+            }
+            (Change::Replace(at, line), What::Scalar { text, .. }) => {
+                let mut all: Vec<&str> = text.lines().collect();
+                *all.get_mut(*at).ok_or(Refused("there is no such line"))? = line;
+                self.replace(node, key_end, &Tree::Text(joined(&all, text)))
+            }
+            _ => Err(Refused("something else stands there")),
+        }
+    }
+
+    /// Puts a value in the place of another.
+    fn replace(
+        &self,
+        node: &Spanned,
+        key_end: Option<usize>,
+        tree: &Tree,
+    ) -> Result<String, Refused> {
+        if let (What::Scalar { style: ScalarStyle::Literal, .. }, Tree::Text(text)) =
+            (&node.what, tree)
+            && tree::is_lines(text)
+        {
+            let first = self.line_start(node.start);
+            let indent = node.start - first;
+            let last = self.text[..node.end].trim_end().len();
+            let new = tree::lines(text, indent);
+            return Ok(self.splice(first, last, new.trim_end_matches('\n')));
+        }
+        let in_place =
+            matches!(
+                &node.what,
+                What::Scalar { style, text } if !text.is_empty()
+                    && !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
+            ) || matches!(&node.what, What::Seq { flow: true, .. } | What::Map { flow: true, .. });
+        if in_place {
+            return Ok(self.splice(node.start, node.end, &tree.flow(self.strict)));
+        }
+        // What stood below its key, or nowhere, comes after it.
+        let key_end = key_end.ok_or(Refused("nothing stands there"))?;
+        let colon = self.text[key_end..].find(':').ok_or(Refused("no key leads there"))?;
+        let from = key_end + colon + 1;
+        let to = match node.is_null() {
+            true => from,
+            false => self.text[..node.end].trim_end().len().max(from),
+        };
+        Ok(self.splice(from, to, &format!(" {}", tree.flow(self.strict))))
+    }
+
+    fn insert_pair(&self, map: &Spanned, key: &str, value: &Tree) -> Result<String, Refused> {
+        let What::Map { flow, entries } = &map.what else {
+            return Err(Refused("something else stands there"));
+        };
+        if !flow && let Some(first) = entries.first() {
+            let indent = first.key_start - self.line_start(first.key_start);
+            return Ok(self.after_line(map.end, &tree::pair(key, value, indent)));
+        }
+        let made = format!("{}: {}", tree::word(key, self.strict), value.flow(self.strict));
+        let last = entries.last().map(|one| (one.key_start, one.value.end.max(one.key_end)));
+        Ok(self.add_in_brackets(map, last, &made))
+    }
+
+    fn insert_item(&self, seq: &Spanned, at: usize, value: &Tree) -> Result<String, Refused> {
+        let What::Seq { flow, items } = &seq.what else {
+            return Err(Refused("something else stands there"));
+        };
+        if !flow && let Some(one) = items.get(at).or(items.last()) {
+            let dash = self.text[..one.start].trim_end().len();
+            let dash = self.text[..dash].rfind('-').ok_or(Refused("a list without dashes"))?;
+            let first = self.line_start(dash);
+            let made = tree::item(value, dash - first);
+            return Ok(match at < items.len() {
+                true => self.splice(first, first, &made),
+                false => self.after_line(seq.end, &made),
+            });
+        }
+        let made = value.flow(self.strict);
+        if let Some(one) = items.get(at) {
+            let between = self.text[..one.start].trim_end().len();
+            let blank = &self.text[between..one.start];
+            let comma = if blank.is_empty() { " " } else { blank };
+            return Ok(self.splice(one.start, one.start, &format!("{made},{comma}")));
+        }
+        Ok(self.add_in_brackets(seq, items.last().map(|one| (one.start, one.end)), &made))
+    }
+
+    /// Adds to what stands in brackets: on a line of its own where the last one has that.
+    fn add_in_brackets(&self, all: &Spanned, last: Option<(usize, usize)>, made: &str) -> String {
+        let Some((start, end)) = last else {
+            return self.splice(all.start + 1, all.end - 1, made);
+        };
+        let line = self.line_start(start);
+        let before = &self.text[line..start];
+        let blank = if before.trim().is_empty() && line > all.start {
+            format!("\n{before}")
+        } else {
+            " ".to_owned()
+        };
+        self.splice(end, end, &format!(",{blank}{made}"))
+    }
+
+    /// Puts lines after the one that ends at or after `end`.
+    fn after_line(&self, end: usize, made: &str) -> String {
+        let end = self.text[..end].trim_end().len();
+        match self.text[end..].find('\n') {
+            Some(at) => self.splice(end + at + 1, end + at + 1, made),
+            None => {
+                let mut text = self.text.trim_end().to_owned();
+                text.push('\n');
+                text.push_str(made);
+                text
+            }
+        }
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |end| end + 1)
+    }
+
+    fn splice(&self, from: usize, to: usize, new: &str) -> String {
+        format!("{}{new}{}", &self.text[..from], &self.text[to..])
+    }
+}
+
+fn joined(lines: &[&str], like: &str) -> String {
+    let end = if like.ends_with('\n') { "\n" } else { "" };
+    format!("{}{end}", lines.join("\n"))
+}
+
+/// What has to stand where the rest of the way would begin.
+fn wanted(rest: &[At], change: &Change) -> Option<Tree> {
+    let Some((step, rest)) = rest.split_first() else {
+        return match change {
+            Change::Set(tree) => Some(tree.clone()),
+            Change::Append(tree) | Change::Prepend(tree) => Some(Tree::List(vec![tree.clone()])),
+            Change::Line(..) | Change::Replace(..) => None,
+        };
+    };
+    let inner = wanted(rest, change)?;
+    Some(match step {
+        At::Key(key) => Tree::Map(vec![(key.clone(), inner)]),
+        At::Item(_) => Tree::List(vec![inner]),
+        At::Where(key, text) => Tree::List(vec![with_key(inner, key, text)]),
+    })
+}
+
+fn with_key(value: Tree, key: &str, text: &str) -> Tree {
+    let known = match text.parse::<u64>() {
+        Ok(_) => Tree::bare(text),
+        Err(_) => Tree::text(text),
+    };
+    match value {
+        Tree::Map(mut entries) => {
+            if entries.iter().all(|(one, _)| one != key) {
+                entries.insert(0, (key.to_owned(), known));
+            }
+            Tree::Map(entries)
+        }
+        _ => Tree::Map(vec![(key.to_owned(), known)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(words: &[&str]) -> Vec<At> {
+        words
+            .iter()
+            .map(|word| match (word.parse::<usize>(), word.split_once('=')) {
+                (Ok(at), _) => At::Item(at),
+                (_, Some((key, text))) => At::Where(key.into(), text.into()),
+                _ => At::from(*word),
+            })
+            .collect()
+    }
+
+    fn set(text: &str, words: &[&str], tree: Tree) -> String {
+        apply(text, &path(words), &Change::Set(tree)).unwrap()
+    }
+
+    const SERVICE: &str = "# the shop
+kind: Service
+metadata: {name: web, labels: {}} # short
+spec:
+  ports:
+  - port: 80   # plain
+    targetPort: http
+  - {port: 81}
+  text: |
+    one
+
+    two
+  empty:
+  list: []
+status: {}
+";
+
+    #[test]
+    fn what_is_not_touched_stays() {
+        let cases: [(&[&str], Tree, &str, &str); 9] = [
+            (&["kind"], Tree::text("Pod"), "kind: Service", "kind: Pod"),
+            (
+                &["metadata", "annotations", "a.b/c"],
+                Tree::text("true"),
+                "labels: {}}",
+                "labels: {}, annotations: {a.b/c: \"true\"}}",
+            ),
+            (&["metadata", "labels", "x"], Tree::number(1u32), "labels: {}", "labels: {x: 1}"),
+            (&["spec", "ports", "0", "targetPort"], Tree::number(8080u32), ": http", ": 8080"),
+            (&["spec", "ports", "port=81", "name"], Tree::text("b"), "81}", "81, name: b}"),
+            (
+                &["spec", "ports", "port=80", "name"],
+                Tree::text("a"),
+                "    targetPort: http\n",
+                "    targetPort: http\n    name: a\n",
+            ),
+            (&["spec", "empty", "in"], Tree::bare("true"), "empty:", "empty: {in: true}"),
+            (
+                &["spec", "more", "deep"],
+                Tree::List(vec![Tree::map([("a", Tree::number(1u32)), ("b", Tree::text("x"))])]),
+                "  list: []\n",
+                "  list: []\n  more:\n    deep:\n    - a: 1\n      b: x\n",
+            ),
+            (
+                &["spec", "ports", "port=82"],
+                Tree::map([]),
+                "  - {port: 81}\n",
+                "  - {port: 81}\n  - port: 82\n",
+            ),
+        ];
+        for (words, tree, from, to) in cases {
+            assert_eq!(SERVICE.matches(from).count(), 1, "{from}");
+            assert_eq!(set(SERVICE, words, tree), SERVICE.replace(from, to), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn lists_grow_at_both_ends() {
+        let add = |words: &[&str], change| apply(SERVICE, &path(words), &change).unwrap();
+        let port = || Tree::map([("port", Tree::number(79u32))]);
+        assert_eq!(
+            add(&["spec", "ports"], Change::Prepend(port())),
+            SERVICE.replace("  - port: 80", "  - port: 79\n  - port: 80")
+        );
+        assert_eq!(
+            add(&["spec", "ports"], Change::Append(port())),
+            SERVICE.replace("  - {port: 81}\n", "  - {port: 81}\n  - port: 79\n")
+        );
+        assert_eq!(
+            add(&["spec", "list"], Change::Append(port())),
+            SERVICE.replace("list: []", "list: [{port: 79}]")
+        );
+        assert_eq!(
+            add(&["spec", "none"], Change::Append(port())),
+            SERVICE.replace("  list: []\n", "  list: []\n  none:\n  - port: 79\n")
+        );
+    }
+
+    #[test]
+    fn lines_of_a_text_are_lines_of_the_file() {
+        let at = path(&["spec", "text"]);
+        assert_eq!(
+            apply(SERVICE, &at, &Change::Line(2, "new".into())).unwrap(),
+            SERVICE.replace("    two\n", "    new\n    two\n")
+        );
+        assert_eq!(
+            apply(SERVICE, &at, &Change::Replace(0, "1".into())).unwrap(),
+            SERVICE.replace("    one\n", "    1\n")
+        );
+        let quoted = "a: \"x\\ny\\n\"\n";
+        assert_eq!(
+            apply(quoted, &path(&["a"]), &Change::Line(1, "z".into())).unwrap(),
+            "a: \"x\\nz\\ny\\n\"\n"
+        );
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let text = "{\n  \"kind\": \"Service\",\n  \"metadata\": {\"name\": \"ä\"},\n  \"spec\": {\n    \"ports\": [\n      {\"port\": 80}\n    ]\n  }\n}\n";
+        assert_eq!(
+            set(text, &["metadata", "annotations", "x"], Tree::text("true")),
+            text.replace("\"ä\"}", "\"ä\", \"annotations\": {\"x\": \"true\"}}")
+        );
+        assert_eq!(
+            set(text, &["spec", "type"], Tree::text("NodePort")),
+            text.replace("    ]\n  }", "    ],\n    \"type\": \"NodePort\"\n  }")
+        );
+        assert_eq!(
+            apply(text, &path(&["spec", "ports"]), &Change::Prepend(Tree::number(1u32))).unwrap(),
+            text.replace("      {\"port\"", "      1,\n      {\"port\"")
+        );
+    }
+
+    #[test]
+    fn what_would_change_more_is_refused() {
+        let text = "a: &x {b: 1}\nc: *x\n";
+        let refused = apply(text, &path(&["c", "b"]), &Change::Set(Tree::number(2u32)));
+        assert!(refused.is_err(), "{refused:?}");
+        assert!(apply("a: 1\n", &path(&["a", "b"]), &Change::Set(Tree::number(2u32))).is_err());
+        assert!(apply("a: {", &path(&["a"]), &Change::Set(Tree::number(2u32))).is_err());
+    }
+}

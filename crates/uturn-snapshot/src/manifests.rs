@@ -1,0 +1,365 @@
+//! Texts that a cluster is read from, kept so that they can be edited and read again.
+//!
+//! There is one truth: the text. An edit changes it as a person would, and the cluster that
+//! comes of it is read from all the texts as at first, with everything derived anew.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use uturn_model::{Capture, Cluster, Kind, Name, ObjectRef, Text};
+
+use crate::document::{self, Value};
+use crate::edit::{self, At, Change, Tree};
+use crate::fault::Fault;
+use crate::source::{Source, gather};
+use crate::{Loaded, bundle, read_with, scenario};
+
+/// Texts, and captures of nodes beside them.
+#[derive(Clone, Debug, Default)]
+pub struct Manifests {
+    sources: Vec<Source>,
+    captures: BTreeMap<Name, Capture>,
+    /// Scenario and case, where that is the cluster.
+    case: Option<(Text, String)>,
+}
+
+/// An edit of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The object; [`Kind::Facts`] for what Facts state.
+    pub object: ObjectRef,
+    /// The way to the place, from the object's root; from `spec` in Facts.
+    pub path: Vec<At>,
+    /// What is done there.
+    pub change: Change,
+}
+
+/// Why an edit cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CannotEdit {
+    /// No document is this object.
+    NotWritten(ObjectRef),
+    /// The place cannot be changed.
+    Place(ObjectRef, String, &'static str),
+}
+
+impl fmt::Display for CannotEdit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotWritten(object) => write!(f, "{object} is not among the manifests"),
+            Self::Place(object, path, why) => write!(f, "{path} of {object}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for CannotEdit {}
+
+/// A text that was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Its file.
+    pub name: Text,
+    /// As it was; nothing where the file is new.
+    pub before: Option<String>,
+    /// As it is.
+    pub after: String,
+}
+
+/// Where an object stands: source, document and the way to it.
+struct Site {
+    source: usize,
+    document: Range<usize>,
+    path: Vec<At>,
+}
+
+impl Manifests {
+    /// Texts that are there already.
+    pub fn of(sources: Vec<Source>) -> Self {
+        Self { sources, ..Self::default() }
+    }
+
+    /// Reads files, folders and bundles, and all that is in them. What cannot be read is for
+    /// [`Self::load`] to say: the faults come along.
+    pub fn gather(paths: &[PathBuf], bundles: &[PathBuf]) -> (Self, Vec<Fault>) {
+        let (mut sources, mut faults) = gather(paths);
+        let mut captures = BTreeMap::new();
+        for path in bundles {
+            let bundle = bundle::read(path);
+            sources.extend(bundle.sources);
+            captures.extend(bundle.captures);
+            faults.extend(bundle.faults);
+        }
+        (Self { sources, captures, case: None }, faults)
+    }
+
+    /// Those of a Scenario's case.
+    pub fn of_case(sources: Vec<Source>, scenario: &str, case: &str) -> Self {
+        let case = Some((scenario.into(), case.to_owned()));
+        Self { sources, captures: BTreeMap::new(), case }
+    }
+
+    /// The same, as the cluster of a Scenario's case.
+    #[must_use]
+    pub fn with_case(mut self, scenario: &str, case: &str) -> Self {
+        self.case = Some((scenario.into(), case.to_owned()));
+        self
+    }
+
+    /// How long all texts are together.
+    pub fn bytes(&self) -> usize {
+        self.sources.iter().map(|one| one.text.len()).sum()
+    }
+
+    /// The texts.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Reads them.
+    pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
+        read_with(self.sources.clone(), self.captures.clone())
+    }
+
+    /// Reads them for the last time.
+    pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
+        read_with(self.sources, self.captures)
+    }
+
+    /// The cluster that they are.
+    pub fn cluster(&self) -> Result<Cluster, Vec<Fault>> {
+        let Some((name, label)) = &self.case else { return Ok(self.load()?.cluster) };
+        let all = scenario::read_all(self.sources.clone())?;
+        let cases = all.into_iter().filter(|one| one.name == *name).flat_map(|one| one.cases);
+        let found = cases.into_iter().find(|one| one.label == *label);
+        found.map(|one| one.cluster).ok_or_else(Vec::new)
+    }
+
+    /// Whether an object is written somewhere.
+    pub fn has(&self, object: &ObjectRef) -> bool {
+        self.site(object).is_some()
+    }
+
+    /// The text at a place of an object.
+    pub fn text_at(&self, object: &ObjectRef, path: &[At]) -> Option<String> {
+        let site = self.site(object)?;
+        edit::text_at(self.document(&site), &joined(&site.path, path))
+    }
+
+    /// How many items the list at a place of an object has.
+    pub fn items_at(&self, object: &ObjectRef, path: &[At]) -> Option<usize> {
+        let site = self.site(object)?;
+        edit::items_at(self.document(&site), &joined(&site.path, path))
+    }
+
+    /// The same with some things changed.
+    pub fn edited(&self, edits: &[Edit]) -> Result<Self, CannotEdit> {
+        let mut new = self.clone();
+        for one in edits {
+            let site =
+                new.site(&one.object).ok_or_else(|| CannotEdit::NotWritten(one.object.clone()))?;
+            let path = joined(&site.path, &one.path);
+            let document = edit::apply(new.document(&site), &path, &one.change)
+                .map_err(|why| CannotEdit::Place(one.object.clone(), said(&one.path), why.0))?;
+            new.sources[site.source].text.replace_range(site.document, &document);
+        }
+        Ok(new)
+    }
+
+    /// The same with something changed in the Scenario that the cluster is a case of.
+    pub fn with_scenario(&self, path: &[At], change: &Change) -> Result<Self, CannotEdit> {
+        let name = self.case.as_ref().map_or("", |(name, _)| name);
+        let refused = |why| {
+            let object = ObjectRef::global(Kind::Facts, format!("scenario {name}"));
+            CannotEdit::Place(object, said(path), why)
+        };
+        let site = self.site_of(&Wanted::Scenario(name)).ok_or_else(|| refused("not there"))?;
+        let mut new = self.clone();
+        let document =
+            edit::apply(self.document(&site), path, change).map_err(|why| refused(why.0))?;
+        new.sources[site.source].text.replace_range(site.document, &document);
+        Ok(new)
+    }
+
+    /// The same with one more object, in a file of its own.
+    #[must_use]
+    pub fn with_object(&self, file: &str, object: &Tree) -> Self {
+        let mut new = self.clone();
+        let scenario =
+            self.case.as_ref().and_then(|(name, _)| self.site_of(&Wanted::Scenario(name)));
+        if let Some(site) = scenario {
+            let path = ["spec", "objects"].map(At::from);
+            let add = Change::Append(object.clone());
+            if let Ok(document) = edit::apply(self.document(&site), &path, &add) {
+                new.sources[site.source].text.replace_range(site.document, &document);
+                return new;
+            }
+        }
+        new.sources.push(Source { name: file.into(), text: object.document() });
+        new
+    }
+
+    /// What is not as it was before.
+    pub fn changed_since(&self, before: &Self) -> Vec<Changed> {
+        let old = |at: usize| before.sources.get(at);
+        let all = self.sources.iter().enumerate();
+        all.filter(|(at, one)| old(*at).is_none_or(|old| old.text != one.text))
+            .map(|(at, one)| Changed {
+                name: one.name.clone(),
+                before: old(at).map(|one| one.text.clone()),
+                after: one.text.clone(),
+            })
+            .collect()
+    }
+
+    /// An object as it is written, as a document of its own.
+    pub fn object(&self, object: &ObjectRef) -> Option<Tree> {
+        let site = self.site(object)?;
+        let mut found = None;
+        document::read(self.document(&site), &mut |one| {
+            found = found.take().or_else(|| {
+                let root = one.ok()?;
+                let mut node = &root;
+                for step in &site.path {
+                    node = match (step, &node.value) {
+                        (At::Key(key), _) => node.get(key)?,
+                        (At::Item(at), Value::Seq(items)) => items.get(*at)?,
+                        _ => return None,
+                    };
+                }
+                Some(tree(node))
+            });
+            std::ops::ControlFlow::Continue(())
+        });
+        found
+    }
+
+    fn document(&self, site: &Site) -> &str {
+        &self.sources[site.source].text[site.document.clone()]
+    }
+
+    /// Where an object stands.
+    fn site(&self, object: &ObjectRef) -> Option<Site> {
+        self.site_of(&Wanted::Object(object))
+    }
+
+    fn site_of(&self, what: &Wanted<'_>) -> Option<Site> {
+        let wanted: &str = match what {
+            Wanted::Object(object) if object.kind == Kind::Facts => "acts",
+            Wanted::Object(object) => &object.name,
+            Wanted::Scenario(name) => name,
+        };
+        for (source, one) in self.sources.iter().enumerate() {
+            if !one.text.contains(wanted) {
+                continue;
+            }
+            for document in document::cut(&one.text) {
+                let text = &one.text[document.clone()];
+                if !text.contains(wanted) {
+                    continue;
+                }
+                let mut path = None;
+                document::read(text, &mut |root| {
+                    if let Ok(root) = root {
+                        path = path.take().or_else(|| self.within(&root, what, Vec::new()));
+                    }
+                    std::ops::ControlFlow::Continue(())
+                });
+                if let Some(path) = path {
+                    return Some(Site { source, document, path });
+                }
+            }
+        }
+        None
+    }
+
+    /// The way to an object within a document.
+    fn within(
+        &self,
+        node: &document::Node<'_>,
+        wanted: &Wanted<'_>,
+        path: Vec<At>,
+    ) -> Option<Vec<At>> {
+        let kind = node.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default();
+        let meta = |key: &str| node.get("metadata")?.get(key)?.as_str();
+        let object = match wanted {
+            Wanted::Scenario(name) => {
+                return (kind == "Scenario" && meta("name") == Some(name)).then_some(path);
+            }
+            Wanted::Object(object) => *object,
+        };
+        if kind == "Scenario" {
+            if self.case.as_ref().is_some_and(|(name, _)| meta("name") != Some(name)) {
+                return None;
+            }
+            let spec = node.get("spec")?;
+            if object.kind == Kind::Facts {
+                spec.get("facts")?;
+                return Some(joined(&path, &["spec", "facts"].map(At::from)));
+            }
+            let below = joined(&path, &["spec", "objects"].map(At::from));
+            return self.among(spec.get("objects")?, wanted, &below);
+        }
+        if kind == "List" || kind.ends_with("List") && node.get("items").is_some() {
+            return self.among(node.get("items")?, wanted, &joined(&path, &["items".into()]));
+        }
+        if object.kind == Kind::Facts {
+            return (kind == "Facts").then(|| joined(&path, &["spec".into()]));
+        }
+        let namespace = meta("namespace").unwrap_or("default");
+        let same = kind == object.kind.as_str()
+            && meta("name") == Some(&*object.name)
+            && object.namespace.as_ref().is_none_or(|one| one.as_str() == namespace);
+        same.then_some(path)
+    }
+
+    fn among(
+        &self,
+        list: &document::Node<'_>,
+        wanted: &Wanted<'_>,
+        path: &[At],
+    ) -> Option<Vec<At>> {
+        let Value::Seq(items) = &list.value else { return None };
+        items
+            .iter()
+            .enumerate()
+            .find_map(|(at, item)| self.within(item, wanted, joined(path, &[at.into()])))
+    }
+}
+
+/// What is looked for.
+enum Wanted<'w> {
+    Object(&'w ObjectRef),
+    Scenario(&'w str),
+}
+
+fn joined(first: &[At], then: &[At]) -> Vec<At> {
+    first.iter().chain(then).cloned().collect()
+}
+
+fn said(path: &[At]) -> String {
+    let mut said = String::new();
+    for step in path {
+        match step {
+            At::Key(key) if said.is_empty() => said.push_str(key),
+            At::Key(key) => said.push_str(&format!(".{key}")),
+            At::Item(at) => said.push_str(&format!("[{at}]")),
+            At::Where(key, text) => said.push_str(&format!("[{key}={text}]")),
+        }
+    }
+    said
+}
+
+fn tree(node: &document::Node<'_>) -> Tree {
+    match &node.value {
+        Value::Null => Tree::bare("null"),
+        Value::Bool(word) => Tree::bare(document::truth(word).to_string()),
+        Value::Number(text) => Tree::bare(text.as_ref()),
+        Value::String(text) => Tree::text(text.as_ref()),
+        Value::Seq(items) => Tree::List(items.iter().map(tree).collect()),
+        Value::Map(entries) => {
+            Tree::Map(entries.iter().map(|one| (one.key.to_string(), tree(&one.value))).collect())
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `uturn cure`: what is offered, what is refused, and what there is to apply.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::common::{Folder, root, run, told, uturn};
+
+const SHOP: [&str; 3] = ["cure", "-f", "examples/shop"];
+
+fn on_shop(args: &[&str]) -> String {
+    run(&[&SHOP[..], args].concat())
+}
+
+#[test]
+fn cure_of_a_finding() {
+    assert_snapshot!(on_shop(&["UT101", "shop/front"]));
+}
+
+#[test]
+fn cure_of_a_flow() {
+    let flow = ["--from", "pod/shop/web-0", "--to", "http://shop.example.com/"];
+    let told = on_shop(&flow);
+    assert!(told.starts_with("exit 0\n"), "{told}");
+    assert!(told.contains("+        rewrite name shop.example.com front.shop.svc.cluster.local"));
+    let fine = on_shop(&["--from", "pod/shop/web-0", "--to", "svc/shop/front"]);
+    assert_snapshot!("nothing_to_cure", fine);
+}
+
+#[test]
+fn objects_to_apply() {
+    let args = ["UT101", "shop/front", "--cure", "l7-snat", "-o", "yaml"];
+    assert_snapshot!(on_shop(&args));
+}
+
+#[test]
+fn what_is_applied_cures() {
+    let output =
+        uturn(&[&SHOP[..], &["UT101", "shop/front", "-o", "yaml"]].concat()).output().unwrap();
+    let folder = Folder::new("cure-applied");
+    folder.file("cure.yaml", &String::from_utf8(output.stdout).unwrap());
+    // The objects as they were make way for the edited ones.
+    let front = std::fs::read_to_string(root().join("examples/shop/front.yaml")).unwrap();
+    let kept: Vec<&str> =
+        front.split("---\n").filter(|one| !one.contains("kind: Ingress\n")).collect();
+    folder.file("front.yaml", &kept.join("---\n"));
+    let rest = ["api", "kube-system", "nodes", "web"]
+        .map(|name| root().join(format!("examples/shop/{name}.yaml")));
+    let mut command = uturn(&["scan", "-f", "front.yaml", "-f", "cure.yaml"]);
+    for file in rest.iter().filter(|file| file.exists()) {
+        command.arg("-f").arg(file);
+    }
+    let told = told(&command.current_dir(&folder.0).output().unwrap());
+    assert!(told.starts_with("exit 0\n") && told.contains("nothing found"), "{told}");
+}
+
+#[test]
+fn cure_json() {
+    let output =
+        uturn(&[&SHOP[..], &["UT101", "shop/front", "-o", "json"]].concat()).output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let case = &value["cases"][0];
+    assert_eq!(case["codes"], serde_json::json!(["UT101"]));
+    let cures = case["cures"].as_array().unwrap();
+    let mut ranks: Vec<(bool, u64)> = Vec::new();
+    for cure in cures {
+        for field in ["name", "title"] {
+            assert!(!cure[field].as_str().unwrap().is_empty(), "{cure}");
+        }
+        let offered = cure["offered"].as_bool().unwrap();
+        assert_eq!(offered, cure["refused"].is_null(), "{cure}");
+        assert!(!offered || cure["after"]["outcomes"].is_array(), "{cure}");
+        ranks.push((!offered, cure["rank"].as_u64().unwrap()));
+    }
+    assert!(ranks.is_sorted(), "{ranks:?}");
+    assert!(cures.iter().any(|one| one["diff"].as_str().unwrap().contains("+++ ")));
+}
+
+#[test]
+fn what_cannot_be_cured_is_said() {
+    assert_snapshot!("no_such_code", on_shop(&["UT999", "shop/front"]));
+    assert_snapshot!("no_such_finding", on_shop(&["UT102", "shop/front"]));
+    assert_snapshot!("no_such_cure", on_shop(&["UT101", "shop/front", "--cure", "prayer"]));
+    assert_snapshot!("half_a_question", on_shop(&["--from", "pod/shop/web-0"]));
+}
+
+/// The kernel says that it was broken before and is fine after.
+#[test]
+fn a_cure_is_proven_in_the_lab() {
+    let args = [
+        "lab",
+        "run",
+        "no-endpoint",
+        "--nodes",
+        "1",
+        "--mode",
+        "iptables",
+        "--cure",
+        "selector",
+        "-o",
+        "json",
+    ];
+    let output = uturn(&args).output().unwrap();
+    if output.status.code() == Some(3) {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return uturn_testing::left_out("lab run --cure", why);
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [before, after] = value["scenarios"].as_array().unwrap().as_slice() else {
+        panic!("{value}")
+    };
+    let outcome = |one: &Value| one["flows"][0]["measured"][0]["outcome"].clone();
+    assert_eq!(outcome(before), "refused");
+    assert_eq!(after["name"], "no-endpoint.selector.1.iptables");
+    assert_eq!(outcome(after), "answered");
+    assert_eq!(after["flows"][0]["agrees"], true);
+}
+
+#[test]
+fn a_cure_that_cures_nothing_is_not_measured() {
+    assert_snapshot!(run(&["lab", "run", "l7-loop", "--cure", "policy-local"]));
+}
