@@ -229,3 +229,125 @@ fn random_scenarios_are_measured_and_counted() {
         assert!(fs::exists(one["file"].as_str().unwrap()).unwrap(), "{one}");
     }
 }
+
+/// A pod of the image nginx is the real one, with the configuration that its ConfigMap brings:
+/// it routes by host and path, to Services by name.
+#[test]
+fn an_nginx_has_the_configuration_of_its_config_map() {
+    let is_there =
+        ["/usr/sbin/nginx", "/usr/bin/nginx"].iter().any(|path| Path::new(path).exists());
+    if !is_there {
+        return uturn_testing::left_out("an nginx with a ConfigMap", "nginx is not installed");
+    }
+    let folder = Folder::new("lab-nginx");
+    let file = folder.file("own-nginx.yaml", NGINX).0.join("own-nginx.yaml");
+    let args = ["run", "own-nginx", "-f", file.to_str().unwrap(), "--connects", "2", "-o", "json"];
+    let Some(output) = lab(&args) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let flows = report["scenarios"][0]["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 4, "{}", told(&output));
+    assert!(flows.iter().all(|one| one["agrees"] == true), "{}", told(&output));
+}
+
+const NGINX: &str = r#"
+apiVersion: uturn.dev/v1alpha1
+kind: Scenario
+metadata: {name: own-nginx}
+spec:
+  shows: An nginx of one's own routes by host and path.
+  nodes: [2]
+  shape: {network: global-router, backends: last, clients: first}
+  facts:
+    provider: tke
+    kubeProxy: {mode: iptables, version: v1.34.4}
+    dns: {outside: {shop.example.com: 172.16.0.12, else.example.com: 10.1.1.81}}
+  objects:
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: web, namespace: shop}
+    spec:
+      clusterIP: 172.16.0.10
+      selector: {app: web}
+      ports: [{port: 80, targetPort: http}]
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: ingress, namespace: shop}
+    spec:
+      clusterIP: 172.16.0.12
+      selector: {app: ingress}
+      ports: [{port: 80, targetPort: http}]
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: whole, namespace: shop}
+    data:
+      nginx.conf: |
+        user  nginx;
+        worker_processes  auto;
+        error_log  /var/log/nginx/error.log notice;
+        pid        /var/run/nginx.pid;
+        events { worker_connections 1024; }
+        http {
+            include /etc/nginx/mime.types;
+            access_log /var/log/nginx/access.log;
+            include /etc/nginx/conf.d/*.conf;
+        }
+      shop: |
+        server {
+            listen 80 default_server;
+            return 404;
+        }
+        server {
+            listen 80;
+            server_name shop.example.com;
+            location / { return 403; }
+            location /api { proxy_pass http://web.shop.svc.cluster.local; }
+        }
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: part, namespace: shop}
+    data:
+      else.conf: |
+        server { listen 8080; location / { proxy_pass http://web; } }
+  - apiVersion: v1
+    kind: Pod
+    metadata: {name: ingress, namespace: shop, labels: {app: ingress}}
+    spec:
+      nodeName: n1
+      containers:
+      - name: nginx
+        image: docker.example.com/library/nginx:1.29-alpine@sha256:00
+        ports: [{name: http, containerPort: 80}]
+        volumeMounts:
+        - {name: whole, mountPath: /etc/nginx/nginx.conf, subPath: nginx.conf}
+        - {name: routes, mountPath: /etc/nginx/conf.d}
+      volumes:
+      - {name: whole, configMap: {name: whole}}
+      - {name: routes, configMap: {name: whole, items: [{key: shop, path: shop.conf}]}}
+    status: {phase: Running, podIP: 10.1.1.80, conditions: [{type: Ready, status: "True"}]}
+  - apiVersion: v1
+    kind: Pod
+    metadata: {name: else, namespace: shop, labels: {app: else}}
+    spec:
+      nodeName: n1
+      containers:
+      - name: nginx
+        image: nginx
+        ports: [{containerPort: 8080}]
+        volumeMounts: [{name: part, mountPath: /etc/nginx/conf.d}]
+      volumes: [{name: part, configMap: {name: part}}]
+    status: {phase: Running, podIP: 10.1.1.81, conditions: [{type: Ready, status: "True"}]}
+  flows:
+  - from: pod/shop/client-1
+    to: http://shop.example.com/api/x
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: pod/shop/client-1
+    to: http://shop.example.com/
+    expect: [{outcomes: [{status: 403}]}]
+  - from: pod/shop/client-1
+    to: http://172.16.0.12/
+    expect: [{outcomes: [{status: 404}]}]
+  - from: pod/shop/client-1
+    to: http://else.example.com:8080/
+    expect: [{outcomes: [{outcome: answered}]}]
+"#;

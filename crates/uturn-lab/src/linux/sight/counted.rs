@@ -27,7 +27,7 @@ impl Scene<'_> {
             let is_own = self.grounds[one.place].own.contains(&one.packet.src.ip());
             let is_told = one.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
             let comes = !one.leaves && one.link != LOOPBACK && one.begins();
-            comes && is_own && !is_told && !self.goes_on(one)
+            comes && is_own && !is_told && !self.passes(one) && !self.is_refused(one)
         })?;
         let filtered = |what: &Counted| matches!(what, Counted::Rule(_) | Counted::ReversePath);
         if self.growth.grown.iter().any(|other| other.place == one.place && filtered(&other.what)) {
@@ -51,9 +51,11 @@ impl Scene<'_> {
 
     /// A rule or a filter has counted what ends at its place.
     pub(super) fn counted(&self) -> Option<Found> {
-        let went_on = |place| self.at(place).any(|one| one.leaves);
-        let places = self.frames.iter().filter(|one| !one.leaves).map(|one| one.place);
-        let mut ends: Vec<usize> = places.filter(|place| !went_on(*place)).collect();
+        let is_end = |one: &&Followed| {
+            let answers = one.packet.is_syn_ack() && !self.is_balancers(one.place);
+            !one.leaves && (one.begins() || answers) && !self.passes(one)
+        };
+        let mut ends: Vec<usize> = self.frames.iter().filter(is_end).map(|one| one.place).collect();
         // Nothing was ever seen: it ended where it began.
         if self.frames.is_empty() {
             ends.push(self.client);
@@ -117,18 +119,18 @@ impl Scene<'_> {
         seen.or_else(|| is_deserted(self.client, self.to).then(|| told(self.client, self.to)))
     }
 
-    /// Whether a packet leaves its place again, under whatever addresses, or is answered.
-    fn goes_on(&self, one: &Followed) -> bool {
-        let goes_on = |other: &Followed| match (&one.packet.body, &other.packet.body) {
-            (Body::Tcp { seq, .. }, Body::Tcp { seq: own, .. }) if other.packet.is_syn() => {
-                own == seq
+    /// Whether a packet leaves its place again, under whatever addresses, or is answered well.
+    fn passes(&self, one: &Followed) -> bool {
+        let passes = |other: &Followed| match (&one.packet.body, &other.packet.body) {
+            (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) if other.packet.is_syn_ack() => {
+                one.packet.is_syn() && *ack == seq.wrapping_add(1)
             }
-            (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) => *ack == seq.wrapping_add(1),
-            (Body::Udp(bytes), Body::Udp(own)) => bytes == own || other.answers(one),
-            (_, Body::Error { .. }) => other.answers(one),
-            _ => false,
+            (Body::Udp(_), Body::Udp(_)) => {
+                other.packet.body == one.packet.body || other.answers(one)
+            }
+            (own, others) => own == others,
         };
-        self.at(one.place).any(|other| other.leaves && other.at >= one.at && goes_on(other))
+        self.at(one.place).any(|other| other.leaves && other.at >= one.at && passes(other))
     }
 
     /// Whether its place says that nobody is there.

@@ -12,7 +12,11 @@ use std::time::Duration;
 use super::drops::Drops;
 use super::packet::{Body, Packet};
 use super::tap::Frame;
+use super::why::HOLE;
 use crate::Sighting;
+
+/// How long a packet may be on its way through a place.
+const SOON: Duration = Duration::from_millis(1);
 
 /// A frame of the connection.
 #[derive(Clone, Debug)]
@@ -91,6 +95,12 @@ impl Story<'_> {
                 followed.push(Followed { place, link, leaves, at, packet, dropped });
             }
         }
+        // Whose length, link and time are the same, here or in another lab, may have been
+        // dropped in its place.
+        let goes_on: Vec<bool> = followed.iter().map(|one| one.goes_on(&followed)).collect();
+        for (one, goes_on) in followed.iter_mut().zip(goes_on) {
+            one.dropped.take_if(|_| goes_on);
+        }
         followed
     }
 
@@ -160,6 +170,15 @@ impl Leg {
 }
 
 impl Followed {
+    /// Whether the very packet leaves its place right afterwards, under whatever addresses.
+    fn goes_on(&self, all: &[Self]) -> bool {
+        let soon = self.at..self.at + SOON;
+        all.iter().any(|other| {
+            let leaves = other.leaves && other.place == self.place && other.link != HOLE;
+            leaves && soon.contains(&other.at) && other.packet.body == self.packet.body
+        })
+    }
+
     /// For people: what was sent again is told once.
     pub(crate) fn tell(all: &[Self], names: &[String]) -> Vec<Sighting> {
         let mut told: Vec<(&Self, Sighting)> = Vec::new();

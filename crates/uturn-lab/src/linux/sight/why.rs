@@ -13,7 +13,7 @@ use super::packet::Body;
 use super::trace::Ended;
 
 /// The fabric's link for what is for nobody.
-const HOLE: &str = "hole";
+pub(super) const HOLE: &str = "hole";
 
 /// Everything that was seen of a connection.
 #[derive(Debug)]
@@ -52,6 +52,7 @@ impl Scene<'_> {
             .or_else(|| self.counted())
             .or_else(|| self.nobody_listens())
             .or_else(|| self.deserted())
+            .or_else(|| self.never_sent())
             .or_else(|| self.bypassed())
             .or_else(|| self.stayed_at_balancer())
     }
@@ -65,6 +66,18 @@ impl Scene<'_> {
             });
             same.next().is_some_and(|first| first.leaves)
         };
+        // A refusal is an answer too.
+        let refused = self.at(self.client).find(|one| match &one.packet.body {
+            Body::Error { about: (from, to), .. } => !one.leaves && !called(one.place, *from, *to),
+            _ => false,
+        });
+        if let Some(one) = refused
+            && !self.places[one.place].starts_with("node ")
+        {
+            let because =
+                format!("{} is told {}, which it never called", self.places[one.place], one.packet);
+            return Some((Mechanism::AsymmetricReturn, because));
+        }
         let strange = |one: &&Followed| {
             let answers = one.packet.is_syn_ack() || matches!(one.packet.body, Body::Udp(_));
             let is_end = one.place == self.client || one.reason() == Some("NO_SOCKET");
@@ -215,6 +228,20 @@ impl Scene<'_> {
             _ => Mechanism::Firewall,
         };
         Some((mechanism, format!("it met `{rule}` in chain {chain} of table {table}")))
+    }
+
+    /// What a load balancer sends ends at a rule before it can be seen anywhere.
+    fn never_sent(&self) -> Option<Found> {
+        let place = self.frames.iter().find(|one| {
+            let to_vip = self.load_balancers.iter().any(|lb| lb.vip == one.packet.dst.ip());
+            self.is_balancers(one.place) && !one.leaves && one.packet.is_syn() && to_vip
+        })?;
+        let place = place.place;
+        if self.at(place).any(|one| one.leaves && one.packet.is_syn()) {
+            return None;
+        }
+        let (mechanism, why) = self.rule(place)?;
+        Some((mechanism, format!("what the load balancer sends never leaves: {why}")))
     }
 
     fn bypassed(&self) -> Option<Found> {
