@@ -4,10 +4,8 @@ use std::net::IpAddr;
 
 use uturn_model::Family;
 
-use super::accept::{
-    Args, Refusal, address, address_range, masked, number, port_range, split_once,
-};
-use super::line::addresses;
+use super::accept::{Args, Refusal};
+use super::value::{address, address_range, addresses, masked, number, port_range, split_once};
 use super::*;
 use crate::packet::RejectWith;
 

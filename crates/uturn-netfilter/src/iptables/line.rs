@@ -1,13 +1,12 @@
 //! Reads one rule.
 
-use std::net::IpAddr;
-
 use uturn_model::{Family, IpNet, Text};
 
-use super::accept::{Args, Refusal, accept, address, is_complete, open, split_once};
+use super::accept::{Args, Refusal, accept, is_complete, open};
 use super::accept_target::accept_target;
 use super::names::Names;
 use super::token::{self, Token};
+use super::value::addresses;
 use super::*;
 use crate::packet::RejectWith;
 
@@ -444,26 +443,6 @@ fn target_name(target: &Target) -> &str {
         Target::Notrack { ct: true } => "CT",
         Target::Log(extension) | Target::Other(extension) => &extension.name,
     }
-}
-
-pub(super) fn addresses(word: &str, family: Family) -> Option<Addresses> {
-    let Some((ip, mask)) = split_once(word, '/') else {
-        return Some(Addresses::Net(address(word, family)?.into()));
-    };
-    let ip = address(ip, family)?;
-    if let Ok(length) = mask.parse::<u8>() {
-        return Some(Addresses::Net(IpNet::new(ip, length).ok()?.trunc()));
-    }
-    let mask = address(mask, family)?;
-    if let Ok(length) = ipnet::ip_mask_to_prefix(mask) {
-        return Some(Addresses::Net(IpNet::new(ip, length).ok()?.trunc()));
-    }
-    let address = match (ip, mask) {
-        (IpAddr::V4(ip), IpAddr::V4(mask)) => IpAddr::V4(ip & mask),
-        (IpAddr::V6(ip), IpAddr::V6(mask)) => IpAddr::V6(ip & mask),
-        _ => return None,
-    };
-    Some(Addresses::Masked { address, mask })
 }
 
 fn stop(refusal: Refusal) -> Stop {

@@ -21,6 +21,7 @@ mod scan;
 mod several;
 mod target;
 mod token;
+mod value;
 
 pub use matches::{
     AddrKind, AddrType, Conntrack, CtDirection, CtState, CtStatus, Extension, Icmp, Iprange,
