@@ -35,7 +35,7 @@ mod linux;
 pub use plan::{
     Evidence, KernelPart, LabError, MeasuredFlow, Plan, ProbeEnd, TargetHealth, Unavailable,
 };
-pub use watch::{Explanation, Inside, Sighting, Standing, Watched, Watching};
+pub use watch::{Explanation, Inside, Sighting, Standing, Subject, Watched, Watching};
 
 /// Says whether a lab can be built here, and if not, what is missing.
 #[cfg(target_os = "linux")]

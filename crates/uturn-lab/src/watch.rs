@@ -1,10 +1,11 @@
 //! What can be seen of a lab while it stands: captures of its links, the packets of one
 //! connection with the places they were seen at, and how to look inside.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use uturn_model::{Flow, Mechanism, Outcome};
+use uturn_model::{Flow, Mechanism, Outcome, Protocol};
 
 use crate::MeasuredFlow;
 
@@ -13,7 +14,8 @@ use crate::MeasuredFlow;
 pub struct Watching {
     /// The folder that gets a capture of every link (pcap).
     pub captures: Option<PathBuf>,
-    /// Whether each flow that fails makes one more connection that is followed.
+    /// Whether each flow that fails makes one more connection that is followed, and one more
+    /// health check is followed to each target that is dead.
     pub explain: bool,
 }
 
@@ -22,18 +24,37 @@ pub struct Watching {
 pub struct Watched {
     /// The plan's flows.
     pub flows: Vec<MeasuredFlow>,
-    /// One for each client and target of which not every connection was answered at once,
-    /// where that was asked for.
+    /// Where that was asked for: one for each target that health checks found dead, and one
+    /// for each client and target of which not every connection was answered at once.
     pub explanations: Vec<Explanation>,
 }
 
+/// Whose packets are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A connection of a flow.
+    Flow {
+        /// Who called whom; a workload's flow is that of one of its pods.
+        flow: Flow,
+        /// Its place among the plan's flows.
+        of: usize,
+    },
+    /// A load balancer's health check.
+    Probe {
+        /// The listener whose target it asks.
+        listener: SocketAddr,
+        /// The listener's protocol.
+        protocol: Protocol,
+        /// Who is asked.
+        target: SocketAddr,
+    },
+}
+
 /// One failing connection, packet by packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// Who called whom; a workload's flow is that of one of its pods.
-    pub flow: Flow,
-    /// Its place among the plan's flows.
-    pub of: usize,
+    /// Whose it is.
+    pub subject: Subject,
     /// How the connection ended; nothing where none of those made since has failed.
     pub outcome: Option<Outcome>,
     /// How many connections it took until one failed.

@@ -81,6 +81,9 @@ pub struct PodSpec {
     pub node_selector: Labels,
     /// Pods it refuses to share a node with (`requiredDuringScheduling…`, by hostname).
     pub anti_affinity: Vec<crate::Selector>,
+    /// What ConfigMaps bring to its containers of nginx: that program's configuration. Nothing
+    /// else that is mounted is kept.
+    pub files: Vec<ConfigFile>,
 }
 
 impl PodSpec {
@@ -108,6 +111,30 @@ pub struct Container {
     pub arguments: Vec<Text>,
     /// Ports it says it listens on.
     pub ports: Vec<ContainerPort>,
+}
+
+impl Container {
+    /// The program that its image is named after: neither registry nor tag.
+    pub fn program(&self) -> &str {
+        let image = self.image.split('@').next().unwrap_or_default();
+        let name = image.rsplit('/').next().unwrap_or_default();
+        name.split(':').next().unwrap_or_default()
+    }
+}
+
+/// A file in a container that a ConfigMap brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Where it is; the folder, where no key is named.
+    pub path: Text,
+    /// The ConfigMap, in the pod's namespace.
+    pub config_map: Text,
+    /// The ConfigMap's key; none where all of them are files of a folder.
+    pub key: Option<Text>,
+    /// Whether it is put beside what the image has there, and does not cover its folder.
+    pub alone: bool,
+    /// What is in it, where the ConfigMap is known and has that key.
+    pub text: Option<Text>,
 }
 
 /// A port of a container.

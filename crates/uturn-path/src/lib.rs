@@ -39,6 +39,7 @@
 
 mod asking;
 mod balance;
+pub mod cases;
 mod census;
 mod crowd;
 mod drawing;

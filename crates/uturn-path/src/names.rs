@@ -138,7 +138,7 @@ impl<'a> Names<'a> {
                             because: format!("it is not known: {}", unknown.why).into(),
                             settle: unknown.settle.clone().into(),
                         });
-                        format!("it is not known {}", unknown.why)
+                        format!("it is not known: {}", unknown.why)
                     }
                     _ => "no name server knows it".to_owned(),
                 };

@@ -1,41 +1,69 @@
 //! One flow, hop by hop, out and back.
 
 use uturn_model::route::{Hop, Place, Route, Step, StepKind};
-use uturn_model::{Flow, Verdict};
+use uturn_model::{Flow, Supposition, Verdict};
 
 use crate::style::Style;
 use crate::{table, words};
 
-/// The verdict first, then each way with what decided every step.
+/// The verdict first, then each way with what decided every step. Of several verdicts all
+/// are told before the ways of any.
 pub fn text(flow: &Flow, verdicts: &[Verdict], codes: &[String], style: Style) -> String {
     let mut text = String::new();
     for verdict in verdicts {
-        let said = words::verdict(verdict);
-        let said = if verdict.is_fine() { style.green(&said) } else { style.red(&said) };
-        if !verdict.conditions.is_empty() {
-            text.push_str(&format!("if {}: ", verdict.conditions.join(" and ")));
+        text.push_str(&heading(verdict, codes, style));
+    }
+    text.push_str(&format!("{} → {} ({})\n", flow.from, flow.to, flow.protocol));
+    for verdict in verdicts {
+        if verdicts.len() > 1 {
+            text.push_str(&format!("\n{}\n", style.bold(&condition(verdict))));
         }
-        text.push_str(&style.bold(&said));
-        let mut reasons: Vec<String> = codes.to_vec();
-        reasons.extend(verdict.mechanisms.iter().map(ToString::to_string));
-        if !reasons.is_empty() {
-            text.push_str(&format!("   {}", reasons.join(" ")));
-        }
-        text.push_str(&format!("\n{} → {} ({})\n", flow.from, flow.to, flow.protocol));
         let mut routes: Vec<&Route> = verdict.routes.iter().collect();
         // What goes wrong is what people came for.
         routes.sort_by_key(|route| route.outcome.is_fine());
         for (i, route) in routes.iter().enumerate() {
             text.push_str(&way(i + 1, routes.len(), route, style));
         }
-        for one in &verdict.supposed {
-            text.push_str(&format!("\nsupposed: {one}"));
-        }
-        if !verdict.supposed.is_empty() {
-            text.push('\n');
+    }
+    let mut supposed: Vec<&Supposition> = Vec::new();
+    for one in verdicts.iter().flat_map(|verdict| &verdict.supposed) {
+        // What differs from case to case is said once.
+        let is_told = |known: &&Supposition| {
+            known.about == one.about && known.settle == one.settle && verdicts.len() > 1
+        };
+        if !supposed.iter().any(|known| *known == one || is_told(known)) {
+            supposed.push(one);
         }
     }
+    for one in &supposed {
+        text.push_str(&format!("\nsupposed: {one}"));
+    }
+    if !supposed.is_empty() {
+        text.push('\n');
+    }
     text
+}
+
+/// What comes of a flow, in one line.
+fn heading(verdict: &Verdict, codes: &[String], style: Style) -> String {
+    let said = words::verdict(verdict);
+    let said = if verdict.is_fine() { style.green(&said) } else { style.red(&said) };
+    let mut text = match verdict.conditions.is_empty() {
+        true => String::new(),
+        false => format!("{}: ", condition(verdict)),
+    };
+    text.push_str(&style.bold(&said));
+    let mut reasons: Vec<String> = if verdict.is_fine() { Vec::new() } else { codes.to_vec() };
+    reasons.extend(verdict.mechanisms.iter().map(ToString::to_string));
+    if !reasons.is_empty() {
+        text.push_str(&format!("   {}", reasons.join(" ")));
+    }
+    text.push('\n');
+    text
+}
+
+fn condition(verdict: &Verdict) -> String {
+    format!("if {}", verdict.conditions.join(" and "))
 }
 
 fn way(number: usize, of: usize, route: &Route, style: Style) -> String {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use uturn_model::{Origin, WorkloadKind};
 
 use crate::decode::{self, Doc};
-use crate::document::{self, Value};
+use crate::document::{self, Keep, Node, Value};
 use crate::fault::{Fault, Faults};
 use crate::objects::Objects;
 use crate::scenario::{self, Scenario};
@@ -145,7 +145,7 @@ pub(crate) fn each_document(
     faults: &RefCell<Faults>,
     each: &mut dyn FnMut(&Doc<'_>),
 ) {
-    document::read(&source.text, &mut |one| {
+    document::read(&source.text, Keep::Wanted, &mut |one| {
         match one {
             Ok(root) => each(&Doc::new(&source.name, &root, faults)),
             Err(trouble) => {
@@ -180,13 +180,22 @@ fn each_item_of<'d>(
         return each(doc, version, kind);
     };
     let inherited = (!item_kind.is_empty()).then_some((version, item_kind));
-    for (at, item) in doc.items(doc.root, "items").iter().enumerate() {
+    let mut at = 0;
+    let mut each_of = |item: &Node<'_>| {
         let prefix = match doc.prefix {
             "" => format!("items[{at}]"),
             prefix => format!("{prefix}.items[{at}]"),
         };
+        at += 1;
         let doc = Doc { prefix: &prefix, ..Doc::new(doc.file, item, doc.faults) };
         each_item_of(&doc, inherited, each);
+    };
+    match doc.root.get("items").map(|items| &items.value) {
+        Some(Value::Items(items)) => {
+            let ours = inherited.is_some_and(|(version, _)| document::is_ours(version));
+            items.each(ours, &mut each_of);
+        }
+        _ => doc.items(doc.root, "items").iter().for_each(each_of),
     }
 }
 

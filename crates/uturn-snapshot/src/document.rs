@@ -5,11 +5,13 @@
 
 mod json;
 mod scalar;
+mod wanted;
 mod yaml;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+pub(crate) use json::Items;
 pub(crate) use scalar::{integer, truth};
 
 /// How deep a document may nest: no manifest does, and a reader may recurse this far.
@@ -39,6 +41,8 @@ pub(crate) enum Value<'a> {
     Number(Cow<'a, str>),
     String(Cow<'a, str>),
     Seq(Vec<Node<'a>>),
+    /// The `items` of a List, which are not in memory.
+    Items(Box<Items<'a>>),
     /// In the order it was written; no key is there twice.
     Map(Vec<Entry<'a>>),
 }
@@ -50,6 +54,13 @@ pub(crate) struct Entry<'a> {
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) value: Node<'a>,
+}
+
+/// As its key.
+impl AsRef<str> for Entry<'_> {
+    fn as_ref(&self) -> &str {
+        &self.key
+    }
 }
 
 impl<'a> Node<'a> {
@@ -76,7 +87,7 @@ impl<'a> Node<'a> {
             Value::Bool(word) => format!("{word}, which YAML reads as {}", truth(word)),
             Value::Number(text) => format!("the number {}", shorten(text)),
             Value::String(text) => format!("{:?}", shorten(text)),
-            Value::Seq(_) => "a list".into(),
+            Value::Seq(_) | Value::Items(_) => "a list".into(),
             Value::Map(_) => "a mapping".into(),
         }
     }
@@ -116,9 +127,23 @@ impl Trouble {
     }
 }
 
+/// What of a document is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    All,
+    /// What decoders of objects ask for, at least; the items of Lists may be left for later.
+    Wanted,
+}
+
+/// Whether an `apiVersion` is that of uturn's own documents.
+pub(crate) fn is_ours(version: &str) -> bool {
+    version.starts_with("uturn.dev/")
+}
+
 /// Reads every document of a text, in order, for as long as `each` says to go on.
 pub(crate) fn read<'a>(
     text: &'a str,
+    keep: Keep,
     each: &mut dyn FnMut(Result<Node<'a>, Trouble>) -> ControlFlow<()>,
 ) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -128,12 +153,14 @@ pub(crate) fn read<'a>(
         let end = document_end(rest);
         let (document, after) = rest.split_at(end);
         let mut go_on = true;
-        read_one(document, line, &mut |one| go_on &= each(one).is_continue());
+        read_one(document, line, keep, &mut |one| go_on &= each(one).is_continue());
         if !go_on {
             return;
         }
-        line += count_lines(document);
         rest = after;
+        if !rest.is_empty() {
+            line += count_lines(document);
+        }
     }
 }
 
@@ -153,13 +180,14 @@ pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
 /// line ends a document wherever it stands, in a block scalar too.
 fn document_end(text: &str) -> usize {
     let mut from = 0;
-    while let Some(at) = text[from..].find("\n---") {
+    while let Some(at) = text[from..].find('\n') {
         let start = from + at + 1;
-        let after = text.as_bytes().get(start + 3);
-        if matches!(after, None | Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        if let Some(after) = text.as_bytes()[start..].strip_prefix(b"---")
+            && matches!(after.first(), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
+        {
             return start;
         }
-        from = start + 3;
+        from = start;
     }
     text.len()
 }
@@ -169,28 +197,26 @@ fn count_lines(text: &str) -> u32 {
     u32::try_from(lines).unwrap_or(u32::MAX)
 }
 
-fn read_one<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Node<'a>, Trouble>)) {
+fn read_one<'a>(
+    text: &'a str,
+    line: u32,
+    keep: Keep,
+    each: &mut dyn FnMut(Result<Node<'a>, Trouble>),
+) {
     let (content, skipped) = without_start(text);
     match looks_like(content) {
         Look::Json => {
-            let mut failed = None;
-            let mut nodes = Vec::new();
-            json::read(content, line + skipped, &mut |one| match one {
-                Ok(node) => nodes.push(node),
-                Err(trouble) => failed = failed.take().or(Some(trouble)),
-            });
+            let checked = json::check(content, line + skipped);
             // `{"a": b}` is YAML and not JSON.
-            if failed.is_some()
+            if !checked.troubles.is_empty()
                 && content.len() < 1 << 20
                 && let Some(flow) = yaml::read_whole(text, line)
             {
                 flow.into_iter().for_each(|node| each(Ok(node)));
                 return;
             }
-            nodes.into_iter().for_each(|node| each(Ok(node)));
-            if let Some(trouble) = failed {
-                each(Err(trouble));
-            }
+            json::read(content, line + skipped, &checked, keep, &mut |node| each(Ok(node)));
+            checked.troubles.into_iter().for_each(|trouble| each(Err(trouble)));
         }
         Look::Yaml => yaml::read(text, line, each),
         Look::Nothing => {}
@@ -252,21 +278,21 @@ fn looks_like(text: &str) -> Look {
     }
 }
 
-/// Whether a mapping's keys repeat: the index of each entry that repeats an earlier key.
-fn repeated(entries: &[Entry<'_>]) -> Vec<(usize, usize)> {
-    if entries.len() <= 12 {
-        let mut found = Vec::new();
-        for (later, entry) in entries.iter().enumerate().skip(1) {
-            if let Some(first) = entries[..later].iter().position(|one| one.key == entry.key) {
+/// Which of a mapping's keys repeat: where each was first, and where it is again.
+fn repeated<K: AsRef<str>>(keys: &[K]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    if keys.len() <= 12 {
+        for (later, key) in keys.iter().enumerate().skip(1) {
+            let same = |one: &K| one.as_ref() == key.as_ref();
+            if let Some(first) = keys[..later].iter().position(same) {
                 found.push((first, later));
             }
         }
         return found;
     }
-    let mut seen = std::collections::HashMap::with_capacity(entries.len());
-    let mut found = Vec::new();
-    for (at, entry) in entries.iter().enumerate() {
-        match seen.entry(&*entry.key) {
+    let mut seen = std::collections::HashMap::with_capacity(keys.len());
+    for (at, key) in keys.iter().enumerate() {
+        match seen.entry(key.as_ref()) {
             std::collections::hash_map::Entry::Vacant(place) => {
                 place.insert(at);
             }

@@ -14,6 +14,8 @@
 //! All faults of a run come at once: a document that cannot be read does not hide what is
 //! wrong with the next, and an object with three wrong fields has three faults.
 
+#[cfg(test)]
+mod alike;
 mod bundle;
 mod capture;
 mod collect;

@@ -31,6 +31,8 @@ pub(crate) struct Objects {
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
     /// Every ConfigMap that was read, so that none is read twice.
     pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
+    /// The texts of ConfigMaps that may be an nginx's configuration.
+    pub(crate) configurations: BTreeMap<NamespacedName, Vec<(Text, Text)>>,
     pub(crate) corefile: Option<Corefile>,
     pub(crate) corefile_custom: Vec<CorefileFile>,
     pub(crate) node_local: Option<Corefile>,

@@ -55,18 +55,26 @@
 //! `name-not-found`; `after` says how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
 //! `rest`; an outcome that is alone needs none. Outcomes whose share is nothing fall away.
 //!
-//! In the lab every pod answers on the ports that it declares. One with the annotation
-//! `lab.uturn.dev/nginx` (in a Deployment: of its template) is a real nginx; its value is what
-//! a file of `/etc/nginx/conf.d` would have, with addresses, not names, as upstreams:
+//! In the lab every pod answers on the ports that it declares. One with a container whose
+//! image is `nginx`, and a ConfigMap mounted below `/etc/nginx` there, is a real nginx with that
+//! configuration. It knows the names of Services:
 //!
 //! ```yaml
-//! annotations:
-//!   lab.uturn.dev/nginx: |
-//!     server {
-//!       listen 80;
-//!       server_name shop.example.com;
-//!       location /api { proxy_pass http://172.16.0.11:8080; }
-//!     }
+//! - kind: ConfigMap
+//!   metadata: {name: routes, namespace: shop}
+//!   data:
+//!     shop.conf: |
+//!       server {
+//!         listen 80;
+//!         server_name shop.example.com;
+//!         location /api { proxy_pass http://api:8080; }
+//!       }
+//! - kind: Pod
+//!   spec:
+//!     containers:
+//!     - image: nginx:1.29
+//!       volumeMounts: [{name: routes, mountPath: /etc/nginx/conf.d}]
+//!     volumes: [{name: routes, configMap: {name: routes}}]
 //! ```
 
 mod expect;

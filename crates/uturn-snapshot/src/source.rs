@@ -43,14 +43,14 @@ impl Gathering {
     fn path(&mut self, path: &Path) {
         if path == Path::new("-") {
             if self.reached.insert(path.to_owned()) {
-                self.take(path, read(&mut io::stdin().lock()));
+                self.take(path, read(&mut io::stdin().lock(), 0));
             }
             return;
         }
         match path.canonicalize() {
             Ok(real) if !self.reached.insert(real.clone()) => {}
             Ok(real) if real.is_dir() => self.folder(path),
-            Ok(_) => self.take(path, File::open(path).and_then(|mut file| read(&mut file))),
+            Ok(_) => self.take(path, File::open(path).and_then(read_file)),
             Err(error) => self.fault(path, &error),
         }
     }
@@ -121,11 +121,20 @@ const HEAD: usize = 1 << 16;
 /// How much is read at most.
 const MOST: u64 = 4 << 30;
 
+fn read_file(mut file: File) -> io::Result<Vec<u8>> {
+    let size = file.metadata().map_or(0, |about| about.len().min(MOST));
+    read(&mut file, usize::try_from(size).unwrap_or(0))
+}
+
 /// Reads all of a file; only its head, where that is enough to see that it is no text.
-fn read(file: &mut dyn Read) -> io::Result<Vec<u8>> {
+/// `size` is what it is expected to have: a text that is not moved while it grows is in
+/// memory once.
+fn read(file: &mut dyn Read, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(HEAD as u64).read_to_end(&mut bytes)?;
     if !bytes.contains(&0) {
+        // One byte more than there is: only that tells that it has ended.
+        bytes.reserve_exact(size.saturating_sub(bytes.len()) + 1);
         file.take(MOST).read_to_end(&mut bytes)?;
     }
     if bytes.len() as u64 >= MOST {

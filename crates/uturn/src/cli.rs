@@ -328,8 +328,8 @@ pub(crate) struct LabRun {
     /// kube-proxy would program there
     #[arg(long, value_name = "DIR")]
     pub(crate) rules: Option<PathBuf>,
-    /// Leave each lab up after measuring, and say how to look inside. Enter takes it down and
-    /// goes on to the next case, Ctrl-C ends it all
+    /// Leave each lab up after measuring, and say how to look inside: on this kernel only. Enter
+    /// takes it down and goes on to the next case, Ctrl-C ends it all
     #[arg(long)]
     pub(crate) keep: bool,
     /// Write what every link carries to a folder of each case here, for tcpdump and the like
@@ -339,8 +339,8 @@ pub(crate) struct LabRun {
     /// says which there are)
     #[arg(long, value_name = "CURE")]
     pub(crate) cure: Option<String>,
-    /// Follow one failing connection of each flow, packet by packet, to where the kernel
-    /// ended it
+    /// Follow one failing connection of each flow, and a health check of each target that is
+    /// dead, packet by packet, to where the kernel ended it
     #[arg(long)]
     pub(crate) explain: bool,
     /// The form of the result

@@ -229,9 +229,11 @@ pub(crate) fn namespace(run: &Run, what: &str) -> Result<Namespace, LabError> {
 /// Settings of whatever passes packets on between nodes.
 pub(crate) fn fabric_kernel() -> io::Result<()> {
     router_kernel(RpFilter::Off)?;
-    // A VPC does not tell nodes of shorter ways.
+    // A VPC does not tell nodes of shorter ways, and carries what a node sends in a load
+    // balancer's name: that the load balancer is in this kernel too is the lab's business.
     for which in ["all", "default"] {
         Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/send_redirects"), "0")?;
+        Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/accept_local"), "1")?;
     }
     Netlink::open()?.up(Index::LOOPBACK)
 }

@@ -165,6 +165,11 @@ impl Attributes {
     pub(crate) fn nested(self, kind: u16, value: &Self) -> Self {
         self.bytes(kind | NLA_F_NESTED, &value.0)
     }
+
+    #[cfg(test)]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// An attribute as it was received.

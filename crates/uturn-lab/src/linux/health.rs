@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use uturn_lb::l7::{Event, ProbeResult};
 use uturn_model::lb::Listener;
@@ -13,6 +14,15 @@ use crate::{ProbeEnd, TargetHealth};
 /// with 5 s between probes and 2 s for an answer, a lab's come every second and wait 0.4 s.
 /// What decides, so many in a row, stays as it is.
 const HURRY: u32 = 5;
+
+/// A target that counts as dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Dead {
+    pub(crate) listener: SocketAddr,
+    pub(crate) protocol: Protocol,
+    pub(crate) target: SocketAddr,
+    pub(crate) latest: ProbeEnd,
+}
 
 /// A target of a rule of a listener.
 type Key = (SocketAddr, Protocol, usize, SocketAddr);
@@ -55,19 +65,22 @@ impl Healths {
     ) -> Vec<TargetHealth> {
         let decided = keys(lb, listener, rule).filter_map(|key| Some((key.3, *self.0.get(&key)?)));
         let mut all: Vec<TargetHealth> = decided
-            .map(|(target, (alive, result))| TargetHealth {
-                target,
-                alive,
-                latest: match result {
-                    ProbeResult::Answered => ProbeEnd::Answered,
-                    ProbeResult::TimedOut => ProbeEnd::TimedOut,
-                    ProbeResult::Refused => ProbeEnd::Refused,
-                    ProbeResult::Unreachable => ProbeEnd::Unreachable,
-                },
-            })
+            .map(|(target, (alive, result))| TargetHealth { target, alive, latest: end_of(result) })
             .collect();
         all.sort_unstable_by_key(|one| one.target);
         all
+    }
+
+    /// Targets that count as dead, each once for its listener.
+    pub(crate) fn dead(&self) -> BTreeSet<Dead> {
+        let dead = self.0.iter().filter(|(_, (alive, _))| !alive);
+        dead.map(|((listener, protocol, _, target), (_, result))| Dead {
+            listener: *listener,
+            protocol: *protocol,
+            target: *target,
+            latest: end_of(*result),
+        })
+        .collect()
     }
 }
 
@@ -84,6 +97,24 @@ pub(crate) fn hurried(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
         }
     }
     all
+}
+
+fn end_of(result: ProbeResult) -> ProbeEnd {
+    match result {
+        ProbeResult::Answered => ProbeEnd::Answered,
+        ProbeResult::TimedOut => ProbeEnd::TimedOut,
+        ProbeResult::Refused => ProbeEnd::Refused,
+        ProbeResult::Unreachable => ProbeEnd::Unreachable,
+    }
+}
+
+/// How long it takes until every target has been asked once more, and has answered or not:
+/// one that is asked as the time begins may be forgotten, the next one counts.
+pub(crate) fn round(all: &[LoadBalancer]) -> Duration {
+    let hurried = hurried(all);
+    let checks = hurried.iter().flat_map(|lb| &lb.listeners);
+    let checks = checks.filter_map(|listener| listener.profile.health_check.as_ref());
+    checks.map(|check| check.interval + check.timeout * 2).max().unwrap_or_default()
 }
 
 /// Whether any target is probed.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// Where `ip netns` looks.
@@ -55,6 +55,19 @@ impl Namespace {
     ) -> io::Result<T> {
         in_new_thread(|| {
             move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?;
+            work()
+        })
+    }
+
+    /// The same, with mounts of its own: what is mounted nobody else sees, and it goes with
+    /// the last process that was started there.
+    pub(crate) fn run_with_own_mounts<T: Send>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        self.run(|| {
+            new_mount_namespace()?;
+            mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
             work()
         })
     }
@@ -121,4 +134,10 @@ fn in_new_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Re
 fn new_network_namespace() -> io::Result<()> {
     // SAFETY: the flag is not FILES, so no thread loses sight of a descriptor.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
+}
+
+#[expect(unsafe_code, reason = "unshare is unsafe only where file descriptors are unshared")]
+fn new_mount_namespace() -> io::Result<()> {
+    // SAFETY: the flag is not FILES, so no thread loses sight of a descriptor.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?)
 }

@@ -1,21 +1,18 @@
-//! Pods that are an nginx: an annotation has its configuration.
+//! Pods that are an nginx: the real one, with the configuration that ConfigMaps bring to a
+//! container of that image.
 //!
-//! ```yaml
-//! annotations:
-//!   lab.uturn.dev/nginx: |
-//!     server {
-//!       listen 80;
-//!       location / { proxy_pass http://172.16.0.10; }
-//!     }
-//! ```
-//! What stands there is what a file below `/etc/nginx/conf.d` would have. nginx resolves no
-//! names here: upstreams are addresses, such as Services' cluster IPs.
+//! It finds its files where the image has them, below `/etc/nginx`, and writes to `/var` and
+//! `/run` as usual: both are its own, and go with it. The names of Services it knows by a
+//! file of hosts, with the addresses that the cluster's DNS would give.
+
+mod config;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::mount::mount_bind;
 use uturn_model::{Cluster, Pod};
 
 use super::build::Twin;
@@ -23,22 +20,40 @@ use super::program::Program;
 use super::state::Run;
 use super::system::{During, find};
 use crate::LabError;
+use config::File;
 
-const ANNOTATION: &str = "lab.uturn.dev/nginx";
+/// Where the image has its configuration.
+const FOLDER: &str = "/etc/nginx";
+
+/// Who has which name.
+const HOSTS: &str = "/etc/hosts";
+
+/// Where it may write, and nobody else sees it.
+const OWN: [&str; 4] = ["/var/log", "/var/lib", "/var/cache", "/run"];
+
+/// Folders that nginx does not make by itself.
+const MADE: [&str; 3] = ["/var/log/nginx", "/var/lib/nginx", "/var/cache/nginx"];
 
 /// What it says once it listens.
 const LISTENS: &str = "getrlimit(RLIMIT_NOFILE)";
 
+/// One process only: none is left when it is killed.
+const PROCESS: &str = "daemon off; master_process off; error_log stderr notice;";
+
 /// Whether a pod is an nginx.
 pub(crate) fn is_one(pod: &Pod) -> bool {
-    pod.spec.annotations.get(ANNOTATION).is_some()
+    let mut files = pod.spec.files.iter();
+    files.any(|one| one.text.is_some() && is_config(&one.path) && one.path.ends_with(".conf"))
+}
+
+fn is_config(path: &str) -> bool {
+    path.strip_prefix(FOLDER).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Starts nginx in every pod that is one.
 pub(crate) fn start(run: &Run, cluster: &Cluster, twin: &Twin) -> Result<Vec<Program>, LabError> {
     let mut all = Vec::new();
-    for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
-        let Some(text) = pod.spec.annotations.get(ANNOTATION) else { continue };
+    for pod in cluster.pods.values().filter(|pod| pod.is_alive() && is_one(pod)) {
         let Some(space) = twin.of_pod(pod) else { continue };
         let program = find("nginx").ok_or_else(|| {
             let name = &pod.name;
@@ -46,25 +61,84 @@ pub(crate) fn start(run: &Run, cluster: &Cluster, twin: &Twin) -> Result<Vec<Pro
         })?;
         let during = format!("start nginx in pod {}", pod.name);
         let folder = run.file(&format!("nginx-{}", all.len()));
-        write(&folder, text).during(&during)?;
+        let root = Root { folder: folder.clone() };
+        root.fill(cluster, pod)?.during(&during)?;
         let mut command = Command::new(program);
-        command.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf"));
-        // Until it has read its configuration, it speaks elsewhere.
-        command.args(["-e", "stderr"]);
-        all.push(Program::start(run, space, command, &folder.join("log"), LISTENS, &during)?);
+        command.args(["-g", PROCESS, "-e", "stderr"]);
+        let log = folder.join("log");
+        let start = |command: &mut Command| {
+            space.run_with_own_mounts(|| {
+                root.mount()?;
+                command.spawn()
+            })
+        };
+        all.push(Program::start_by(run, start, command, &log, LISTENS, &during)?);
     }
     Ok(all)
 }
 
-/// One process only: none is left when it is killed.
-fn write(folder: &Path, text: &str) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|what| format!("  {what}_temp_path {what};\n"))
-        .concat();
-    let whole = format!(
-        "daemon off;\nmaster_process off;\npid pid;\nerror_log stderr notice;\nevents {{}}\n\
-         http {{\n  access_log off;\n{temporary}{text}\n}}\n"
-    );
-    fs::write(folder.join("nginx.conf"), whole)
+/// What it sees in place of the host's own files.
+struct Root {
+    folder: PathBuf,
+}
+
+impl Root {
+    /// Writes its files.
+    fn fill(&self, cluster: &Cluster, pod: &Pod) -> Result<io::Result<()>, LabError> {
+        let mut files = Vec::new();
+        for one in pod.spec.files.iter().filter(|one| is_config(&one.path)) {
+            let Some(text) = &one.text else {
+                let key = one.key.as_deref().map(|key| format!(" {key:?} of")).unwrap_or_default();
+                return Err(LabError::Plan(format!(
+                    "pod {} is an nginx, and nothing says what{key} ConfigMap {}/{} is, which it \
+                     has at {}",
+                    pod.name, pod.name.namespace, one.config_map, one.path
+                )));
+            };
+            files.push(File { path: &one.path, text, alone: one.alone });
+        }
+        let write = || -> io::Result<()> {
+            for own in OWN.iter().chain([&FOLDER]) {
+                fs::create_dir_all(self.inside(own))?;
+            }
+            MADE.iter().try_for_each(|one| fs::create_dir_all(self.inside(one)))?;
+            // What kinds of files there are is nginx's own knowledge.
+            let kinds = fs::read_to_string(Path::new(FOLDER).join("mime.types"));
+            let kinds = kinds.unwrap_or_else(|_| "types {}\n".into());
+            self.write("/etc/nginx/mime.types", &kinds)?;
+            for (path, text) in config::whole(&files) {
+                self.write(&path, &text)?;
+            }
+            self.write(HOSTS, &config::hosts(cluster, pod))
+        };
+        Ok(write())
+    }
+
+    /// Puts them in place of the host's. Only with mounts of one's own.
+    fn mount(&self) -> io::Result<()> {
+        let put = |from: &Path, place: &str| {
+            mount_bind(from, place).map_err(|why| {
+                let why = io::Error::from(why);
+                io::Error::new(why.kind(), format!("{}: at {place}: {why}", from.display()))
+            })
+        };
+        // Its folder may be below one of those that are covered.
+        let own = Path::new("/mnt");
+        put(&self.folder, "/mnt")?;
+        let places = OWN.into_iter().chain([FOLDER, HOSTS]);
+        let mut there = places.filter(|place| Path::new(place).exists());
+        there.try_for_each(|place| put(&own.join(place.trim_start_matches('/')), place))
+    }
+
+    fn inside(&self, path: &str) -> PathBuf {
+        self.folder.join(path.trim_start_matches('/'))
+    }
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let file = self.inside(path);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(file, text)
+    }
 }

@@ -27,6 +27,18 @@ impl Program {
     pub(super) fn start(
         run: &Run,
         space: &Namespace,
+        command: Command,
+        log: &Path,
+        ready: &'static str,
+        during: &str,
+    ) -> Result<Self, LabError> {
+        Self::start_by(run, |command| space.run(|| command.spawn()), command, log, ready, during)
+    }
+
+    /// The same, wherever `start` starts it.
+    pub(super) fn start_by(
+        run: &Run,
+        start: impl FnOnce(&mut Command) -> io::Result<Child>,
         mut command: Command,
         log: &Path,
         ready: &'static str,
@@ -40,7 +52,7 @@ impl Program {
             // Ctrl-C is the lab's to handle: it ends this process when it is done with it.
             .process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
-        let started = Self(space.run(|| command.spawn()).during(&format!("{during}: {name}"))?);
+        let started = Self(start(&mut command).during(&format!("{during}: {name}"))?);
         // Its ends of the pipe are the only ones left.
         drop(command);
         run.started(started.0.id()).during(during)?;

@@ -104,6 +104,9 @@ impl Target {
             true => PickedBy::Kernel,
             false => PickedBy::Process,
         };
+        if let Speech::Whatever { tls } = &mut target.aim.speech {
+            *tls = listeners[listener].protocol.ends_tls();
+        }
         target.place = rule(&listeners[listener], &target.aim).map(|rule| [lb, listener, rule]);
         target.settle(load_balancers, &Healths::default());
         Ok(target)
@@ -116,7 +119,7 @@ impl Target {
             others: Vec::new(),
             host: String::new(),
             path: String::new(),
-            speech: Speech::Whatever,
+            speech: Speech::Whatever { tls: false },
         };
         Self {
             aim,
@@ -288,7 +291,7 @@ fn aim(
         others: Vec::new(),
         host: address.to_string(),
         path: "/".into(),
-        speech: Speech::Whatever,
+        speech: Speech::Whatever { tls: false },
     };
     let named = |host: &str, port: Port, path: &str, speech: Speech| {
         let ip =
@@ -309,7 +312,7 @@ fn aim(
             let speech = if *tls { Speech::Https } else { Speech::Http };
             named(host, *port, path, speech)
         }
-        Destination::Host(host, port) => named(host, *port, "/", Speech::Whatever),
+        Destination::Host(host, port) => named(host, *port, "/", Speech::Whatever { tls: false }),
         Destination::Address(address) => Ok(plain(*address)),
         Destination::Service(name, port) => {
             let service = cluster.services.get(name).ok_or_else(|| unknown(to))?;
@@ -354,9 +357,11 @@ fn ingress_rule<'a>(
     let all = load_balancers.iter().flat_map(|lb| {
         lb.listeners.iter().flat_map(move |one| one.rules.iter().map(move |rule| (lb, one, rule)))
     });
-    all.filter(|(_, listener, _)| !listener.protocol.ends_tls()).find(|(_, _, rule)| {
+    // In the clear where both are to be had.
+    all.filter(|(_, _, rule)| {
         rule.owner == owner && (host.is_none() || rule.host.as_deref() == host)
     })
+    .min_by_key(|(_, listener, _)| listener.protocol.ends_tls())
 }
 
 /// An address for a name, as far as the cluster itself says: literal, stated, a Service's

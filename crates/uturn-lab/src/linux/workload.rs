@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use uturn_model::{Client, Flow, ObjectRef};
 
-use crate::{Evidence, Explanation, LabError, MeasuredFlow, Plan};
+use crate::{Evidence, Explanation, LabError, MeasuredFlow, Plan, Subject};
 
 /// A plan's flows, those of workloads split up.
 pub(crate) struct Split {
@@ -43,8 +43,9 @@ impl Split {
 
     /// An explanation of one of the parts, as one of the plan's flow.
     pub(crate) fn whole(&self, part: Explanation) -> Option<Explanation> {
-        let of = self.parts.iter().position(|range| range.contains(&part.of))?;
-        Some(Explanation { of, ..part })
+        let Subject::Flow { flow, of } = &part.subject else { return Some(part) };
+        let whole = self.parts.iter().position(|range| range.contains(of))?;
+        Some(Explanation { subject: Subject::Flow { flow: flow.clone(), of: whole }, ..part })
     }
 
     /// Adds up what was measured of the parts.

@@ -9,7 +9,7 @@ use uturn_lab::{Evidence, KernelPart, LabError, Plan, Unavailable};
 use uturn_model::capture::CapturedText;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::node::Firewall;
-use uturn_model::pod::{Container, ContainerPort};
+use uturn_model::pod::{ConfigFile, Container, ContainerPort};
 use uturn_model::service::{ServiceKind, TargetPort};
 use uturn_model::{
     Capture, CaptureFile, Client, Cluster, Family, Known, LoadBalancer, ObjectRef, Origin, Outcome,
@@ -398,7 +398,13 @@ fn nginx() {
     let text = "server { listen 8000; return 404; }\n\
                 server { listen 8000; server_name shop.example.com;\n\
                 location / { proxy_pass http://172.16.0.10; } }";
-    pod.spec.annotations = [("lab.uturn.dev/nginx", text)].into_iter().collect();
+    pod.spec.files = vec![ConfigFile {
+        path: "/etc/nginx/conf.d/shop.conf".into(),
+        config_map: "routes".into(),
+        key: Some("shop.conf".into()),
+        alone: true,
+        text: Some(text.into()),
+    }];
     let flows = ["http://10.1.2.10:8000/", "http://shop.example.com:8000/"]
         .map(|to| flow("pod/shop/web-1", to));
     cluster.dns.outside = vec![("shop.example.com".into(), "10.1.2.10".parse().unwrap())];

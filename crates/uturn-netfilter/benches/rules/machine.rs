@@ -1,10 +1,16 @@
-//! What this process takes of the machine, as Linux tells it.
+//! What this process takes of the machine, as far as its system tells.
 
 /// Seconds for which a processor worked for this thread: those that it had to wait for one
-/// do not count. To a few milliseconds.
+/// do not count.
+#[cfg(target_os = "linux")]
 pub(crate) fn worked() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(text.split_ascii_whitespace().next()?.parse::<f64>().ok()? / 1e9)
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn worked() -> Option<f64> {
+    None
 }
 
 /// In KiB, now and at most so far.

@@ -4,19 +4,19 @@
 //! Entries are kept by the lengths of their prefixes, in one table for each combination
 //! of lengths, and these are asked from the longest to the shortest, as the kernel does.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 
 use uturn_model::{Family, Text};
 
 use super::entry::mark;
 use super::{Entry, Part, PartKind, Set, SetKind, Sets};
+use crate::hash::FastMap;
 use crate::packet::IpProtocol;
 
 /// All sets, ready to be asked.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
-    names: HashMap<Text, usize>,
+    names: FastMap<Text, usize>,
     sets: Vec<Index>,
 }
 
@@ -67,9 +67,9 @@ struct Table {
     /// What of an address counts.
     mask: Option<u128>,
     markmask: u32,
-    ifaces: HashMap<Text, u128>,
-    wildcards: HashMap<Text, u128>,
-    by_lengths: Vec<(Lengths, HashMap<Key, Flags>)>,
+    ifaces: FastMap<Text, u128>,
+    wildcards: FastMap<Text, u128>,
+    by_lengths: Vec<(Lengths, FastMap<Key, Flags>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ struct Flags {
 
 impl Lookup {
     pub(crate) fn new(sets: &Sets) -> Self {
-        let names: HashMap<Text, usize> =
+        let names: FastMap<Text, usize> =
             sets.0.iter().enumerate().map(|(at, set)| (set.name.clone(), at)).collect();
         let sets = sets.0.iter().map(|set| Index::new(set, &names)).collect();
         Self { names, sets }
@@ -127,7 +127,7 @@ impl Lookup {
 }
 
 impl Index {
-    fn new(set: &Set, names: &HashMap<Text, usize>) -> Self {
+    fn new(set: &Set, names: &FastMap<Text, usize>) -> Self {
         let (kinds, bitmap) = match &set.kind {
             SetKind::Hash(kinds) => (kinds, false),
             SetKind::Bitmap(kinds) => (kinds, true),
@@ -161,11 +161,11 @@ impl Index {
             bitmap,
             mask,
             markmask,
-            ifaces: HashMap::new(),
-            wildcards: HashMap::new(),
+            ifaces: FastMap::default(),
+            wildcards: FastMap::default(),
             by_lengths: Vec::new(),
         };
-        let mut places = HashMap::new();
+        let mut places = FastMap::default();
         for entry in &set.entries {
             table.add(entry, bits, &mut places);
         }
@@ -175,7 +175,7 @@ impl Index {
 }
 
 impl Table {
-    fn add(&mut self, entry: &Entry, bits: u8, places: &mut HashMap<Lengths, usize>) {
+    fn add(&mut self, entry: &Entry, bits: u8, places: &mut FastMap<Lengths, usize>) {
         let mut unsure = false;
         let wildcard = entry.has("wildcard");
         let mut prefixes: Vec<Vec<(u128, u8)>> = Vec::with_capacity(3);
@@ -217,7 +217,7 @@ impl Table {
                     let lengths = [a.1, b.1, c.1];
                     let by_lengths = &mut self.by_lengths;
                     let place = *places.entry(lengths).or_insert_with(|| {
-                        by_lengths.push((lengths, HashMap::new()));
+                        by_lengths.push((lengths, FastMap::default()));
                         by_lengths.len() - 1
                     });
                     by_lengths[place].1.insert([a.0, b.0, c.0], Flags { nomatch, unsure });

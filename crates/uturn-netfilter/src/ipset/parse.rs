@@ -1,13 +1,13 @@
 //! Reads the text of `ipset save`, line by line.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use uturn_model::{Family, Origin, Text};
 
 use super::entry::{Part, mark};
 use super::{Entry, PartKind, Set, SetKind, Sets, is_flag};
 use crate::ParseError;
+use crate::hash::FastMap;
 
 /// Reads what `ipset save` printed, or what is written for `ipset restore` by hand as long
 /// as it only creates sets and adds to them. All that is wrong is reported.
@@ -16,7 +16,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sets, Vec<ParseError
         file: source.into(),
         sets: Vec::new(),
         families: Vec::new(),
-        names: HashMap::new(),
+        names: FastMap::default(),
         errors: Vec::new(),
     };
     for (line, number) in text.lines().zip(1u32..) {
@@ -48,7 +48,7 @@ struct Reader<'a> {
     sets: Vec<Set>,
     /// For each set, the family of its addresses.
     families: Vec<Option<Family>>,
-    names: HashMap<Cow<'a, str>, usize>,
+    names: FastMap<Cow<'a, str>, usize>,
     errors: Vec<ParseError>,
 }
 

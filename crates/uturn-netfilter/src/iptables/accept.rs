@@ -4,9 +4,8 @@ use std::net::IpAddr;
 
 use uturn_model::{Family, Text};
 
-use super::line::addresses;
-use super::print::TCP_FLAGS;
 use super::token::Token;
+use super::value::{address, address_range, addresses, masked, port_range, tcp_flags};
 use super::*;
 
 /// The words of a rule, and how far they were read.
@@ -376,51 +375,5 @@ pub(super) fn set_once<T>(slot: &mut Option<Not<T>>, not: bool, value: T) -> Tak
             *slot = Some(Not { not, value });
             Ok(())
         }
-    }
-}
-
-pub(super) fn port_range(word: &str, between: char) -> Option<PortRange> {
-    let (first, last) = match word.split_once(between) {
-        Some((first, last)) => (
-            if first.is_empty() { 0 } else { first.parse().ok()? },
-            if last.is_empty() { u16::MAX } else { last.parse().ok()? },
-        ),
-        None => (word.parse().ok()?, word.parse().ok()?),
-    };
-    (first <= last).then_some(PortRange { first, last })
-}
-
-pub(super) fn number(word: &str) -> Option<u32> {
-    match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
-        Some(hex) => u32::from_str_radix(hex, 16).ok(),
-        None => word.parse().ok(),
-    }
-}
-
-/// `value/mask`; without a mask, every bit counts.
-pub(super) fn masked(word: &str) -> Option<(u32, u32)> {
-    match word.split_once('/') {
-        Some((value, mask)) => Some((number(value)?, number(mask)?)),
-        None => Some((number(word)?, u32::MAX)),
-    }
-}
-
-pub(super) fn address(word: &str, family: Family) -> Option<IpAddr> {
-    word.parse().ok().filter(|ip| Family::of(*ip) == family)
-}
-
-pub(super) fn address_range(word: &str, family: Family) -> Option<(IpAddr, IpAddr)> {
-    let (first, last) = word.split_once('-').unwrap_or((word, word));
-    let range = (address(first, family)?, address(last, family)?);
-    (range.0 <= range.1).then_some(range)
-}
-
-fn tcp_flags(word: &str) -> Option<u8> {
-    match word {
-        "ALL" => Some(0x3f),
-        "NONE" => Some(0),
-        _ => word.split(',').try_fold(0, |set, name| {
-            TCP_FLAGS.iter().find(|(known, _)| *known == name).map(|(_, bit)| set | bit)
-        }),
     }
 }

@@ -3,7 +3,7 @@
 use uturn_model::Text;
 
 use super::accept::{Args, Refusal, Taken, set_once};
-use super::line::addresses;
+use super::value::addresses;
 use super::*;
 use crate::ipvs::Forwarding;
 

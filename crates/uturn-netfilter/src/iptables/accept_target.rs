@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use uturn_model::Family;
 
-use super::accept::{Args, Refusal, address, address_range, masked, number, port_range};
-use super::line::addresses;
+use super::accept::{Args, Refusal};
+use super::value::{address, address_range, addresses, masked, number, port_range, split_once};
 use super::*;
 use crate::packet::RejectWith;
 
@@ -143,7 +143,7 @@ fn nat_to(word: &str, family: Family) -> Option<NatTarget> {
         }
         None if family == Family::V6 && !word.starts_with(':') => (word, None),
         None if family == Family::V6 && word.starts_with("::") => (word, None),
-        None => match word.split_once(':') {
+        None => match split_once(word, ':') {
             Some((addresses, ports)) => (addresses, Some(ports)),
             None => (word, None),
         },

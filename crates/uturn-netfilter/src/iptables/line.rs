@@ -1,13 +1,12 @@
 //! Reads one rule.
 
-use std::net::IpAddr;
+use uturn_model::{Family, IpNet, Text};
 
-use uturn_model::{Family, IpNet, Origin, Text};
-
-use super::accept::{Args, Refusal, accept, address, is_complete, open};
+use super::accept::{Args, Refusal, accept, is_complete, open};
 use super::accept_target::accept_target;
 use super::names::Names;
 use super::token::{self, Token};
+use super::value::addresses;
 use super::*;
 use crate::packet::RejectWith;
 
@@ -22,14 +21,15 @@ pub(super) struct Scratch {
     comment: Option<Text>,
 }
 
-/// Reads the words after `-A CHAIN`. `chains` knows the table's chains by name.
-pub(super) fn rule(
-    words: &[Token<'_>],
+/// Reads the words after `-A CHAIN` into an empty rule. `chains` knows the table's chains by
+/// name; the name of one that the rule jumps to is mostly given back to be looked up later.
+pub(super) fn rule<'a>(
+    words: &[Token<'a>],
     family: Family,
     chains: &Names,
-    origin: &Origin,
+    rule: &mut Rule,
     scratch: &mut Scratch,
-) -> Result<Rule, Fault> {
+) -> Result<Option<&'a str>, Fault> {
     // A match with an option that nobody models is kept as written, all of it. That shows
     // only at the option, so the rule is read again.
     let mut as_written: Vec<String> = Vec::new();
@@ -37,21 +37,23 @@ pub(super) fn rule(
         let args = Args { words, at: 0, family, comment: scratch.comment.take() };
         let mut reader = Reader {
             args,
-            rule: Rule::new(origin.clone()),
+            rule,
             open: std::mem::take(&mut scratch.open),
+            jump: None,
             count: 0,
             as_written: &as_written,
             chains,
         };
         let read = reader.read();
-        let Reader { rule, args, mut open, .. } = reader;
+        let Reader { args, mut open, jump, .. } = reader;
         open.clear();
         *scratch = Scratch { open, comment: args.comment };
         match read {
-            Ok(()) => return Ok(rule),
+            Ok(()) => return Ok(jump),
             Err(Stop::Fault(column, message)) => return Err((column, message)),
             Err(Stop::KeepAsWritten(name)) => as_written.push(name),
         }
+        *rule = Rule::new(rule.origin.clone());
     }
 }
 
@@ -62,9 +64,11 @@ enum Stop {
 
 struct Reader<'t, 'a> {
     args: Args<'t, 'a>,
-    rule: Rule,
+    rule: &'t mut Rule,
     /// For each match: how many options it was given, and the column it began at.
     open: Vec<(usize, u32)>,
+    /// The chain that is the target, unless the rule has it.
+    jump: Option<&'a str>,
     /// How many options the target was given.
     count: usize,
     as_written: &'t [String],
@@ -83,7 +87,7 @@ impl<'a> Reader<'_, 'a> {
                 _ => (false, word),
             };
             let not = not != self.negated_after(word);
-            let (family, rule) = (self.args.family, &mut self.rule);
+            let (family, rule) = (self.args.family, &mut *self.rule);
             let once = |taken: bool| {
                 if taken {
                     Err(fault(word, "found an option twice, expected it once"))
@@ -124,7 +128,7 @@ impl<'a> Reader<'_, 'a> {
                 }
                 "-m" | "--match" if !not => self.open_match()?,
                 "-j" | "--jump" | "-g" | "--goto" if !not => {
-                    once(rule.target.is_some())?;
+                    once(rule.target.is_some() || self.jump.is_some())?;
                     target_at = Some(word.column);
                     self.target(matches!(word.bare(), "-g" | "--goto"))?;
                 }
@@ -232,7 +236,10 @@ impl<'a> Reader<'_, 'a> {
             (Some(target), _) if takes_options(target) => {
                 Err(Stop::KeepAsWritten(target_name(target).to_owned()))
             }
-            (None, 1..) if !matches!(self.rule.matches.last(), Some(Match::Other(_))) => {
+            (None, 1..)
+                if self.jump.is_none()
+                    && !matches!(self.rule.matches.last(), Some(Match::Other(_))) =>
+            {
                 Err(self.keep_as_written(self.rule.matches.len() - 1))
             }
             _ => Err(Stop::Fault(
@@ -279,6 +286,14 @@ impl<'a> Reader<'_, 'a> {
         let word = self.args.value().map_err(stop)?;
         let name = &*word.text;
         let next = self.args.words.get(self.args.at).map_or("", Token::bare);
+        let is_chain = name.len() > LONGEST_TARGET && !goto && !next.starts_with("--");
+        if is_chain
+            && token::is_plain(name)
+            && let Some(written) = word.as_written()
+        {
+            self.jump = Some(written);
+            return Ok(());
+        }
         let modelled = !self.as_written.iter().any(|one| one == name);
         let chain = self.chains.find(name).and_then(|at| self.chains.name(at));
         if chain.is_none() && !token::is_plain(name) {
@@ -355,6 +370,9 @@ fn nowhere(family: Family) -> IpNet {
     }
 }
 
+/// No target that is modelled or may stand without an option has a longer name.
+const LONGEST_TARGET: usize = "CONNSECMARK".len();
+
 /// Targets that nobody models and that may stand without an option.
 const EXTENSIONS: [&str; 28] = [
     "AUDIT",
@@ -425,26 +443,6 @@ fn target_name(target: &Target) -> &str {
         Target::Notrack { ct: true } => "CT",
         Target::Log(extension) | Target::Other(extension) => &extension.name,
     }
-}
-
-pub(super) fn addresses(word: &str, family: Family) -> Option<Addresses> {
-    let Some((ip, mask)) = word.split_once('/') else {
-        return Some(Addresses::Net(address(word, family)?.into()));
-    };
-    let ip = address(ip, family)?;
-    if let Ok(length) = mask.parse::<u8>() {
-        return Some(Addresses::Net(IpNet::new(ip, length).ok()?.trunc()));
-    }
-    let mask = address(mask, family)?;
-    if let Ok(length) = ipnet::ip_mask_to_prefix(mask) {
-        return Some(Addresses::Net(IpNet::new(ip, length).ok()?.trunc()));
-    }
-    let address = match (ip, mask) {
-        (IpAddr::V4(ip), IpAddr::V4(mask)) => IpAddr::V4(ip & mask),
-        (IpAddr::V6(ip), IpAddr::V6(mask)) => IpAddr::V6(ip & mask),
-        _ => return None,
-    };
-    Some(Addresses::Masked { address, mask })
 }
 
 fn stop(refusal: Refusal) -> Stop {

@@ -14,11 +14,14 @@ mod icmp;
 mod line;
 mod matches;
 mod names;
+mod open;
 mod parse;
 mod print;
+mod scan;
 mod several;
 mod target;
 mod token;
+mod value;
 
 pub use matches::{
     AddrKind, AddrType, Conntrack, CtDirection, CtState, CtStatus, Extension, Icmp, Iprange,

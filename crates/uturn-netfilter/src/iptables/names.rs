@@ -19,27 +19,60 @@ pub(super) struct Names {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The upper half of the name's hash; the lower one is where it stands.
+    /// Half of the name's hash.
     hash: u32,
     at: u32,
 }
 
 const FREE: u32 = u32::MAX;
 const FEWEST_SLOTS: usize = 64;
+/// How many names are looked up together.
+const TOGETHER: usize = 64;
 
 impl Names {
+    /// With room for so many names.
+    pub(super) fn with_room(count: usize) -> Self {
+        let mut names = Self { names: Vec::with_capacity(count), ..Self::default() };
+        if count > 0 {
+            names.grow(slots_for(count));
+        }
+        names
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<usize> {
-        let hash = self.start.hash_one(name);
+        self.find_hashed(name, self.hash(name))
+    }
+
+    fn find_hashed(&self, name: &str, hash: u32) -> Option<usize> {
         let mut place = self.place(hash);
         loop {
             let slot = self.slots.get(place)?;
             if slot.at == FREE {
                 return None;
             }
-            if slot.hash == upper(hash) && &*self.names[slot.at as usize] == name {
+            if slot.hash == hash && &*self.names[slot.at as usize] == name {
                 return Some(slot.at as usize);
             }
             place = (place + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Gives `take` each name with its key: the one that is there, or else a new one. It goes
+    /// in steps, none of which waits for the one before, so that all the memory that a step
+    /// touches can come at the same time.
+    pub(super) fn find_all<K: Copy>(&self, wanted: &[(K, &str)], mut take: impl FnMut(K, Text)) {
+        for wanted in wanted.chunks(TOGETHER) {
+            let mut hashes = [0; TOGETHER];
+            for (hash, (_, name)) in hashes.iter_mut().zip(wanted) {
+                *hash = self.hash(name);
+            }
+            let mut found = [None; TOGETHER];
+            for ((found, hash), (_, name)) in found.iter_mut().zip(hashes).zip(wanted) {
+                *found = self.find_hashed(name, hash);
+            }
+            for (found, (key, name)) in found.into_iter().zip(wanted) {
+                take(*key, found.map_or_else(|| Text::from(*name), |at| self.names[at].clone()));
+            }
         }
     }
 
@@ -50,11 +83,12 @@ impl Names {
 
     /// A name that is not there yet, and its number.
     pub(super) fn add(&mut self, name: Text) -> usize {
-        if (self.names.len() + 1) * 2 > self.slots.len() {
-            self.grow();
+        let size = slots_for(self.names.len() + 1);
+        if size > self.slots.len() {
+            self.grow(size);
         }
-        let (hash, at) = (self.start.hash_one(&*name), self.names.len());
-        self.put(hash, at);
+        let (hash, at) = (self.hash(&name), self.names.len());
+        self.put(Slot { hash, at: at as u32 });
         self.names.push(name);
         at
     }
@@ -71,23 +105,21 @@ impl Names {
         self.name(at).is_some()
     }
 
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 4).max(FEWEST_SLOTS);
-        self.slots.clear();
-        self.slots.resize(size, Slot { hash: 0, at: FREE });
-        for at in 0..self.names.len() {
-            if self.is_there(at) {
-                self.put(self.start.hash_one(&*self.names[at]), at);
+    fn grow(&mut self, size: usize) {
+        let before = std::mem::replace(&mut self.slots, vec![Slot { hash: 0, at: FREE }; size]);
+        for slot in before {
+            if self.is_taken(slot) {
+                self.put(slot);
             }
         }
     }
 
-    fn put(&mut self, hash: u64, at: usize) {
-        let mut place = self.place(hash);
+    fn put(&mut self, slot: Slot) {
+        let mut place = self.place(slot.hash);
         while self.is_taken(self.slots[place]) {
             place = (place + 1) & (self.slots.len() - 1);
         }
-        self.slots[place] = Slot { hash: upper(hash), at: at as u32 };
+        self.slots[place] = slot;
     }
 
     /// A slot whose name was taken away can have another: no one looks for what it had.
@@ -95,9 +127,17 @@ impl Names {
         slot.at != FREE && self.is_there(slot.at as usize)
     }
 
-    fn place(&self, hash: u64) -> usize {
+    fn hash(&self, name: &str) -> u32 {
+        self.start.hash_one(name) as u32
+    }
+
+    fn place(&self, hash: u32) -> usize {
         hash as usize & self.slots.len().wrapping_sub(1)
     }
+}
+
+fn slots_for(names: usize) -> usize {
+    (names * 2).next_power_of_two().max(FEWEST_SLOTS)
 }
 
 impl FromIterator<Text> for Names {
@@ -108,10 +148,6 @@ impl FromIterator<Text> for Names {
         }
         names
     }
-}
-
-fn upper(hash: u64) -> u32 {
-    (hash >> 32) as u32
 }
 
 #[cfg(test)]
@@ -144,6 +180,16 @@ mod tests {
             assert_eq!(names.name(at).map(|name| name.to_string()), Some(at.to_string()));
         }
         assert_eq!(names.find("5000"), None);
+        let wanted: Vec<String> = (4_000..6_000).map(|at| at.to_string()).collect();
+        let wanted: Vec<(usize, &str)> = (0..).zip(wanted.iter().map(String::as_str)).collect();
+        let mut found = Vec::new();
+        names.find_all(&wanted, |key, name| found.push((key, name)));
+        for ((key, name), (at, (wanted_key, wanted))) in found.iter().zip((4_000..).zip(wanted)) {
+            assert_eq!((*key, &**name), (wanted_key, wanted));
+            let is_shared = names.name(at).is_some_and(|there| Text::ptr_eq(there, name));
+            assert_eq!(is_shared, at < 5_000);
+        }
+        assert_eq!(found.len(), 2_000);
         assert_eq!(names.name(5_000), None);
     }
 }

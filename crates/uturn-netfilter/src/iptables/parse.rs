@@ -4,6 +4,7 @@ use uturn_model::{Family, Origin, Text};
 
 use super::line::{self, Fault};
 use super::names::Names;
+use super::open::Open;
 use super::token::{self, Token};
 use super::*;
 use crate::ParseError;
@@ -50,17 +51,21 @@ pub fn warnings(source: impl Into<Text>, text: &str) -> Vec<ParseError> {
     lines.collect()
 }
 
-fn read(mut reader: Reader, text: &str) -> Result<Ruleset, Vec<ParseError>> {
+fn read<'a>(mut reader: Reader<'a>, text: &'a str) -> Result<Ruleset, Vec<ParseError>> {
+    let (mut rest, mut number, mut last) = (text, 1, 1);
     let mut words = Vec::new();
-    let mut last = 1;
-    for (line, number) in text.split('\n').zip(1u32..) {
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        if !line.is_empty() {
+    loop {
+        let length = reader.line(rest, number, &mut words);
+        if !matches!(&rest[..length], "" | "\r") {
             last = number;
-            reader.line(line, number, &mut words);
         }
+        // What follows is a line break.
+        match rest.get(length + 1..) {
+            Some(next) => rest = next,
+            None => return reader.end(last),
+        }
+        number += 1;
     }
-    reader.end(last)
 }
 
 /// What is read.
@@ -72,76 +77,19 @@ enum Kind {
     Fragment,
 }
 
-struct Reader {
+struct Reader<'a> {
     kind: Kind,
     file: Text,
     family: Family,
     ruleset: Ruleset,
-    table: Option<Open>,
+    table: Option<Open<'a>>,
     /// Of a part: tables that it may come back to.
-    parked: Vec<Open>,
+    parked: Vec<Open<'a>>,
     errors: Vec<ParseError>,
     scratch: line::Scratch,
 }
 
-/// A table that is being read.
-struct Open {
-    table: Table,
-    /// Of its chains, in their order.
-    names: Names,
-    /// The chain that gets the pending rules.
-    latest: usize,
-    /// Rules that follow each other in one chain, kept back so that a chain takes no more
-    /// room than it needs: most have two or three rules.
-    pending: Vec<Rule>,
-    /// Chains that have got rules, some more than once.
-    filled: Vec<usize>,
-}
-
-impl Open {
-    fn new(table: Table, names: Names) -> Self {
-        let filled = table.chains.iter().zip(0..).filter(|(chain, _)| !chain.rules.is_empty());
-        let filled = filled.map(|(_, at)| at).collect();
-        Self { table, names, latest: 0, pending: Vec::new(), filled }
-    }
-
-    /// A chain that gets a rule: mostly the one that got the latest, or the one behind it.
-    fn find(&self, name: &str) -> Option<usize> {
-        let near = [self.latest, self.latest + 1];
-        let known = |at: &usize| self.names.name(*at).is_some_and(|one| **one == *name);
-        near.into_iter().find(known).or_else(|| self.names.find(name))
-    }
-
-    fn add(&mut self, at: usize, rule: Rule) {
-        if at != self.latest {
-            self.flush();
-            self.latest = at;
-        }
-        self.pending.push(rule);
-    }
-
-    fn flush(&mut self) {
-        if self.pending.is_empty() {
-            return;
-        }
-        let Some(chain) = self.table.chains.get_mut(self.latest) else { return };
-        self.filled.push(self.latest);
-        if chain.rules.is_empty() {
-            chain.rules.reserve_exact(self.pending.len());
-        }
-        chain.rules.append(&mut self.pending);
-    }
-
-    /// The table without the chains that were deleted.
-    fn finish(mut self) -> Table {
-        self.flush();
-        let mut places = 0..;
-        self.table.chains.retain(|_| places.next().is_some_and(|at| self.names.is_there(at)));
-        self.table
-    }
-}
-
-impl Reader {
+impl<'a> Reader<'a> {
     fn new(file: Text, family: Family, kind: Kind) -> Self {
         Self {
             kind,
@@ -155,31 +103,45 @@ impl Reader {
         }
     }
 
-    fn line<'a>(&mut self, line: &'a str, number: u32, words: &mut Vec<Token<'a>>) {
-        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-        let (body, column) = (&line[indent..], indent as u32 + 1);
-        let read = match body.as_bytes().first() {
-            None => Ok(()),
-            Some(b'#') => self.remark(body).map_err(|message| (column, message)),
-            Some(b'*') => self.open(&body[1..], number).map_err(|message| (column + 1, message)),
-            Some(b':') => self.declare(body, number, column),
-            Some(b'-')
-                if self.kind == Kind::Fragment
-                    && ["-N", "-F", "-X"].iter().any(|one| body.starts_with(one)) =>
-            {
-                self.command(body, number, column)
+    /// Reads the first line of `text`, and says how long it is.
+    fn line(&mut self, text: &'a str, number: u32, words: &mut Vec<Token<'a>>) -> usize {
+        let indent = text.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let (body, column) = (&text[indent..], indent as u32 + 1);
+        let is_command = self.kind == Kind::Fragment
+            && ["-N", "-F", "-X"].iter().any(|one| body.starts_with(one));
+        let first = body.as_bytes().first();
+        let (length, read) = match first {
+            Some(b'[' | b'-') if !is_command => self.append(body, number, column, words),
+            _ => {
+                let length = token::line(body);
+                let (body, behind) = body.split_at(length);
+                let body = body.strip_suffix('\r').unwrap_or(body);
+                (length, self.other(body, behind, number, column))
             }
-            Some(b'[' | b'-') => self.append(body, number, column, words),
-            Some(_) if body.trim_end() == "COMMIT" => {
-                self.commit().map_err(|message| (column, message))
-            }
-            Some(_) => Err((
-                column,
-                format!("found {body:?}, expected a table, a chain, a rule or COMMIT"),
-            )),
         };
         if let Err((column, message)) = read {
             self.errors.push(ParseError::new(&self.file, number, column, message));
+        }
+        indent + length
+    }
+
+    /// Reads a line that has no rule. `behind` is what follows it.
+    fn other(&mut self, body: &str, behind: &str, number: u32, column: u32) -> Result<(), Fault> {
+        match body.as_bytes().first() {
+            None => Ok(()),
+            Some(b'#') => self.remark(body).map_err(|message| (column, message)),
+            Some(b'*') => {
+                self.open(&body[1..], behind, number).map_err(|message| (column + 1, message))
+            }
+            Some(b':') => self.declare(body, number, column),
+            Some(b'-') => self.command(body, number, column),
+            Some(_) if body.trim_end() == "COMMIT" => {
+                self.commit().map_err(|message| (column, message))
+            }
+            Some(_) => {
+                let expected = "expected a table, a chain, a rule or COMMIT";
+                Err((column, format!("found {body:?}, {expected}")))
+            }
         }
     }
 
@@ -194,7 +156,7 @@ impl Reader {
         }
     }
 
-    fn open(&mut self, name: &str, number: u32) -> Result<(), String> {
+    fn open(&mut self, name: &str, behind: &str, number: u32) -> Result<(), String> {
         let name = name.trim_end();
         let unfinished = self.table.take();
         let kind = TableKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
@@ -203,8 +165,9 @@ impl Reader {
         // Rules of a table that cannot be read are still checked, as those of some table.
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
         let origin = Origin::line(self.file.clone(), number);
-        let table = Table { kind: shown, chains: Vec::new(), origin };
-        self.table = Some(Open::new(table, Names::default()));
+        let count = behind.lines().skip(1).take_while(|line| line.starts_with(':')).count();
+        let table = Table { kind: shown, chains: Vec::with_capacity(count), origin };
+        self.table = Some(Open::new(table, Names::with_room(count)));
         kind?;
         if self.kind == Kind::Fragment {
             self.put_back(unfinished);
@@ -244,7 +207,7 @@ impl Reader {
         self.table = Some(Open::new(table, names));
     }
 
-    fn put_back(&mut self, open: Option<Open>) {
+    fn put_back(&mut self, open: Option<Open<'a>>) {
         let Some(open) = open else { return };
         let (kind, origin) = (open.table.kind, open.table.origin.clone());
         let known = self.ruleset.tables.iter().position(|one| one.kind == kind);
@@ -269,19 +232,12 @@ impl Reader {
         }
         let at = name.and_then(|name| open.names.find(name));
         match (command, name, at) {
-            ("-F", None, _) => {
-                for at in open.filled.drain(..) {
-                    open.table.chains[at].rules.clear();
-                }
-            }
+            ("-F", None, _) => open.empty_all(),
             ("-F", _, Some(at)) => open.table.chains[at].rules.clear(),
-            ("-X", _, Some(at)) => {
-                open.table.chains[at].rules.clear();
-                open.names.forget(at);
-            }
+            ("-X", _, Some(at)) => open.delete(at),
             ("-N", Some(name), None) => {
                 let origin = Origin::line(self.file.clone(), number);
-                add_chain(open, name, None, Counters::default(), origin);
+                open.declare(name, None, Counters::default(), origin);
             }
             (_, Some(name), Some(_)) => {
                 return Err((column, format!("chain {name} is there already")));
@@ -331,10 +287,14 @@ impl Reader {
             Some(word) => counters(word)
                 .ok_or_else(|| (at(word), format!("found {word:?}, expected counters: [0:0]")))?,
         };
-        let before = open.names.find(name);
-        if let Some(at) = before.filter(|_| self.kind == Kind::Fragment) {
+        if let Some(before) = open.names.find(name) {
+            if self.kind == Kind::Dump {
+                let line = open.table.chains[before].origin.line;
+                let message = format!("chain {name} a second time, the first is on line {line}");
+                return Err((at(name), message));
+            }
             open.flush();
-            let chain = &mut open.table.chains[at];
+            let chain = &mut open.table.chains[before];
             match policy {
                 Some(_) => chain.policy = policy,
                 None => chain.rules.clear(),
@@ -342,30 +302,30 @@ impl Reader {
             chain.counters = counters;
             return Ok(());
         }
-        if let Some(before) = before {
-            let line = open.table.chains[before].origin.line;
-            return Err((
-                at(name),
-                format!("chain {name} a second time, the first is on line {line}"),
-            ));
-        }
-        let origin = Origin::line(self.file.clone(), number);
-        add_chain(open, name, policy, counters, origin);
+        open.declare(name, policy, counters, Origin::line(self.file.clone(), number));
         Ok(())
     }
 
-    /// `[packets:bytes] -A CHAIN …`
-    fn append<'a>(
+    /// Reads the first line of `text`, and says how long it is.
+    fn append(
         &mut self,
-        body: &'a str,
+        text: &'a str,
         number: u32,
         column: u32,
         words: &mut Vec<Token<'a>>,
-    ) -> Result<(), Fault> {
-        token::cut(body, column, words)
-            .map_err(|column| (column, "found a quote without its end".to_owned()))?;
+    ) -> (usize, Result<(), Fault>) {
+        match token::cut(text, column, words) {
+            Ok(length) => (length, self.rule(words, number, column)),
+            Err(column) => {
+                (token::line(text), Err((column, "found a quote without its end".to_owned())))
+            }
+        }
+    }
+
+    /// `[packets:bytes] -A CHAIN …`
+    fn rule(&mut self, words: &[Token<'a>], number: u32, column: u32) -> Result<(), Fault> {
         let open = self.table.as_mut().ok_or_else(|| outside(column))?;
-        let mut rest = words.as_slice();
+        let mut rest = words;
         let mut counted = None;
         if let Some((first, after)) =
             rest.split_first().filter(|(first, _)| first.text.starts_with('['))
@@ -386,23 +346,26 @@ impl Reader {
             }
             [] => return Err((column, "found counters only, expected -A CHAIN".into())),
         };
-        let at = match open.find(&name.text) {
+        let origin = Origin::line(self.file.clone(), number);
+        let at = match open.find(name) {
             Some(at) => at,
             None if self.kind == Kind::Fragment && token::is_plain(&name.text) => {
-                let origin = Origin::line(self.file.clone(), number);
                 let policy = BUILT_IN.contains(&&*name.text).then_some(Policy::Accept);
-                add_chain(open, &name.text, policy, Counters::default(), origin)
+                open.declare(&name.text, policy, Counters::default(), origin.clone())
             }
             None => {
                 let message = format!("chain {} is not declared in this table", name.text);
                 return Err((name.column, message));
             }
         };
-        let origin = Origin::line(self.file.clone(), number);
-        let mut rule = line::rule(rest, self.family, &open.names, &origin, &mut self.scratch)?;
-        rule.counters = counted.map(Box::new).or(rule.counters);
-        open.add(at, rule);
-        Ok(())
+        let (family, scratch) = (self.family, &mut self.scratch);
+        open.add(at, origin, |rule, names| {
+            let jump = line::rule(rest, family, names, rule, scratch)?;
+            if let Some(counted) = counted {
+                rule.counters = Some(Box::new(counted));
+            }
+            Ok(jump)
+        })
     }
 
     fn end(mut self, last: u32) -> Result<Ruleset, Vec<ParseError>> {
@@ -429,20 +392,6 @@ impl Reader {
 }
 
 const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
-
-/// Its place.
-fn add_chain(
-    open: &mut Open,
-    name: &str,
-    policy: Option<Policy>,
-    counters: Counters,
-    origin: Origin,
-) -> usize {
-    let name = Text::from(name);
-    let at = open.names.add(name.clone());
-    open.table.chains.push(Chain { name, policy, counters, rules: Vec::new(), origin });
-    at
-}
 
 fn outside(column: u32) -> Fault {
     (column, "found this outside of any table, expected `*TABLE` before it".into())

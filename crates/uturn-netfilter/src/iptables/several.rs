@@ -4,33 +4,42 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::Match;
+use super::{MarkMatch, Match};
 
 /// The matches of a rule, in order. To be read as a slice.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Matches(Place);
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 enum Place {
-    #[default]
-    None,
-    One([Match; 1]),
-    Two([Match; 2]),
+    /// So many of these.
+    Few(u8, [Match; FEW]),
     More(Vec<Match>),
 }
+
+const FEW: usize = 2;
+/// What stands where there is none: dropping it costs nothing.
+const NOTHING: Match = Match::Mark(MarkMatch { not: false, value: 0, mask: 0 });
 
 impl Matches {
     /// One more, behind all others.
     pub fn push(&mut self, one: Match) {
-        self.0 = match std::mem::take(&mut self.0) {
-            Place::None => Place::One([one]),
-            Place::One([first]) => Place::Two([first, one]),
-            Place::Two([first, second]) => Place::More(vec![first, second, one]),
-            Place::More(mut all) => {
-                all.push(one);
-                Place::More(all)
-            }
-        };
+        match &mut self.0 {
+            Place::More(all) => all.push(one),
+            Place::Few(count, few) => match few.get_mut(usize::from(*count)) {
+                Some(free) => {
+                    *free = one;
+                    *count += 1;
+                }
+                None => {
+                    let few = std::mem::replace(few, [NOTHING; FEW]);
+                    let mut all = Vec::with_capacity(FEW + 1);
+                    all.extend(few);
+                    all.push(one);
+                    self.0 = Place::More(all);
+                }
+            },
+        }
     }
 
     /// Keeps only those that `keep` names.
@@ -43,7 +52,7 @@ impl Matches {
 
 impl From<Vec<Match>> for Matches {
     fn from(mut all: Vec<Match>) -> Self {
-        if all.len() > 2 {
+        if all.len() > FEW {
             all.shrink_to_fit();
             return Self(Place::More(all));
         }
@@ -56,11 +65,15 @@ impl From<Vec<Match>> for Matches {
 impl From<Matches> for Vec<Match> {
     fn from(matches: Matches) -> Self {
         match matches.0 {
-            Place::None => Self::new(),
-            Place::One(all) => all.into(),
-            Place::Two(all) => all.into(),
+            Place::Few(count, few) => few.into_iter().take(usize::from(count)).collect(),
             Place::More(all) => all,
         }
+    }
+}
+
+impl Default for Matches {
+    fn default() -> Self {
+        Self(Place::Few(0, [NOTHING; FEW]))
     }
 }
 
@@ -75,9 +88,7 @@ impl Deref for Matches {
 
     fn deref(&self) -> &[Match] {
         match &self.0 {
-            Place::None => &[],
-            Place::One(all) => all,
-            Place::Two(all) => all,
+            Place::Few(count, few) => &few[..usize::from(*count)],
             Place::More(all) => all,
         }
     }
@@ -86,9 +97,7 @@ impl Deref for Matches {
 impl DerefMut for Matches {
     fn deref_mut(&mut self) -> &mut [Match] {
         match &mut self.0 {
-            Place::None => &mut [],
-            Place::One(all) => all,
-            Place::Two(all) => all,
+            Place::Few(count, few) => &mut few[..usize::from(*count)],
             Place::More(all) => all,
         }
     }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::scan;
+
 /// A word of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
@@ -12,7 +14,15 @@ pub(super) struct Token<'a> {
     pub(super) column: u32,
 }
 
-impl Token<'_> {
+impl<'a> Token<'a> {
+    /// The word where it stands, unless it stands there in another form.
+    pub(super) fn as_written(&self) -> Option<&'a str> {
+        match self.text {
+            Cow::Borrowed(text) => Some(text),
+            Cow::Owned(_) => None,
+        }
+    }
+
     /// The word as an option or `!`: what stands in quotes is no option.
     pub(super) fn bare(&self) -> &str {
         if self.quoted && self.text != "!" { "" } else { &self.text }
@@ -54,80 +64,88 @@ pub(super) fn is_border(word: &str) -> bool {
         )
 }
 
-const ENDS_WORD: [bool; 256] = table(b" \t\r\"");
-const ENDS_QUOTE: [bool; 256] = table(b"\"\\");
-
-const fn table(bytes: &[u8]) -> [bool; 256] {
-    let (mut table, mut at) = ([false; 256], 0);
-    while at < bytes.len() {
-        table[bytes[at] as usize] = true;
-        at += 1;
-    }
-    table
+/// How long the first line of `text` is, without its end.
+pub(super) fn line(text: &str) -> usize {
+    text.find('\n').unwrap_or(text.len())
 }
 
-/// Puts the words of `line` into `words`; `Err` has the column of a quote without an end.
-/// `column` is that of the line's first byte.
-pub(super) fn cut<'a>(line: &'a str, column: u32, words: &mut Vec<Token<'a>>) -> Result<(), u32> {
+/// Puts the words of the first line of `text` into `words`, and gives the length of that
+/// line; `Err` has the column of a quote without an end. `column` is that of the first byte.
+pub(super) fn cut<'a>(
+    text: &'a str,
+    column: u32,
+    words: &mut Vec<Token<'a>>,
+) -> Result<usize, u32> {
     words.clear();
-    let bytes = line.as_bytes();
+    let bytes = text.as_bytes();
     let mut at = 0;
     loop {
         while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r')) {
             at += 1;
         }
-        if at >= bytes.len() {
-            return Ok(());
+        if matches!(bytes.get(at), None | Some(b'\n')) {
+            return Ok(at);
         }
         let start = at;
-        let length = bytes[at..].iter().position(|byte| ENDS_WORD[usize::from(*byte)]);
-        at = length.map_or(bytes.len(), |length| at + length);
+        at = scan::end_of_word(bytes, start);
         let here = column + start as u32;
         if bytes.get(at) == Some(&b'"') {
-            let (text, end) = quoted(line, start, at).map_err(|quote| column + quote as u32)?;
+            let (text, end) = quoted(text, start, at).map_err(|quote| column + quote as u32)?;
             words.push(Token { text, quoted: true, column: here });
             at = end;
         } else {
-            words.push(Token { text: line[start..at].into(), quoted: false, column: here });
+            words.push(Token { text: text[start..at].into(), quoted: false, column: here });
         }
     }
 }
 
 /// A word that starts at `start` and has its first quote at `at`: the word and where it
 /// ends, or where the quote without an end is.
-fn quoted(line: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
-    let bytes = line.as_bytes();
-    let length = bytes[at + 1..].iter().position(|byte| ENDS_QUOTE[usize::from(*byte)]);
-    if let Some(length) = length {
-        let end = at + 1 + length;
-        let ends = matches!(bytes.get(end + 1), None | Some(b' ' | b'\t' | b'\r'));
-        if start == at && bytes[end] == b'"' && ends {
-            return Ok((line[at + 1..end].into(), end + 1));
-        }
+fn quoted(text: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
+    let bytes = text.as_bytes();
+    let end = scan::end_of_quote(bytes, at + 1);
+    let ends = matches!(bytes.get(end + 1), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
+    if start == at && bytes.get(end) == Some(&b'"') && ends {
+        return Ok((text[at + 1..end].into(), end + 1));
     }
-    let mut text = line[start..at].to_owned();
+    let mut word = text[start..at].to_owned();
     let mut open: Option<usize> = None;
-    let mut chars = line[at..].char_indices().map(|(i, c)| (at + i, c));
+    let mut chars = text[at..].char_indices().map(|(i, c)| (at + i, c));
     while let Some((i, c)) = chars.next() {
         match (c, open) {
+            ('\n', Some(quote)) => return Err(quote),
             ('"', None) => open = Some(i),
             ('"', Some(_)) => open = None,
-            ('\\', Some(quote)) => text.push(chars.next().ok_or(quote)?.1),
-            (' ' | '\t' | '\r', None) => return Ok((text.into(), i)),
-            (c, _) => text.push(c),
+            ('\\', Some(quote)) => match chars.next() {
+                None | Some((_, '\n')) => return Err(quote),
+                Some((_, c)) => word.push(c),
+            },
+            (' ' | '\t' | '\r' | '\n', None) => return Ok((word.into(), i)),
+            (c, _) => word.push(c),
         }
     }
     match open {
         Some(quote) => Err(quote),
-        None => Ok((text.into(), line.len())),
+        None => Ok((word.into(), text.len())),
     }
 }
 
 /// Whether it can be a name: it is read back as one word wherever it stands.
 pub(super) fn is_plain(name: &str) -> bool {
+    // Almost every name is made of these only.
+    let usual = name.bytes().fold(true, |all, byte| all & USUAL[usize::from(byte)]);
     let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\');
-    !name.is_empty() && !name.contains(odd)
+    !name.is_empty() && (usual || !name.contains(odd))
 }
+
+const USUAL: [bool; 256] = {
+    let (mut table, mut byte) = ([false; 256], 0u8);
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {
@@ -135,7 +153,11 @@ mod tests {
 
     fn words(line: &str) -> Result<Vec<(String, bool, u32)>, u32> {
         let mut words = Vec::new();
-        cut(line, 1, &mut words)?;
+        assert_eq!(cut(line, 1, &mut words)?, line.len());
+        let more = format!("{line}\n\"more");
+        let mut same = Vec::new();
+        assert_eq!(cut(&more, 1, &mut same)?, line.len());
+        assert_eq!(same, words);
         Ok(words.into_iter().map(|word| (word.text.into(), word.quoted, word.column)).collect())
     }
 
@@ -158,5 +180,9 @@ mod tests {
     fn a_quote_without_end_is_named() {
         assert_eq!(words(r#"a "b c"#), Err(3));
         assert_eq!(words(r#"a "b\"#), Err(3));
+        let mut all = Vec::new();
+        assert_eq!(cut("a \"b\nc\"", 1, &mut all), Err(3));
+        assert_eq!(cut("a \"b\\\nc\"", 1, &mut all), Err(3));
+        assert_eq!(cut("a x\"b\nc\"", 1, &mut all), Err(4));
     }
 }

@@ -1,5 +1,6 @@
 //! Routing tables and the policy that picks them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -209,16 +210,17 @@ impl Fib {
     }
 
     /// A route as evidence, and where it leads: `through eth0, next 10.0.0.1`.
-    pub(super) fn said(&self, route: &RouteEntry) -> (By, Text) {
+    pub(super) fn said(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
+        let say = || (of_route(route), through(route));
         match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
-            Some(known) => known.said.get_or_init(|| (of_route(route), through(route))).clone(),
-            None => (of_route(route), through(route)),
+            Some(known) => Cow::Borrowed(known.said.get_or_init(say)),
+            None => Cow::Owned(say()),
         }
     }
 
     /// A route as evidence.
     pub(super) fn by(&self, route: &RouteEntry) -> By {
-        self.said(route).0
+        self.said(route).0.clone()
     }
 }
 

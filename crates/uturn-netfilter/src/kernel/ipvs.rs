@@ -17,7 +17,7 @@ use super::Kernel;
 use super::compile::Hook;
 use super::fib::Query;
 use super::route::Routed;
-use super::walk::{Tracking, Walk};
+use super::walk::{OpenWays, Tracking, Walk};
 use crate::hash::FastMap;
 use crate::ipvs::{Forwarding, Picks, RealServer, VirtualAddress, VirtualServer, VirtualServers};
 use crate::packet::{
@@ -135,7 +135,7 @@ impl Kernel {
         &self,
         walk: &mut Walk,
         known: &[Connection],
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
     ) -> Routed {
         let leg = walk.packet.leg();
         let protocol = walk.packet.protocol();
@@ -171,7 +171,7 @@ impl Kernel {
         &self,
         walk: &mut Walk,
         known: &[Connection],
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
     ) -> Routed {
         let leg = walk.packet.leg();
         let protocol = walk.packet.protocol();
@@ -233,7 +233,7 @@ impl Kernel {
         scheduled: Scheduled,
         why: Text,
         by: By,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
     ) -> Routed {
         let (before, real) = (walk.packet.leg(), scheduled.real);
         let (method, came_in) = (scheduled.method, walk.hook == Hook::Input);
@@ -338,7 +338,7 @@ fn pick(
     said: &Said,
     walk: &mut Walk,
     known: &[Connection],
-    open: &mut Vec<Walk>,
+    open: &mut OpenWays,
 ) -> Option<usize> {
     // Only a virtual server whose clients keep their real server can be for any port.
     let any_port = matches!(server.at, VirtualAddress::Address { .. })

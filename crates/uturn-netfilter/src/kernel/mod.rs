@@ -26,7 +26,7 @@ use uturn_model::{Family, Text};
 use self::compile::Programs;
 use self::fib::Fib;
 use self::ipvs::Virtual;
-use self::walk::Walk;
+use self::walk::{OpenWays, Walk};
 use crate::hash::FastMap;
 use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
@@ -84,11 +84,13 @@ impl Kernel {
     /// tracking remembers from before; a packet of such a connection meets no rule of the
     /// table `nat`.
     pub fn walk(&self, packet: &Packet, entry: &Entry, known: &[Connection]) -> Vec<End> {
-        let mut open = vec![Walk::new(packet, entry)];
+        let mut open: OpenWays = vec![Box::new(Walk::new(packet, entry))];
         let mut ends = Vec::new();
         while let Some(walk) = open.pop() {
             let crowded = ends.len() + open.len() >= MOST_WAYS;
             let end = stage::follow(self, walk, known, &mut open, crowded);
+            // Of itself, a list begins with more room than most walks need.
+            ends.reserve_exact(if ends.is_empty() { 1 + open.len() } else { 0 });
             ends.push(end);
         }
         ends

@@ -8,7 +8,7 @@ use uturn_model::{By, Family, IpNet, Step, StepKind, Text};
 use super::Kernel;
 use super::compile::Hook;
 use super::tables::Passed;
-use super::walk::{Tracking, Walk};
+use super::walk::{OpenWays, Tracking, Walk};
 use crate::iptables::{NatPorts, NatTo, PortRange, TableKind, Target};
 use crate::packet::{Connection, DropReason, Packet, Transport};
 
@@ -53,7 +53,7 @@ impl Kernel {
         &self,
         side: Side,
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Passed {
         match &walk.tracking {
@@ -100,7 +100,7 @@ impl Kernel {
         why: &Text,
         by: By,
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
     ) -> Result<(), DropReason> {
         let (side, choices, ports, random) = match target {
             Target::Dnat(to) => (Side::Destination, addresses(to, walk), to.ports, false),

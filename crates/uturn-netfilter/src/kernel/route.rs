@@ -6,7 +6,7 @@ use uturn_model::{By, Family, IpNet, Origin, StepKind};
 
 use super::compile::Hook;
 use super::fib::{Answer, Query};
-use super::walk::{RouteOut, Walk};
+use super::walk::{OpenWays, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
 use crate::packet::{DropReason, EndKind, Packet};
 use crate::state::{Interface, PolicyRule, RouteEntry, RouteKind, RuleAction};
@@ -16,7 +16,7 @@ pub(super) type Routed = Result<(), EndKind>;
 
 impl Kernel {
     /// Routes a packet that came in, to INPUT or FORWARD.
-    pub(super) fn route_in(&self, walk: &mut Walk, open: &mut Vec<Walk>) -> Routed {
+    pub(super) fn route_in(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
         if walk.from_here {
             // It was routed when it was sent.
             walk.oif = None;
@@ -87,7 +87,7 @@ impl Kernel {
     }
 
     /// Routes a packet made on the node, before its first rule.
-    pub(super) fn route_out(&self, walk: &mut Walk, open: &mut Vec<Walk>) -> Routed {
+    pub(super) fn route_out(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
         let packet = walk.packet;
         let src = Some(packet.src).filter(|src| !src.is_unspecified());
         let query = Query { src, dst: packet.dst, iif: "lo", oif: None, mark: packet.mark };
@@ -115,7 +115,7 @@ impl Kernel {
 
     /// Routes a packet made on the node again, after a rule changed it. Rules of OUTPUT
     /// still see the interface of the first route.
-    pub(super) fn route_again(&self, walk: &mut Walk, open: &mut Vec<Walk>) -> Routed {
+    pub(super) fn route_again(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
         let packet = walk.packet;
         let query = Query {
             src: Some(packet.src),
@@ -152,7 +152,7 @@ impl Kernel {
         walk: &mut Walk,
         route: &RouteEntry,
         equals: usize,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         then: impl Fn(&mut Walk),
     ) {
         if equals > 0 {
@@ -173,7 +173,8 @@ impl Kernel {
         let local =
             matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
         let dev = if local { "lo".into() } else { route.dev.clone().unwrap_or_else(|| "".into()) };
-        let (by, through) = self.fib.said(route);
+        let said = self.fib.said(route);
+        let (by, through) = &*said;
         let mut why = String::with_capacity(64);
         if local {
             push_ip(&mut why, walk.packet.dst);
@@ -182,10 +183,10 @@ impl Kernel {
             why.push_str("to ");
             push_ip(&mut why, walk.packet.dst);
             why.push(' ');
-            why.push_str(&through);
+            why.push_str(through);
         }
         walk.way = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
-        walk.note(StepKind::Route, why.as_str(), by);
+        walk.note(StepKind::Route, why.as_str(), by.clone());
     }
 
     /// A route, or why there is none.

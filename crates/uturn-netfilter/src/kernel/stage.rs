@@ -7,7 +7,7 @@ use super::compile::Hook;
 use super::nat::Side;
 use super::nft::Rules;
 use super::tables::Passed;
-use super::walk::{Tracking, Walk};
+use super::walk::{OpenWays, Tracking, Walk};
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
@@ -189,9 +189,9 @@ fn priority(stage: Stage, hook: Hook) -> i32 {
 /// is `crowded`, none are, and the walk ends where it would need them.
 pub(super) fn follow(
     kernel: &Kernel,
-    mut walk: Walk,
+    mut walk: Box<Walk>,
     known: &[Connection],
-    open: &mut Vec<Walk>,
+    open: &mut OpenWays,
     crowded: bool,
 ) -> End {
     if walk.unrouted

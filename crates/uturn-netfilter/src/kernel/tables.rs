@@ -4,7 +4,7 @@ use uturn_model::{By, StepKind, Supposition, Text};
 
 use super::compile::{CompiledRule, Hook, Program};
 use super::matching::Answer;
-use super::walk::{Frame, Tracking, Walk};
+use super::walk::{Frame, OpenWays, Tracking, Walk};
 use super::{Kernel, MOST_RULES};
 use crate::iptables::catalogue::{self, Treatment};
 use crate::iptables::{Chain, ConnmarkOp, Match, Policy, Rule, Table, TableKind, Target};
@@ -56,7 +56,7 @@ impl Kernel {
         &self,
         kind: TableKind,
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Passed {
         let (programs, ruleset) = self.rules(walk.packet.family());
@@ -94,7 +94,7 @@ impl Kernel {
         chain: usize,
         at: usize,
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Done {
         let (rule, compiled, chain_of) = running.rule(chain, at);
@@ -147,7 +147,7 @@ impl Kernel {
         (chain, at): (usize, usize),
         target: &Target,
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Done {
         let (rule, compiled, _) = running.rule(chain, at);
@@ -274,7 +274,7 @@ fn settle(
     (chain, at): (usize, usize),
     unmodelled: Option<u32>,
     walk: &mut Walk,
-    open: &mut Vec<Walk>,
+    open: &mut OpenWays,
     crowded: bool,
 ) -> Option<bool> {
     let number = unmodelled.unwrap_or(u32::MAX);

@@ -52,21 +52,23 @@ impl Trail {
 
     /// Its steps, in order.
     pub(super) fn into_steps(self) -> Vec<Step> {
+        // Once no other way needs them, it can take them all.
+        let shared = if Rc::strong_count(&self.all) == 1 { 0 } else { self.shared };
         let mut all = self.all.borrow_mut();
-        let mut steps = Vec::with_capacity(self.length);
-        let mut at = self.latest;
         // A way is mostly followed to its end before another goes on, so that what is its
         // own stands last.
-        while at > self.shared && at == all.len() {
-            let Some(print) = all.pop() else { break };
-            at = print.before;
-            steps.push(print.step);
+        let (mut at, mut own) = (self.latest, all.len());
+        while own > shared && at == own {
+            own -= 1;
+            at = all[own].before;
         }
+        let mut steps = Vec::with_capacity(self.length);
         while let Some(print) = at.checked_sub(1).and_then(|at| all.get(at)) {
             at = print.before;
             steps.push(print.step.clone());
         }
         steps.reverse();
+        steps.extend(all.drain(own..).map(|print| print.step));
         steps
     }
 }
@@ -102,5 +104,15 @@ mod tests {
         assert_eq!(words(second), ["a", "b", "c", "g"]);
         assert_eq!(words(third), ["a", "b", "d", "e"]);
         assert!(words(Trail::default()).is_empty());
+
+        // Of ways that part before their first step, too.
+        let mut first = Trail::default();
+        let mut second = first.fork();
+        add(&mut second, &["a", "b"]);
+        add(&mut first, &["c"]);
+        let third = second.fork();
+        assert_eq!(words(first), ["c"]);
+        assert_eq!(words(second), ["a", "b"]);
+        assert_eq!(words(third), ["a", "b"]);
     }
 }

@@ -11,6 +11,10 @@ use super::nft::Place;
 use super::trail::Trail;
 use crate::packet::{Connection, DropReason, End, EndKind, Entry, Packet};
 
+/// Ways that are still to be followed. Boxed, since a walk is large and goes from hand to
+/// hand.
+pub(super) type OpenWays = Vec<Box<Walk>>;
+
 /// One way of a packet, as far as it has come. Copied by [`Walk::fork`] only.
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -144,8 +148,8 @@ impl Walk {
     }
 
     /// A copy, to go another way.
-    pub(super) fn fork(&mut self) -> Self {
-        Self {
+    pub(super) fn fork(&mut self) -> Box<Self> {
+        Box::new(Self {
             trail: self.trail.fork(),
             iif: self.iif.clone(),
             oif: self.oif.clone(),
@@ -164,7 +168,7 @@ impl Walk {
             taken: self.taken.clone(),
             listed: self.listed.clone(),
             ..*self
-        }
+        })
     }
 
     pub(super) fn suppose(&mut self, one: Supposition) {

@@ -48,6 +48,15 @@ pub(super) struct Lexer<'a> {
     unclosed: Option<(u32, u32, &'static str)>,
 }
 
+const ENDS_WORD: [bool; 256] = {
+    let (ends, mut table, mut at) = (b" \t\r\n{}(),;\"", [false; 256], 0);
+    while at < ends.len() {
+        table[ends[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let mut lexer = Self {
@@ -146,21 +155,7 @@ impl<'a> Lexer<'a> {
             }
             _ => {
                 let rest = &bytes[at..];
-                let stop = |byte: &u8| {
-                    matches!(
-                        byte,
-                        b' ' | b'\t'
-                            | b'\r'
-                            | b'\n'
-                            | b'{'
-                            | b'}'
-                            | b'('
-                            | b')'
-                            | b','
-                            | b';'
-                            | b'"'
-                    )
-                };
+                let stop = |byte: &u8| ENDS_WORD[usize::from(*byte)];
                 let length = rest.iter().position(stop).unwrap_or(rest.len());
                 self.end = at + length;
                 self.token = Token::Word(&self.text[at..self.end]);

@@ -29,13 +29,13 @@ pub use statement::{
 };
 pub(crate) use warnings::warnings;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
 use uturn_model::{By, Origin, Text};
 
 use crate::ParseError;
+use crate::hash::FastMap;
 
 pub use crate::iptables::{Counters, Policy};
 
@@ -66,21 +66,32 @@ impl Ruleset {
 
     /// Tables, and chains and sets of a table, that are there twice.
     fn twice(&self) -> Vec<ParseError> {
-        let mut seen = HashMap::new();
         let mut errors = Vec::new();
-        for (at, table) in self.tables.iter().enumerate() {
-            let whole = (None, table.family.as_str(), &table.name, &table.origin);
-            let chains = table.chains.iter().map(|one| (Some(at), "chain", &one.name, &one.origin));
-            let sets = table.sets.iter().map(|one| (Some(at), "set", &one.name, &one.origin));
-            for (within, what, name, origin) in [whole].into_iter().chain(chains).chain(sets) {
-                if let Some(first) = seen.insert((within, what, name), origin) {
-                    let what = if within.is_none() { format!("table {what}") } else { what.into() };
-                    let message = format!("{what} {name} a second time, first at {first}");
-                    errors.push(ParseError::at(origin.clone(), message));
-                }
-            }
+        let tables = self.tables.iter().map(|one| (Some(one.family), &one.name, &one.origin));
+        named_twice("table", tables, &mut errors);
+        for table in &self.tables {
+            let chains = table.chains.iter().map(|one| (None, &one.name, &one.origin));
+            named_twice("chain", chains, &mut errors);
+            let sets = table.sets.iter().map(|one| (None, &one.name, &one.origin));
+            named_twice("set", sets, &mut errors);
         }
         errors
+    }
+}
+
+fn named_twice<'r>(
+    what: &str,
+    all: impl ExactSizeIterator<Item = (Option<TableFamily>, &'r Text, &'r Origin)>,
+    errors: &mut Vec<ParseError>,
+) {
+    let mut seen = FastMap::default();
+    seen.reserve(all.len());
+    for (family, name, origin) in all {
+        if let Some(first) = seen.insert((family, &**name), origin) {
+            let family = family.map(|family| format!("{family} ")).unwrap_or_default();
+            let message = format!("{what} {family}{name} a second time, first at {first}");
+            errors.push(ParseError::at(origin.clone(), message));
+        }
     }
 }
 

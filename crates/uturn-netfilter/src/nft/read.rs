@@ -212,6 +212,7 @@ impl<'a> Reader<'a, '_> {
         loop {
             self.lexer.skip_blank();
             if self.ends(|| format!("chain {}", chain.name), &chain.origin) {
+                chain.rules.shrink_to_fit();
                 return chain;
             }
             let back = self.lexer;

@@ -347,6 +347,7 @@ impl<'a> Lexer<'a> {
                 self.advance();
             }
             if self.take_mark(b'}') {
+                elements.shrink_to_fit();
                 return Ok(elements);
             }
             elements.push(self.element(depth)?);
@@ -512,7 +513,7 @@ pub(super) fn value(word: &str) -> Expr {
 }
 
 fn single(word: &str) -> Option<Expr> {
-    if word.contains(['.', ':']) {
+    if word.bytes().any(|byte| matches!(byte, b'.' | b':')) {
         return word.parse().ok().map(Expr::Address);
     }
     number(word).map(Expr::Number)

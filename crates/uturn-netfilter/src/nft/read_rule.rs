@@ -49,6 +49,9 @@ const BEGINNINGS: [&str; 34] = [
 /// After what is not understood, so many places are tried to go on from.
 const MOST_TRIES: usize = 64;
 
+/// So many statements do most rules have.
+const USUAL: usize = 2;
+
 impl<'a> Lexer<'a> {
     /// A rule, up to the end of its line. Nothing is wrong with any text: what is not
     /// understood is kept.
@@ -68,7 +71,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn statements(&mut self) -> (Vec<Statement>, Option<Text>) {
-        let (mut statements, mut comment) = (Vec::new(), None);
+        let (mut statements, mut comment) = (Vec::with_capacity(USUAL), None);
         loop {
             // Where a handle is printed it says nothing; other remarks stand for what nft
             // could not print.
@@ -113,6 +116,7 @@ impl<'a> Lexer<'a> {
                 }
             }
         }
+        statements.shrink_to_fit();
         (statements, comment)
     }
 

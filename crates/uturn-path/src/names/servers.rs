@@ -170,7 +170,7 @@ impl Chain<'_> {
                 let why = fault.map_or_else(String::new, ToString::to_string);
                 let origin = fault.map_or_else(|| Origin::file("dns"), |one| one.origin.clone());
                 let by = By::new("Corefile", origin);
-                let said = format!("CoreDNS does not take its Corefile, or it is not known: {why}");
+                let said = format!("CoreDNS's Corefile cannot be read: {why}");
                 let step = Step::new(StepKind::Unknown, said.clone(), by);
                 let settle = "mend the Corefile".to_owned();
                 (Answer::Unknown(Unknown { why: said, settle }), vec![step])

@@ -1,12 +1,13 @@
-//! The few ConfigMaps that matter; all others are not looked into.
+//! The few ConfigMaps that matter, and those that may be an nginx's configuration; all others
+//! are not looked into.
 
 use std::ops::ControlFlow;
 
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
-use uturn_model::{NamespacedName, Origin};
+use uturn_model::{NamespacedName, Origin, Text};
 
 use super::{Doc, meta, proxy_config};
-use crate::document::{self, Node};
+use crate::document::{self, Keep, Node};
 use crate::objects::{ConfigMap, Objects};
 
 /// Reads a ConfigMap, if it is one that matters.
@@ -19,15 +20,34 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some("kube-proxy") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
         Some("tke-service-controller-config") => controller_switches,
-        _ => return objects.skip("v1/ConfigMap"),
+        _ => return configuration(doc, objects),
     };
     let Some(meta) = meta::read(doc) else { return };
     if meta.name.namespace.as_str() != "kube-system" {
-        return objects.skip("v1/ConfigMap");
+        return configuration(doc, objects);
     }
     let map = ConfigMap { name: meta.name.clone(), origin: meta.origin };
     objects.config_maps.add(doc, meta.name.clone(), map);
     read(doc, objects, &meta.name);
+}
+
+/// One that may be the configuration of an nginx: kept until it is known whether it is.
+fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
+    let data = doc.root.get("data").map(|data| &data.value);
+    let entries = match data {
+        Some(document::Value::Map(entries)) => &entries[..],
+        _ => &[],
+    };
+    let text = |entry: &document::Entry<'_>| {
+        Some((entry.key.to_string().into(), entry.value.as_str()?.into()))
+    };
+    let texts: Vec<(Text, Text)> = entries.iter().filter_map(text).collect();
+    if !texts.iter().any(|(key, _)| key.ends_with(".conf")) {
+        return objects.skip("v1/ConfigMap");
+    }
+    if let Some(meta) = meta::read(doc) {
+        objects.configurations.insert(meta.name, texts);
+    }
 }
 
 fn corefile(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
@@ -93,7 +113,7 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
         return doc.fault(node, format!("expected a text, found {}", node.describe()));
     };
     let mut first = None;
-    document::read(text, &mut |one| {
+    document::read(text, Keep::All, &mut |one| {
         first.get_or_insert(one);
         ControlFlow::Break(())
     });

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::pod::{Container, ContainerPort, DnsPolicy, Phase, PodSpec};
+use uturn_model::pod::{ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec};
 use uturn_model::{Kind, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Text};
 
 use super::value::{Loose, one_of};
@@ -141,7 +141,48 @@ pub(crate) fn spec<'d>(
     }
     read.node_selector = meta::labels(doc, spec, "nodeSelector");
     read.anti_affinity = anti_affinity(doc, spec);
+    read.files = files(doc, spec);
     read
+}
+
+/// What ConfigMaps bring to containers of nginx.
+fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
+    let mut files = Vec::new();
+    let is_nginx = |one: &&Node<'_>| container(doc, one).program() == "nginx";
+    for mount in
+        doc.maps(spec, "containers").filter(is_nginx).flat_map(|one| doc.maps(one, "volumeMounts"))
+    {
+        let is_it = |one: &&Node<'_>| {
+            one.get("name")
+                .is_some_and(|name| name.as_str() == mount.get("name").and_then(Node::as_str))
+        };
+        let volume = doc.maps(spec, "volumes").find(is_it);
+        let Some(map) = volume.and_then(|one| doc.map(one, "configMap")) else { continue };
+        let Some(config_map) = doc.read::<Text>(map, "name") else { continue };
+        let Some(path) = doc.need::<Text>(mount, "mountPath") else { continue };
+        let file = |path: Text, key| ConfigFile {
+            path,
+            config_map: config_map.clone(),
+            key,
+            alone: mount.get("subPath").is_some(),
+            text: None,
+        };
+        let items: Vec<(Text, Text)> = doc
+            .maps(map, "items")
+            .filter_map(|one| Some((doc.need(one, "key")?, doc.need(one, "path")?)))
+            .collect();
+        match doc.read::<Text>(mount, "subPath") {
+            Some(sub) => {
+                let key = items.iter().find(|(_, path)| *path == sub).map(|(key, _)| key.clone());
+                files.push(file(path, Some(key.unwrap_or(sub))));
+            }
+            None if items.is_empty() => files.push(file(path, None)),
+            None => files.extend(items.into_iter().map(|(key, name)| {
+                file(format!("{}/{name}", path.trim_end_matches('/')).into(), Some(key))
+            })),
+        }
+    }
+    files
 }
 
 fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {

@@ -9,6 +9,7 @@ mod how;
 mod machine;
 mod order;
 mod place;
+mod told;
 mod watch;
 
 use std::env;
@@ -119,7 +120,7 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     }
     sweep(printer)?;
     if watch::is_wanted(args) {
-        return watch::run(args, predicts, &cases, &how, printer);
+        return watch::run(args, predicts, &cases, &own, &how, printer);
     }
     let size = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
     let places = Places::find(args.vm)?;
@@ -222,7 +223,8 @@ impl Rounds<'_> {
             self.own,
             self.how,
             self.printer,
-            &mut |at, flows, seconds| {
+            &mut |at, watched, seconds| {
+                let flows = watched.map(|watched| watched.flows);
                 match report(&there[at], flows, place::in_machine(found), seconds, self.predicts) {
                     Ok(made) => reports[which[at]] = Some(made),
                     Err(why) => judged = Err(why),

@@ -18,7 +18,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         engine = engine.with_every_way();
     }
     let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
-    let verdicts = engine.verdicts(&flow)?;
+    let verdicts = engine.cases(&flow)?;
     let codes = codes(&engine, &flow, &verdicts);
     let fine = verdicts.iter().all(Verdict::is_fine);
     let cures = if fine { Vec::new() } else { cure::of_flow(&manifests, cluster, &flow)? };

@@ -65,11 +65,137 @@ fn a_lab_is_kept_until_enter() {
 }
 
 #[test]
-fn the_machine_cannot_be_watched() {
-    let output = uturn(&["lab", "run", "l7-loop", "--vm", "--explain"]).output().unwrap();
+fn the_machine_cannot_be_kept() {
+    let output = uturn(&["lab", "run", "l7-loop", "--vm", "--keep"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    assert!(told(&output).contains("run them without --vm"), "{}", told(&output));
+    assert!(told(&output).contains("run it without --vm"), "{}", told(&output));
 }
+
+/// What `--explain` found, with its own mechanism and the engine's, and the lines that give
+/// the reason. `None` where there can be no lab.
+fn explained(args: &[&str]) -> Option<Vec<Value>> {
+    let words = [&["verify", "--explain", "--connects", "2", "-o", "json"], args].concat();
+    let output = lab(&words)?;
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Some(report["explained"].as_array().unwrap().clone())
+}
+
+/// Rules of nftables mode have no counters: the kernel's trace names the one that drops.
+#[test]
+fn a_rule_without_a_counter_is_named() {
+    let Some(all) = explained(&["rules-missing", "--nodes", "2", "--mode", "nftables"]) else {
+        return;
+    };
+    let [one] = &all[..] else { panic!("one flow fails: {all:#?}") };
+    assert_eq!(one["mechanism"], "rule-missing", "{one:#}");
+    assert_eq!(one["agrees"], true, "{one:#}");
+    let because = one["because"].as_str().unwrap();
+    assert!(because.contains("in chain cluster-ips-check of table kube-proxy"), "{because}");
+}
+
+/// Where a health check of a target that is dead ended: at a rule of the node's own.
+#[test]
+fn a_dead_target_s_health_check_is_followed() {
+    let args = ["probe-firewall", "--nodes", "2", "--mode", "iptables"];
+    let Some(all) = explained(&args) else { return };
+    let probes: Vec<_> = all.iter().filter(|one| one["health_check_of"].is_string()).collect();
+    assert!(!probes.is_empty(), "{all:#?}");
+    for one in probes {
+        assert_eq!(one["mechanism"], "firewall", "{one:#}");
+        assert_eq!(one["agrees"], true, "{one:#}");
+        let last = one["packets"].as_array().unwrap().last().unwrap();
+        assert!(last["place"].as_str().unwrap().starts_with("node "), "{one:#}");
+    }
+}
+
+/// Who does not say how to speak, speaks TLS where a listener ends it, and in the clear where
+/// the node short-cuts the listener.
+#[test]
+fn tls_is_spoken_where_it_is_spoken() {
+    let folder = Folder::new("lab-tls");
+    let ssl = r#"'{"443":{"protocol":["TCP_SSL"],"tls":"shop-tls"}}'"#;
+    let text = TLS.replace("SPECIFY", ssl);
+    let file = folder.file("own-tls.yaml", &text).0.join("own-tls.yaml");
+    let args = ["verify", "own-tls", "-f", file.to_str().unwrap(), "--connects", "2", "-o", "json"];
+    let Some(output) = lab(&args) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let flows = report["scenarios"][0]["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 5, "{}", told(&output));
+}
+
+const TLS: &str = r#"
+apiVersion: uturn.dev/v1alpha1
+kind: Scenario
+metadata: {name: own-tls}
+spec:
+  shows: Who does not say how to speak speaks TLS where that is spoken.
+  nodes: [2]
+  shape: {network: global-router, backends: last, clients: first}
+  facts:
+    provider: tke
+    kubeProxy: {mode: iptables, version: v1.34.4, variant: tke}
+    dns: {outside: {shop.example.com: 10.0.0.100}}
+  objects:
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: web, namespace: shop}
+    spec:
+      type: NodePort
+      clusterIP: 172.16.0.10
+      selector: {app: web}
+      ports:
+      - {port: 80, targetPort: http, nodePort: 30080}
+  - apiVersion: networking.k8s.io/v1
+    kind: Ingress
+    metadata:
+      name: web
+      namespace: shop
+      annotations: {kubernetes.io/ingress.subnetId: subnet-private}
+    spec:
+      tls: [{secretName: shop-tls}]
+      rules:
+      - host: "*.example.com"
+        http: &paths
+          paths:
+          - path: /
+            pathType: Prefix
+            backend: {service: {name: web, port: {number: 80}}}
+      - http: *paths
+    status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
+  - apiVersion: v1
+    kind: Service
+    metadata:
+      name: ssl
+      namespace: shop
+      annotations:
+        service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: subnet-private
+        service.cloud.tencent.com/specify-protocol: SPECIFY
+    spec:
+      type: LoadBalancer
+      clusterIP: 172.16.0.11
+      selector: {app: web}
+      ports:
+      - {port: 443, targetPort: http, nodePort: 30081}
+    status: {loadBalancer: {ingress: [{ip: 10.0.0.101}]}}
+  flows:
+  - from: node/n1
+    to: 10.0.0.100:443
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: node/n1
+    to: shop.example.com:443
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: node/n1
+    to: ingress/shop/web
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: node/n1
+    to: http://10.0.0.100:443/
+    expect: [{outcomes: [{status: 400}]}]
+  - from: pod/shop/client-1
+    to: 10.0.0.101:443
+    expect: [{outcomes: [{outcome: answered}]}]
+"#;
 
 #[test]
 fn a_seed_draws_the_same_scenarios_again() {
@@ -103,3 +229,125 @@ fn random_scenarios_are_measured_and_counted() {
         assert!(fs::exists(one["file"].as_str().unwrap()).unwrap(), "{one}");
     }
 }
+
+/// A pod of the image nginx is the real one, with the configuration that its ConfigMap brings:
+/// it routes by host and path, to Services by name.
+#[test]
+fn an_nginx_has_the_configuration_of_its_config_map() {
+    let is_there =
+        ["/usr/sbin/nginx", "/usr/bin/nginx"].iter().any(|path| Path::new(path).exists());
+    if !is_there {
+        return uturn_testing::left_out("an nginx with a ConfigMap", "nginx is not installed");
+    }
+    let folder = Folder::new("lab-nginx");
+    let file = folder.file("own-nginx.yaml", NGINX).0.join("own-nginx.yaml");
+    let args = ["run", "own-nginx", "-f", file.to_str().unwrap(), "--connects", "2", "-o", "json"];
+    let Some(output) = lab(&args) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let flows = report["scenarios"][0]["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 4, "{}", told(&output));
+    assert!(flows.iter().all(|one| one["agrees"] == true), "{}", told(&output));
+}
+
+const NGINX: &str = r#"
+apiVersion: uturn.dev/v1alpha1
+kind: Scenario
+metadata: {name: own-nginx}
+spec:
+  shows: An nginx of one's own routes by host and path.
+  nodes: [2]
+  shape: {network: global-router, backends: last, clients: first}
+  facts:
+    provider: tke
+    kubeProxy: {mode: iptables, version: v1.34.4}
+    dns: {outside: {shop.example.com: 172.16.0.12, else.example.com: 10.1.1.81}}
+  objects:
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: web, namespace: shop}
+    spec:
+      clusterIP: 172.16.0.10
+      selector: {app: web}
+      ports: [{port: 80, targetPort: http}]
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: ingress, namespace: shop}
+    spec:
+      clusterIP: 172.16.0.12
+      selector: {app: ingress}
+      ports: [{port: 80, targetPort: http}]
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: whole, namespace: shop}
+    data:
+      nginx.conf: |
+        user  nginx;
+        worker_processes  auto;
+        error_log  /var/log/nginx/error.log notice;
+        pid        /var/run/nginx.pid;
+        events { worker_connections 1024; }
+        http {
+            include /etc/nginx/mime.types;
+            access_log /var/log/nginx/access.log;
+            include /etc/nginx/conf.d/*.conf;
+        }
+      shop: |
+        server {
+            listen 80 default_server;
+            return 404;
+        }
+        server {
+            listen 80;
+            server_name shop.example.com;
+            location / { return 403; }
+            location /api { proxy_pass http://web.shop.svc.cluster.local; }
+        }
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: part, namespace: shop}
+    data:
+      else.conf: |
+        server { listen 8080; location / { proxy_pass http://web; } }
+  - apiVersion: v1
+    kind: Pod
+    metadata: {name: ingress, namespace: shop, labels: {app: ingress}}
+    spec:
+      nodeName: n1
+      containers:
+      - name: nginx
+        image: docker.example.com/library/nginx:1.29-alpine@sha256:00
+        ports: [{name: http, containerPort: 80}]
+        volumeMounts:
+        - {name: whole, mountPath: /etc/nginx/nginx.conf, subPath: nginx.conf}
+        - {name: routes, mountPath: /etc/nginx/conf.d}
+      volumes:
+      - {name: whole, configMap: {name: whole}}
+      - {name: routes, configMap: {name: whole, items: [{key: shop, path: shop.conf}]}}
+    status: {phase: Running, podIP: 10.1.1.80, conditions: [{type: Ready, status: "True"}]}
+  - apiVersion: v1
+    kind: Pod
+    metadata: {name: else, namespace: shop, labels: {app: else}}
+    spec:
+      nodeName: n1
+      containers:
+      - name: nginx
+        image: nginx
+        ports: [{containerPort: 8080}]
+        volumeMounts: [{name: part, mountPath: /etc/nginx/conf.d}]
+      volumes: [{name: part, configMap: {name: part}}]
+    status: {phase: Running, podIP: 10.1.1.81, conditions: [{type: Ready, status: "True"}]}
+  flows:
+  - from: pod/shop/client-1
+    to: http://shop.example.com/api/x
+    expect: [{outcomes: [{outcome: answered}]}]
+  - from: pod/shop/client-1
+    to: http://shop.example.com/
+    expect: [{outcomes: [{status: 403}]}]
+  - from: pod/shop/client-1
+    to: http://172.16.0.12/
+    expect: [{outcomes: [{status: 404}]}]
+  - from: pod/shop/client-1
+    to: http://else.example.com:8080/
+    expect: [{outcomes: [{outcome: answered}]}]
+"#;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::common::{told, uturn};
+use super::common::{Folder, told, uturn};
 use serde_json::Value;
 
 /// The cases of a report. `None`, with the reason noted, where there can be no machine.
@@ -75,6 +75,59 @@ spec:
     let flow = &cases[0]["flows"][0];
     assert_eq!(flow["agrees"], false, "{flow:#}");
     assert_eq!(flow["measured"][0]["outcome"], "answered", "{flow:#}");
+}
+
+/// Without any word of the kernel's for why it drops something: by what it counts, and by
+/// which addresses it takes for its own.
+#[test]
+fn what_fails_in_it_is_explained_and_captured() {
+    let folder = Folder::new("machine-explained");
+    let place = folder.0.join("captures");
+    let args = [
+        "lab",
+        "verify",
+        "--explain",
+        "--mode",
+        "ipvs",
+        "--nodes",
+        "2",
+        "l4-ipvs-upstream",
+        "ipvs-host-local-remote",
+        "--vm",
+        "--connects",
+        "2",
+        "-o",
+        "json",
+        "--pcap",
+        place.to_str().unwrap(),
+    ];
+    let output = uturn(&args).output().unwrap();
+    let Some(cases) = cases("lab --vm --explain", &output, 0) else { return };
+    assert!(cases.len() == 2 && cases.iter().all(ran_in_machine), "{cases:#?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let explained = report["explained"].as_array().unwrap();
+    let of = |scenario: &str, is_probe: bool| -> Vec<&Value> {
+        let is_it = |one: &&Value| {
+            one["scenario"] == scenario && one["health_check_of"].is_string() == is_probe
+        };
+        explained.iter().filter(is_it).collect()
+    };
+    // Both nodes have bound the address that their health checks come from.
+    let probes = of("l4-ipvs-upstream", true);
+    assert_eq!(probes.len(), 2, "{explained:#?}");
+    // The other node has bound the address that the first one calls from.
+    let calls = of("ipvs-host-local-remote", false);
+    assert_eq!(calls.len(), 1, "{explained:#?}");
+    for one in probes.into_iter().chain(calls) {
+        assert_eq!(one["mechanism"], "local-source-drop", "{one:#}");
+        assert!(one["because"].as_str().unwrap().contains("in_martian_src"), "{one:#}");
+        let last = one["packets"].as_array().unwrap().last().unwrap();
+        assert!(last["place"].as_str().unwrap().starts_with("node "), "{one:#}");
+    }
+    assert!(explained.iter().all(|one| one["agrees"] == true), "{explained:#?}");
+    let captured = place.join("l4-ipvs-upstream-2-nodes-ipvs/n1-eth0.pcap");
+    let bytes = std::fs::read(&captured).unwrap();
+    assert!(bytes.starts_with(&0xa1b2_3c4d_u32.to_ne_bytes()) && bytes.len() > 24 + 16 + 54);
 }
 
 #[test]

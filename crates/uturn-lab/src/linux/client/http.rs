@@ -25,9 +25,15 @@ pub(super) struct Plain {
 
 impl Plain {
     pub(super) fn new(aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
-        let (stream, begun) = connect(aim.address)?;
-        let takes_whatever = aim.speech == Speech::Whatever;
-        Ok((Self { stream, request: Some(request(aim)), heard: Vec::new(), takes_whatever }, begun))
+        Ok(Self::on(open(aim.address)?, aim))
+    }
+
+    /// On a socket that was opened before.
+    pub(super) fn on(socket: Socket, aim: &Aim) -> (Self, io::Result<()>) {
+        let begun = begin(&socket, aim.address);
+        let takes_whatever = matches!(aim.speech, Speech::Whatever { .. });
+        let (stream, request) = (socket.into(), Some(request(aim)));
+        (Self { stream, request, heard: Vec::new(), takes_whatever }, begun)
     }
 
     pub(super) fn waits_for(&self) -> PollFd<'_> {
@@ -55,13 +61,23 @@ impl Plain {
 
 /// A connection that is being made, and whether that could be begun at all.
 pub(super) fn connect(address: SocketAddr) -> io::Result<(TcpStream, io::Result<()>)> {
+    let socket = open(address)?;
+    let begun = begin(&socket, address);
+    Ok((socket.into(), begun))
+}
+
+/// A socket for a connection; it stays in the namespace of the thread that opens it.
+pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    let begun = match socket.connect(&address.into()) {
+    Ok(socket)
+}
+
+fn begin(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    match socket.connect(&address.into()) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => Ok(()),
         begun => begun,
-    };
-    Ok((socket.into(), begun))
+    }
 }
 
 pub(super) fn request(aim: &Aim) -> String {

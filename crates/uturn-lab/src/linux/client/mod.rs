@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use socket2::Socket;
 use uturn_model::Outcome;
 
 use super::namespace::Namespace;
@@ -36,8 +37,13 @@ pub(crate) enum Speech {
     Http,
     /// HTTP under TLS. Whose certificate it is does not matter.
     Https,
-    /// HTTP; that somebody answers is enough, even that they would rather speak TLS.
-    Whatever,
+    /// Whatever is spoken there: HTTP, under TLS first where that is likely, and in the clear
+    /// where it turns out not to be. That somebody answers is enough, even that they would
+    /// rather speak TLS.
+    Whatever {
+        /// Whether TLS is likely.
+        tls: bool,
+    },
     /// A question in a datagram.
     Datagram,
 }
@@ -53,6 +59,8 @@ pub(crate) struct Attempt {
     began: Instant,
     limit: Duration,
     talk: Talk,
+    /// For another try in the clear, where TLS turns out not to be spoken.
+    spare: Option<(Socket, Aim)>,
     ending: Option<io::Result<Ending>>,
 }
 
@@ -84,12 +92,16 @@ impl Attempt {
 
     fn new(aim: &Aim, flow: usize, limit: Duration) -> io::Result<Self> {
         let began = Instant::now();
+        let mut spare = None;
         let (talk, begun) = match aim.speech {
-            Speech::Http | Speech::Whatever => {
+            Speech::Http | Speech::Whatever { tls: false } => {
                 let (plain, begun) = Plain::new(aim)?;
                 (Talk::Plain(plain), begun)
             }
-            Speech::Https => {
+            Speech::Https | Speech::Whatever { tls: true } => {
+                if aim.speech != Speech::Https {
+                    spare = Some((http::open(aim.address)?, aim.clone()));
+                }
                 let (tls, begun) = Tls::new(aim)?;
                 (Talk::Tls(Box::new(tls)), begun)
             }
@@ -98,7 +110,7 @@ impl Attempt {
                 (Talk::Datagram(question), begun)
             }
         };
-        Ok(Self { flow, began, limit, talk, ending: begun.err().map(failure) })
+        Ok(Self { flow, began, limit, talk, spare, ending: begun.err().map(failure) })
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -137,9 +149,18 @@ impl Attempt {
         };
         self.ending = match result {
             Ok(None) => None,
+            Ok(Some((Outcome::TlsError, _))) if self.spare.is_some() => self.speak_clearly(),
             Ok(Some(ending)) => Some(Ok(ending)),
             Err(error) => Some(failure(error)),
         };
+    }
+
+    /// Tries again in the clear; whether that cannot even be begun.
+    fn speak_clearly(&mut self) -> Option<io::Result<Ending>> {
+        let (socket, aim) = self.spare.take()?;
+        let (plain, begun) = Plain::on(socket, &aim);
+        self.talk = Talk::Plain(plain);
+        begun.err().map(failure)
     }
 
     /// Gives up if it is time.

@@ -33,7 +33,9 @@ impl Tls {
             _ => &aim.host,
         };
         let name = name.trim_matches(['[', ']']).to_owned();
-        let name = ServerName::try_from(name).map_err(io::Error::other)?;
+        // Not every name that has an address may stand in a greeting.
+        let name = ServerName::try_from(name)
+            .unwrap_or_else(|_| ServerName::IpAddress(aim.address.ip().into()));
         let mut connection = ClientConnection::new(config()?, name).map_err(io::Error::other)?;
         // Kept until both sides speak TLS.
         connection.writer().write_all(request(aim).as_bytes())?;

@@ -1,17 +1,22 @@
-//! One more connection of a flow that fails, followed packet by packet.
+//! One more connection of a flow that fails, or one more health check of a target that is
+//! dead, followed packet by packet.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 
-use uturn_model::{Mechanism, Outcome};
+use uturn_model::lb::Scope;
+use uturn_model::{LoadBalancer, Mechanism, Outcome};
 
 use super::{Lab, Tally};
+use crate::linux::health::{self, Dead};
 use crate::linux::public;
 use crate::linux::sight::{
-    Counters, Drops, Followed, Grown, Recorder, Scene, Story, Tracer, places,
+    Counters, Drops, Ended, Followed, Frame, Ground, Grown, Growth, Kind, Recorder, Scene, Story,
+    Trace, Tracer, places,
 };
 use crate::linux::system::During;
-use crate::linux::wait::ATTENTION;
-use crate::{Explanation, LabError, MeasuredFlow};
+use crate::linux::wait::{ATTENTION, wait};
+use crate::{Explanation, KernelPart, LabError, MeasuredFlow, ProbeEnd, Subject};
 
 /// How many turns of whoever picks are tried until a connection fails.
 const TURNS: u64 = 2;
@@ -22,12 +27,31 @@ struct Eyes<'a> {
     tracer: Option<Tracer>,
     /// What each place is.
     places: Vec<String>,
+    /// What each of them has.
+    grounds: Vec<Ground>,
     probers: Vec<IpAddr>,
     notes: Vec<String>,
 }
 
+/// What was seen while something was done.
+struct View {
+    frames: Vec<Frame>,
+    drops: Drops,
+    growth: Growth,
+    traced: Vec<Ended>,
+}
+
+/// Who is followed, and how it ended.
+struct Case {
+    kind: Kind,
+    client: usize,
+    to: SocketAddr,
+    outcome: Outcome,
+    turned_away: bool,
+}
+
 impl Lab<'_> {
-    /// Explains the flows that `fails` says, one connection at a time.
+    /// Explains the targets that are dead and the flows that fail, one connection at a time.
     pub(super) fn explain(
         &mut self,
         measured: &[MeasuredFlow],
@@ -44,8 +68,9 @@ impl Lab<'_> {
             .ok();
         let probers = public::probers_of(self.plan);
         let places = places(&self.twin).into_iter().map(|place| place.what).collect();
-        let eyes = Eyes { recorder: &recorder, tracer, places, probers, notes };
-        let mut all = Vec::new();
+        let grounds = Ground::read(&self.twin)?;
+        let eyes = Eyes { recorder: &recorder, tracer, places, grounds, probers, notes };
+        let mut all = self.explain_probes(&eyes, progress)?;
         for (flow, one) in measured.iter().enumerate() {
             if one.counts.iter().all(|(outcome, _)| *outcome == Outcome::AT_ONCE) {
                 continue;
@@ -58,15 +83,60 @@ impl Lab<'_> {
         Ok(all)
     }
 
+    /// Looks on until every dead target has been asked once more.
+    fn explain_probes(
+        &mut self,
+        eyes: &Eyes<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Explanation>, LabError> {
+        let dead = self.balancing.healths.dead();
+        if dead.is_empty() {
+            return Ok(Vec::new());
+        }
+        progress("following health checks");
+        self.tallies = vec![Tally::default(); self.targets.len()];
+        let until = Instant::now() + health::round(self.plan.load_balancers);
+        let (view, ()) = self.look_at(eyes, |lab| {
+            while Instant::now() < until {
+                lab.watch.check()?;
+                lab.wait_and_go_on(&mut [], None)?;
+            }
+            Ok(())
+        })?;
+        let told = |one: &Dead| {
+            let of = |lb: &&LoadBalancer| lb.vip == one.listener.ip();
+            let lb = self.plan.load_balancers.iter().find(of);
+            let prober = match lb.map(|lb| lb.scope) {
+                Some(Scope::Public) => "edge",
+                _ => "fabric",
+            };
+            let case = Case {
+                kind: Kind::Probe,
+                client: eyes.places.iter().position(|what| what == prober).unwrap_or_default(),
+                to: one.target,
+                outcome: match one.latest {
+                    ProbeEnd::Answered => Outcome::AT_ONCE,
+                    ProbeEnd::TimedOut => Outcome::Hangs,
+                    ProbeEnd::Refused => Outcome::Refused,
+                    ProbeEnd::Unreachable => Outcome::Unreachable,
+                },
+                turned_away: false,
+            };
+            let Dead { listener, protocol, target, .. } = *one;
+            self.tell(eyes, Subject::Probe { listener, protocol, target }, 1, &case, &view)
+        };
+        Ok(dead.iter().map(told).collect())
+    }
+
     fn explain_one(
         &mut self,
         flow: usize,
         measured: &MeasuredFlow,
         eyes: &Eyes<'_>,
     ) -> Result<Explanation, LabError> {
+        let subject = Subject::Flow { flow: measured.flow.clone(), of: flow };
         let mut explanation = Explanation {
-            flow: measured.flow.clone(),
-            of: flow,
+            subject: subject.clone(),
             outcome: None,
             connects: 0,
             sightings: Vec::new(),
@@ -84,46 +154,88 @@ impl Lab<'_> {
         let most = (self.targets[flow].turns * TURNS).max(self.connects(flow));
         while explanation.connects < most {
             explanation.connects += 1;
-            let doing = "follow a connection";
-            let before = Counters::read(&self.twin)?;
-            if let Some(tracer) = &eyes.tracer {
-                tracer.begin().during(doing)?;
-            }
-            eyes.recorder.begin();
-            let (outcome, tally) = self.connect_once(flow)?;
-            let frames = eyes.recorder.take();
+            let (view, (outcome, tally)) = self.look_at(eyes, |lab| lab.connect_once(flow))?;
             if outcome == Outcome::AT_ONCE {
                 continue;
             }
-            let drops = eyes.tracer.as_ref().map(Tracer::take).transpose().during(doing)?;
-            let grown = Counters::read(&self.twin)?.grown_since(&before);
             let client = self.place_of_client(flow);
-            let story =
-                Story { client, to: self.targets[flow].aim.address, probers: &eyes.probers };
-            let followed = story.of(&frames, &drops.unwrap_or_else(Drops::default));
-            let scene = Scene {
-                cluster: self.plan.cluster,
-                load_balancers: self.plan.load_balancers,
-                places: &eyes.places,
-                frames: &followed,
-                grown: &grown,
-                outcome,
+            let case = Case {
+                kind: match eyes.places[client].starts_with("node ") {
+                    true => Kind::CallOfNode,
+                    false => Kind::Call,
+                },
                 client,
+                to: self.targets[flow].aim.address,
+                outcome,
                 turned_away: tally.decided > 0 && tally.picked.is_empty(),
             };
-            let found = scene.mechanism();
-            explanation.mechanism = found.as_ref().map(|(mechanism, _)| *mechanism);
-            explanation.because = found
-                .map_or_else(|| "nothing that was seen says why".into(), |(_, because)| because);
-            explanation.outcome = Some(outcome);
-            explanation.sightings = Followed::tell(&followed, &eyes.places);
-            let told = |one: &Grown| {
-                format!("{}: `{}` has counted {} packets", eyes.places[one.place], one.what, one.by)
-            };
-            explanation.notes.extend(grown.iter().map(told));
-            return Ok(explanation);
+            return Ok(self.tell(eyes, subject, explanation.connects, &case, &view));
         }
         Ok(explanation)
+    }
+
+    /// Does something and looks on.
+    fn look_at<T>(
+        &mut self,
+        eyes: &Eyes<'_>,
+        work: impl FnOnce(&mut Self) -> Result<T, LabError>,
+    ) -> Result<(View, T), LabError> {
+        let doing = "follow a connection";
+        let before = Counters::read(&self.twin)?;
+        if let Some(tracer) = &eyes.tracer {
+            tracer.begin().during(doing)?;
+        }
+        let is_traced = self.plan.needs().contains(&KernelPart::NfTables);
+        let trace = is_traced.then(|| Trace::start(&self.twin)).transpose()?;
+        eyes.recorder.begin();
+        let done = work(self)?;
+        let frames = eyes.recorder.take();
+        let traced = trace.map(|trace| trace.take(&self.twin)).transpose()?.unwrap_or_default();
+        let drops = eyes.tracer.as_ref().map(Tracer::take).transpose().during(doing)?;
+        let growth = Counters::read(&self.twin)?.grown_since(&before);
+        Ok((View { frames, drops: drops.unwrap_or_default(), growth, traced }, done))
+    }
+
+    /// What one connection was like.
+    fn tell(
+        &self,
+        eyes: &Eyes<'_>,
+        subject: Subject,
+        connects: u64,
+        case: &Case,
+        view: &View,
+    ) -> Explanation {
+        let Case { kind, client, to, outcome, turned_away } = *case;
+        let followed =
+            Story { kind, client, to, probers: &eyes.probers }.of(&view.frames, &view.drops);
+        let scene = Scene {
+            cluster: self.plan.cluster,
+            load_balancers: self.plan.load_balancers,
+            places: &eyes.places,
+            grounds: &eyes.grounds,
+            frames: &followed,
+            growth: &view.growth,
+            traced: &view.traced,
+            outcome,
+            client,
+            to,
+            turned_away,
+        };
+        let found = scene.mechanism();
+        let told = |one: &Grown| {
+            format!("{}: `{}` has counted {} packets", eyes.places[one.place], one.what, one.by)
+        };
+        let ends = view.growth.grown.iter().filter(|one| one.is_end()).map(told);
+        Explanation {
+            subject,
+            outcome: Some(outcome),
+            connects,
+            sightings: Followed::tell(&followed, &eyes.places),
+            mechanism: found.as_ref().map(|(mechanism, _)| *mechanism),
+            because: found
+                .map_or_else(|| "nothing that was seen says why".into(), |(_, because)| because),
+            notes: eyes.notes.iter().cloned().chain(ends).collect(),
+        }
     }
 
     /// One connection of a flow, to its end.
@@ -167,8 +279,7 @@ impl Lab<'_> {
             if listens {
                 waiting.push(rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN));
             }
-            let ready =
-                crate::linux::wait::wait(&mut waiting, std::time::Instant::now() + ATTENTION)?;
+            let ready = wait(&mut waiting, Instant::now() + ATTENTION)?;
             drop(waiting);
             if listens && ready.last() == Some(&true) {
                 let mut line = String::new();

@@ -35,6 +35,19 @@ pub(crate) fn program_node(
     if cluster.proxy.mode.value == ProxyMode::Ipvs {
         space.run(add_ipvs_device).during(&doing)?;
     }
+    let load_own = || match &node.firewall {
+        Some(own) => {
+            let doing = format!("{doing}: its own rules ({})", own.origin);
+            restore_more(space, Family::V4, &own.text, &doing)
+        }
+        None => Ok(()),
+    };
+    // Of chains with one priority the kernel runs the latest first. A node has its own rules
+    // when kube-proxy comes; in the tables that both write, kube-proxy's stand first.
+    let shares_tables = cluster.proxy.mode.value != ProxyMode::Nftables;
+    if !shares_tables {
+        load_own()?;
+    }
     for family in Family::BOTH {
         if node.address(family).is_none() {
             continue;
@@ -43,11 +56,7 @@ pub(crate) fn program_node(
             .map_err(|error| LabError::Plan(error.to_string()))?;
         load(space, family, &program, &doing)?;
     }
-    if let Some(own) = &node.firewall {
-        let doing = format!("{doing}: its own rules ({})", own.origin);
-        restore_more(space, Family::V4, &own.text, &doing)?;
-    }
-    Ok(())
+    if shares_tables { load_own() } else { Ok(()) }
 }
 
 /// The cluster as this node's kube-proxy has programmed it: all of it, unless Facts say that

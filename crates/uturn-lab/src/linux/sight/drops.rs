@@ -28,6 +28,9 @@ const CLOSE: Duration = Duration::from_micros(100);
 
 const HEADER: usize = 14;
 
+/// The reason of what nobody has read when a socket goes: it was delivered.
+const PURGED: &str = "QUEUE_PURGE";
+
 /// Records drops as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Tracer {
@@ -73,6 +76,7 @@ impl Tracer {
             ("buffer_size_kb", BUFFER_KB),
             ("events/net/netif_receive_skb/enable", "1"),
             ("events/skb/kfree_skb/enable", "1"),
+            ("events/skb/consume_skb/enable", "1"),
         ] {
             tracer.write(file, value)?;
         }
@@ -165,13 +169,18 @@ impl Drops {
                 let length = field(" len=").and_then(|text| text.parse().ok()).unwrap_or_default();
                 latest.insert(buffer, all.came.len());
                 all.came.push(Came { at: at + offset, link: link.into(), length });
+            } else if line.contains(": consume_skb: ") {
+                // All went well; its buffer may be another's from now on.
+                field(" skbaddr=").and_then(|buffer| latest.remove(buffer));
             } else if line.contains(": kfree_skb: ")
                 && let Some(came) = field(" skbaddr=").and_then(|buffer| latest.remove(buffer))
             {
                 let location = field(" location=").unwrap_or("?");
                 let location = location.split(['+', '.']).next().unwrap_or(location).to_owned();
                 let reason = field(" reason: ").unwrap_or("no reason told").to_owned();
-                all.gone.push(Gone { came, reason, location });
+                if reason != PURGED {
+                    all.gone.push(Gone { came, reason, location });
+                }
             }
         }
         all
@@ -259,6 +268,20 @@ mod tests {
         ] {
             assert_eq!(drops.ends(&[other]), HashMap::new());
         }
+    }
+
+    #[test]
+    fn what_was_delivered_was_not_dropped() {
+        let line = |what: &str| format!(" x-1 [000] ..s2. 100.000010: {what}\n");
+        let came = line("netif_receive_skb: dev=eth0 skbaddr=a len=60");
+        let gone = |why: &str| {
+            line(&format!("kfree_skb: skbaddr=a protocol=2048 location=f+0x1 reason: {why}"))
+        };
+        let consumed = line("consume_skb: skbaddr=a location=tcp_ack+0x1/0x2");
+        let read = |text: &[&str]| Drops::read(&text.concat(), Duration::ZERO).gone.len();
+        assert_eq!(read(&[&came, &gone("NO_SOCKET")]), 1);
+        assert_eq!(read(&[&came, &consumed, &gone("NO_SOCKET")]), 0);
+        assert_eq!(read(&[&came, &gone(PURGED)]), 0);
     }
 
     #[test]

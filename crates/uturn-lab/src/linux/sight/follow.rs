@@ -12,7 +12,11 @@ use std::time::Duration;
 use super::drops::Drops;
 use super::packet::{Body, Packet};
 use super::tap::Frame;
+use super::why::HOLE;
 use crate::Sighting;
+
+/// How long a packet may be on its way through a place.
+const SOON: Duration = Duration::from_millis(1);
 
 /// A frame of the connection.
 #[derive(Clone, Debug)]
@@ -35,12 +39,25 @@ pub(super) struct Dropped {
 /// Who called whom, and who else is talking.
 #[derive(Debug)]
 pub(crate) struct Story<'a> {
-    /// The client's place.
+    pub(crate) kind: Kind,
+    /// The place of whoever begins it.
     pub(crate) client: usize,
-    /// What it calls.
+    /// Who is called.
     pub(crate) to: SocketAddr,
     /// Addresses that health checks come from.
     pub(crate) probers: &'a [IpAddr],
+}
+
+/// What kind of connection is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A client's; what a proxy begins because of it belongs to it.
+    Call,
+    /// The same of a node itself, whose rules may have changed a packet before it can be
+    /// seen anywhere.
+    CallOfNode,
+    /// A health check: it alone, from one of the probers.
+    Probe,
 }
 
 /// A connection as somebody began it, under all the addresses it has on its way.
@@ -54,7 +71,8 @@ struct Leg {
 #[derive(PartialEq, Eq)]
 enum Begins {
     Tcp(u32),
-    Udp(Vec<u8>),
+    /// With the port it comes from, where the words alone do not tell it from others.
+    Udp(Vec<u8>, Option<u16>),
 }
 
 impl Story<'_> {
@@ -67,7 +85,7 @@ impl Story<'_> {
         for (at, frame, packet) in
             packets.filter_map(|(at, one)| Some((at, one, Packet::read(&one.bytes)?)))
         {
-            let is_first = frame.place == self.client && frame.leaves && packet.dst == self.to;
+            let is_first = self.is_first(&legs, frame, &packet);
             if self.belongs(&mut legs, &packet, is_first) {
                 let dropped = ends.get(&at).map(|(reason, location)| Dropped {
                     reason: (*reason).to_owned(),
@@ -77,14 +95,37 @@ impl Story<'_> {
                 followed.push(Followed { place, link, leaves, at, packet, dropped });
             }
         }
+        // Whose length, link and time are the same, here or in another lab, may have been
+        // dropped in its place.
+        let goes_on: Vec<bool> = followed.iter().map(|one| one.goes_on(&followed)).collect();
+        for (one, goes_on) in followed.iter_mut().zip(goes_on) {
+            one.dropped.take_if(|_| goes_on);
+        }
         followed
+    }
+
+    /// Whether this is how it begins.
+    fn is_first(&self, legs: &[Leg], frame: &Frame, packet: &Packet) -> bool {
+        let begun = legs.iter().any(|leg| leg.is_ours);
+        let begins = packet.is_syn() || matches!(packet.body, Body::Udp(_));
+        let calls = packet.dst == self.to;
+        let is_it = match self.kind {
+            Kind::Call => calls,
+            Kind::CallOfNode => calls || !begun && begins,
+            Kind::Probe => calls && !begun && begins && self.probers.contains(&packet.src.ip()),
+        };
+        frame.place == self.client && frame.leaves && is_it
     }
 
     fn belongs(&self, legs: &mut Vec<Leg>, packet: &Packet, is_first: bool) -> bool {
         let way = (packet.src, packet.dst);
         let begins = match &packet.body {
             Body::Tcp { seq, .. } if packet.is_syn() => Some(Begins::Tcp(*seq)),
-            Body::Udp(bytes) => Some(Begins::Udp(bytes.clone())),
+            // All health checks say the same.
+            Body::Udp(bytes) => {
+                let port = (self.kind == Kind::Probe).then(|| packet.src.port());
+                Some(Begins::Udp(bytes.clone(), port))
+            }
             _ => None,
         };
         if let Some(begins) = begins {
@@ -94,8 +135,9 @@ impl Story<'_> {
             }
             // Whoever else asks by UDP is not the load balancer, which has rules for that.
             if is_first || packet.is_syn() {
-                let begun = is_first || legs.iter().any(|leg| leg.is_ours);
-                let is_ours = begun && !self.probers.contains(&packet.src.ip());
+                let begun = legs.iter().any(|leg| leg.is_ours);
+                let is_probe = self.probers.contains(&packet.src.ip());
+                let is_ours = is_first || begun && !is_probe && self.kind != Kind::Probe;
                 let mut leg = Leg { is_ours, begins, ways: HashSet::new() };
                 leg.add(way);
                 legs.push(leg);
@@ -128,6 +170,15 @@ impl Leg {
 }
 
 impl Followed {
+    /// Whether the very packet leaves its place right afterwards, under whatever addresses.
+    fn goes_on(&self, all: &[Self]) -> bool {
+        let soon = self.at..self.at + SOON;
+        all.iter().any(|other| {
+            let leaves = other.leaves && other.place == self.place && other.link != HOLE;
+            leaves && soon.contains(&other.at) && other.packet.body == self.packet.body
+        })
+    }
+
     /// For people: what was sent again is told once.
     pub(crate) fn tell(all: &[Self], names: &[String]) -> Vec<Sighting> {
         let mut told: Vec<(&Self, Sighting)> = Vec::new();

@@ -6,12 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::{Cluster, LoadBalancer, Mechanism, Outcome};
 
-use super::counters::Grown;
+use super::counters::{Counted, Grown, Growth};
 use super::follow::Followed;
+use super::ground::Ground;
 use super::packet::Body;
+use super::trace::Ended;
 
 /// The fabric's link for what is for nobody.
-const HOLE: &str = "hole";
+pub(super) const HOLE: &str = "hole";
 
 /// Everything that was seen of a connection.
 #[derive(Debug)]
@@ -20,17 +22,23 @@ pub(crate) struct Scene<'a> {
     pub(crate) load_balancers: &'a [LoadBalancer],
     /// What each place is.
     pub(crate) places: &'a [String],
+    /// What each of them has.
+    pub(crate) grounds: &'a [Ground],
     pub(crate) frames: &'a [Followed],
-    pub(crate) grown: &'a [Grown],
+    pub(crate) growth: &'a Growth,
+    /// What rules without counters have ended.
+    pub(crate) traced: &'a [Ended],
     pub(crate) outcome: Outcome,
     /// The client's place.
     pub(crate) client: usize,
+    /// Whom it calls.
+    pub(crate) to: SocketAddr,
     /// Whether the load balancer's process has answered without picking anybody.
     pub(crate) turned_away: bool,
 }
 
 /// A mechanism and what it rests on.
-type Found = (Mechanism, String);
+pub(super) type Found = (Mechanism, String);
 
 impl Scene<'_> {
     /// The mechanism, if it could be seen.
@@ -40,19 +48,36 @@ impl Scene<'_> {
             .or_else(|| self.untranslated())
             .or_else(|| self.vanished())
             .or_else(|| self.dropped())
-            .or_else(|| self.counted())
             .or_else(|| self.own_source())
+            .or_else(|| self.counted())
+            .or_else(|| self.nobody_listens())
+            .or_else(|| self.deserted())
+            .or_else(|| self.never_sent())
             .or_else(|| self.bypassed())
             .or_else(|| self.stayed_at_balancer())
     }
 
     /// Somebody is answered from an address that he never called.
     fn asymmetric_return(&self) -> Option<Found> {
+        // What a place only passes on it has not called.
         let called = |place: usize, from: SocketAddr, to: SocketAddr| {
-            self.at(place).any(|one| {
-                one.leaves && one.packet.src == from && one.packet.dst == to && !one.packet.is_rst()
-            })
+            let mut same = self.at(place).filter(|one| {
+                one.packet.src == from && one.packet.dst == to && !one.packet.is_rst()
+            });
+            same.next().is_some_and(|first| first.leaves)
         };
+        // A refusal is an answer too.
+        let refused = self.at(self.client).find(|one| match &one.packet.body {
+            Body::Error { about: (from, to), .. } => !one.leaves && !called(one.place, *from, *to),
+            _ => false,
+        });
+        if let Some(one) = refused
+            && !self.places[one.place].starts_with("node ")
+        {
+            let because =
+                format!("{} is told {}, which it never called", self.places[one.place], one.packet);
+            return Some((Mechanism::AsymmetricReturn, because));
+        }
         let strange = |one: &&Followed| {
             let answers = one.packet.is_syn_ack() || matches!(one.packet.body, Body::Udp(_));
             let is_end = one.place == self.client || one.reason() == Some("NO_SOCKET");
@@ -167,75 +192,56 @@ impl Scene<'_> {
     }
 
     /// The rule of a place that has counted something.
-    fn rule(&self, place: usize) -> Option<(Mechanism, String)> {
-        let grown = self.grown.iter().filter(|one| one.place == place && !one.is_reverse_path());
-        let told = |one: &Grown| {
-            let mechanism = match one.chain() {
+    pub(super) fn rule(&self, place: usize) -> Option<(Mechanism, String)> {
+        let rule = |one: &Grown| match &one.what {
+            Counted::Rule(rule) if one.place == place => Some((rule.clone(), one.by)),
+            _ => None,
+        };
+        let told = |(rule, by): (String, u64)| {
+            let mechanism = match rule.split(' ').nth(1).unwrap_or_default() {
                 chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
                 "NO-BANDWIDTH" => Mechanism::NoBandwidth,
                 "LB-NOBODY" => Mechanism::NoCandidate,
-                _ if one.what.contains("endpoints\"") => Mechanism::NoEndpoint,
+                // What calls a bound address on a port that no virtual server has.
+                "KUBE-IPVS-FILTER" => self.kind_of_unserved(self.called_at(place)),
+                _ if rule.contains("endpoints\"") => Mechanism::NoEndpoint,
                 _ => Mechanism::Firewall,
             };
-            (mechanism, format!("{} packets met `{}`", one.by, one.what))
+            (mechanism, format!("{by} packets met `{rule}`"))
         };
-        // The rules of nftables mode have no counters; those that only drop may mean anything.
-        let in_nftables = || {
-            let rejects = self.outcome == Outcome::Refused;
-            if !rejects || !self.places[place].starts_with("node ") {
-                return None;
-            }
-            let told = |mechanism, what: String| {
-                let why = format!("the node's rules reject {what}; they have no counters");
-                (mechanism, why)
-            };
-            self.at(place).find_map(|one| {
-                let to = one.packet.dst;
-                let no_port = || {
-                    let mut all = self.cluster.services.values();
-                    let service = all.find(|one| one.cluster_ips.contains(&to.ip()))?;
-                    let what = format!("port {} of Service {}", to.port(), service.name);
-                    Some(told(Mechanism::WrongPort, what))
-                };
-                let service = self.service_at(to);
-                service.map(|service| told(Mechanism::NoEndpoint, service)).or_else(no_port)
-            })
-        };
-        grown.map(told).next().or_else(in_nftables)
+        let grown = self.growth.grown.iter().filter_map(rule);
+        grown.map(told).next().or_else(|| self.traced(place))
     }
 
-    /// A kernel that gives no reasons still counts.
-    fn counted(&self) -> Option<Found> {
-        let went_on = |place| self.at(place).any(|one| one.leaves);
-        let places = self.frames.iter().filter(|one| !one.leaves).map(|one| one.place);
-        let ends: Vec<usize> = places.filter(|place| !went_on(*place)).collect();
-        ends.into_iter().find_map(|place| {
-            let filter = |one: &&Grown| one.place == place && one.is_reverse_path();
-            if let Some(one) = self.grown.iter().find(filter) {
-                let because = format!(
-                    "the reverse-path filter of {} has taken {} packets",
-                    self.places[place], one.by
-                );
-                return Some((Mechanism::ReversePathFilter, because));
-            }
-            let has_grown = self.grown.iter().any(|one| one.place == place);
-            let (mechanism, why) = self.rule(place).filter(|_| has_grown)?;
-            Some((mechanism, format!("at {}: {why}", self.places[place])))
-        })
+    /// The rule that the kernel's trace names: those of nftables mode have no counters.
+    fn traced(&self, place: usize) -> Option<Found> {
+        // A node's own packets may end before they can be seen.
+        let is_seen = |ended: &Ended| {
+            let is_it = |one: &Followed| one.packet.src == ended.packet.src;
+            self.at(place).any(is_it) || self.frames.is_empty() && ended.packet.dst == self.to
+        };
+        let ended = self.traced.iter().find(|one| one.place == place && is_seen(one))?;
+        let Ended { packet, table, chain, rule, .. } = ended;
+        let mechanism = match (&**table, &**chain) {
+            ("kube-proxy", "cluster-ips-check") => self.kind_of_unserved(packet.dst),
+            ("kube-proxy", chain) if !chain.starts_with("firewall-") => Mechanism::NoEndpoint,
+            _ => Mechanism::Firewall,
+        };
+        Some((mechanism, format!("it met `{rule}` in chain {chain} of table {table}")))
     }
 
-    /// The same for a packet that ends at a place that has its source.
-    fn own_source(&self) -> Option<Found> {
-        let one = self.frames.iter().find(|one| {
-            let went_on = || self.at(one.place).any(|other| other.leaves && other.at > one.at);
-            let comes = !one.leaves && one.packet.is_syn() && one.dropped.is_none();
-            comes && self.has(one.place, one.packet.src.ip()) && !went_on()
+    /// What a load balancer sends ends at a rule before it can be seen anywhere.
+    fn never_sent(&self) -> Option<Found> {
+        let place = self.frames.iter().find(|one| {
+            let to_vip = self.load_balancers.iter().any(|lb| lb.vip == one.packet.dst.ip());
+            self.is_balancers(one.place) && !one.leaves && one.packet.is_syn() && to_vip
         })?;
-        let because = format!(
-            "{} comes to {} and ends there without a word: the source is an address of its own",
-            one.packet, self.places[one.place]
-        );
-        Some((Mechanism::LocalSourceDrop, because))
+        let place = place.place;
+        if self.at(place).any(|one| one.leaves && one.packet.is_syn()) {
+            return None;
+        }
+        let (mechanism, why) = self.rule(place)?;
+        Some((mechanism, format!("what the load balancer sends never leaves: {why}")))
     }
 
     fn bypassed(&self) -> Option<Found> {
@@ -262,29 +268,33 @@ impl Scene<'_> {
         })
     }
 
-    fn at(&self, place: usize) -> impl Iterator<Item = &Followed> {
-        self.frames.iter().filter(move |one| one.place == place)
-    }
-
-    fn is_balancers(&self, place: usize) -> bool {
-        matches!(&*self.places[place], "fabric" | "edge")
-    }
-
-    /// Whether a place has an address.
-    fn has(&self, place: usize, ip: IpAddr) -> bool {
-        let what = &self.places[place];
-        let of_node = |name: &str| self.cluster.nodes.get(name).is_some_and(|n| n.has_address(ip));
-        match what.split_once(' ') {
-            Some(("node", name)) => of_node(name),
-            Some(("pod", name)) => {
-                let mut pods = self.cluster.pods.values();
-                pods.any(|pod| pod.name.to_string() == name && pod.ips.contains(&ip))
-            }
-            _ => false,
+    /// What it means that a node knows an address for a Service's, and serves nothing there.
+    fn kind_of_unserved(&self, to: SocketAddr) -> Mechanism {
+        let of_service = |one: &uturn_model::Service| {
+            one.cluster_ips.contains(&to.ip())
+                && one.ports.iter().any(|port| port.port.number() == to.port())
+        };
+        match self.cluster.services.values().any(of_service) {
+            true => Mechanism::RuleMissing,
+            false => Mechanism::WrongPort,
         }
     }
 
-    fn is_node_port(&self, to: SocketAddr) -> bool {
+    /// Whom the connection calls where it comes to a place.
+    fn called_at(&self, place: usize) -> SocketAddr {
+        let comes = |one: &&Followed| !one.leaves && one.begins();
+        self.at(place).find(comes).map_or(self.to, |one| one.packet.dst)
+    }
+
+    pub(super) fn at(&self, place: usize) -> impl Iterator<Item = &Followed> {
+        self.frames.iter().filter(move |one| one.place == place)
+    }
+
+    pub(super) fn is_balancers(&self, place: usize) -> bool {
+        matches!(&*self.places[place], "fabric" | "edge")
+    }
+
+    pub(super) fn is_node_port(&self, to: SocketAddr) -> bool {
         self.cluster.nodes.values().any(|node| node.has_address(to.ip()))
             && self
                 .cluster
@@ -292,17 +302,6 @@ impl Scene<'_> {
                 .values()
                 .flat_map(|one| &one.ports)
                 .any(|port| port.node_port.is_some_and(|port| port.number() == to.port()))
-    }
-
-    fn service_at(&self, to: SocketAddr) -> Option<String> {
-        let fits = |one: &&uturn_model::Service| {
-            let has = |port: &uturn_model::service::ServicePort| {
-                one.cluster_ips.contains(&to.ip()) && port.port.number() == to.port()
-                    || port.node_port.is_some_and(|port| port.number() == to.port())
-            };
-            one.ports.iter().any(has)
-        };
-        self.cluster.services.values().find(fits).map(|one| format!("Service {}", one.name))
     }
 
     /// Whether a packet ended where ways are looked up.
@@ -323,11 +322,11 @@ impl Scene<'_> {
 }
 
 impl Followed {
-    fn reason(&self) -> Option<&str> {
+    pub(super) fn reason(&self) -> Option<&str> {
         self.dropped.as_ref().map(|one| &*one.reason)
     }
 
-    fn location(&self) -> Option<&str> {
+    pub(super) fn location(&self) -> Option<&str> {
         self.dropped.as_ref().map(|one| &*one.location)
     }
 }

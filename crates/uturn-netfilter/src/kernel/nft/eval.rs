@@ -36,16 +36,28 @@ const NO_PORT: u128 = 1 << 100;
 /// More parts than this no key has.
 const MOST_PARTS: usize = 16;
 
-/// What is looked up.
-#[derive(Clone, Copy)]
+/// What is looked up. Few keys have many parts.
 pub(super) struct Key {
-    parts: [u128; MOST_PARTS],
+    few: [u128; FEW_PARTS],
     length: usize,
+    /// All of them, where they are many.
+    many: Vec<u128>,
 }
 
+const FEW_PARTS: usize = 3;
+
 impl Key {
+    fn new(length: usize) -> Self {
+        let many = if length > FEW_PARTS { vec![0; length] } else { Vec::new() };
+        Self { few: [0; FEW_PARTS], length, many }
+    }
+
     pub(super) fn parts(&self) -> &[u128] {
-        &self.parts[..self.length]
+        if self.many.is_empty() { &self.few[..self.length] } else { &self.many }
+    }
+
+    fn parts_mut(&mut self) -> &mut [u128] {
+        if self.many.is_empty() { &mut self.few[..self.length] } else { &mut self.many }
     }
 }
 
@@ -83,13 +95,13 @@ impl Kernel {
     }
 
     pub(super) fn key(&self, values: &[Value], walk: &mut Walk) -> Result<Key, Miss> {
-        let mut key = Key { parts: [0; MOST_PARTS], length: values.len() };
         if values.len() > MOST_PARTS {
             return Err(Miss::Unknown);
         }
+        let mut key = Key::new(values.len());
         // What ends the rule does so whatever the other parts are.
         let mut missing = None;
-        for (value, place) in values.iter().zip(&mut key.parts) {
+        for (value, place) in values.iter().zip(key.parts_mut()) {
             match self.value(value, walk) {
                 Ok(number) => *place = number,
                 Err(Miss::Break) => return Err(Miss::Break),

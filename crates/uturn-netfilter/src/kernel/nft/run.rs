@@ -3,7 +3,7 @@
 use uturn_model::{By, Family, StepKind, Supposition, Text};
 
 use super::super::tables::{Passed, marked};
-use super::super::walk::{Frame, Tracking, Walk};
+use super::super::walk::{Frame, OpenWays, Tracking, Walk};
 use super::super::{Kernel, MOST_RULES};
 use super::compile::ip_of;
 use super::eval::{Miss, find};
@@ -32,7 +32,7 @@ impl Kernel {
         &self,
         base: usize,
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Passed {
         if !self.is_for_device(base, walk) {
@@ -82,7 +82,7 @@ impl Kernel {
         base: usize,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Done {
         walk.asked += 1;
@@ -136,7 +136,10 @@ impl Kernel {
             walk.nft.turn = None;
             match done {
                 Done::On => step += 1,
-                other => return other,
+                // By name, not as `other`: copying what is hardly ever there costs time.
+                Done::Next => return Done::Next,
+                Done::Accept => return Done::Accept,
+                other @ (Done::End(_) | Done::Crowded) => return other,
             }
         }
         walk.nft.turn = None;
@@ -150,7 +153,7 @@ impl Kernel {
         op: &Op,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Result<Done, Miss> {
         let by = || self.nft_by(at.0, at.1);
@@ -293,7 +296,7 @@ impl Kernel {
         ops: &[Op],
         (at, step): ((usize, usize), usize),
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Done {
         for op in &ops[step + 1..] {
@@ -342,7 +345,7 @@ impl Kernel {
         name: &str,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> Done {
         match self.taken(number, walk) {
@@ -387,7 +390,7 @@ impl Kernel {
         nat: &Nat,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
     ) -> Result<Done, Miss> {
         let v6 = walk.packet.family() == Family::V6;
         if nat.v6.is_some_and(|wanted| wanted != v6) {

@@ -4,7 +4,7 @@ use uturn_model::{StepKind, Supposition};
 
 use super::super::Kernel;
 use super::super::tables::one_in;
-use super::super::walk::Walk;
+use super::super::walk::{OpenWays, Walk};
 use super::Way;
 use super::value::{Nat, NatAddress, Op, Test, Turn, Value};
 
@@ -20,7 +20,7 @@ impl Kernel {
         op: &Op,
         (at, step): ((usize, usize), usize),
         walk: &mut Walk,
-        open: &mut Vec<Walk>,
+        open: &mut OpenWays,
         crowded: bool,
     ) -> bool {
         let said = &self.nft.chains[at.0].rules[at.1].said.ways;

@@ -53,7 +53,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         return save_all(args, &trials, printer);
     }
     sweep(printer)?;
-    let how = How { connects: args.connects, coredns: None, rules: None };
+    let how = How::plain(args.connects);
     let jobs = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
     let mut lab = Lab::find(how, jobs, *printer)?;
     let mut sum = Sum::new(seed);

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::{Value, json};
+use uturn_lab::Watching;
 use uturn_model::{Capture, Name};
 
 use crate::cli::LabRun;
@@ -19,6 +20,10 @@ pub(super) struct How {
     pub(super) coredns: Option<PathBuf>,
     /// Where nodes' captures are.
     pub(super) rules: Option<PathBuf>,
+    /// The folder that gets a folder of captures for each case.
+    pub(super) pcap: Option<PathBuf>,
+    /// Whether what fails is followed.
+    pub(super) explain: bool,
 }
 
 impl How {
@@ -31,7 +36,8 @@ impl How {
         if let Some(path) = coredns.as_ref().filter(|path| !path.is_file()) {
             return Err(Failure::usage(format!("there is no program {}", path.display())));
         }
-        Ok(Self { connects: args.connects, coredns, rules })
+        let (pcap, explain) = (whole(&args.pcap)?, args.explain);
+        Ok(Self { connects: args.connects, coredns, rules, pcap, explain })
     }
 
     /// The nodes' captures: each folder has the name of its node.
@@ -39,14 +45,35 @@ impl How {
         self.rules.as_deref().map_or_else(|| Ok(BTreeMap::new()), read)
     }
 
+    /// Only so many connects, and nothing beside them.
+    pub(super) fn plain(connects: u32) -> Self {
+        Self { connects, coredns: None, rules: None, pcap: None, explain: false }
+    }
+
+    /// What is watched of a case.
+    pub(super) fn watching(&self, scenario: &str, case: &str) -> Watching {
+        let words = case.split(|c: char| !c.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let folder = format!("{scenario}-{}", words.join("-"));
+        let captures = self.pcap.as_ref().map(|all| all.join(folder));
+        Watching { captures, explain: self.explain }
+    }
+
     pub(super) fn to_json(&self) -> Value {
-        json!({ "connects": self.connects, "coredns": self.coredns, "rules": self.rules })
+        json!({
+            "connects": self.connects,
+            "coredns": self.coredns,
+            "rules": self.rules,
+            "pcap": self.pcap,
+            "explain": self.explain,
+        })
     }
 
     pub(super) fn from_json(value: &Value) -> Option<Self> {
         let path = |name: &str| value[name].as_str().map(PathBuf::from);
         let connects = value["connects"].as_u64()?.try_into().ok()?;
-        Some(Self { connects, coredns: path("coredns"), rules: path("rules") })
+        let (coredns, rules, pcap) = (path("coredns"), path("rules"), path("pcap"));
+        Some(Self { connects, coredns, rules, pcap, explain: value["explain"].as_bool()? })
     }
 }
 

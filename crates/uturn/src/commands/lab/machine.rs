@@ -3,10 +3,11 @@
 
 use std::env;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use uturn_lab::{LabError, MeasuredFlow, Unavailable};
+use uturn_lab::{LabError, Unavailable, Watched};
 use uturn_machine::{Ended, Job, Machine, Said};
 use uturn_model::Flow;
 use uturn_report::lab::CaseReport;
@@ -60,13 +61,17 @@ pub(super) fn measure(
     own: &[Source],
     how: &How,
     printer: &Printer,
-    tell: &mut dyn FnMut(usize, Result<Vec<MeasuredFlow>, String>, f64),
+    tell: &mut dyn FnMut(usize, Result<Watched, String>, f64),
 ) -> Result<(), Failure> {
     let order = Order {
         sources: own.to_vec(),
         cases: cases.iter().map(|one| (one.scenario.to_owned(), one.case.label.clone())).collect(),
         how: how.clone(),
     };
+    if let Some(folder) = &how.pcap {
+        fs::create_dir_all(folder)
+            .map_err(|why| Failure::usage(format!("--pcap {}: {why}", folder.display())))?;
+    }
     let machine = machine.clone().with_limit(START + EACH * cases.len() as u32);
     let mut ear = Ear { cases, tell, told: 0, failed: None };
     let (mut answers, mut details) = (Lines::default(), Lines::default());
@@ -103,7 +108,7 @@ fn job(order: &Order, printer: &Printer) -> Result<Job, Failure> {
         environment: env::vars_os().collect(),
         folder: "/".into(),
         stdin: order.write().into_bytes(),
-        shared: Vec::new(),
+        shared: order.how.pcap.clone().into_iter().collect(),
     })
 }
 
@@ -128,7 +133,7 @@ impl Lines {
 /// Understands what comes out of the machine.
 struct Ear<'a, 'b> {
     cases: &'a [Named<'a>],
-    tell: &'b mut dyn FnMut(usize, Result<Vec<MeasuredFlow>, String>, f64),
+    tell: &'b mut dyn FnMut(usize, Result<Watched, String>, f64),
     told: usize,
     failed: Option<String>,
 }
@@ -143,7 +148,9 @@ impl Ear<'_, '_> {
             return;
         };
         match Answer::read(line, &flows(next.case)) {
-            Some(Answer::Measured { flows, seconds }) => (self.tell)(self.told, Ok(flows), seconds),
+            Some(Answer::Measured { watched, seconds }) => {
+                (self.tell)(self.told, Ok(watched), seconds);
+            }
             Some(Answer::NotRun(why)) => (self.tell)(self.told, Err(why), 0.0),
             Some(Answer::Failed(why)) => self.failed = Some(why),
             None => self.failed = Some(format!("an answer that cannot be read: {line}")),
@@ -168,9 +175,12 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
             .find(|one| one.label == *case);
         let found = found
             .ok_or_else(|| Failure::usage(format!("there is no case {case} of {scenario}")))?;
-        let answer = match super::measure_here(found, &order.how, &mut |what| printer.detail(what))?
-        {
-            Ok(flows) => Answer::Measured { flows, seconds: began.elapsed().as_secs_f64() },
+        let watching = order.how.watching(scenario, case);
+        let measured = super::with_plan(found, &order.how, |plan| {
+            uturn_lab::watch(plan, &watching, None, &mut |what| printer.detail(what))
+        })?;
+        let answer = match measured {
+            Ok(watched) => Answer::Measured { watched, seconds: began.elapsed().as_secs_f64() },
             Err(LabError::Plan(why)) => Answer::NotRun(why),
             Err(LabError::Unavailable(why @ Unavailable::Part(_))) => {
                 Answer::NotRun(why.to_string())

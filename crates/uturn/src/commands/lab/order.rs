@@ -7,12 +7,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use uturn_lab::{Evidence, MeasuredFlow, ProbeEnd, TargetHealth};
+use uturn_lab::{Evidence, MeasuredFlow, ProbeEnd, TargetHealth, Watched};
 use uturn_model::{Flow, Outcome};
 use uturn_report::json;
 use uturn_snapshot::Source;
 
 use super::how::How;
+use super::told;
 
 /// What is asked of the machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +31,8 @@ pub(super) struct Order {
 pub(super) enum Answer {
     /// It was measured.
     Measured {
-        /// In the order of the case's flows.
-        flows: Vec<MeasuredFlow>,
+        /// Its flows in the order of the case's.
+        watched: Watched,
         /// How long it took.
         seconds: f64,
     },
@@ -69,9 +70,11 @@ impl Order {
 impl Answer {
     pub(super) fn write(&self) -> String {
         match self {
-            Self::Measured { flows, seconds } => {
-                json!({ "seconds": seconds, "flows": flows.iter().map(of_flow).collect::<Vec<_>>() })
-            }
+            Self::Measured { watched: Watched { flows, explanations }, seconds } => json!({
+                "seconds": seconds,
+                "flows": flows.iter().map(of_flow).collect::<Vec<_>>(),
+                "explained": explanations.iter().map(told::to_json).collect::<Vec<_>>(),
+            }),
             Self::NotRun(why) => json!({ "not_run": why }),
             Self::Failed(why) => json!({ "failed": why }),
         }
@@ -88,11 +91,12 @@ impl Answer {
             return Some(Self::Failed(why.to_owned()));
         }
         let measured = answer["flows"].as_array().filter(|all| all.len() == flows.len())?;
-        let flows = measured.iter().zip(flows).map(|(one, flow)| to_flow(one, flow));
-        Some(Self::Measured {
-            flows: flows.collect::<Option<_>>()?,
-            seconds: answer["seconds"].as_f64()?,
-        })
+        let measured = measured.iter().zip(flows).map(|(one, flow)| to_flow(one, flow));
+        let watched = Watched {
+            flows: measured.collect::<Option<_>>()?,
+            explanations: list(&answer["explained"], |one| told::from_json(one, flows))?,
+        };
+        Some(Self::Measured { watched, seconds: answer["seconds"].as_f64()? })
     }
 }
 
@@ -139,7 +143,7 @@ fn to_flow(one: &Value, flow: &Flow) -> Option<MeasuredFlow> {
     })
 }
 
-fn outcome(value: &Value) -> Option<Outcome> {
+pub(super) fn outcome(value: &Value) -> Option<Outcome> {
     let after = Duration::from_millis(value["after_ms"].as_u64().unwrap_or_default());
     let code = value["status"].as_u64().unwrap_or_default().try_into().ok()?;
     let all = [
@@ -175,7 +179,7 @@ fn pairs<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<(T,
     list(value, |one| Some((read(&one[0])?, one[1].as_u64()?)))
 }
 
-fn list<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+pub(super) fn list<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
     value.as_array()?.iter().map(read).collect()
 }
 
@@ -189,7 +193,12 @@ mod tests {
         let order = Order {
             sources: vec![source],
             cases: vec![("l7-loop".into(), "3 nodes".into())],
-            how: How { connects: 20, coredns: None, rules: Some("/a b".into()) },
+            how: How {
+                rules: Some("/a b".into()),
+                pcap: Some("/c".into()),
+                explain: true,
+                ..How::plain(20)
+            },
         };
         assert_eq!(Order::read(&order.write()), Some(order));
         assert_eq!(Order::read("{}"), None);
@@ -228,9 +237,11 @@ mod tests {
                 forwarded_for: vec![("x".into(), 5)],
             },
         };
-        let answer = Answer::Measured { flows: vec![measured.clone()], seconds: 1.5 };
-        let line = answer.write();
-        let Some(Answer::Measured { flows, seconds }) = Answer::read(&line, &[flow]) else {
+        let watched = Watched { flows: vec![measured.clone()], explanations: Vec::new() };
+        let line = Answer::Measured { watched, seconds: 1.5 }.write();
+        let Some(Answer::Measured { watched: Watched { flows, .. }, seconds }) =
+            Answer::read(&line, &[flow])
+        else {
             panic!("{line}")
         };
         assert_eq!((flows[0].counts.clone(), seconds), (measured.counts, 1.5));

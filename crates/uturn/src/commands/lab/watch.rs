@@ -1,20 +1,22 @@
-//! `uturn lab run --keep`, `--pcap`, `--explain`: cases one after the other on this kernel,
-//! with everything that can be seen of them.
+//! `uturn lab run --keep`, `--pcap`, `--explain`: cases one after the other, on this kernel
+//! and in the small machine, with everything that can be seen of them.
 
-use std::path::{Path, absolute};
 use std::time::Instant;
 
-use serde_json::{Value, json};
-use uturn_lab::{Explanation, Inside, LabError, Standing, Watched, Watching};
-use uturn_model::{Flow, Mechanism};
+use serde_json::Value;
+use uturn_lab::{
+    Explanation, Inside, KernelPart, LabError, Standing, Subject, Unavailable, Watched,
+};
+use uturn_model::Mechanism;
 use uturn_path::Engine;
-use uturn_report::json as form;
 use uturn_report::lab;
 use uturn_report::lab::CaseReport;
+use uturn_snapshot::Source;
 
 use super::how::How;
-use super::machine::Named;
-use super::place;
+use super::machine::{self, Named};
+use super::place::{self, Native, Places};
+use super::told;
 use super::{broken, report, with_plan};
 use crate::cli::{LabRun, Output};
 use crate::commands::print;
@@ -30,29 +32,73 @@ pub(super) fn run(
     args: &LabRun,
     predicts: bool,
     cases: &[Named<'_>],
+    own: &[Source],
     how: &How,
     printer: &Printer,
 ) -> Result<Status, Failure> {
-    if args.vm {
+    if args.vm && args.keep {
         return Err(Failure::usage(
-            "--keep, --pcap and --explain look into namespaces of this kernel, and those of \
-             the small machine are out of reach: run them without --vm",
+            "--keep leaves namespaces of this kernel up to be looked into, and those of the \
+             small machine go with it: run it without --vm, or with --pcap or --explain instead",
         ));
     }
-    uturn_lab::available().map_err(|why| Failure::not_here(why.to_string()))?;
-    let mut seen = Vec::new();
-    for one in cases {
-        seen.push(Seen::of(one, args, predicts, how, printer)?);
+    let mut places = Places::find(args.vm)?;
+    let view = View { args, predicts, how, printer };
+    let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
+    let mut elsewhere = Vec::new();
+    for (at, one) in cases.iter().enumerate() {
+        if places.native(one.case) == Native::No {
+            elsewhere.push(at);
+            continue;
+        }
+        match view.here(one)? {
+            Ok(here) => seen[at] = Some(here),
+            Err(part) => {
+                places.lacks(part);
+                elsewhere.push(at);
+            }
+        }
     }
+    let mut there = Vec::new();
+    for at in elsewhere {
+        let machine = match args.keep {
+            true => Err(NOT_KEPT.to_owned()),
+            false => places.machine(cases[at].case),
+        };
+        match machine {
+            Ok(()) => there.push(at),
+            Err(why) => seen[at] = Some(Seen::not_run(&cases[at], why)),
+        }
+    }
+    view.in_machine(&places, cases, &there, own, &mut seen)?;
     printer.progress_done();
-    if !args.keep {
-        tell(&seen, args.output, printer);
+    let seen: Vec<Seen> = seen.into_iter().flatten().collect();
+    // What was kept has been told while it stood.
+    let untold: Vec<&Seen> =
+        seen.iter().filter(|one| !args.keep || one.report.not_run.is_some()).collect();
+    if !untold.is_empty() {
+        tell(&untold, args.output, printer);
     }
     if seen.iter().any(|one| !one.report.agrees() || predicts && one.has_other_mechanism()) {
         return Ok(Status::Found);
     }
-    let all_ran = seen.iter().all(|one| one.report.not_run.is_none());
-    Ok(if all_ran { Status::Clean } else { Status::NotHere })
+    let ran = |one: &Seen| one.report.not_run.is_none();
+    let all_ran = seen
+        .iter()
+        .zip(cases)
+        .all(|(seen, one)| ran(seen) || args.vm && !place::in_any_machine(one.case));
+    Ok(if all_ran && seen.iter().any(ran) { Status::Clean } else { Status::NotHere })
+}
+
+/// Why a case is not kept that this kernel cannot run.
+const NOT_KEPT: &str = "this kernel cannot run it, and --keep leaves namespaces of this kernel up";
+
+/// How cases are looked at.
+struct View<'a> {
+    args: &'a LabRun,
+    predicts: bool,
+    how: &'a How,
+    printer: &'a Printer,
 }
 
 /// A case and what was seen of it.
@@ -67,58 +113,88 @@ struct Explained {
     predicted: Vec<Mechanism>,
 }
 
-impl Seen {
-    fn of(
-        one: &Named<'_>,
-        args: &LabRun,
-        predicts: bool,
-        how: &How,
-        printer: &Printer,
-    ) -> Result<Self, Failure> {
+impl View<'_> {
+    /// A case on this kernel, or what this kernel lacks for it.
+    fn here(&self, one: &Named<'_>) -> Result<Result<Seen, KernelPart>, Failure> {
+        let Self { args, printer, .. } = *self;
         let began = Instant::now();
         printer.progress(&format!("{one} …"));
-        let watching = Watching {
-            captures: args.pcap.as_deref().map(|folder| place_of(folder, one)).transpose()?,
-            explain: args.explain,
-        };
-        let judged = |watched: &Watched| -> Result<Self, Failure> {
-            let seconds = began.elapsed().as_secs_f64();
-            let measured = Ok(watched.flows.clone());
-            let report = report(one, measured, place::here(), seconds, predicts)?;
-            let explanations = watched.explanations.iter();
-            let explanations = explanations.map(|explained| {
-                Ok(Explained {
-                    measured: explained.clone(),
-                    predicted: predicted(one, &one.case.flows[explained.of].flow)?,
-                })
-            });
-            Ok(Self { report, explanations: explanations.collect::<Result<_, Failure>>()? })
+        let watching = self.how.watching(one.scenario, &one.case.label);
+        let judged = |watched: &Watched| {
+            self.judge(one, watched, place::here(), began.elapsed().as_secs_f64())
         };
         let mut shown = Ok(());
         let mut show = |watched: &Watched, insides: &[Inside]| {
             printer.progress_done();
             shown = judged(watched).map(|seen| {
-                tell(&[seen], args.output, printer);
+                tell(&[&seen], args.output, printer);
                 printer.note(&ways_in(insides));
             });
         };
         let standing: Option<Standing<'_>> = if args.keep { Some(&mut show) } else { None };
-        let measured = with_plan(one.case, how, |plan| {
+        let measured = with_plan(one.case, self.how, |plan| {
             uturn_lab::watch(plan, &watching, standing, &mut |what| printer.detail(what))
         })?;
         shown?;
         match measured {
-            Ok(watched) => judged(&watched),
-            Err(LabError::Plan(why)) => Ok(Self::not_run(one, why)),
-            Err(LabError::Unavailable(why)) => Ok(Self::not_run(one, why.to_string())),
+            Ok(watched) => judged(&watched).map(Ok),
+            Err(LabError::Plan(why)) => Ok(Ok(Seen::not_run(one, why))),
+            Err(LabError::Unavailable(Unavailable::Part(part))) => Ok(Err(part)),
+            Err(LabError::Unavailable(why)) => Ok(Ok(Seen::not_run(one, why.to_string()))),
             // After one that was kept: Ctrl-C ended that, and all that would follow.
             Err(why @ LabError::Interrupted) if args.keep => {
-                Ok(Self::not_run(one, why.to_string()))
+                Ok(Ok(Seen::not_run(one, why.to_string())))
             }
             Err(why) => Err(broken(&why)),
         }
     }
 
+    /// The cases that are for the machine.
+    fn in_machine(
+        &self,
+        places: &Places,
+        cases: &[Named<'_>],
+        which: &[usize],
+        own: &[Source],
+        seen: &mut [Option<Seen>],
+    ) -> Result<(), Failure> {
+        let Some(machine) = places.found().filter(|_| !which.is_empty()) else { return Ok(()) };
+        let there: Vec<Named<'_>> = which.iter().map(|at| cases[*at]).collect();
+        let printer = self.printer;
+        printer.progress(&format!("{} in a small machine …", there.len()));
+        let mut judged = Ok(());
+        machine::measure(machine, &there, own, self.how, printer, &mut |at, watched, seconds| {
+            let one = &there[at];
+            let made = match watched {
+                Ok(watched) => self.judge(one, &watched, place::in_machine(machine), seconds),
+                Err(why) => Ok(Seen::not_run(one, why)),
+            };
+            match made {
+                Ok(made) => seen[which[at]] = Some(made),
+                Err(why) => judged = Err(why),
+            }
+        })?;
+        judged
+    }
+
+    fn judge(
+        &self,
+        one: &Named<'_>,
+        watched: &Watched,
+        place: String,
+        seconds: f64,
+    ) -> Result<Seen, Failure> {
+        let report = report(one, Ok(watched.flows.clone()), place, seconds, self.predicts)?;
+        let explained = |measured: &Explanation| {
+            let predicted = predicted(one, &measured.subject)?;
+            Ok(Explained { measured: measured.clone(), predicted })
+        };
+        let explanations = watched.explanations.iter().map(explained);
+        Ok(Seen { report, explanations: explanations.collect::<Result<_, Failure>>()? })
+    }
+}
+
+impl Seen {
     fn not_run(one: &Named<'_>, why: String) -> Self {
         Self { report: one.not_run(why), explanations: Vec::new() }
     }
@@ -138,26 +214,26 @@ impl Explained {
     }
 }
 
-/// The mechanisms that the engine gives for a flow.
-fn predicted(one: &Named<'_>, flow: &Flow) -> Result<Vec<Mechanism>, Failure> {
+/// The mechanisms that the engine gives.
+fn predicted(one: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failure> {
     let engine = Engine::new(&one.case.cluster)?;
-    let verdicts = engine.verdicts(flow)?;
-    let mut all: Vec<Mechanism> =
-        verdicts.into_iter().flat_map(|verdict| verdict.mechanisms).collect();
+    let mut all: Vec<Mechanism> = match subject {
+        Subject::Flow { of, .. } => {
+            let verdicts = engine.verdicts(&one.case.flows[*of].flow)?;
+            verdicts.into_iter().flat_map(|verdict| verdict.mechanisms).collect()
+        }
+        Subject::Probe { listener, protocol, target } => {
+            let found = engine.health(*listener, *protocol).unwrap_or_default();
+            let its = found.into_iter().filter(|one| one.target == *target);
+            its.flat_map(|one| one.mechanisms).collect()
+        }
+    };
     all.sort_unstable();
     all.dedup();
     Ok(all)
 }
 
-/// A folder for each case.
-fn place_of(folder: &Path, one: &Named<'_>) -> Result<std::path::PathBuf, Failure> {
-    let words = one.case.label.split(|c: char| !c.is_ascii_alphanumeric());
-    let case: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    absolute(folder.join(format!("{}-{}", one.scenario, case.join("-"))))
-        .map_err(|why| Failure::usage(format!("--pcap {}: {why}", folder.display())))
-}
-
-fn tell(all: &[Seen], output: Output, printer: &Printer) {
+fn tell(all: &[&Seen], output: Output, printer: &Printer) {
     let reports: Vec<CaseReport> = all.iter().map(|one| one.report.clone()).collect();
     print(
         printer,
@@ -187,8 +263,14 @@ fn story(case: &CaseReport, one: &Explained) -> String {
     let Explained { measured, .. } = one;
     let outcome = measured.outcome.map_or_else(|| "did not fail".into(), |one| one.to_string());
     let mut text = format!(
-        "\n{} ({}): {} → {}: {outcome} (connection {})\n",
-        case.scenario, case.case, measured.flow.from, measured.flow.to, measured.connects
+        "\n{} ({}): {}: {outcome}{}\n",
+        case.scenario,
+        case.case,
+        subject(&measured.subject),
+        match measured.subject {
+            Subject::Flow { .. } => format!(" (connection {})", measured.connects),
+            Subject::Probe { .. } => String::new(),
+        }
     );
     let width = |of: fn(&uturn_lab::Sighting) -> usize| {
         measured.sightings.iter().map(of).max().unwrap_or_default()
@@ -230,37 +312,22 @@ fn opinion(one: &Explained) -> &'static str {
     }
 }
 
+fn subject(one: &Subject) -> String {
+    match one {
+        Subject::Flow { flow, .. } => format!("{} → {}", flow.from, flow.to),
+        Subject::Probe { listener, protocol, target } => {
+            format!("health check of {listener} ({protocol}) → {target}")
+        }
+    }
+}
+
 fn to_json(case: &CaseReport, one: &Explained) -> Value {
-    let Explained { measured, predicted } = one;
-    let sightings: Vec<Value> = measured
-        .sightings
-        .iter()
-        .map(|one| {
-            json!({
-                "after_us": one.after.as_micros() as u64,
-                "place": one.place,
-                "link": one.link,
-                "way": if one.leaves { "out" } else { "in" },
-                "packet": one.packet,
-                "times": one.times,
-                "dropped": one.dropped,
-            })
-        })
-        .collect();
-    json!({
-        "scenario": case.scenario,
-        "case": case.case,
-        "from": measured.flow.from.to_string(),
-        "to": measured.flow.to.to_string(),
-        "outcome": measured.outcome.map(form::outcome),
-        "connects": measured.connects,
-        "packets": sightings,
-        "notes": measured.notes,
-        "mechanism": measured.mechanism.map(Mechanism::as_str),
-        "because": measured.because,
-        "predicted": predicted.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
-        "agrees": one.agrees(),
-    })
+    let mut value = told::to_json(&one.measured);
+    value["scenario"] = case.scenario.as_str().into();
+    value["case"] = case.case.as_str().into();
+    value["predicted"] = one.predicted.iter().map(|one| one.as_str()).collect();
+    value["agrees"] = one.agrees().into();
+    value
 }
 
 /// How to look inside a lab that stands.

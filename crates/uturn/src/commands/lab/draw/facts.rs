@@ -99,10 +99,14 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
 
 /// Rules of a node's own, such as people have.
 fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
-    let verdict =
-        dice.pick(&["DROP", "REJECT", "REJECT --reject-with icmp-host-prohibited"]).to_owned();
+    let reason = dice.pick(&["net-unreachable", "host-prohibited", "admin-prohibited"]);
+    let verdict = match dice.below(3) {
+        0 => "DROP".to_owned(),
+        1 => "REJECT".to_owned(),
+        _ => format!("REJECT --reject-with icmp-{reason}"),
+    };
     let vip = cluster.vips.first().map_or("10.0.0.100", |vip| &vip.address);
-    let (table, rule) = match dice.below(8) {
+    let (table, rule) = match dice.below(9) {
         0 => ("mangle", "-A PREROUTING -s 100.64.0.0/10 -j DROP".to_owned()),
         1 => ("filter", format!("-A INPUT -p tcp -m tcp --dport 30000:32767 -j {verdict}")),
         2 => ("filter", format!("-A FORWARD -p tcp -m tcp --dport 8080 -j {verdict}")),
@@ -110,6 +114,7 @@ fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
         4 => ("filter", format!("-A FORWARD -s 10.0.0.0/24 -j {verdict}")),
         5 => ("nat", "-A POSTROUTING -s 10.1.0.0/16 ! -d 10.1.0.0/16 -j MASQUERADE".to_owned()),
         6 => ("raw", format!("-A PREROUTING -d {vip} -j DROP")),
+        7 => ("filter", "-A INPUT -p tcp -j REJECT --reject-with tcp-reset".to_owned()),
         _ => ("filter", "-A INPUT -m conntrack --ctstate INVALID -j DROP".to_owned()),
     };
     format!("*{table}\n{rule}\nCOMMIT\n")
@@ -145,5 +150,9 @@ fn group(dice: &mut Dice, cluster: &Cluster) -> Value {
         inbound
             .push(json!({ "action": "accept", "protocol": "all", "ports": "all", "peer": peer }));
     }
-    json!({ "inbound": inbound })
+    let mut group = json!({ "inbound": inbound });
+    if dice.once_in(4) {
+        group["outbound"] = rules(dice, 1).into();
+    }
+    group
 }

@@ -31,7 +31,7 @@ pub(super) fn draw(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Vec<V
 fn client(dice: &mut Dice, cluster: &Cluster) -> String {
     let clients = cluster.clients();
     match dice.below(8) {
-        0 => "outside".into(),
+        0 => dice.pick(&["outside", "outside", "outside/198.51.100.77"]).into(),
         1 => format!("node/{}", cluster.nodes[dice.below(cluster.nodes.len())].name),
         2 => format!("pod/shop/{}", cluster.pods[dice.below(cluster.pods.len())].name),
         _ => format!("pod/shop/{}", clients[dice.below(clients.len())].name),

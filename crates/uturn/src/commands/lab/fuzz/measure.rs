@@ -112,9 +112,9 @@ impl Lab {
             &sources,
             &self.how,
             &self.printer,
-            &mut |at, flows, _| {
-                all[batch[at]] = Some(match flows {
-                    Ok(flows) => Measured::Flows(flows),
+            &mut |at, watched, _| {
+                all[batch[at]] = Some(match watched {
+                    Ok(watched) => Measured::Flows(watched.flows),
                     Err(why) => Measured::NotRun(why),
                 });
             },

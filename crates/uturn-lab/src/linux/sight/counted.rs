@@ -1,0 +1,162 @@
+//! Why a connection failed, where the kernel gives no reasons: what its counters say of a
+//! packet that comes to a place and goes no further.
+
+use std::net::SocketAddr;
+
+use uturn_model::{Mechanism, Outcome};
+
+use super::counters::Counted;
+use super::follow::Followed;
+use super::packet::Body;
+use super::why::{Found, Scene};
+
+/// What a kernel says that drops a packet and has no word for why.
+const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason told"];
+
+/// The link of a place with itself.
+const LOOPBACK: &str = "lo";
+
+impl Scene<'_> {
+    /// A packet comes to a place that has its source, and route lookup refuses it.
+    pub(super) fn own_source(&self) -> Option<Found> {
+        // It has refused nothing.
+        if self.growth.martians == Some(0) {
+            return None;
+        }
+        let one = self.frames.iter().find(|one| {
+            let is_own = self.grounds[one.place].own.contains(&one.packet.src.ip());
+            let is_told = one.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
+            let comes = !one.leaves && one.link != LOOPBACK && one.begins();
+            comes && is_own && !is_told && !self.passes(one) && !self.is_refused(one)
+        })?;
+        let filtered = |what: &Counted| matches!(what, Counted::Rule(_) | Counted::ReversePath);
+        if self.growth.grown.iter().any(|other| other.place == one.place && filtered(&other.what)) {
+            return None;
+        }
+        let (packet, place) = (&one.packet, &self.places[one.place]);
+        let source = packet.src.ip();
+        let counted = match self.growth.martians {
+            Some(count) => format!(
+                "the kernel has counted {count} packets that cannot have such a source \
+                 (in_martian_src), and no other rule or filter there has taken any"
+            ),
+            None => "no rule and no filter there has taken it".to_owned(),
+        };
+        let because = format!(
+            "{packet} comes to {place}, whose kernel has {source} for its own, and ends there: \
+             {counted}"
+        );
+        Some((Mechanism::LocalSourceDrop, because))
+    }
+
+    /// A rule or a filter has counted what ends at its place.
+    pub(super) fn counted(&self) -> Option<Found> {
+        let is_end = |one: &&Followed| {
+            let answers = one.packet.is_syn_ack() && !self.is_balancers(one.place);
+            !one.leaves && (one.begins() || answers) && !self.passes(one)
+        };
+        let mut ends: Vec<usize> = self.frames.iter().filter(is_end).map(|one| one.place).collect();
+        // Nothing was ever seen: it ended where it began.
+        if self.frames.is_empty() {
+            ends.push(self.client);
+        }
+        ends.into_iter().find_map(|place| {
+            let mut grown = self.growth.grown.iter().filter(|one| one.place == place);
+            if let Some(one) = grown.clone().find(|one| one.what == Counted::ReversePath) {
+                let because = format!(
+                    "the reverse-path filter of {} has taken {} packets",
+                    self.places[place], one.by
+                );
+                return Some((Mechanism::ReversePathFilter, because));
+            }
+            let has_grown = grown.any(|one| one.rule().is_some());
+            let (mechanism, why) = self.rule(place).filter(|_| has_grown)?;
+            Some((mechanism, format!("at {}: {why}", self.places[place])))
+        })
+    }
+
+    /// The kernel of the place that it reaches has no socket for it.
+    pub(super) fn nobody_listens(&self) -> Option<Found> {
+        let one = self.frames.iter().find(|one| {
+            let by = match one.packet.body {
+                Body::Udp(_) => Counted::NoPorts,
+                _ => Counted::Resets,
+            };
+            let counted = || {
+                let mut grown = self.growth.grown.iter();
+                grown.any(|other| other.place == one.place && other.what == by)
+            };
+            let comes = !one.leaves && one.begins() && !self.is_balancers(one.place);
+            comes && self.is_refused(one) && counted()
+        })?;
+        let (packet, place) = (&one.packet, &self.places[one.place]);
+        let says = match packet.body {
+            Body::Udp(_) => "says that the port is unreachable",
+            _ => "resets it",
+        };
+        let because = |what: &str| format!("{place} gets {packet} and {says} by itself: {what}");
+        Some(match self.is_node_port(packet.dst) {
+            true => (Mechanism::RuleMissing, because("a node port that no rule takes")),
+            false => (Mechanism::WrongPort, because("nobody listens there")),
+        })
+    }
+
+    /// IPVS has a virtual server for it, and nobody to send it to.
+    pub(super) fn deserted(&self) -> Option<Found> {
+        if self.outcome != Outcome::Refused {
+            return None;
+        }
+        let is_deserted = |place: usize, to: SocketAddr| self.grounds[place].deserted.contains(&to);
+        let told = |place: usize, to: SocketAddr| {
+            let place = &self.places[place];
+            let because = format!("the virtual server {to} of {place} has no real server");
+            (Mechanism::NoEndpoint, because)
+        };
+        let comes =
+            |one: &&Followed| !one.leaves && one.begins() && is_deserted(one.place, one.packet.dst);
+        let seen = self.frames.iter().find(comes).map(|one| told(one.place, one.packet.dst));
+        // What a node calls by itself is seen nowhere.
+        seen.or_else(|| is_deserted(self.client, self.to).then(|| told(self.client, self.to)))
+    }
+
+    /// Whether a packet leaves its place again, under whatever addresses, or is answered well.
+    fn passes(&self, one: &Followed) -> bool {
+        let passes = |other: &Followed| match (&one.packet.body, &other.packet.body) {
+            (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) if other.packet.is_syn_ack() => {
+                one.packet.is_syn() && *ack == seq.wrapping_add(1)
+            }
+            (Body::Udp(_), Body::Udp(_)) => {
+                other.packet.body == one.packet.body || other.answers(one)
+            }
+            (own, others) => own == others,
+        };
+        self.at(one.place).any(|other| other.leaves && other.at >= one.at && passes(other))
+    }
+
+    /// Whether its place says that nobody is there.
+    fn is_refused(&self, one: &Followed) -> bool {
+        let refuses = |other: &Followed| match (&one.packet.body, &other.packet.body) {
+            (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) => {
+                other.packet.is_rst() && *ack == seq.wrapping_add(1)
+            }
+            (_, Body::Error { .. }) => other.answers(one),
+            _ => false,
+        };
+        self.at(one.place).any(|other| other.leaves && other.answers(one) && refuses(other))
+    }
+}
+
+impl Followed {
+    /// Whether it is the first of a connection, or a datagram.
+    pub(super) fn begins(&self) -> bool {
+        self.packet.is_syn() || matches!(self.packet.body, Body::Udp(_))
+    }
+
+    /// Whether it goes the other way, or is an error about it.
+    fn answers(&self, one: &Self) -> bool {
+        match &self.packet.body {
+            Body::Error { about, .. } => *about == (one.packet.src, one.packet.dst),
+            _ => (self.packet.src, self.packet.dst) == (one.packet.dst, one.packet.src),
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! What is not known and matters: a verdict for each case, merged where they come out equal.
+//!
+//! Two things are often missing and decide a lot: how kube-proxy runs (its mode, and whether
+//! it is the cloud's own build), and where pods will run that do not exist yet. Each reading
+//! of them is a cluster of its own that the same engine walks. Readings with one verdict are
+//! one case, and what makes no difference is not said.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use uturn_model::proxy::Variant;
+use uturn_model::{
+    Client, Cluster, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text, Verdict,
+    Version,
+};
+
+use crate::engine::{Cannot, Engine};
+
+/// What kube-proxy's mode is called where it is supposed.
+const MODE: &str = "kube-proxy mode";
+/// At most so many kinds of nodes are tried for pods that are on none yet.
+const MOST_KINDS: usize = 6;
+/// The first version with a mode nftables that is meant to be used.
+const NFTABLES: Version = Version::new(1, 31, 0);
+
+/// One way to read what is not known of a cluster.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// What has to hold for it; empty where nothing was open.
+    pub conditions: Vec<Text>,
+    /// The cluster as it would be.
+    pub cluster: Cluster,
+}
+
+/// How kube-proxy may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Running {
+    mode: ProxyMode,
+    /// Whose build it is, where that makes a difference and is not known.
+    build: Option<Variant>,
+}
+
+/// A kind of node that pods may run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ground {
+    /// A node of that kind.
+    node: Name,
+    /// The Services with endpoints there.
+    serves: BTreeSet<NamespacedName>,
+}
+
+/// The verdicts of one flow, by how kube-proxy runs and what kind of node the client is on.
+struct Table {
+    runnings: Vec<Running>,
+    grounds: Vec<Ground>,
+    /// A row for each of the first, a column for each of the second.
+    verdicts: Vec<Vec<Verdict>>,
+}
+
+impl Engine<'_> {
+    /// What becomes of a flow: one verdict for each case of what is not known and matters.
+    pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+        let cluster = self.cluster();
+        let runnings = runnings(cluster);
+        let movers = movers(cluster, &flow.from);
+        let grounds = if movers.is_empty() { Vec::new() } else { grounds(cluster, &movers) };
+        if runnings.len() < 2 && grounds.len() < 2 {
+            return self.verdicts(flow);
+        }
+        let mut table = Table { runnings, grounds, verdicts: Vec::new() };
+        for running in &table.runnings {
+            let mut row = Vec::new();
+            let read = as_running(cluster, *running);
+            if table.grounds.len() < 2 {
+                row.push(self.verdict_of(&read, flow)?);
+            } else {
+                for ground in &table.grounds {
+                    let moved = on_ground(&read, &movers, &ground.node);
+                    row.push(self.verdict_of(&moved, flow)?);
+                }
+            }
+            table.verdicts.push(row);
+        }
+        if table.is_one() {
+            return self.verdicts(flow);
+        }
+        Ok(table.merged())
+    }
+
+    fn verdict_of(&self, cluster: &Cluster, flow: &Flow) -> Result<Verdict, Cannot> {
+        let mut engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
+        engine.keeps_every_way = self.keeps_every_way;
+        let verdicts = engine.verdicts(flow)?;
+        Ok(verdicts.into_iter().next().unwrap_or_else(|| Verdict::of(vec![], vec![], vec![])))
+    }
+}
+
+/// The readings of how kube-proxy runs, where nobody says it: the one that is taken for true
+/// first. None where it is known.
+pub fn readings(cluster: &Cluster) -> Vec<Reading> {
+    let runnings = runnings(cluster);
+    if runnings.len() < 2 {
+        return Vec::new();
+    }
+    let reading = |one: &Running| Reading {
+        conditions: vec![said(std::slice::from_ref(one), &runnings)],
+        cluster: as_running(cluster, *one),
+    };
+    runnings.iter().map(reading).collect()
+}
+
+/// What has to hold for some of the readings of a cluster, of which it names the places;
+/// nothing where it is all of them.
+pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
+    let all = runnings(cluster);
+    let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
+    if some.len() == all.len() { Vec::new() } else { vec![said(&some, &all)] }
+}
+
+/// How kube-proxy may run, as far as nothing says it; what is taken for true is the first.
+fn runnings(cluster: &Cluster) -> Vec<Running> {
+    let proxy = &cluster.proxy;
+    let is_captured = |name: &Name| cluster.captures.contains_key(name);
+    let own = proxy.mode.value;
+    if cluster.nodes.keys().all(is_captured) {
+        return vec![Running { mode: own, build: None }];
+    }
+    let mut modes = vec![own];
+    if proxy.mode.is_supposed() {
+        modes.extend(ProxyMode::ALL.into_iter().filter(|mode| *mode != own));
+    }
+    // A build of the cloud's may lack a mode of upstream's.
+    modes.retain(|mode| *mode != ProxyMode::Nftables || proxy.version.value >= NFTABLES);
+    let mut runnings = Vec::new();
+    for mode in modes {
+        if mode == ProxyMode::Ipvs && proxy.variant.is_supposed() {
+            let own = proxy.variant.value;
+            let other = match own {
+                Variant::Upstream => Variant::Tke,
+                Variant::Tke => Variant::Upstream,
+            };
+            runnings.extend([own, other].map(|build| Running { mode, build: Some(build) }));
+        } else {
+            runnings.push(Running { mode, build: None });
+        }
+    }
+    runnings
+}
+
+/// The cluster with a kube-proxy that runs like this.
+fn as_running(cluster: &Cluster, running: Running) -> Cluster {
+    let mut cluster = cluster.clone();
+    let because = "one case of several";
+    if cluster.proxy.mode.is_supposed() {
+        cluster.proxy.mode = Known::supposed(running.mode, because);
+        for one in cluster.supposed.iter_mut().filter(|one| *one.about == *MODE) {
+            *one = Supposition {
+                taken: running.mode.to_string().into(),
+                because: because.into(),
+                ..one.clone()
+            };
+        }
+    }
+    if let Some(build) = running.build {
+        cluster.proxy.variant = Known::supposed(build, because);
+    }
+    cluster
+}
+
+/// The pods of a client that nobody has placed, unless they serve somebody: then where
+/// they are moves more than the client.
+fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> {
+    let pods: Vec<&uturn_model::Pod> = match client {
+        Client::Pod(name) => cluster.pods.get(name).into_iter().collect(),
+        Client::Workload(kind, name) => {
+            let workload = cluster.workloads.get(&(*kind, name.clone()));
+            let own = |pod: &&uturn_model::Pod| {
+                workload.is_some_and(|workload| {
+                    pod.name.namespace == name.namespace
+                        && workload.selector.matches(&pod.spec.labels)
+                })
+            };
+            cluster.pods.values().filter(own).collect()
+        }
+        Client::Node(_) | Client::Outside(_) => Vec::new(),
+    };
+    let serves = |ip: &IpAddr| {
+        let slices = cluster.endpoints.values().flatten();
+        slices.flat_map(|slice| &slice.endpoints).any(|one| one.address == *ip)
+    };
+    let moves = |pod: &&uturn_model::Pod| {
+        pod.supposed && !pod.spec.host_network && !pod.ips.iter().any(serves)
+    };
+    if pods.iter().all(moves) {
+        pods.into_iter().map(|pod| pod.name.clone()).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// The kinds of nodes that pods may run on: told apart by the Services that have endpoints
+/// there. Those that a selector rules out are none.
+fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
+    let wanted = movers.first().and_then(|name| cluster.pods.get(name));
+    let mut grounds: Vec<Ground> = Vec::new();
+    for node in cluster.nodes.values() {
+        let fits =
+            wanted.is_none_or(|pod| node.labels.contains_all(&pod.spec.node_selector));
+        if !fits {
+            continue;
+        }
+        let has_endpoint = |slices: &[uturn_model::EndpointSlice]| {
+            let mut all = slices.iter().flat_map(|slice| &slice.endpoints);
+            all.any(|one| one.node.as_ref() == Some(&node.name))
+        };
+        let serves: BTreeSet<NamespacedName> = cluster
+            .endpoints
+            .iter()
+            .filter(|(_, slices)| has_endpoint(slices))
+            .map(|(name, _)| name.clone())
+            .collect();
+        if grounds.iter().all(|known| known.serves != serves) && grounds.len() < MOST_KINDS {
+            grounds.push(Ground { node: node.name.clone(), serves });
+        }
+    }
+    grounds
+}
+
+/// The cluster with these pods on a node.
+fn on_ground(cluster: &Cluster, movers: &[NamespacedName], node: &Name) -> Cluster {
+    let mut cluster = cluster.clone();
+    let Some(ground) = cluster.nodes.get(node).cloned() else { return cluster };
+    for name in movers {
+        let taken: BTreeSet<IpAddr> =
+            cluster.pods.values().flat_map(|pod| pod.ips.iter().copied()).collect();
+        let Some(pod) = cluster.pods.get_mut(name) else { continue };
+        if pod.node.as_ref() == Some(node) {
+            continue;
+        }
+        pod.node = Some(node.clone());
+        for ip in &mut pod.ips {
+            let of_family =
+                ground.pod_cidrs.iter().find(|net| net.addr().is_ipv4() == ip.is_ipv4());
+            // The first address is the bridge's.
+            let free = of_family
+                .and_then(|net| net.hosts().skip(1).find(|address| !taken.contains(address)));
+            *ip = free.unwrap_or(*ip);
+        }
+    }
+    cluster
+}
+
+impl Table {
+    fn is_one(&self) -> bool {
+        let mut all = self.verdicts.iter().flatten();
+        let Some(first) = all.next() else { return true };
+        all.all(|one| is_same(first, one))
+    }
+
+    /// A verdict for each block of the table that has the same one all over.
+    fn merged(&self) -> Vec<Verdict> {
+        let mut found: Vec<(Vec<usize>, Vec<usize>, &Verdict)> = Vec::new();
+        for (at, row) in self.verdicts.iter().enumerate() {
+            let mut parts: Vec<(Vec<usize>, &Verdict)> = Vec::new();
+            for (column, verdict) in row.iter().enumerate() {
+                match parts.iter_mut().find(|(_, known)| is_same(known, verdict)) {
+                    Some((columns, _)) => columns.push(column),
+                    None => parts.push((vec![column], verdict)),
+                }
+            }
+            for (columns, verdict) in parts {
+                let same = |known: &&mut (Vec<usize>, Vec<usize>, &Verdict)| {
+                    known.1 == columns && is_same(known.2, verdict)
+                };
+                match found.iter_mut().find(same) {
+                    Some((rows, ..)) => rows.push(at),
+                    None => found.push((vec![at], columns, verdict)),
+                }
+            }
+        }
+        let told = found.into_iter().map(|(rows, columns, verdict)| {
+            let mut verdict = verdict.clone();
+            if rows.len() < self.runnings.len() {
+                let some: Vec<Running> = rows.iter().map(|at| self.runnings[*at]).collect();
+                verdict.conditions.push(said(&some, &self.runnings));
+            }
+            if columns.len() < self.verdicts[0].len() {
+                verdict.conditions.push(self.placed(&columns));
+            }
+            verdict
+        });
+        told.collect()
+    }
+
+    /// `the client runs on a node with an endpoint of shop/web`.
+    fn placed(&self, columns: &[usize]) -> Text {
+        let within = |at: &usize| columns.contains(at);
+        let (here, there): (Vec<usize>, Vec<usize>) =
+            (0..self.grounds.len()).partition(|at| within(at));
+        let all: BTreeSet<&NamespacedName> =
+            self.grounds.iter().flat_map(|one| &one.serves).collect();
+        for service in all {
+            let serves = |at: &usize| self.grounds[*at].serves.contains(service);
+            if here.iter().all(serves) && !there.iter().any(serves) {
+                return format!("the client runs on a node with an endpoint of {service}").into();
+            }
+            if there.iter().all(serves) && !here.iter().any(serves) {
+                return format!("the client runs on a node without an endpoint of {service}").into();
+            }
+        }
+        let nodes: Vec<String> =
+            here.iter().map(|at| format!("one like {}", self.grounds[*at].node)).collect();
+        format!("the client's node is {}", listed(&nodes)).into()
+    }
+}
+
+/// Whether two verdicts say the same, however their ways came about.
+fn is_same(one: &Verdict, other: &Verdict) -> bool {
+    let close = |(a, b): (&(uturn_model::Outcome, f64), &(uturn_model::Outcome, f64))| {
+        a.0 == b.0 && (a.1 - b.1).abs() < 1e-9
+    };
+    one.mechanisms == other.mechanisms
+        && one.outcomes.len() == other.outcomes.len()
+        && one.outcomes.iter().zip(&other.outcomes).all(close)
+}
+
+/// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`.
+fn said(some: &[Running], all: &[Running]) -> Text {
+    let mut words: Vec<String> = Vec::new();
+    for one in some {
+        let builds = |list: &[Running]| list.iter().filter(|other| other.mode == one.mode).count();
+        let word = match one.build {
+            Some(build) if builds(some) < builds(all) => {
+                let whose = match build {
+                    Variant::Tke => "TKE's build",
+                    Variant::Upstream => "upstream's build",
+                };
+                format!("{} ({whose})", one.mode)
+            }
+            _ => one.mode.to_string(),
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    format!("{MODE} is {}", listed(&words)).into()
+}
+
+/// `a, b or c`.
+fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,433 @@
+//! The first pass: whether a text is JSON, and if it is not, why and where.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::scan::{plain, spaces, unescaped, wide};
+use crate::document::{DEPTH, ITEMS, KEYS, Trouble, repeated, shorten};
+
+/// After how many repeated keys no more are looked for: a source is given up then.
+const REPEATED: usize = 50_000;
+
+/// What the first pass found.
+pub(crate) struct Checked {
+    /// Up to where all is well: values that end before it may be read.
+    pub(crate) until: usize,
+    /// Keys that repeat, by place, and then what ended the reading.
+    pub(crate) troubles: Vec<Trouble>,
+    /// How to get past mappings and lists.
+    pub(super) jumps: Rc<[Jump]>,
+}
+
+/// A mapping or list that is long and not deep within others, so that the second pass may
+/// want to get past it at once. They are in the order in which they begin.
+#[derive(Debug, PartialEq)]
+pub(super) struct Jump {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The number of the first that begins after this one has ended.
+    pub(super) next: u32,
+    /// Of the end; see [`super::tree::Place`].
+    pub(super) line: u32,
+    pub(super) line_start: u32,
+    pub(super) wide: u32,
+}
+
+/// What is shorter is passed over by bytes, and what is deeper within another.
+const LONG: usize = 64;
+const SHALLOW: usize = 12;
+
+/// Checks the values of a text whose first line is number `line`; several may stand in a row.
+pub(crate) fn check(text: &str, line: u32) -> Checked {
+    let bytes = text.as_bytes();
+    let mut checker = Checker {
+        text,
+        bytes,
+        at: 0,
+        line,
+        line_start: 0,
+        wide: 0,
+        jumps: Vec::new(),
+        keys: Vec::new(),
+        repeated: Vec::new(),
+        failure: None,
+    };
+    let mut until = 0;
+    loop {
+        checker.skip_blank();
+        if checker.at == text.len() || checker.value(0).is_err() {
+            break;
+        }
+        until = checker.at;
+        if checker.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            checker.expected("a blank after a value");
+            break;
+        }
+    }
+    let jumps = std::mem::take(&mut checker.jumps).into();
+    Checked { until, jumps, troubles: checker.troubles(line) }
+}
+
+/// The reading has ended; why is in [`Checker::failure`].
+struct Failed;
+
+struct Failure {
+    at: usize,
+    what: What,
+    /// What was left open, and where it was opened.
+    open: Option<(char, usize)>,
+}
+
+enum What {
+    Expected(&'static str),
+    Deep,
+    Endless(&'static str, usize),
+}
+
+struct Checker<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    /// Of the line being read: its number, where it begins, and how many of its bytes begin
+    /// no character.
+    line: u32,
+    line_start: usize,
+    wide: usize,
+    jumps: Vec<Jump>,
+    /// Keys of the mappings that are open, innermost last: from quote to quote.
+    keys: Vec<(usize, usize)>,
+    /// Where a key is, and where it was before.
+    repeated: Vec<(usize, usize)>,
+    failure: Option<Failure>,
+}
+
+impl Checker<'_> {
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline]
+    fn skip_blank(&mut self) {
+        while let Some(byte @ (b' ' | b'\t' | b'\r' | b'\n')) = self.peek() {
+            self.at += 1;
+            if byte == b'\n' {
+                (self.line_start, self.wide) = (self.at, 0);
+                self.line = self.line.saturating_add(1);
+                self.at += spaces(&self.bytes[self.at..]);
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, at: usize, what: What, open: Option<(char, usize)>) -> Failed {
+        self.failure = Some(Failure { at, what, open });
+        Failed
+    }
+
+    fn expected(&mut self, what: &'static str) -> Failed {
+        self.fail(self.at, What::Expected(what), None)
+    }
+
+    /// As [`Self::expected`], and where the file ends, says what was left open.
+    fn unclosed(&mut self, what: &'static str, open: char, opened: usize) -> Failed {
+        let open = (self.at == self.bytes.len()).then_some((open, opened));
+        self.fail(self.at, What::Expected(what), open)
+    }
+
+    fn value(&mut self, depth: usize) -> Result<(), Failed> {
+        if depth > DEPTH {
+            return Err(self.fail(self.at, What::Deep, None));
+        }
+        match self.peek() {
+            Some(b'"') => self.string().map(drop),
+            Some(b'{') => self.nested(depth, Self::map),
+            Some(b'[') => self.nested(depth, Self::seq),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.word(),
+        }
+    }
+
+    /// Reads a mapping or a list, and remembers how to get past it.
+    #[inline]
+    fn nested(
+        &mut self,
+        depth: usize,
+        read: impl Fn(&mut Self, usize) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if depth > SHALLOW {
+            return read(self, depth);
+        }
+        let (start, first) = (self.at, self.jumps.len());
+        let small = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        let jump = Jump { start: small(start), end: 0, next: 0, line: 0, line_start: 0, wide: 0 };
+        self.jumps.push(jump);
+        read(self, depth)?;
+        let (end, next) = (small(self.at), small(self.jumps.len()));
+        if self.at - start < LONG || end == u32::MAX || next == u32::MAX {
+            self.jumps.truncate(first);
+            return Ok(());
+        }
+        let (line_start, wide) = (small(self.line_start), small(self.wide));
+        let jump = &mut self.jumps[first];
+        *jump = Jump { start: jump.start, end, next, line: self.line, line_start, wide };
+        Ok(())
+    }
+
+    fn word(&mut self) -> Result<(), Failed> {
+        for word in ["null", "true", "false"] {
+            if self.bytes[self.at..].starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Ok(());
+            }
+        }
+        Err(self.expected("a value"))
+    }
+
+    fn number(&mut self) -> Result<(), Failed> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Failed> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.expected("a digit")) } else { Ok(()) }
+    }
+
+    /// Whether there are escapes in it.
+    #[inline]
+    fn string(&mut self) -> Result<bool, Failed> {
+        let opened = self.at;
+        self.at += 1;
+        let mut escapes = false;
+        loop {
+            let rest = &self.bytes[self.at..];
+            let (length, others) = plain(rest);
+            if others {
+                self.wide += wide(&rest[..length]);
+            }
+            self.at += length;
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escapes);
+                }
+                Some(b'\\') => {
+                    escapes = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(self.expected("a text without line breaks and controls")),
+                None => return Err(self.unclosed("the end of a text", '"', opened)),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Failed> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                self.at += 1;
+                let digits = self.bytes.get(self.at..self.at + 4);
+                if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                    return Err(self.expected("four hex digits after \\u"));
+                }
+                self.at += 4;
+            }
+            _ => return Err(self.expected("an escape such as \\n")),
+        }
+        Ok(())
+    }
+
+    fn seq(&mut self, depth: usize) -> Result<(), Failed> {
+        let opened = self.at;
+        self.at += 1;
+        self.skip_blank();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        for count in 0.. {
+            self.skip_blank();
+            if self.at == self.bytes.len() {
+                return Err(self.unclosed("a value", '[', opened));
+            }
+            if count >= ITEMS {
+                return Err(self.fail(self.at, What::Endless("items", ITEMS), None));
+            }
+            self.value(depth + 1)?;
+            self.skip_blank();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                _ => return Err(self.unclosed("',' or ']'", '[', opened)),
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn map(&mut self, depth: usize) -> Result<(), Failed> {
+        let opened = self.at;
+        self.at += 1;
+        self.skip_blank();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        let first = self.keys.len();
+        // Whoever writes JSON for Kubernetes sorts it: each key after the one before.
+        let (mut sorted, mut before) = (true, (0, &b""[..]));
+        loop {
+            self.skip_blank();
+            let start = self.at;
+            if self.peek() != Some(b'"') {
+                return Err(self.unclosed("a key in quotes", '{', opened));
+            }
+            let escapes = self.string()?;
+            let key = &self.bytes[start..self.at - 1];
+            let this = (beginning(&self.bytes[start + 1..], key.len()), key);
+            sorted = sorted && !escapes && before < this;
+            before = this;
+            self.keys.push((start, self.at));
+            self.skip_blank();
+            if self.peek() != Some(b':') {
+                return Err(self.unclosed("':'", '{', opened));
+            }
+            self.at += 1;
+            self.skip_blank();
+            if self.at == self.bytes.len() {
+                return Err(self.unclosed("a value", '{', opened));
+            }
+            self.value(depth + 1)?;
+            if self.keys.len() - first > KEYS {
+                return Err(self.fail(start, What::Endless("keys", KEYS), None));
+            }
+            self.skip_blank();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return Err(self.unclosed("',' or '}'", '{', opened)),
+            }
+        }
+        self.at += 1;
+        if !sorted && self.repeated.len() < REPEATED {
+            self.find_repeated(first);
+        }
+        self.keys.truncate(first);
+        Ok(())
+    }
+
+    fn find_repeated(&mut self, first: usize) {
+        let places = &self.keys[first..];
+        let key = |(start, end): &(usize, usize)| unescaped(&self.text[start + 1..end - 1]);
+        let keys: Vec<Cow<'_, str>> = places.iter().map(key).collect();
+        let again = repeated(&keys);
+        self.repeated.extend(again.iter().map(|(one, later)| (places[*later].0, places[*one].0)));
+    }
+
+    /// All that is wrong, with the places of it.
+    fn troubles(mut self, line: u32) -> Vec<Trouble> {
+        self.repeated.sort_unstable();
+        let failure = self.failure.take();
+        let mut offsets: Vec<usize> =
+            self.repeated.iter().flat_map(|(later, first)| [*later, *first]).collect();
+        if let Some(failure) = &failure {
+            offsets.push(failure.at);
+            offsets.extend(failure.open.map(|(_, at)| at));
+        }
+        let places = Places::new(self.text, line, offsets);
+        let twice = |(later, first): &(usize, usize)| {
+            let ((line, column), (first, _)) = (places.of(*later), places.of(*first));
+            let length = plain(&self.bytes[later + 1..]).0;
+            let mut end = later + 1 + length;
+            while self.bytes.get(end).is_some_and(|byte| *byte == b'\\') {
+                end += 2;
+                end += self.bytes.get(end..).map_or(0, |rest| plain(rest).0);
+            }
+            let key = unescaped(&self.text[later + 1..end]);
+            let key = shorten(&key);
+            let message = format!("the key {key:?} is there twice, first at line {first}");
+            Trouble::new(line, column, message)
+        };
+        let mut troubles: Vec<Trouble> = self.repeated.iter().map(twice).collect();
+        troubles.extend(failure.map(|failure| self.explain(&failure, &places)));
+        troubles
+    }
+
+    fn explain(&self, failure: &Failure, places: &Places) -> Trouble {
+        let (line, column) = places.of(failure.at);
+        let message = match failure.what {
+            What::Deep => format!("nested more than {DEPTH} levels deep"),
+            What::Endless(what, most) => return Trouble::endless(line, column, what, most),
+            What::Expected(expected) => match self.text[failure.at..].chars().next() {
+                Some(found) => format!("expected {expected}, found {found:?}"),
+                None => format!("the file ends where {expected} should be"),
+            },
+        };
+        let trouble = Trouble::new(line, column, message);
+        let Some((open, opened)) = failure.open else { return trouble };
+        let (line, column) = places.of(opened);
+        trouble.with_hint(format!(
+            "is the file complete? the {open} at line {line}, column {column} is never closed"
+        ))
+    }
+}
+
+/// The first eight bytes of a key of this length, as a number that sorts as they do.
+#[inline]
+fn beginning(bytes: &[u8], length: usize) -> u64 {
+    let Some(eight) = bytes.first_chunk() else { return 0 };
+    let word = u64::from_be_bytes(*eight);
+    if length < 8 { word & !(u64::MAX >> (length * 8)) } else { word }
+}
+
+/// Lines and columns of a few places in a text, found in one go.
+struct Places(Vec<(usize, (u32, u32))>);
+
+impl Places {
+    fn new(text: &str, line: u32, mut offsets: Vec<usize>) -> Self {
+        offsets.sort_unstable();
+        offsets.dedup();
+        let (mut at, mut line, mut column) = (0, line as usize, 1);
+        let mut next = |offset| {
+            let between = &text[at..offset];
+            match between.rfind('\n') {
+                Some(last) => {
+                    line += between.bytes().filter(|byte| *byte == b'\n').count();
+                    column = between[last..].chars().count();
+                }
+                None => column += between.chars().count(),
+            }
+            at = offset;
+            let small = |number| u32::try_from(number).unwrap_or(u32::MAX);
+            (offset, (small(line), small(column)))
+        };
+        Self(offsets.into_iter().map(&mut next).collect())
+    }
+
+    fn of(&self, offset: usize) -> (u32, u32) {
+        let at = self.0.partition_point(|(one, _)| *one < offset);
+        self.0.get(at).map_or((0, 0), |(_, place)| *place)
+    }
+}

@@ -1,0 +1,312 @@
+//! The second pass: nodes of what is wanted. The text is known to be JSON.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::check::{Checked, Jump};
+use super::scan::{plain, spaces, unescaped, wide};
+use crate::document::{Entry, Keep, Node, Value, is_ours, wanted, without_repeated};
+
+/// Reads the values of a text whose first line is number `line`, as far as it was found
+/// right.
+pub(crate) fn read<'a>(
+    text: &'a str,
+    line: u32,
+    checked: &Checked,
+    keep: Keep,
+    each: &mut dyn FnMut(Node<'a>),
+) {
+    let place = Place { at: 0, line, line_start: 0, wide: 0, jump: 0 };
+    let text = &text[..checked.until];
+    let jumps = Rc::clone(&checked.jumps);
+    let mut reader = Reader::new(text, jumps, place, checked.troubles.is_empty());
+    loop {
+        reader.skip_blank();
+        if reader.place.at >= text.len() {
+            return;
+        }
+        each(reader.document(keep, false));
+    }
+}
+
+/// The items of a List, each of which is read only when it is wanted, and then let go.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Items<'a> {
+    text: &'a str,
+    jumps: Rc<[Jump]>,
+    place: Place,
+    distinct: bool,
+}
+
+impl<'a> Items<'a> {
+    /// Reads one after the other. `ours`: what names no `apiVersion` is one of uturn's own.
+    pub(crate) fn each(&self, ours: bool, each: &mut dyn FnMut(&Node<'a>)) {
+        let jumps = Rc::clone(&self.jumps);
+        let mut reader = Reader::new(self.text, jumps, self.place, self.distinct);
+        reader.enter();
+        loop {
+            reader.skip_blank();
+            match reader.peek() {
+                None | Some(b']') => return,
+                Some(b',') => reader.place.at += 1,
+                Some(_) => each(&reader.document(Keep::Wanted, ours)),
+            }
+        }
+    }
+}
+
+/// Where a reader is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    at: usize,
+    line: u32,
+    line_start: usize,
+    /// Bytes of this line that begin no character.
+    wide: usize,
+    /// Which of the jumps is the next.
+    jump: usize,
+}
+
+/// What of a mapping is kept.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// As [`Self::Wanted`], of an object: if it is a List, its items are left for later.
+    Object,
+    Wanted,
+    All,
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    jumps: Rc<[Jump]>,
+    place: Place,
+    /// Whether no mapping has a key twice.
+    distinct: bool,
+    /// Entries and items of what is still open, innermost last: each mapping and list is
+    /// allocated once, when its size is known.
+    entries: Vec<Entry<'a>>,
+    items: Vec<Node<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, jumps: Rc<[Jump]>, place: Place, distinct: bool) -> Self {
+        let (bytes, entries, items) = (text.as_bytes(), Vec::new(), Vec::new());
+        Self { text, bytes, jumps, place, distinct, entries, items }
+    }
+
+    /// A document, or an item of a List. uturn's own may not have fields that nobody reads,
+    /// so all of theirs are kept.
+    fn document(&mut self, keep: Keep, ours: bool) -> Node<'a> {
+        let start = self.place;
+        let node = match keep {
+            Keep::All => return self.value(Part::All),
+            Keep::Wanted => self.value(Part::Object),
+        };
+        let whole = match node.get("apiVersion") {
+            Some(version) => version.as_str().is_some_and(is_ours),
+            None => ours,
+        };
+        if !whole {
+            return node;
+        }
+        self.place = start;
+        self.value(Part::All)
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.place.at).copied()
+    }
+
+    fn position(&self) -> (u32, u32) {
+        let Place { at, line, line_start, wide, .. } = self.place;
+        (line, u32::try_from(at - line_start - wide + 1).unwrap_or(u32::MAX))
+    }
+
+    #[inline]
+    fn skip_blank(&mut self) {
+        while let Some(byte @ (b' ' | b'\t' | b'\r' | b'\n')) = self.peek() {
+            self.place.at += 1;
+            if byte == b'\n' {
+                self.new_line();
+            }
+        }
+    }
+
+    fn new_line(&mut self) {
+        let Place { at, line, jump, .. } = self.place;
+        let spaces = spaces(&self.bytes[at..]);
+        let line = line.saturating_add(1);
+        self.place = Place { at: at + spaces, line, line_start: at, wide: 0, jump };
+    }
+
+    fn value(&mut self, part: Part) -> Node<'a> {
+        let (line, column) = self.position();
+        let value = match self.peek() {
+            Some(b'{') => self.map(part),
+            Some(b'[') => self.seq(if part == Part::All { part } else { Part::Wanted }),
+            Some(b'"') => Value::String(self.string()),
+            _ => self.scalar(),
+        };
+        Node { line, column, value }
+    }
+
+    /// A number or a word.
+    fn scalar(&mut self) -> Value<'a> {
+        let start = self.place.at;
+        self.skip_scalar();
+        let text = Cow::Borrowed(&self.text[start..self.place.at]);
+        match text.as_bytes().first() {
+            Some(b't' | b'f') => Value::Bool(text),
+            Some(b'n') | None => Value::Null,
+            Some(_) => Value::Number(text),
+        }
+    }
+
+    fn skip_scalar(&mut self) {
+        let inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        while self.bytes.get(self.place.at).is_some_and(inside) {
+            self.place.at += 1;
+        }
+    }
+
+    fn string(&mut self) -> Cow<'a, str> {
+        let start = self.place.at + 1;
+        match self.skip_string() {
+            true => unescaped(&self.text[start..self.place.at - 1]),
+            false => Cow::Borrowed(&self.text[start..self.place.at - 1]),
+        }
+    }
+
+    /// Whether there were escapes in it.
+    #[inline]
+    fn skip_string(&mut self) -> bool {
+        let mut escapes = false;
+        self.place.at += 1;
+        loop {
+            let rest = &self.bytes[self.place.at..];
+            let (length, others) = plain(rest);
+            if others {
+                self.place.wide += wide(&rest[..length]);
+            }
+            self.place.at += length + 1;
+            if rest.get(length) != Some(&b'\\') {
+                return escapes;
+            }
+            escapes = true;
+            self.place.at += 1;
+        }
+    }
+
+    /// Passes over a value.
+    fn skip(&mut self) {
+        match self.peek() {
+            Some(b'"') => drop(self.skip_string()),
+            Some(b'{' | b'[') => self.skip_nested(),
+            _ => self.skip_scalar(),
+        }
+    }
+
+    /// The jump past the mapping or list that begins here.
+    #[inline]
+    fn jump(&self) -> Option<&Jump> {
+        self.jumps.get(self.place.jump).filter(|jump| jump.start as usize == self.place.at)
+    }
+
+    /// Goes into a mapping or list.
+    #[inline]
+    fn enter(&mut self) {
+        self.place.jump += usize::from(self.jump().is_some());
+        self.place.at += 1;
+    }
+
+    fn skip_nested(&mut self) {
+        if let Some(jump) = self.jump() {
+            self.place = Place {
+                at: jump.end as usize,
+                line: jump.line,
+                line_start: jump.line_start as usize,
+                wide: jump.wide as usize,
+                jump: jump.next as usize,
+            };
+            return;
+        }
+        let mut open = 0;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.skip_string();
+                    continue;
+                }
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open -= 1,
+                _ => {}
+            }
+            self.place.at += 1;
+            if byte == b'\n' {
+                self.new_line();
+            } else if open == 0 {
+                return;
+            }
+        }
+    }
+
+    fn seq(&mut self, part: Part) -> Value<'a> {
+        let first = self.items.len();
+        self.enter();
+        loop {
+            self.skip_blank();
+            match self.peek() {
+                None | Some(b']') => break,
+                Some(b',') => self.place.at += 1,
+                Some(_) => {
+                    let item = self.value(part);
+                    self.items.push(item);
+                }
+            }
+        }
+        self.place.at += 1;
+        Value::Seq(self.items.drain(first..).collect())
+    }
+
+    fn map(&mut self, part: Part) -> Value<'a> {
+        let first = self.entries.len();
+        self.enter();
+        loop {
+            self.skip_blank();
+            match self.peek() {
+                Some(b'"') => self.entry(part),
+                Some(b',') => self.place.at += 1,
+                _ => break,
+            }
+        }
+        self.place.at += 1;
+        let entries: Vec<Entry<'a>> = self.entries.drain(first..).collect();
+        Value::Map(if self.distinct { entries } else { without_repeated(entries, &mut drop) })
+    }
+
+    fn entry(&mut self, part: Part) {
+        let (line, column) = self.position();
+        let key = self.string();
+        self.skip_blank();
+        self.place.at += 1;
+        self.skip_blank();
+        let within = match part {
+            Part::All => Part::All,
+            _ if !wanted::is_wanted(&key) => return self.skip(),
+            _ if wanted::is_open(&key) => Part::All,
+            _ => Part::Wanted,
+        };
+        let value = if part == Part::Object && key == "items" && self.peek() == Some(b'[') {
+            let (line, column) = self.position();
+            let (text, place, distinct) = (self.text, self.place, self.distinct);
+            let items = Items { text, jumps: Rc::clone(&self.jumps), place, distinct };
+            self.skip_nested();
+            Node { line, column, value: Value::Items(Box::new(items)) }
+        } else {
+            self.value(within)
+        };
+        self.entries.push(Entry { key, line, column, value });
+    }
+}

@@ -1,0 +1,250 @@
+//! Fields that some decoder asks for, by name: of JSON objects, only these are kept.
+//!
+//! A name stands for every field of that name, wherever it is: a `name` within something
+//! that nobody asks for is not reached. uturn's own documents are not looked up here.
+
+/// Whether a decoder of Kubernetes objects asks for fields of this name.
+pub(super) fn is_wanted(key: &str) -> bool {
+    let mut at = slot(key.as_bytes());
+    while let Some(name) = NAMES.get(TABLE[at] as usize) {
+        if *name == key {
+            return true;
+        }
+        at = (at + 1) % SLOTS;
+    }
+    false
+}
+
+/// Whether the keys of this field are not names of fields, so that all are kept.
+pub(super) fn is_open(key: &str) -> bool {
+    let open =
+        ["labels", "annotations", "selector", "matchLabels", "nodeSelector", "data", "topology"];
+    open.contains(&key)
+}
+
+/// Every name.
+const NAMES: &[&str] = &[
+    "address",
+    "addressType",
+    "addresses",
+    "affinity",
+    "allocateLoadBalancerNodePorts",
+    "annotations",
+    "apiVersion",
+    "appProtocol",
+    "args",
+    "backend",
+    "clientIP",
+    "clusterIP",
+    "clusterIPs",
+    "command",
+    "conditions",
+    "containerPort",
+    "containers",
+    "controller",
+    "data",
+    "defaultBackend",
+    "deletionTimestamp",
+    "dnsConfig",
+    "dnsPolicy",
+    "domains",
+    "enable",
+    "endpoints",
+    "externalIPs",
+    "externalName",
+    "externalTrafficPolicy",
+    "forNodes",
+    "forZones",
+    "generateName",
+    "healthCheck",
+    "healthCheckNodePort",
+    "hints",
+    "host",
+    "hostAliases",
+    "hostNetwork",
+    "hostPort",
+    "hostname",
+    "hostnames",
+    "hosts",
+    "http",
+    "image",
+    "ingress",
+    "ingressClassName",
+    "initContainers",
+    "internalTrafficPolicy",
+    "ip",
+    "ipFamilies",
+    "ipMode",
+    "items",
+    "jobTemplate",
+    "keepaliveEnable",
+    "kernelVersion",
+    "key",
+    "kind",
+    "kubeProxyVersion",
+    "l4Listeners",
+    "l7Listeners",
+    "labelSelector",
+    "labels",
+    "loadBalancer",
+    "loadBalancerClass",
+    "loadBalancerSourceRanges",
+    "matchExpressions",
+    "matchLabels",
+    "metadata",
+    "name",
+    "nameservers",
+    "namespace",
+    "nodeInfo",
+    "nodeName",
+    "nodePort",
+    "nodeSelector",
+    "notReadyAddresses",
+    "number",
+    "operator",
+    "options",
+    "ownerReferences",
+    "parallelism",
+    "path",
+    "pathType",
+    "paths",
+    "phase",
+    "podAntiAffinity",
+    "podCIDR",
+    "podCIDRs",
+    "podIP",
+    "podIPs",
+    "podSelector",
+    "port",
+    "ports",
+    "protocol",
+    "publishNotReadyAddresses",
+    "ready",
+    "replicas",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "resource",
+    "restartPolicy",
+    "rules",
+    "scheduler",
+    "searches",
+    "secretName",
+    "selector",
+    "service",
+    "serviceName",
+    "serving",
+    "sessionAffinity",
+    "sessionAffinityConfig",
+    "sourceIpType",
+    "spec",
+    "status",
+    "subdomain",
+    "subsets",
+    "targetPort",
+    "targetRef",
+    "template",
+    "terminating",
+    "timeoutSeconds",
+    "tls",
+    "topology",
+    "topologyKey",
+    "trafficDistribution",
+    "type",
+    "unschedulable",
+    "value",
+    "values",
+    "zone",
+];
+
+const SLOTS: usize = 1024;
+
+/// Where in [`NAMES`] a name is, at its slot or, where that is taken, at one after it.
+static TABLE: [u8; SLOTS] = table();
+
+const fn table() -> [u8; SLOTS] {
+    assert!(NAMES.len() < 255, "255 stands for nothing");
+    let mut table = [255; SLOTS];
+    let mut name = 0;
+    while name < NAMES.len() {
+        let mut at = slot(NAMES[name].as_bytes());
+        while table[at] != 255 {
+            at = (at + 1) % SLOTS;
+        }
+        table[at] = name as u8;
+        name += 1;
+    }
+    table
+}
+
+/// Length and a few letters tell names apart.
+const fn slot(key: &[u8]) -> usize {
+    if key.is_empty() {
+        return 0;
+    }
+    let letters = [key[0], key[key.len() / 2], key[key.len() - 1]];
+    let mut hash = key.len();
+    let mut at = 0;
+    while at < letters.len() {
+        hash = hash.wrapping_mul(37) ^ letters[at] as usize;
+        at += 1;
+    }
+    (hash ^ (hash >> 10)) % SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The decoders of Kubernetes objects.
+    const DECODERS: [&str; 12] = [
+        include_str!("../collect.rs"),
+        include_str!("../decode/config_map.rs"),
+        include_str!("../decode/endpoints.rs"),
+        include_str!("../decode/ingress.rs"),
+        include_str!("../decode/meta.rs"),
+        include_str!("../decode/network_policy.rs"),
+        include_str!("../decode/node.rs"),
+        include_str!("../decode/pod.rs"),
+        include_str!("../decode/selector.rs"),
+        include_str!("../decode/service.rs"),
+        include_str!("../decode/tke.rs"),
+        include_str!("../decode/workload.rs"),
+    ];
+
+    /// Words that stand between quotes there and are no fields.
+    const NO_FIELDS: [&str; 10] = [
+        "apps",
+        "batch",
+        "config",
+        "coredns",
+        "default",
+        "extensions",
+        "ndots",
+        "nonMasqueradeCIDRs",
+        "true",
+        "v1",
+    ];
+
+    /// A field that is asked for and not kept would be missed in JSON and read in YAML.
+    #[test]
+    fn what_decoders_ask_for_is_wanted() {
+        let mut asked = 0;
+        for word in DECODERS.iter().flat_map(|text| text.split('"')) {
+            let begins = word.starts_with(|c: char| c.is_ascii_lowercase());
+            if begins
+                && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                && !NO_FIELDS.contains(&word)
+            {
+                assert!(is_wanted(word), "{word}");
+                asked += 1;
+            }
+        }
+        assert!(asked >= NAMES.len(), "{asked}");
+    }
+
+    #[test]
+    fn others_are_not() {
+        for other in ["", "managedFields", "uid", "env", "volumes", "Name", "names", "nam"] {
+            assert!(!is_wanted(other), "{other}");
+        }
+    }
+}
