@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use uturn_model::{Capture, Cluster, Kind, Name, ObjectRef, Text};
 
-use crate::document::{self, Value};
+use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
 use crate::fault::Fault;
 use crate::source::{Source, gather};
@@ -217,7 +217,7 @@ impl Manifests {
     pub fn object(&self, object: &ObjectRef) -> Option<Tree> {
         let site = self.site(object)?;
         let mut found = None;
-        document::read(self.document(&site), &mut |one| {
+        document::read(self.document(&site), Keep::All, &mut |one| {
             found = found.take().or_else(|| {
                 let root = one.ok()?;
                 let mut node = &root;
@@ -260,7 +260,7 @@ impl Manifests {
                     continue;
                 }
                 let mut path = None;
-                document::read(text, &mut |root| {
+                document::read(text, Keep::All, &mut |root| {
                     if let Ok(root) = root {
                         path = path.take().or_else(|| self.within(&root, what, Vec::new()));
                     }
@@ -358,6 +358,8 @@ fn tree(node: &document::Node<'_>) -> Tree {
         Value::Number(text) => Tree::bare(text.as_ref()),
         Value::String(text) => Tree::text(text.as_ref()),
         Value::Seq(items) => Tree::List(items.iter().map(tree).collect()),
+        // Not where all is kept.
+        Value::Items(_) => Tree::List(Vec::new()),
         Value::Map(entries) => {
             Tree::Map(entries.iter().map(|one| (one.key.to_string(), tree(&one.value))).collect())
         }
