@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Client, Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Port, Service,
+    Client, Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Port,
 };
 use uturn_path::{Cannot, Engine, Health};
 
@@ -19,7 +19,7 @@ use crate::{Code, Evidence, Severity};
 type Caused = (Finding, Option<ObjectRef>);
 
 /// So many nodes times Services, or targets, are walked one by one.
-const MOST: usize = 20_000;
+pub(crate) const MOST: usize = 20_000;
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, Cannot> {
     let cluster = engine.cluster();
@@ -165,25 +165,38 @@ fn probes(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener) -> 
     let protocol = listener.protocol.transport();
     let health = engine.health(at, protocol)?;
     let dead: Vec<&Health> = health.iter().filter(|one| !one.alive).collect();
-    // That a server is not there is no fault of the check.
-    let is_excused = |one: &&&Health| {
-        one.mechanisms.iter().all(|one| matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort))
+    let cluster = engine.cluster();
+    let service = cluster.services.get(&listener.rules.first()?.service);
+    let is_local = service.is_some_and(|one| one.external_policy == Policy::Local);
+    let slices = service.map(|one| cluster.slices(&one.name)).unwrap_or_default();
+    let homes = slices.iter().flat_map(|one| &one.endpoints).filter_map(|one| one.node.as_ref());
+    // That no server listens is no fault of the check, nor is it that policy Local has none
+    // on that node.
+    let is_excused = |one: &&Health| {
+        let is_empty =
+            |one: &Mechanism| matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort);
+        one.mechanisms.iter().all(is_empty)
+            || is_local
+                && dead.len() < health.len()
+                && !homes.clone().any(|home| Some(home) == one.node.as_ref())
     };
-    let lost: Vec<&&Health> = dead.iter().filter(|one| !is_excused(one)).collect();
-    let mechanism = lost
-        .iter()
-        .flat_map(|one| &one.mechanisms)
-        .copied()
-        .find(|one| !matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort))?;
-    // Where a packet to a node without a server is dropped by design, a dead check is right.
-    let service = engine.cluster().services.get(&listener.rules.first()?.service);
-    let is_local = |one: &Service| one.external_policy == Policy::Local;
-    if service.is_some_and(is_local)
-        && dead.len() < health.len()
-        && mechanism == Mechanism::RuleMissing
-    {
-        return None;
-    }
+    let lost: Vec<&Health> = dead.iter().filter(|one| !is_excused(one)).copied().collect();
+    let why = |one: &&Health| {
+        let of = |one: &Mechanism| !matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort);
+        one.mechanisms.iter().copied().find(of)
+    };
+    let (first, mechanism) = lost.iter().find_map(|one| Some((*one, why(one)?)))?;
+    let node = first.node.as_ref().and_then(|name| cluster.nodes.get(name));
+    let cause = match mechanism {
+        Mechanism::SecurityGroup => {
+            node.and_then(|node| node.security_groups.as_ref()).map(|names| {
+                let names: Vec<&str> = names.iter().map(|one| &**one).collect();
+                ObjectRef::global(Kind::SecurityGroup, names.join(", "))
+            })
+        }
+        Mechanism::Firewall => node.map(|node| ObjectRef::global(Kind::Node, node.name.as_str())),
+        _ => None,
+    };
     let finding = Finding {
         code: Code::of(Mechanism::ProbeBlackhole, owner.kind),
         severity: Severity::Warning,
@@ -198,5 +211,5 @@ fn probes(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener) -> 
         cures: Vec::new(),
         conditions: Vec::new(),
     };
-    Some((finding, None))
+    Some((finding, cause))
 }

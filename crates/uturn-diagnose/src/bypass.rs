@@ -8,12 +8,16 @@ use uturn_path::{Cannot, Engine, Met};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity};
+use crate::{Code, Evidence, Severity, beyond};
 
 /// So many classes of clients are walked for it.
 const MOST: usize = 300;
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot> {
+    let cluster = engine.cluster();
+    if cluster.nodes.len() * cluster.services.len() > beyond::MOST {
+        return Ok(Vec::new());
+    }
     let mut all = Vec::new();
     let mut walked = 0;
     for one in met.iter().filter(|one| one.target.object.kind == Kind::Service) {

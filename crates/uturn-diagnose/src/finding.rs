@@ -135,6 +135,7 @@ impl Found {
         match self.findings.iter_mut().find(is_same) {
             Some(known) => {
                 known.code = new.code;
+                known.severity = known.severity.max(new.severity);
                 known.written.extend(new.written);
             }
             None => self.add(new, None),

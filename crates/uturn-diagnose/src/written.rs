@@ -1,7 +1,7 @@
 //! What can be seen without walking: written so that it cannot do what it is meant to, or
 //! waiting for a bad day.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use uturn_kubeproxy::tke;
 use uturn_model::ingress::{Backend, BackendPort};
@@ -9,23 +9,28 @@ use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
-    By, Client, Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Origin, Outcome,
-    Protocol, ProxyMode, Service, Variant,
+    By, Client, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin,
+    Outcome, Pod, Protocol, ProxyMode, Service, Variant,
 };
 use uturn_path::{Cannot, Engine};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity};
+use crate::{Code, Evidence, Severity, beyond};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
     let mut all = Vec::new();
     all.extend(unheard(engine));
     let backends = backends(engine);
+    let cluster = engine.cluster();
+    // All targets of all load balancers are made for a cluster of some size only.
+    let is_small = cluster.nodes.len() * cluster.services.len() <= beyond::MOST;
     // Where a backend is missing there is no target either.
     let is_told = |one: &Finding| backends.iter().any(|other| other.subject == one.subject);
-    all.extend(without_targets(engine).into_iter().filter(|one| !is_told(one)));
-    all.extend(all_registered(engine));
+    if is_small {
+        all.extend(without_targets(engine).into_iter().filter(|one| !is_told(one)));
+        all.extend(all_registered(engine));
+    }
     all.extend(two_owners(engine));
     all.extend(named_port(engine));
     all.extend(backends);
@@ -180,6 +185,10 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
 /// Target ports by a name that no pod has.
 fn named_port(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
+    let mut by_namespace: HashMap<&Name, Vec<&Pod>> = HashMap::new();
+    for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
+        by_namespace.entry(&pod.name.namespace).or_default().push(pod);
+    }
     let mut all = Vec::new();
     for service in cluster.services.values() {
         let names = service.ports.iter().filter_map(|port| match &port.target {
@@ -194,12 +203,9 @@ fn named_port(engine: &Engine<'_>) -> Vec<Finding> {
         if has_slice {
             continue;
         }
-        let pods = cluster.pods.values().filter(|pod| {
-            pod.name.namespace == service.name.namespace
-                && pod.is_alive()
-                && selector.matches(&pod.spec.labels)
-        });
-        let pods: Vec<_> = pods.collect();
+        let at_home = by_namespace.get(&service.name.namespace).map_or(&[][..], Vec::as_slice);
+        let pods: Vec<_> =
+            at_home.iter().filter(|pod| selector.matches(&pod.spec.labels)).collect();
         let lacks = |(name, protocol): &&(&uturn_model::Text, Protocol)| {
             pods.iter().all(|pod| pod.spec.named_port(name, *protocol).is_none())
         };
@@ -256,7 +262,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
 fn names(engine: &Engine<'_>) -> Result<Option<Finding>, Cannot> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
-    let asks = |pod: &&uturn_model::Pod| {
+    let asks = |pod: &&Pod| {
         pod.is_alive() && !pod.spec.host_network && pod.spec.dns_policy == DnsPolicy::ClusterFirst
     };
     let pod = cluster.pods.values().find(asks);

@@ -8,8 +8,8 @@ mod common;
 use std::fmt::Write as _;
 
 use common::{case_of, scenarios, standing};
-use uturn_diagnose::Code;
 use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Kind, Outcome};
 use uturn_path::Engine;
 
@@ -83,4 +83,42 @@ fn cures(all: &[Cure]) -> String {
         };
     }
     text
+}
+
+/// What a scan says of each scenario, without being told where to look.
+#[test]
+fn every_scenario_is_diagnosed() {
+    let mut text = String::new();
+    for (source, scenario) in scenarios() {
+        let mut before: Vec<String> = Vec::new();
+        let largest = scenario.cases.iter().map(|case| case.nodes).max();
+        for case in scenario.cases.iter().filter(|case| Some(case.nodes) == largest) {
+            let cluster = case_of(&source, &scenario, case).cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+            let mut told = String::new();
+            for one in &found {
+                assert!(!one.evidence(&engine).unwrap().is_empty(), "{}: {one:?}", scenario.name);
+                let who = [one.clients.pod_count().to_string() + " pods"];
+                let others = one.clients.others().iter().map(ToString::to_string);
+                let who: Vec<String> = who.into_iter().chain(others).collect();
+                let _ = writeln!(
+                    told,
+                    "  {} {} {} [{}] {}: {:.0} % {}",
+                    one.code,
+                    one.severity,
+                    one.subject,
+                    one.targets.join(", "),
+                    who.join(", "),
+                    one.share_failing * 100.0,
+                    one.outcome
+                );
+            }
+            if !before.contains(&told) {
+                let _ = write!(text, "{}, {}\n{told}", scenario.name, case.label);
+                before.push(told);
+            }
+        }
+    }
+    insta::assert_snapshot!(text);
 }

@@ -358,7 +358,7 @@ fn tree(node: &document::Node<'_>) -> Tree {
         Value::Number(text) => Tree::bare(text.as_ref()),
         Value::String(text) => Tree::text(text.as_ref()),
         Value::Seq(items) => Tree::List(items.iter().map(tree).collect()),
-        // Only what decoders ask for is left out of memory, and here all is wanted.
+        // Not where all is kept.
         Value::Items(_) => Tree::List(Vec::new()),
         Value::Map(entries) => {
             Tree::Map(entries.iter().map(|one| (one.key.to_string(), tree(&one.value))).collect())

@@ -16,7 +16,7 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
-    let (manifests, loaded) = gather(&args.inputs, printer)?;
+    let (manifests, loaded) = gather(&args.inputs, printer, usize::MAX)?;
     let engine = Engine::new(&loaded.cluster)?;
     let twin = Twin::new(&manifests, &engine);
     let cases = match (&args.code, &args.object, &args.from, &args.to) {
@@ -52,8 +52,13 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     Ok(if reports.iter().all(is_cured) { Status::Clean } else { Status::Found })
 }
 
-/// The texts that the flags name, kept to be edited, and the cluster that they are.
-pub(super) fn gather(inputs: &Inputs, printer: &Printer) -> Result<(Manifests, Loaded), Failure> {
+/// The texts that the flags name, kept to be edited unless they are longer than that, and the
+/// cluster that they are.
+pub(super) fn gather(
+    inputs: &Inputs,
+    printer: &Printer,
+    most: usize,
+) -> Result<(Manifests, Loaded), Failure> {
     if inputs.files.is_empty() && inputs.bundles.is_empty() {
         // Whatever else there is says so, or why there is none.
         let loaded = input::load(inputs, printer)?;
@@ -61,12 +66,21 @@ pub(super) fn gather(inputs: &Inputs, printer: &Printer) -> Result<(Manifests, L
     }
     let faulty =
         |faults: Vec<Fault>| Failure::input(faults.iter().map(ToString::to_string).collect());
-    let (manifests, faults) = Manifests::gather(&inputs.files, &inputs.bundles);
-    let loaded =
-        manifests.load().map_err(|more| faulty(faults.iter().cloned().chain(more).collect()))?;
+    let (gathered, faults) = Manifests::gather(&inputs.files, &inputs.bundles);
+    let (manifests, loaded) = match gathered.bytes() > most {
+        true => (Manifests::default(), gathered.into_loaded()),
+        false => {
+            let loaded = gathered.load();
+            (gathered, loaded)
+        }
+    };
+    let loaded = loaded.map_err(|more| faulty(faults.iter().cloned().chain(more).collect()))?;
     if !faults.is_empty() {
         return Err(faulty(faults));
     }
+    let seen: Vec<String> =
+        loaded.seen.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    printer.detail(&format!("read {}", seen.join(", ")));
     let alone = loaded.seen.keys().all(|kind| &**kind == "Scenario");
     let manifests = match loaded.scenarios.as_slice() {
         [only] if alone => match only.cases.iter().max_by_key(|case| case.nodes) {
@@ -159,7 +173,7 @@ fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
 const MOST_TRIED: usize = 20;
 
 /// Texts longer than this are not edited, read and walked again for every finding.
-const MOST_BYTES: usize = 1 << 20;
+pub(super) const MOST_BYTES: usize = 1 << 20;
 /// Nor are they for more findings than so many.
 const MOST_FINDINGS: usize = 40;
 
@@ -170,7 +184,8 @@ pub(super) fn name_cures<'a>(
     engine: &'a Engine<'a>,
     findings: &mut [Finding],
 ) {
-    if manifests.bytes() > MOST_BYTES || findings.len() > MOST_FINDINGS {
+    let is_kept = (1..=MOST_BYTES).contains(&manifests.bytes());
+    if !is_kept || findings.len() > MOST_FINDINGS {
         return;
     }
     let twin = Twin::new(manifests, engine);
@@ -191,7 +206,7 @@ pub(super) fn of_flow(
     cluster: &Cluster,
     flow: &Flow,
 ) -> Result<Vec<String>, Failure> {
-    if manifests.bytes() > MOST_BYTES {
+    if !(1..=MOST_BYTES).contains(&manifests.bytes()) {
         return Ok(Vec::new());
     }
     let engine = Engine::new(cluster)?;

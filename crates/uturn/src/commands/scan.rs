@@ -13,7 +13,7 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
-    let (manifests, loaded) = cure::gather(&args.inputs, printer)?;
+    let (manifests, loaded) = cure::gather(&args.inputs, printer, cure::MOST_BYTES)?;
     if loaded.seen.is_empty() {
         return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
     }

@@ -11,7 +11,7 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
-    let (manifests, loaded) = cure::gather(&args.inputs, printer)?;
+    let (manifests, loaded) = cure::gather(&args.inputs, printer, cure::MOST_BYTES)?;
     let cluster = &loaded.cluster;
     let mut engine = Engine::new(cluster)?;
     if args.all {

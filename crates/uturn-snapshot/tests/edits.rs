@@ -1,0 +1,117 @@
+//! Every object of the tree's examples and scenarios can be edited, and the edit is the only
+//! thing that changes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use uturn_model::{Cluster, ObjectRef};
+use uturn_snapshot::edit::{At, Change, Tree};
+use uturn_snapshot::manifests::Edit;
+use uturn_snapshot::{Manifests, Source};
+
+fn sources(folder: &str) -> Vec<Source> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
+    paths.sort();
+    let read = |path: PathBuf| Source {
+        name: path.file_name().unwrap().to_string_lossy().into(),
+        text: fs::read_to_string(path).unwrap(),
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// A cluster in words, without the lines it was read from.
+fn said(cluster: &Cluster) -> String {
+    let text = format!("{cluster:#?}");
+    let is_place = |line: &&str| {
+        let line = line.trim_start();
+        !line.starts_with("line: ") && !line.starts_with("column: ")
+    };
+    text.lines().filter(is_place).collect::<Vec<_>>().join("\n")
+}
+
+const KEY: &str = "example.com/edited";
+
+fn annotated(manifests: &Manifests, object: &ObjectRef) -> Manifests {
+    let path = ["metadata", "annotations", KEY].map(At::from).to_vec();
+    let change = Change::Set(Tree::text("a: \"b\" # c"));
+    manifests.edited(&[Edit { object: object.clone(), path, change }]).unwrap()
+}
+
+/// Only lines were added, but for the one that brackets stand on.
+fn is_small(manifests: &Manifests, edited: &Manifests) -> bool {
+    let changed = edited.changed_since(manifests);
+    let [one] = changed.as_slice() else { return false };
+    let before: Vec<&str> = one.before.as_deref().unwrap().lines().collect();
+    let gone = before.iter().filter(|line| !one.after.lines().any(|new| new == **line)).count();
+    gone <= 1 && one.after.lines().count() <= before.len() + 2
+}
+
+fn check(manifests: &Manifests) -> usize {
+    let cluster = manifests.cluster().unwrap();
+    let before = said(&cluster);
+    let services = cluster.services.values().map(|one| one.object());
+    let ingresses = cluster.ingresses.values().map(|one| one.object());
+    let mut edits = 0;
+    for object in services.chain(ingresses).filter(|object| manifests.has(object)) {
+        let edited = annotated(manifests, &object);
+        assert!(is_small(manifests, &edited), "{object}");
+        let mut after = edited.cluster().unwrap_or_else(|why| panic!("{object}: {why:?}"));
+        let annotations = match object.kind {
+            uturn_model::Kind::Service => after
+                .services
+                .values_mut()
+                .find(|one| one.object() == object)
+                .map(|one| &mut one.annotations),
+            _ => after
+                .ingresses
+                .values_mut()
+                .find(|one| one.object() == object)
+                .map(|one| &mut one.annotations),
+        };
+        let annotations = annotations.unwrap();
+        assert_eq!(annotations.get(KEY), Some("a: \"b\" # c"), "{object}");
+        *annotations = annotations.iter().filter(|(key, _)| *key != KEY).collect();
+        assert_eq!(said(&after), before, "{object}");
+        edits += 1;
+    }
+    edits
+}
+
+#[test]
+fn an_edit_changes_what_it_says_and_nothing_else() {
+    let mut edits = check(&Manifests::of(sources("examples/shop")));
+    for source in sources("scenarios") {
+        let scenario = uturn_snapshot::scenario::read_all(vec![source.clone()]).unwrap().remove(0);
+        let label = &scenario.cases[0].label;
+        edits += check(&Manifests::of(vec![source]).with_case(&scenario.name, label));
+    }
+    assert!(edits > 50, "{edits}");
+}
+
+#[test]
+fn what_is_not_written_cannot_be_edited() {
+    let manifests = Manifests::of(sources("examples/shop"));
+    let name = uturn_model::NamespacedName::new("shop", "nobody").unwrap();
+    let object = ObjectRef::namespaced(uturn_model::Kind::Service, &name);
+    let path = vec![At::from("spec")];
+    let edit = Edit { object, path, change: Change::Set(Tree::text("x")) };
+    let why = manifests.edited(&[edit]).unwrap_err().to_string();
+    assert_eq!(why, "Service shop/nobody is not among the manifests");
+}
+
+#[test]
+fn an_object_in_a_list_and_in_json() {
+    let text = r#"{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "shop"},
+   "spec": {"clusterIP": "172.16.0.1", "ports": [{"port": 80}]}},
+  {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b", "namespace": "shop"},
+   "spec": {"clusterIP": "172.16.0.2", "ports": [{"port": 80}]}}
+]}
+"#;
+    let manifests = Manifests::of(vec![Source { name: "list.json".into(), text: text.into() }]);
+    assert_eq!(check(&manifests), 2);
+}
