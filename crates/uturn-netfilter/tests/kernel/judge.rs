@@ -240,7 +240,7 @@ impl Judge<'_> {
             (EndKind::Reject(RejectWith::TcpReset), Seen::Reset) => true,
             (EndKind::Reject(with), Seen::Error(3, code)) => code_of(*with) == Some(*code),
             // An error for which there is no way back is not sent, and none about what was
-            // meant for everybody; and rules can stop it on its way.
+            // meant for everybody; and rules and routes can stop it on its way.
             (EndKind::Reject(with), Seen::Nothing | Seen::Told(_)) => {
                 !can_be_told(probe, end) || self.is_stopped(*with, end)
             }
@@ -249,8 +249,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether rules keep from the sender that its packet was refused: what says so is a packet
-    /// that the node sends.
+    /// Whether the sender does not hear that its packet was refused: what says so is a packet
+    /// that the node sends, with rules and routes before it.
     fn is_stopped(&self, with: RejectWith, end: &End) -> bool {
         let refused = end.packet;
         let transport = match (with, refused.transport) {
@@ -261,10 +261,7 @@ impl Judge<'_> {
         };
         let says = Packet { src: refused.dst, dst: refused.src, transport, mark: 0 };
         let ends = self.node.kernel.walk(&says, &Entry::Local, &[]);
-        ends.iter().any(|end| {
-            use DropReason as R;
-            matches!(end.kind, EndKind::Reject(_) | EndKind::Drop(R::Rule(_) | R::Policy(_)))
-        })
+        ends.iter().any(|end| !matches!(end.kind, EndKind::Local | EndKind::Forward))
     }
 
     fn differ(&mut self, what: &str, probe: &Probe, ends: &[End], seen: Option<&Seen>) {
