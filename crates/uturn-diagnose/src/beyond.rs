@@ -71,6 +71,7 @@ fn not_looked_at(engine: &Engine<'_>) -> Finding {
             by: uturn_model::By::kernel("uturn"),
         }],
         cures: Vec::new(),
+        conditions: Vec::new(),
     }
 }
 
@@ -111,6 +112,7 @@ fn outside(
         example: Example::Flow(flow),
         written: Vec::new(),
         cures: Vec::new(),
+        conditions: Vec::new(),
     };
     Ok(Some((finding, cause)))
 }
@@ -207,6 +209,7 @@ fn probes(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener) -> 
         example: Example::Probes(at, protocol),
         written: Vec::new(),
         cures: Vec::new(),
+        conditions: Vec::new(),
     };
     Some((finding, cause))
 }

@@ -111,5 +111,6 @@ fn judge(
         example: Example::Flow(flow),
         written: vec![written],
         cures: Vec::new(),
+        conditions: Vec::new(),
     }))
 }

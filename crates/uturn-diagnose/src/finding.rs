@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Verdict,
+    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Text, Verdict,
 };
 use uturn_path::{Cannot, Engine, Met, ScanTarget};
 
@@ -45,6 +45,8 @@ pub struct Finding {
     pub written: Vec<Evidence>,
     /// What helps, the least intrusive first.
     pub cures: Vec<String>,
+    /// What has to hold for it, where something decides that nobody knows.
+    pub conditions: Vec<Text>,
 }
 
 /// What a scan met, and what it did not meet but is there to be seen, as findings, the worst
@@ -242,6 +244,7 @@ fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<F
         example: Example::Met(Box::new(met.clone())),
         written: Vec::new(),
         cures: cures(known, met)?,
+        conditions: Vec::new(),
     }))
 }
 

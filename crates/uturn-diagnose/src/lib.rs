@@ -13,6 +13,7 @@
 
 mod beyond;
 mod bypass;
+pub mod cases;
 mod cause;
 pub mod check;
 pub mod clients;

@@ -59,6 +59,7 @@ fn about(
         example: Example::Written,
         written: vec![Evidence { place: String::new(), what: what.into(), by }],
         cures: Vec::new(),
+        conditions: Vec::new(),
     }
 }
 

@@ -204,8 +204,7 @@ fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
     let wanted = movers.first().and_then(|name| cluster.pods.get(name));
     let mut grounds: Vec<Ground> = Vec::new();
     for node in cluster.nodes.values() {
-        let fits =
-            wanted.is_none_or(|pod| node.labels.contains_all(&pod.spec.node_selector));
+        let fits = wanted.is_none_or(|pod| node.labels.contains_all(&pod.spec.node_selector));
         if !fits {
             continue;
         }
@@ -305,7 +304,8 @@ impl Table {
                 return format!("the client runs on a node with an endpoint of {service}").into();
             }
             if there.iter().all(serves) && !here.iter().any(serves) {
-                return format!("the client runs on a node without an endpoint of {service}").into();
+                return format!("the client runs on a node without an endpoint of {service}")
+                    .into();
             }
         }
         let nodes: Vec<String> =

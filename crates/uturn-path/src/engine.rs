@@ -14,6 +14,7 @@ use uturn_model::{
 };
 use uturn_netfilter::{Entry, Packet};
 
+use crate::doubts;
 use crate::exchange::{Exchange, Request};
 use crate::mini::{Weights, outline_of_listeners, outline_with};
 use crate::names::{Asker, Names, Resolution};
@@ -480,6 +481,7 @@ fn supposed(cluster: &Cluster) -> Vec<Supposition> {
         false => Vec::new(),
     };
     let mut supposed = cluster.supposed.clone();
+    supposed.extend(doubts::of_ingresses(cluster));
     let mut unjudged = |about: String, settle: &str| {
         supposed.push(Supposition {
             about: about.into(),

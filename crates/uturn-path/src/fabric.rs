@@ -9,7 +9,7 @@ use uturn_lb::profile;
 use uturn_model::lb::Scope;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Family, Mechanism, Node, Origin, Protocol, Text};
+use uturn_model::{Family, Ingress, Mechanism, Node, Origin, Protocol, Text};
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
 use crate::engine::Engine;
@@ -97,14 +97,8 @@ impl<'a> Engine<'a> {
                 vec![lost(trip, mechanism)]
             }
             None if self.is_inside(dst) => {
-                trip.note(
-                    Place::Fabric,
-                    Step::new(
-                        StepKind::Drop,
-                        format!("no node or pod has the address {dst}"),
-                        By::new("the VPC's routes", Origin::file("fabric")),
-                    ),
-                );
+                let (why, by) = self.nobody_at(dst);
+                trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(trip, Mechanism::NoRoute)]
             }
             None => {
@@ -173,6 +167,26 @@ impl<'a> Engine<'a> {
         let network = &self.cluster.network;
         network.service_cidrs.value.iter().any(|net| net.contains(&address))
             || self.cluster.services.values().any(|one| one.cluster_ips.contains(&address))
+    }
+
+    /// Why nobody answers at an address of the VPC.
+    fn nobody_at(&self, address: IpAddr) -> (String, By) {
+        let has = |one: &&Ingress| one.load_balancer.iter().any(|at| at.ip == Some(address));
+        match self.cluster.ingresses.values().find(has) {
+            Some(ingress) => {
+                let object = ingress.object();
+                let class = ingress.class.as_deref().unwrap_or("none");
+                let why = format!(
+                    "{address} is the address of {object}, of class {class}: \
+                     no load balancer that is known serves it"
+                );
+                (why, By::new(object.to_string(), ingress.origin.clone()))
+            }
+            None => {
+                let by = By::new("the VPC's routes", Origin::file("fabric"));
+                (format!("no node or pod has the address {address}"), by)
+            }
+        }
     }
 
     /// Whether a Service has this address.

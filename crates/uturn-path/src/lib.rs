@@ -42,6 +42,7 @@ mod balance;
 pub mod cases;
 mod census;
 mod crowd;
+mod doubts;
 mod drawing;
 pub mod engine;
 mod exchange;

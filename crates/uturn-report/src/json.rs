@@ -43,6 +43,7 @@ fn finding(one: &Finding, evidence: &[Evidence]) -> Value {
             .collect::<Vec<_>>(),
         "client_count": one.clients.len(),
         "nodes": one.clients.nodes().into_iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "if": one.conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
         "share_failing": one.share_failing,
         "mechanism": one.mechanism.map(|one| one.as_str()),
         "evidence": evidence.iter().map(|evidence| json!({

@@ -82,9 +82,13 @@ fn targets(finding: &Finding) -> String {
 
 /// The mechanism, else what the code is called.
 fn because(finding: &Finding) -> String {
-    match finding.mechanism {
+    let why = match finding.mechanism {
         Some(mechanism) => mechanism.to_string(),
         None => finding.code.title().to_owned(),
+    };
+    match finding.conditions.is_empty() {
+        true => why,
+        false => format!("{why} if {}", finding.conditions.join(" and ")),
     }
 }
 

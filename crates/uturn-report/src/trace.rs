@@ -8,10 +8,15 @@ use crate::{table, words};
 
 /// The verdict first, then each way with what decided every step. Of several verdicts all
 /// are told before the ways of any.
-pub fn text(flow: &Flow, verdicts: &[Verdict], codes: &[String], style: Style) -> String {
+pub fn text(
+    flow: &Flow,
+    verdicts: &[Verdict],
+    codes: &dyn Fn(&Verdict) -> Vec<String>,
+    style: Style,
+) -> String {
     let mut text = String::new();
     for verdict in verdicts {
-        text.push_str(&heading(verdict, codes, style));
+        text.push_str(&heading(verdict, codes(verdict), style));
     }
     text.push_str(&format!("{} → {} ({})\n", flow.from, flow.to, flow.protocol));
     for verdict in verdicts {
@@ -45,7 +50,7 @@ pub fn text(flow: &Flow, verdicts: &[Verdict], codes: &[String], style: Style) -
 }
 
 /// What comes of a flow, in one line.
-fn heading(verdict: &Verdict, codes: &[String], style: Style) -> String {
+fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
     let said = words::verdict(verdict);
     let said = if verdict.is_fine() { style.green(&said) } else { style.red(&said) };
     let mut text = match verdict.conditions.is_empty() {
@@ -53,7 +58,7 @@ fn heading(verdict: &Verdict, codes: &[String], style: Style) -> String {
         false => format!("{}: ", condition(verdict)),
     };
     text.push_str(&style.bold(&said));
-    let mut reasons: Vec<String> = if verdict.is_fine() { Vec::new() } else { codes.to_vec() };
+    let mut reasons = codes;
     reasons.extend(verdict.mechanisms.iter().map(ToString::to_string));
     if !reasons.is_empty() {
         text.push_str(&format!("   {}", reasons.join(" ")));

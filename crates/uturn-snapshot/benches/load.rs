@@ -27,17 +27,17 @@ fn main() {
         let size = text.len() as f64 / 1e6;
         let cluster = &loaded.cluster;
         println!(
-            "{file}, {size:.0} MB: {} nodes, {} pods, {} Services; file to cluster {spent:.2} s \
-             ({:.0} MB/s), {most} MB of memory at most",
+            "{file}, {size:.0} MB: {} nodes, {} pods, {} Services; {most} MB of memory at most",
             cluster.nodes.len(),
             cluster.pods.len(),
             cluster.services.len(),
-            size / spent,
         );
+        println!("  {:<28} {:>6.0} MB/s", "uturn, file to cluster", size / spent);
         drop(loaded);
         if env::args().any(|word| word == "--brief") {
             continue;
         }
+        drop(say("uturn, text to cluster", &text, cluster_of));
         let part = part(text);
         let value = say("serde_json, to its values", &part, serde_of);
         say("uturn, to a cluster", &part, cluster_of);

@@ -165,19 +165,21 @@ pub(crate) fn each_document(
 
 /// A document, or each item of a List, with its `apiVersion` and `kind`.
 pub(crate) fn each_item(doc: &Doc<'_>, each: &mut dyn FnMut(&Doc<'_>, &str, &str)) {
-    each_item_of(doc, None, each);
+    // Whether to go on with the next document, its reader asks for itself.
+    let _ = each_item_of(doc, None, each);
 }
 
 fn each_item_of<'d>(
     doc: &Doc<'d>,
     inherited: Option<(&'d str, &'d str)>,
     each: &mut dyn FnMut(&Doc<'_>, &str, &str),
-) {
-    let Some((version, kind)) = identity(doc, inherited) else { return };
+) -> ControlFlow<()> {
+    let Some((version, kind)) = identity(doc, inherited) else { return go_on(doc) };
     let Some(item_kind) =
         kind.strip_suffix("List").filter(|rest| rest.is_empty() || doc.root.get("items").is_some())
     else {
-        return each(doc, version, kind);
+        each(doc, version, kind);
+        return go_on(doc);
     };
     let inherited = (!item_kind.is_empty()).then_some((version, item_kind));
     let mut at = 0;
@@ -188,14 +190,22 @@ fn each_item_of<'d>(
         };
         at += 1;
         let doc = Doc { prefix: &prefix, ..Doc::new(doc.file, item, doc.faults) };
-        each_item_of(&doc, inherited, each);
+        each_item_of(&doc, inherited, each)
     };
     match doc.root.get("items").map(|items| &items.value) {
         Some(Value::Items(items)) => {
             let ours = inherited.is_some_and(|(version, _)| document::is_ours(version));
-            items.each(ours, &mut each_of);
+            items.each(ours, &mut each_of)
         }
-        _ => doc.items(doc.root, "items").iter().for_each(each_of),
+        _ => doc.items(doc.root, "items").iter().try_for_each(each_of),
+    }
+}
+
+/// Whether there is use in reading on.
+fn go_on(doc: &Doc<'_>) -> ControlFlow<()> {
+    match doc.faults.borrow().gives_up() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
     }
 }
 

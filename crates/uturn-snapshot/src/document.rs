@@ -152,9 +152,7 @@ pub(crate) fn read<'a>(
     while !rest.is_empty() {
         let end = document_end(rest);
         let (document, after) = rest.split_at(end);
-        let mut go_on = true;
-        read_one(document, line, keep, &mut |one| go_on &= each(one).is_continue());
-        if !go_on {
+        if read_one(document, line, keep, each).is_break() {
             return;
         }
         rest = after;
@@ -201,8 +199,8 @@ fn read_one<'a>(
     text: &'a str,
     line: u32,
     keep: Keep,
-    each: &mut dyn FnMut(Result<Node<'a>, Trouble>),
-) {
+    each: &mut dyn FnMut(Result<Node<'a>, Trouble>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let (content, skipped) = without_start(text);
     match looks_like(content) {
         Look::Json => {
@@ -212,14 +210,21 @@ fn read_one<'a>(
                 && content.len() < 1 << 20
                 && let Some(flow) = yaml::read_whole(text, line)
             {
-                flow.into_iter().for_each(|node| each(Ok(node)));
-                return;
+                return flow.into_iter().try_for_each(|node| each(Ok(node)));
             }
-            json::read(content, line + skipped, &checked, keep, &mut |node| each(Ok(node)));
-            checked.troubles.into_iter().for_each(|trouble| each(Err(trouble)));
+            json::read(content, line + skipped, &checked, keep, &mut |node| each(Ok(node)))?;
+            checked.troubles.into_iter().try_for_each(|trouble| each(Err(trouble)))
         }
-        Look::Yaml => yaml::read(text, line, each),
-        Look::Nothing => {}
+        Look::Yaml => {
+            let mut flow = ControlFlow::Continue(());
+            yaml::read(text, line, &mut |one| {
+                if flow.is_continue() {
+                    flow = each(one);
+                }
+            });
+            flow
+        }
+        Look::Nothing => ControlFlow::Continue(()),
         Look::Neither => {
             let blank = content.len() - content.trim_start().len();
             let line = line + skipped + count_lines(&content[..blank]);
@@ -227,7 +232,7 @@ fn read_one<'a>(
                 line,
                 1,
                 "expected a manifest in YAML or JSON, found plain text",
-            )));
+            )))
         }
     }
 }

@@ -11,6 +11,10 @@
 //! **Start reading** at [`load`], then `collect` (which decoder reads what), `decode` (one
 //! module a kind), `derive` (what is made of it); [`scenario`] has the Scenario format.
 //!
+//! Of JSON only the fields that some decoder asks for are kept, and of a List one item at a
+//! time: a file of a whole cluster is in memory as its text and as what is made of it. A
+//! decoder that asks for a new field adds its name to `document::wanted`.
+//!
 //! All faults of a run come at once: a document that cannot be read does not hide what is
 //! wrong with the next, and an object with three wrong fields has three faults.
 

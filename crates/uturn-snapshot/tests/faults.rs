@@ -283,6 +283,12 @@ fn very_many_faults_are_counted() {
     let other = Source { name: "b.yaml".into(), text: "a: [".into() };
     let faults = read(vec![Source { name: "a.yaml".into(), text }, other]).unwrap_err();
     assert_eq!(faults[1000].to_string(), "a.yaml: … and 49000 more; the rest was not read");
+    let items = "7,".repeat(60_000);
+    let text = format!("{{\"apiVersion\": \"v1\", \"items\": [{items}7], \"kind\": \"List\"}}");
+    for text in [text, "{} ".repeat(60_000), "{\"a\":1,\"a\":2} ".repeat(60_000)] {
+        let faults = read(vec![Source { name: "a.json".into(), text }]).unwrap_err();
+        assert_eq!(faults[1000].to_string(), "a.json: … and 49000 more; the rest was not read");
+    }
     assert_eq!(&*faults[1001].origin.file, "b.yaml", "the next file has its say");
 }
 

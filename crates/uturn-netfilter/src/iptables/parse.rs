@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         // Rules of a table that cannot be read are still checked, as those of some table.
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
         let origin = Origin::line(self.file.clone(), number);
-        let count = behind.lines().skip(1).take_while(|line| line.starts_with(':')).count();
+        let count = declared(behind);
         let table = Table { kind: shown, chains: Vec::with_capacity(count), origin };
         self.table = Some(Open::new(table, Names::with_room(count)));
         kind?;
@@ -392,6 +392,16 @@ impl<'a> Reader<'a> {
 }
 
 const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
+
+/// About how many chains are declared in the next lines: no more than lines of some length
+/// can be, so that no text asks for much more room than it has itself.
+fn declared(text: &str) -> usize {
+    const SHORT: usize = ":INPUT ACCEPT [0:0]".len();
+    let lines = text.lines().skip(1).take_while(|line| line.starts_with(':'));
+    let (count, length) =
+        lines.fold((0, 0), |(count, length), line| (count + 1, length + line.len()));
+    count.min(length / SHORT)
+}
 
 fn outside(column: u32) -> Fault {
     (column, "found this outside of any table, expected `*TABLE` before it".into())

@@ -20,7 +20,7 @@ pub(super) enum Side {
 }
 
 /// Of a wider range of addresses, no more are followed.
-const MOST_ADDRESSES: u128 = 256;
+const MOST_ADDRESSES: usize = 256;
 
 impl Kernel {
     /// Connection tracking takes a packet up.
@@ -102,16 +102,16 @@ impl Kernel {
         walk: &mut Walk,
         open: &mut OpenWays,
     ) -> Result<(), DropReason> {
-        let (side, choices, ports, random) = match target {
+        let (side, (first, others), ports, random) = match target {
             Target::Dnat(to) => (Side::Destination, addresses(to, walk), to.ports, false),
             Target::Snat(to) => {
                 (Side::Source, addresses(to, walk), to.ports, to.random || to.random_fully)
             }
             Target::Redirect(NatPorts { ports, .. }) => {
-                (Side::Destination, self.own_address(walk).into_iter().collect(), *ports, false)
+                (Side::Destination, (self.own_address(walk), Vec::new()), *ports, false)
             }
             Target::Masquerade(to) => {
-                let own = self.masquerade_address(walk).into_iter().collect();
+                let own = (self.masquerade_address(walk), Vec::new());
                 (Side::Source, own, to.ports, to.random || to.random_fully)
             }
             Target::Netmap(net) => {
@@ -120,26 +120,26 @@ impl Kernel {
                     true => (Side::Destination, walk.packet.dst),
                     false => (Side::Source, walk.packet.src),
                 };
-                (side, vec![moved(ip, *net)], None, false)
+                (side, (Some(moved(ip, *net)), Vec::new()), None, false)
             }
             _ => return Ok(()),
         };
-        let Some((first, others)) = choices.split_first() else {
+        let Some(first) = first else {
             walk.note(StepKind::Drop, format!("{why}: the interface has no address"), by);
             return Err(DropReason::Invalid);
         };
-        let share = walk.share / choices.len() as f64;
+        let share = walk.share / (others.len() + 1) as f64;
         for ip in others {
             let mut other = walk.fork();
             other.share = share;
-            settle(&mut other, side, *ip, ports, random, why, by.clone());
+            settle(&mut other, side, ip, ports, random, why, by.clone());
             // Translated: it goes on behind this stage.
             other.frames.clear();
             other.stage += 1;
             open.push(other);
         }
         walk.share = share;
-        settle(walk, side, *first, ports, random, why, by);
+        settle(walk, side, first, ports, random, why, by);
         Ok(())
     }
 
@@ -207,23 +207,25 @@ fn begins(packet: &Packet, loose: bool) -> bool {
     }
 }
 
-/// The addresses that DNAT or SNAT can take; the packet's own when it names none.
-fn addresses(to: &NatTo, walk: &Walk) -> Vec<IpAddr> {
-    let own = |dnat: bool| if dnat { walk.packet.dst } else { walk.packet.src };
+/// The first address that DNAT or SNAT can take, and all others; the packet's own when it
+/// names none.
+fn addresses(to: &NatTo, walk: &Walk) -> (Option<IpAddr>, Vec<IpAddr>) {
     let destination = matches!(walk.hook, Hook::Prerouting | Hook::Output);
-    match to.addresses {
-        None => vec![own(destination)],
-        Some((IpAddr::V4(first), IpAddr::V4(last))) => {
-            let (first, last) = (u128::from(first.to_bits()), u128::from(last.to_bits()));
-            let some = (first..=last).take(MOST_ADDRESSES as usize);
-            some.map(|bits| Ipv4Addr::from_bits(bits as u32).into()).collect()
+    let own = if destination { walk.packet.dst } else { walk.packet.src };
+    let Some((first, last)) = to.addresses else { return (Some(own), Vec::new()) };
+    let others = match (first, last) {
+        _ if first == last => Vec::new(),
+        (IpAddr::V4(first), IpAddr::V4(last)) => {
+            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES).skip(1);
+            some.map(|bits| Ipv4Addr::from_bits(bits).into()).collect()
         }
-        Some((IpAddr::V6(first), IpAddr::V6(last))) => {
-            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES as usize);
+        (IpAddr::V6(first), IpAddr::V6(last)) => {
+            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES).skip(1);
             some.map(|bits| Ipv6Addr::from_bits(bits).into()).collect()
         }
-        Some((first, _)) => vec![first],
-    }
+        _ => Vec::new(),
+    };
+    (Some(first), others)
 }
 
 fn settle(

@@ -9,8 +9,7 @@ use uturn_model::Step;
 /// The steps of one way.
 #[derive(Debug)]
 pub(super) struct Trail {
-    /// The steps of all ways that began as one.
-    all: Rc<RefCell<Vec<Print>>>,
+    all: Rc<RefCell<Prints>>,
     /// Its latest step, as a number from 1; 0 for none.
     latest: usize,
     /// How many steps it has.
@@ -19,19 +18,21 @@ pub(super) struct Trail {
     shared: usize,
 }
 
+/// The steps of all ways that began as one.
+#[derive(Debug)]
+struct Prints {
+    steps: Vec<Step>,
+    /// For each step, the number of the one before it.
+    before: Vec<usize>,
+}
+
 /// Few ways have more steps.
 const USUAL: usize = 12;
 
-#[derive(Debug)]
-struct Print {
-    step: Step,
-    /// The number of the step before it.
-    before: usize,
-}
-
 impl Default for Trail {
     fn default() -> Self {
-        let all = Rc::new(RefCell::new(Vec::with_capacity(USUAL)));
+        let (steps, before) = (Vec::with_capacity(USUAL), Vec::with_capacity(USUAL));
+        let all = Rc::new(RefCell::new(Prints { steps, before }));
         Self { all, latest: 0, length: 0, shared: 0 }
     }
 }
@@ -39,14 +40,15 @@ impl Default for Trail {
 impl Trail {
     pub(super) fn add(&mut self, step: Step) {
         let mut all = self.all.borrow_mut();
-        all.push(Print { step, before: self.latest });
-        self.latest = all.len();
+        all.steps.push(step);
+        all.before.push(self.latest);
+        self.latest = all.steps.len();
         self.length += 1;
     }
 
     /// The trail of a way that parts here.
     pub(super) fn fork(&mut self) -> Self {
-        self.shared = self.all.borrow().len();
+        self.shared = self.all.borrow().steps.len();
         Self { all: Rc::clone(&self.all), ..*self }
     }
 
@@ -57,18 +59,22 @@ impl Trail {
         let mut all = self.all.borrow_mut();
         // A way is mostly followed to its end before another goes on, so that what is its
         // own stands last.
-        let (mut at, mut own) = (self.latest, all.len());
+        let (mut at, mut own) = (self.latest, all.steps.len());
         while own > shared && at == own {
             own -= 1;
-            at = all[own].before;
+            at = all.before[own];
+        }
+        if own == 0 && at == 0 {
+            return std::mem::take(&mut all.steps);
         }
         let mut steps = Vec::with_capacity(self.length);
-        while let Some(print) = at.checked_sub(1).and_then(|at| all.get(at)) {
-            at = print.before;
-            steps.push(print.step.clone());
+        while let Some(place) = at.checked_sub(1) {
+            steps.push(all.steps[place].clone());
+            at = all.before[place];
         }
         steps.reverse();
-        steps.extend(all.drain(own..).map(|print| print.step));
+        all.before.truncate(own);
+        steps.extend(all.steps.drain(own..));
         steps
     }
 }

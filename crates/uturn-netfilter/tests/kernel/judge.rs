@@ -240,11 +240,28 @@ impl Judge<'_> {
             (EndKind::Reject(RejectWith::TcpReset), Seen::Reset) => true,
             (EndKind::Reject(with), Seen::Error(3, code)) => code_of(*with) == Some(*code),
             // An error for which there is no way back is not sent, and none about what was
-            // meant for everybody.
-            (EndKind::Reject(_), Seen::Nothing | Seen::Told(_)) => !can_be_told(probe, end),
+            // meant for everybody; and rules and routes can stop it on its way.
+            (EndKind::Reject(with), Seen::Nothing | Seen::Told(_)) => {
+                !can_be_told(probe, end) || self.is_stopped(*with, end)
+            }
             (EndKind::Drop(reason), seen) => dropped(reason, seen),
             _ => false,
         }
+    }
+
+    /// Whether the sender does not hear that its packet was refused: what says so is a packet
+    /// that the node sends, with rules and routes before it.
+    fn is_stopped(&self, with: RejectWith, end: &End) -> bool {
+        let refused = end.packet;
+        let transport = match (with, refused.transport) {
+            (RejectWith::TcpReset, Transport::Tcp { src_port, dst_port, .. }) => {
+                Transport::Tcp { src_port: dst_port, dst_port: src_port, syn: false, ack: true }
+            }
+            _ => Transport::Icmp { kind: 3, code: code_of(with).unwrap_or(0) },
+        };
+        let says = Packet { src: refused.dst, dst: refused.src, transport, mark: 0 };
+        let ends = self.node.kernel.walk(&says, &Entry::Local, &[]);
+        ends.iter().any(|end| !matches!(end.kind, EndKind::Local | EndKind::Forward))
     }
 
     fn differ(&mut self, what: &str, probe: &Probe, ends: &[End], seen: Option<&Seen>) {

@@ -3,6 +3,7 @@
 //! never in memory as a tree, and yet nothing that is wrong anywhere in it goes unsaid.
 
 mod check;
+mod explain;
 mod scan;
 mod tree;
 

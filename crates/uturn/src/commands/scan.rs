@@ -1,8 +1,10 @@
 //! `uturn scan`: every class of client against every target.
 
-use uturn_diagnose::{Severity, diagnose};
-use uturn_model::Verdict;
-use uturn_path::{Engine, Met};
+use uturn_diagnose::cases::together;
+use uturn_diagnose::{Finding, Severity, diagnose};
+use uturn_model::{Cluster, Verdict};
+use uturn_path::cases::{self, Reading};
+use uturn_path::{Engine, Met, ScanTarget};
 use uturn_report::{ScanReport, json, scan};
 
 use super::{cure, print};
@@ -16,36 +18,42 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
     }
     let cluster = &loaded.cluster;
-    let engine = Engine::new(cluster)?;
-    let mut targets = engine.targets();
-    if let Some(namespace) = &args.namespace {
-        let wanted = |name: &uturn_model::Name| name.as_str() == namespace;
-        targets.retain(|target| target.object.namespace.as_ref().is_some_and(wanted));
-        if targets.is_empty() {
-            return Err(Failure::usage(format!(
-                "namespace {namespace:?} has no Service and no Ingress"
-            )));
-        }
+    let readings = readings(cluster, printer);
+    let mut engines = vec![Engine::new(cluster)?];
+    for reading in readings.iter().skip(1) {
+        engines.push(Engine::new(&reading.cluster)?);
     }
-    let met = engine.scan(&targets)?;
+    let mut met = Vec::new();
+    let mut all = Vec::new();
+    for engine in &engines {
+        let here = engine.scan(&targets(engine, args)?)?;
+        let mut findings = diagnose(engine, &here)?;
+        if let Some(namespace) = &args.namespace {
+            let elsewhere = |one: &uturn_model::Name| one.as_str() != namespace;
+            findings.retain(|one| !one.subject.namespace.as_ref().is_some_and(elsewhere));
+        }
+        if all.is_empty() {
+            cure::name_cures(&manifests, engine, &mut findings);
+            met = here;
+        }
+        all.push(findings);
+    }
     if met.is_empty() {
         printer.note(
             "no flow was looked at: that needs a Service or an Ingress with an address, \
              and a pod or a workload that could call it",
         );
     }
-    let mut findings = diagnose(&engine, &met)?;
-    if let Some(namespace) = &args.namespace {
-        let elsewhere = |one: &uturn_model::Name| one.as_str() != namespace;
-        findings.retain(|one| !one.subject.namespace.as_ref().is_some_and(elsewhere));
-    }
-    cure::name_cures(&manifests, &engine, &mut findings);
+    let findings = together(cluster, all);
     let evidence = match args.output {
         Output::Text => Vec::new(),
         Output::Wide | Output::Json | Output::Yaml => {
-            findings.iter().map(|one| one.evidence(&engine)).collect::<Result<_, _>>()?
+            let of = |(at, one): &(usize, Finding)| one.evidence(&engines[*at]);
+            findings.iter().map(of).collect::<Result<_, _>>()?
         }
     };
+    let findings = findings.into_iter().map(|(_, one)| one).collect();
+    let engine = &engines[0];
     let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
     let report = ScanReport {
         findings,
@@ -65,4 +73,37 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     };
     let found = report.findings.iter().any(|one| bad_enough(one.severity));
     Ok(if found { Status::Found } else { Status::Clean })
+}
+
+/// What is called, as far as it is asked for.
+fn targets(engine: &Engine<'_>, args: &Scan) -> Result<Vec<ScanTarget>, Failure> {
+    let mut targets = engine.targets();
+    if let Some(namespace) = &args.namespace {
+        let wanted = |name: &uturn_model::Name| name.as_str() == namespace;
+        targets.retain(|target| target.object.namespace.as_ref().is_some_and(wanted));
+        if targets.is_empty() {
+            return Err(Failure::usage(format!(
+                "namespace {namespace:?} has no Service and no Ingress"
+            )));
+        }
+    }
+    Ok(targets)
+}
+
+/// So many pods at most are there several times, for each reading of what is not known.
+const MOST_PODS: usize = 20_000;
+
+/// The readings of a cluster, none where nothing is open.
+fn readings(cluster: &Cluster, printer: &Printer) -> Vec<Reading> {
+    if cluster.pods.len() <= MOST_PODS {
+        return cases::readings(cluster);
+    }
+    if cluster.proxy.mode.is_supposed() {
+        let mode = cluster.proxy.mode.value;
+        printer.note(&format!(
+            "only mode {mode} of kube-proxy is looked at in so large a cluster, and nothing says \
+             that it is its mode: state spec.kubeProxy.mode in Facts"
+        ));
+    }
+    Vec::new()
 }

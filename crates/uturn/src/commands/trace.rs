@@ -19,11 +19,12 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     }
     let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
     let verdicts = engine.cases(&flow)?;
-    let codes = codes(&engine, &flow, &verdicts);
+    let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
+    let all = codes(&engine, &flow, &verdicts);
     let fine = verdicts.iter().all(Verdict::is_fine);
     let cures = if fine { Vec::new() } else { cure::of_flow(&manifests, cluster, &flow)? };
     let told = |style| {
-        let mut text = trace::text(&flow, &verdicts, &codes, style);
+        let mut text = trace::text(&flow, &verdicts, &of_one, style);
         if !cures.is_empty() {
             text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
             text.push_str(&format!("uturn cure --from {} --to {} says how\n", flow.from, flow.to));
@@ -31,7 +32,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         text
     };
     let value = || {
-        let mut value = json::trace(&flow, &verdicts, &codes);
+        let mut value = json::trace(&flow, &verdicts, &all);
         json::extend(&mut value, serde_json::json!({ "cures": cures }));
         value
     };

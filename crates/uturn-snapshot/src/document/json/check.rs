@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use super::explain::{self, Failure, Repeated, What};
 use super::scan::{plain, spaces, unescaped, wide};
-use crate::document::{DEPTH, ITEMS, KEYS, Trouble, repeated, shorten};
+use crate::document::{DEPTH, ITEMS, KEYS, Trouble, repeated};
 
 /// After how many repeated keys no more are looked for: a source is given up then.
 const REPEATED: usize = 50_000;
@@ -16,7 +17,7 @@ pub(crate) struct Checked {
     /// Keys that repeat, by place, and then what ended the reading.
     pub(crate) troubles: Vec<Trouble>,
     /// How to get past mappings and lists.
-    pub(super) jumps: Rc<[Jump]>,
+    pub(super) jumps: Rc<Vec<Jump>>,
 }
 
 /// A mapping or list that is long and not deep within others, so that the second pass may
@@ -64,25 +65,12 @@ pub(crate) fn check(text: &str, line: u32) -> Checked {
             break;
         }
     }
-    let jumps = std::mem::take(&mut checker.jumps).into();
-    Checked { until, jumps, troubles: checker.troubles(line) }
+    let troubles = explain::troubles(text, line, checker.repeated, checker.failure);
+    Checked { until, troubles, jumps: Rc::new(checker.jumps) }
 }
 
-/// The reading has ended; why is in [`Checker::failure`].
+/// The reading has ended; why, is in [`Checker::failure`].
 struct Failed;
-
-struct Failure {
-    at: usize,
-    what: What,
-    /// What was left open, and where it was opened.
-    open: Option<(char, usize)>,
-}
-
-enum What {
-    Expected(&'static str),
-    Deep,
-    Endless(&'static str, usize),
-}
 
 struct Checker<'a> {
     text: &'a str,
@@ -96,8 +84,7 @@ struct Checker<'a> {
     jumps: Vec<Jump>,
     /// Keys of the mappings that are open, innermost last: from quote to quote.
     keys: Vec<(usize, usize)>,
-    /// Where a key is, and where it was before.
-    repeated: Vec<(usize, usize)>,
+    repeated: Vec<Repeated>,
     failure: Option<Failure>,
 }
 
@@ -343,54 +330,10 @@ impl Checker<'_> {
         let key = |(start, end): &(usize, usize)| unescaped(&self.text[start + 1..end - 1]);
         let keys: Vec<Cow<'_, str>> = places.iter().map(key).collect();
         let again = repeated(&keys);
-        self.repeated.extend(again.iter().map(|(one, later)| (places[*later].0, places[*one].0)));
-    }
-
-    /// All that is wrong, with the places of it.
-    fn troubles(mut self, line: u32) -> Vec<Trouble> {
-        self.repeated.sort_unstable();
-        let failure = self.failure.take();
-        let mut offsets: Vec<usize> =
-            self.repeated.iter().flat_map(|(later, first)| [*later, *first]).collect();
-        if let Some(failure) = &failure {
-            offsets.push(failure.at);
-            offsets.extend(failure.open.map(|(_, at)| at));
-        }
-        let places = Places::new(self.text, line, offsets);
-        let twice = |(later, first): &(usize, usize)| {
-            let ((line, column), (first, _)) = (places.of(*later), places.of(*first));
-            let length = plain(&self.bytes[later + 1..]).0;
-            let mut end = later + 1 + length;
-            while self.bytes.get(end).is_some_and(|byte| *byte == b'\\') {
-                end += 2;
-                end += self.bytes.get(end..).map_or(0, |rest| plain(rest).0);
-            }
-            let key = unescaped(&self.text[later + 1..end]);
-            let key = shorten(&key);
-            let message = format!("the key {key:?} is there twice, first at line {first}");
-            Trouble::new(line, column, message)
-        };
-        let mut troubles: Vec<Trouble> = self.repeated.iter().map(twice).collect();
-        troubles.extend(failure.map(|failure| self.explain(&failure, &places)));
-        troubles
-    }
-
-    fn explain(&self, failure: &Failure, places: &Places) -> Trouble {
-        let (line, column) = places.of(failure.at);
-        let message = match failure.what {
-            What::Deep => format!("nested more than {DEPTH} levels deep"),
-            What::Endless(what, most) => return Trouble::endless(line, column, what, most),
-            What::Expected(expected) => match self.text[failure.at..].chars().next() {
-                Some(found) => format!("expected {expected}, found {found:?}"),
-                None => format!("the file ends where {expected} should be"),
-            },
-        };
-        let trouble = Trouble::new(line, column, message);
-        let Some((open, opened)) = failure.open else { return trouble };
-        let (line, column) = places.of(opened);
-        trouble.with_hint(format!(
-            "is the file complete? the {open} at line {line}, column {column} is never closed"
-        ))
+        self.repeated.extend(again.iter().map(|(first, later)| {
+            let ((start, end), (first, _)) = (places[*later], places[*first]);
+            Repeated { start, end, first }
+        }));
     }
 }
 
@@ -400,34 +343,4 @@ fn beginning(bytes: &[u8], length: usize) -> u64 {
     let Some(eight) = bytes.first_chunk() else { return 0 };
     let word = u64::from_be_bytes(*eight);
     if length < 8 { word & !(u64::MAX >> (length * 8)) } else { word }
-}
-
-/// Lines and columns of a few places in a text, found in one go.
-struct Places(Vec<(usize, (u32, u32))>);
-
-impl Places {
-    fn new(text: &str, line: u32, mut offsets: Vec<usize>) -> Self {
-        offsets.sort_unstable();
-        offsets.dedup();
-        let (mut at, mut line, mut column) = (0, line as usize, 1);
-        let mut next = |offset| {
-            let between = &text[at..offset];
-            match between.rfind('\n') {
-                Some(last) => {
-                    line += between.bytes().filter(|byte| *byte == b'\n').count();
-                    column = between[last..].chars().count();
-                }
-                None => column += between.chars().count(),
-            }
-            at = offset;
-            let small = |number| u32::try_from(number).unwrap_or(u32::MAX);
-            (offset, (small(line), small(column)))
-        };
-        Self(offsets.into_iter().map(&mut next).collect())
-    }
-
-    fn of(&self, offset: usize) -> (u32, u32) {
-        let at = self.0.partition_point(|(one, _)| *one < offset);
-        self.0.get(at).map_or((0, 0), |(_, place)| *place)
-    }
 }

@@ -1,3 +1,5 @@
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 
 use super::{Items, check, read};
@@ -6,7 +8,11 @@ use crate::document::{Keep, Node, Trouble, Value, wanted};
 fn all(text: &str, keep: Keep) -> Result<Vec<Node<'_>>, Vec<Trouble>> {
     let checked = check(text, 1);
     let mut nodes = Vec::new();
-    read(text, 1, &checked, keep, &mut |node| nodes.push(node));
+    let flow = read(text, 1, &checked, keep, &mut |node| {
+        nodes.push(node);
+        ControlFlow::Continue(())
+    });
+    assert!(flow.is_continue());
     if checked.troubles.is_empty() { Ok(nodes) } else { Err(checked.troubles) }
 }
 
@@ -30,7 +36,11 @@ fn as_serde(node: &Node<'_>) -> serde_json::Value {
 
 fn listed<'a>(items: &Items<'a>) -> Vec<Node<'a>> {
     let mut nodes = Vec::new();
-    items.each(false, &mut |node| nodes.push(node.clone()));
+    let flow = items.each(false, &mut |node| {
+        nodes.push(node.clone());
+        ControlFlow::Continue(())
+    });
+    assert!(flow.is_continue());
     nodes
 }
 

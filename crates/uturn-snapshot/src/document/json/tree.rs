@@ -1,6 +1,7 @@
 //! The second pass: nodes of what is wanted. The text is known to be JSON.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::check::{Checked, Jump};
@@ -14,8 +15,8 @@ pub(crate) fn read<'a>(
     line: u32,
     checked: &Checked,
     keep: Keep,
-    each: &mut dyn FnMut(Node<'a>),
-) {
+    each: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let place = Place { at: 0, line, line_start: 0, wide: 0, jump: 0 };
     let text = &text[..checked.until];
     let jumps = Rc::clone(&checked.jumps);
@@ -23,9 +24,9 @@ pub(crate) fn read<'a>(
     loop {
         reader.skip_blank();
         if reader.place.at >= text.len() {
-            return;
+            return ControlFlow::Continue(());
         }
-        each(reader.document(keep, false));
+        each(reader.document(keep, false))?;
     }
 }
 
@@ -33,23 +34,28 @@ pub(crate) fn read<'a>(
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Items<'a> {
     text: &'a str,
-    jumps: Rc<[Jump]>,
+    jumps: Rc<Vec<Jump>>,
     place: Place,
     distinct: bool,
 }
 
 impl<'a> Items<'a> {
-    /// Reads one after the other. `ours`: what names no `apiVersion` is one of uturn's own.
-    pub(crate) fn each(&self, ours: bool, each: &mut dyn FnMut(&Node<'a>)) {
+    /// Reads one after the other, for as long as `each` says to go on. `ours`: what names no
+    /// `apiVersion` is one of uturn's own.
+    pub(crate) fn each(
+        &self,
+        ours: bool,
+        each: &mut dyn FnMut(&Node<'a>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let jumps = Rc::clone(&self.jumps);
         let mut reader = Reader::new(self.text, jumps, self.place, self.distinct);
         reader.enter();
         loop {
             reader.skip_blank();
             match reader.peek() {
-                None | Some(b']') => return,
+                None | Some(b']') => return ControlFlow::Continue(()),
                 Some(b',') => reader.place.at += 1,
-                Some(_) => each(&reader.document(Keep::Wanted, ours)),
+                Some(_) => each(&reader.document(Keep::Wanted, ours))?,
             }
         }
     }
@@ -79,7 +85,7 @@ enum Part {
 struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    jumps: Rc<[Jump]>,
+    jumps: Rc<Vec<Jump>>,
     place: Place,
     /// Whether no mapping has a key twice.
     distinct: bool,
@@ -90,7 +96,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str, jumps: Rc<[Jump]>, place: Place, distinct: bool) -> Self {
+    fn new(text: &'a str, jumps: Rc<Vec<Jump>>, place: Place, distinct: bool) -> Self {
         let (bytes, entries, items) = (text.as_bytes(), Vec::new(), Vec::new());
         Self { text, bytes, jumps, place, distinct, entries, items }
     }

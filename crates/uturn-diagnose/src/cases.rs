@@ -1,0 +1,41 @@
+//! Findings of each reading of what is not known, put together: what holds in all of them is
+//! said once, and what holds in some with its condition.
+
+use uturn_model::Cluster;
+use uturn_path::cases::conditions;
+
+use crate::{Finding, Severity};
+
+/// Puts findings together, a list for each reading; the first is of what is taken for true.
+/// Each comes with the reading that it is of. What only holds where something else is true
+/// is no worse than a warning.
+pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Finding)> {
+    let mut found: Vec<(Vec<usize>, Finding)> = Vec::new();
+    for (at, findings) in all.into_iter().enumerate() {
+        for new in findings {
+            match found
+                .iter_mut()
+                .find(|(places, known)| places.last() != Some(&at) && is_same(known, &new))
+            {
+                Some((places, _)) => places.push(at),
+                None => found.push((vec![at], new)),
+            }
+        }
+    }
+    let told = found.into_iter().map(|(places, mut finding)| {
+        finding.conditions = conditions(cluster, &places);
+        if places[0] > 0 {
+            finding.severity = finding.severity.min(Severity::Warning);
+        }
+        (places[0], finding)
+    });
+    told.collect()
+}
+
+/// Whether two findings say the same.
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    (one.code, &one.subject, &one.targets) == (other.code, &other.subject, &other.targets)
+        && (one.mechanism, one.outcome) == (other.mechanism, other.outcome)
+        && one.clients.len() == other.clients.len()
+        && (one.share_failing - other.share_failing).abs() < 1e-6
+}

@@ -1,0 +1,75 @@
+//! What manifests leave in doubt, and how it is read: said once, with every verdict.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use uturn_lb::controller;
+use uturn_model::cluster::Provider;
+use uturn_model::ingress::PathKind;
+use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text};
+
+/// All doubts about Ingresses.
+pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
+    let mut by_class: BTreeMap<Option<&Text>, Vec<&Ingress>> = BTreeMap::new();
+    let served = |one: &&Ingress| controller::is_served_by_cloud(cluster, one);
+    for one in cluster.ingresses.values().filter(|one| !served(one)) {
+        by_class.entry(one.class.as_ref()).or_default().push(one);
+    }
+    let unserved = by_class.into_iter().map(|(class, all)| unserved(cluster, class, &all));
+    unserved.chain(contested(cluster)).collect()
+}
+
+/// Nobody that is known reads these Ingresses.
+fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Supposition {
+    let first = all[0].object();
+    let about = match all.len() {
+        1 => first.to_string(),
+        many => format!("{first} and {} more", many - 1),
+    };
+    let class = class.map_or_else(|| "no class".to_owned(), |class| format!("class {class}"));
+    let cloud = match cluster.provider.value {
+        Provider::Tke => "the cloud's controller does not read it",
+        Provider::None => "no cloud reads it",
+    };
+    Supposition {
+        about: about.into(),
+        taken: "nobody serves it".into(),
+        because: format!("it has {class}, and {cloud}").into(),
+        settle: "look at the Service and the pods of the controller that does".into(),
+    }
+}
+
+/// An address and port, a host and a path, and whether it is exact.
+type Place<'a> = (IpAddr, Port, Option<&'a Text>, &'a Text, bool);
+
+/// Rules for one host and path of one listener in two Ingresses.
+fn contested(cluster: &Cluster) -> Vec<Supposition> {
+    let mut first: HashMap<Place<'_>, &NamespacedName> = HashMap::new();
+    let mut doubts = Vec::new();
+    for ingress in cluster.ingresses.values() {
+        if !controller::is_served_by_cloud(cluster, ingress) {
+            continue;
+        }
+        let (port, _) = controller::ingress_listens(ingress);
+        for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+            for rule in &ingress.rules {
+                for path in &rule.paths {
+                    let is_exact = path.kind == PathKind::Exact;
+                    let place = (vip, port, rule.host.as_ref(), &path.path, is_exact);
+                    let owner = *first.entry(place).or_insert(&ingress.name);
+                    if *owner == ingress.name {
+                        continue;
+                    }
+                    let host = rule.host.as_deref().unwrap_or("*");
+                    doubts.push(Supposition {
+                        about: format!("{host}{} at {vip}:{port}", path.path).into(),
+                        taken: format!("the rule of Ingress {owner}").into(),
+                        because: format!("Ingress {} has one for it too", ingress.name).into(),
+                        settle: "leave one of the two".into(),
+                    });
+                }
+            }
+        }
+    }
+    doubts
+}
