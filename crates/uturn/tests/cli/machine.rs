@@ -130,6 +130,26 @@ fn what_fails_in_it_is_explained_and_captured() {
     assert!(bytes.starts_with(&0xa1b2_3c4d_u32.to_ne_bytes()) && bytes.len() > 24 + 16 + 54);
 }
 
+/// By what nodes and the network around them have counted.
+#[test]
+fn counters_say_where_a_packet_ended() {
+    let rows = ["cross-node-forwarding", "no-bandwidth", "no-endpoint", "wrong-port"];
+    let words =
+        ["lab", "verify", "--vm", "--explain", "--mode", "iptables", "--nodes", "2", "-o", "json"];
+    let args = [&words[..], &["--connects", "1"], &rows].concat();
+    let output = uturn(&args).output().unwrap();
+    let Some(_) = cases("lab --vm --explain", &output, 0) else { return };
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let explained = report["explained"].as_array().unwrap();
+    for row in rows {
+        let mut its = explained.iter().filter(|one| one["scenario"] == row).peekable();
+        assert!(its.peek().is_some(), "{row}");
+        for one in its {
+            assert!(one["mechanism"].is_string() && one["agrees"] == true, "{one:#}");
+        }
+    }
+}
+
 #[test]
 fn who_is_not_root_gets_it_unasked() {
     let what = "lab of an ordinary user";

@@ -52,7 +52,8 @@ impl Scene<'_> {
     /// A rule or a filter has counted what ends at its place.
     pub(super) fn counted(&self) -> Option<Found> {
         let is_end = |one: &&Followed| {
-            let answers = one.packet.is_syn_ack() && !self.is_balancers(one.place);
+            let answers = one.packet.is_syn_ack()
+                && (!self.is_balancers(one.place) || self.has_passed_on_syn_of(one));
             !one.leaves && (one.begins() || answers) && !self.passes(one)
         };
         let mut ends: Vec<usize> = self.frames.iter().filter(is_end).map(|one| one.place).collect();
@@ -69,10 +70,28 @@ impl Scene<'_> {
                 );
                 return Some((Mechanism::ReversePathFilter, because));
             }
-            let has_grown = grown.any(|one| one.rule().is_some());
-            let (mechanism, why) = self.rule(place).filter(|_| has_grown)?;
-            Some((mechanism, format!("at {}: {why}", self.places[place])))
+            let at = &self.places[place];
+            let has_grown = grown.clone().any(|one| one.rule().is_some());
+            let rule = self.rule(place).filter(|_| has_grown);
+            if let Some((mechanism, why)) = rule {
+                return Some((mechanism, format!("at {at}: {why}")));
+            }
+            let lost = grown.find(|one| one.what == Counted::NoWay)?;
+            let to = self.at(place).find(|one| is_end(one))?.packet.dst.ip();
+            let because =
+                format!("{at} has counted {} packets that no way leads on for ({to})", lost.by);
+            Some((self.kind_of_unroutable(to), because))
         })
+    }
+
+    /// Whether what a packet answers came to its place by a link: the place is on its way.
+    fn has_passed_on_syn_of(&self, one: &Followed) -> bool {
+        let Body::Tcp { ack, .. } = one.packet.body else { return false };
+        let is_it = |other: &Followed| match other.packet.body {
+            Body::Tcp { seq, .. } => other.packet.is_syn() && seq.wrapping_add(1) == ack,
+            _ => false,
+        };
+        self.at(one.place).any(|other| !other.leaves && is_it(other))
     }
 
     /// The kernel of the place that it reaches has no socket for it.

@@ -26,15 +26,21 @@ pub(crate) enum Counted {
     Resets,
     /// Datagrams for a port where nobody listens.
     NoPorts,
+    /// Packets that no way leads on for.
+    NoWay,
 }
 
 /// Counters of a namespace: what they are called here, and where.
-const KERNELS: [(&str, Counted); 5] = [
+const KERNELS: [(&str, Counted); 9] = [
     ("TcpExt: IPReversePathFilter", Counted::ReversePath),
     ("Tcp: OutRsts", Counted::Resets),
     ("Udp: NoPorts", Counted::NoPorts),
     ("Udp6NoPorts", Counted::NoPorts),
     ("UdpLite6NoPorts", Counted::NoPorts),
+    ("Ip: InAddrErrors", Counted::NoWay),
+    ("IpExt: InNoRoutes", Counted::NoWay),
+    ("Ip6InAddrErrors", Counted::NoWay),
+    ("Ip6InNoRoutes", Counted::NoWay),
 ];
 
 /// All counters, by place and what is counted.
@@ -66,7 +72,7 @@ pub(crate) struct Grown {
 impl Grown {
     /// Whether what it counts is the end of a packet.
     pub(crate) fn is_end(&self) -> bool {
-        matches!(self.what, Counted::Rule(_) | Counted::ReversePath)
+        matches!(self.what, Counted::Rule(_) | Counted::ReversePath | Counted::NoWay)
     }
 
     /// The rule that grew.
@@ -85,6 +91,7 @@ impl fmt::Display for Counted {
             Self::ReversePath => f.write_str("IPReversePathFilter"),
             Self::Resets => f.write_str("TcpOutRsts"),
             Self::NoPorts => f.write_str("UdpNoPorts"),
+            Self::NoWay => f.write_str("IpInAddrErrors, IpInNoRoutes"),
         }
     }
 }

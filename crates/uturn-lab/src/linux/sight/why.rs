@@ -313,7 +313,7 @@ impl Scene<'_> {
     }
 
     /// A pod that cannot be reached from another node, or anything else.
-    fn kind_of_unroutable(&self, to: IpAddr) -> Mechanism {
+    pub(super) fn kind_of_unroutable(&self, to: IpAddr) -> Mechanism {
         match self.cluster.pods.values().any(|pod| pod.ips.contains(&to)) {
             true => Mechanism::CrossNode,
             false => Mechanism::NoRoute,
