@@ -19,7 +19,7 @@ mod standing;
 
 use std::net::SocketAddr;
 
-use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol};
+use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Text};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::manifests::{Changed, Edit};
@@ -113,6 +113,8 @@ pub enum Standing {
         outcomes: Vec<(Outcome, f64)>,
         /// Why some of it is not fine.
         mechanisms: Vec<Mechanism>,
+        /// What has to hold for it, where that is not known: of several cases the worst.
+        conditions: Vec<Text>,
     },
     /// What health checks find.
     Probes {

@@ -160,6 +160,20 @@ fn prevent_loopback_in_another_mode() {
     assert!(why.contains("IPVS mode; mode iptables"), "{why}");
 }
 
+/// Where nothing says the mode, a cure has to hold in the mode in which it fails, and says
+/// what is not known.
+#[test]
+fn a_mode_that_nobody_states() {
+    let text = USUAL.text().replace("mode: ipvs, version: v1.22.5-tke.13, ", "");
+    let all = cures(text, "pod/shop/client-1", VIP);
+    assert_eq!(named(&all, "call-service").refused, None);
+    let asked = named(&all, "prevent-loopback");
+    assert_eq!(asked.refused, None);
+    assert!(asked.after.as_ref().unwrap().is_fine());
+    let mode = &asked.conditions[0];
+    assert_eq!((mode.answer, &*mode.what), (cure::Answer::Unknown, "kube-proxy runs in IPVS mode"));
+}
+
 #[test]
 fn policy_local_where_clients_and_pods_share_nodes() {
     let text = Shop { version: "v1.34.4", mode: "iptables", ..USUAL }

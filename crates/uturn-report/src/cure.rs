@@ -140,12 +140,16 @@ fn subject(now: &Standing) -> String {
 /// How something stands: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
 pub fn standing(one: &Standing) -> String {
     match one {
-        Standing::Flow { outcomes, mechanisms, .. } => {
+        Standing::Flow { outcomes, mechanisms, conditions, .. } => {
             let parts = outcomes.iter().map(|(outcome, part)| match words::share(*part).as_str() {
                 "always" => outcome.to_string(),
                 part => format!("{part} {outcome}"),
             });
-            let said = parts.collect::<Vec<_>>().join(", ");
+            let case = match conditions.as_slice() {
+                [] => String::new(),
+                some => format!("if {}: ", some.join(" and ")),
+            };
+            let said = format!("{case}{}", parts.collect::<Vec<_>>().join(", "));
             match mechanisms.as_slice() {
                 [] => said,
                 some => {
@@ -197,8 +201,9 @@ pub fn cure_json(cure: &Cure) -> Value {
 
 fn standing_json(one: &Standing) -> Value {
     match one {
-        Standing::Flow { flow, outcomes, mechanisms } => json!({
+        Standing::Flow { flow, outcomes, mechanisms, conditions } => json!({
             "flow": contract::flow(flow),
+            "if": conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
             "outcomes": outcomes.iter().copied().map(contract::share_of).collect::<Vec<_>>(),
             "mechanisms": mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
         }),

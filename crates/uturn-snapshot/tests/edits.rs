@@ -115,3 +115,75 @@ fn an_object_in_a_list_and_in_json() {
     let manifests = Manifests::of(vec![Source { name: "list.json".into(), text: text.into() }]);
     assert_eq!(check(&manifests), 2);
 }
+
+/// Whatever a text looks like, an edit of it is made or refused; and what was made reads back.
+#[test]
+fn texts_that_are_broken_are_edited_or_refused() {
+    let mut seed = 11u64;
+    let mut dice = |limit: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % limit as u64) as usize
+    };
+    let name = uturn_model::NamespacedName::new("shop", "web").unwrap();
+    let object = ObjectRef::namespaced(uturn_model::Kind::Service, &name);
+    let facts = ObjectRef::global(uturn_model::Kind::Facts, "facts");
+    let pieces = [
+        "\n", " ", "- ", "{", "}", "[", "]", ": ", "\"", "'", "&a ", "*a", "|\n", "ä", "---\n",
+        "# ", "\t", ",", "? ",
+    ];
+    let (mut made, mut refused) = (0, 0);
+    for source in sources("scenarios").into_iter().chain(sources("examples/shop")) {
+        for _ in 0..6 {
+            let mut text: Vec<char> = source.text.chars().collect();
+            for _ in 0..dice(3) {
+                let at = dice(text.len());
+                match dice(3) {
+                    0 => drop(text.remove(at)),
+                    1 => text.truncate(at.max(1)),
+                    _ => drop(
+                        text.splice(at..at, pieces[dice(pieces.len())].chars()).collect::<Vec<_>>(),
+                    ),
+                }
+            }
+            let text: String = text.into_iter().collect();
+            let manifests = Manifests::of(vec![Source { name: "x.yaml".into(), text }]);
+            let ports = || vec![At::from("spec"), At::from("ports")];
+            let edits = [
+                Edit {
+                    object: object.clone(),
+                    path: vec!["metadata".into(), "annotations".into(), KEY.into()],
+                    change: Change::Set(Tree::text("1")),
+                },
+                Edit {
+                    object: object.clone(),
+                    path: ports(),
+                    change: Change::Prepend(Tree::map([("port", Tree::number(1u32))])),
+                },
+                Edit {
+                    object: object.clone(),
+                    path: [ports(), vec![At::Where("port".into(), "80".into()), "name".into()]]
+                        .concat(),
+                    change: Change::Set(Tree::text("x")),
+                },
+                Edit {
+                    object: facts.clone(),
+                    path: vec!["nodes".into(), "*".into(), "rpFilter".into()],
+                    change: Change::Set(Tree::bare("0")),
+                },
+            ];
+            for edit in edits {
+                match manifests.edited(std::slice::from_ref(&edit)) {
+                    Ok(edited) => {
+                        made += 1;
+                        // A text with other faults may have new ones too, but no panic.
+                        let _ = edited.load();
+                    }
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(made > 200 && refused > 50, "{made} made, {refused} refused");
+}

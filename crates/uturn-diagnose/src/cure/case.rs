@@ -64,8 +64,11 @@ impl<'a> Case<'a> {
         engine: &'a Engine<'a>,
         flow: Flow,
     ) -> Result<Self, Cannot> {
-        let verdicts = engine.verdicts(&flow)?;
-        let mechanisms = verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();
+        let verdicts = engine.cases(&flow)?;
+        let mut mechanisms: Vec<Mechanism> =
+            verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();
+        mechanisms.sort_unstable();
+        mechanisms.dedup();
         let before = standing(&flow, &verdicts);
         let aim = aim(engine, &flow, sent_to(&verdicts));
         Ok(Self { manifests, engine, subject: Subject::Flow(flow), before, mechanisms, aim })
@@ -184,6 +187,7 @@ pub(crate) fn standing(flow: &Flow, verdicts: &[Verdict]) -> Standing {
         flow: flow.clone(),
         outcomes: worst.map(|one| one.outcomes.clone()).unwrap_or_default(),
         mechanisms: worst.map(|one| one.mechanisms.clone()).unwrap_or_default(),
+        conditions: worst.map(|one| one.conditions.clone()).unwrap_or_default(),
     }
 }
 

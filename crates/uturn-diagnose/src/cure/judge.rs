@@ -13,7 +13,7 @@ use super::{Answer, Case, Cure, Proposal, Standing, Subject};
 pub struct Twin<'a> {
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
-    everything: OnceCell<Result<Everything, Cannot>>,
+    everything: OnceCell<Result<Vec<Everything>, Cannot>>,
 }
 
 impl<'a> Twin<'a> {
@@ -22,9 +22,9 @@ impl<'a> Twin<'a> {
         Self { manifests, engine, everything: OnceCell::new() }
     }
 
-    fn everything(&self) -> Result<&Everything, String> {
-        let all = self.everything.get_or_init(|| Everything::of(self.engine));
-        all.as_ref().map_err(ToString::to_string)
+    fn everything(&self) -> Result<&[Everything], String> {
+        let all = self.everything.get_or_init(|| Everything::of_readings(self.engine));
+        all.as_deref().map_err(ToString::to_string)
     }
 }
 
@@ -94,9 +94,10 @@ fn attempt(
     let engine = Engine::new(&cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
     confirm(case, cure, stand(&engine, &wanted)?)?;
-    let after = Everything::of(&engine).map_err(|why| why.to_string())?;
+    let after = Everything::of_readings(&engine).map_err(|why| why.to_string())?;
     let spared = proposal.gives_up.as_ref().map(|name| Spared::of(twin.engine.cluster(), name));
-    match after.worse_than(twin.everything()?, spared.as_ref()) {
+    let mut pairs = after.iter().zip(twin.everything()?);
+    match pairs.find_map(|(after, before)| after.worse_than(before, spared.as_ref())) {
         Some(worse) => Err(worse),
         None => Ok(()),
     }
@@ -115,7 +116,7 @@ fn confirm(case: &Case<'_>, cure: &mut Cure, after: Standing) -> Result<(), Stri
 fn stand(engine: &Engine<'_>, subject: &Subject) -> Result<Standing, String> {
     match subject {
         Subject::Flow(flow) => {
-            let verdicts = engine.verdicts(flow).map_err(|why| why.to_string())?;
+            let verdicts = engine.cases(flow).map_err(|why| why.to_string())?;
             Ok(standing(flow, &verdicts))
         }
         Subject::Probes(listener, protocol) => {

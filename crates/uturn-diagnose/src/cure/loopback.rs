@@ -63,12 +63,13 @@ fn unasked<'c>(case: &Case<'c>, vip: IpAddr) -> Vec<&'c Service> {
 fn bound(case: &Case<'_>, mut made: Proposal) -> Proposal {
     let Some(vip) = case.aim.vip.map(|one| one.ip()) else { return made };
     let cluster = case.cluster();
-    let ipvs = cluster.proxy.mode.value == ProxyMode::Ipvs;
-    made = made.when(
-        "kube-proxy runs in IPVS mode",
-        ipvs,
-        format!("mode {} ({})", cluster.proxy.mode.value, ground(&cluster.proxy.mode)),
-    );
+    let mode = &cluster.proxy.mode;
+    let said = format!("mode {} ({})", mode.value, ground(mode));
+    let what = "kube-proxy runs in IPVS mode";
+    made = match mode.value == ProxyMode::Ipvs || !mode.is_supposed() {
+        true => made.when(what, mode.value == ProxyMode::Ipvs, said),
+        false => made.ask(what, said),
+    };
     let others: Vec<String> = case
         .sharers(vip)
         .into_iter()

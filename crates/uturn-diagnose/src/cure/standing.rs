@@ -7,7 +7,7 @@ use uturn_model::{
     Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
     Protocol, Verdict,
 };
-use uturn_path::{Cannot, Engine, Met, ScanTarget};
+use uturn_path::{Cannot, Engine, Met, ScanTarget, cases};
 
 use super::Standing;
 
@@ -125,8 +125,26 @@ pub(crate) struct Everything {
 /// So many flows of clients that are no pods are walked; of a cluster with more, none.
 const MOST: usize = 400;
 
+/// More pods are not looked at once for each reading of what is not known.
+const MOST_PODS: usize = 20_000;
+
 impl Everything {
-    pub(crate) fn of(engine: &Engine<'_>) -> Result<Self, Cannot> {
+    /// One for each reading of what is not known, that which is taken for true first.
+    pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, Cannot> {
+        let mut all = vec![Self::of(engine)?];
+        let cluster = engine.cluster();
+        let readings = match cluster.pods.len() > MOST_PODS {
+            true => Vec::new(),
+            false => cases::readings(cluster),
+        };
+        for reading in readings.iter().skip(1) {
+            let engine = Engine::new(&reading.cluster).map_err(|mut why| why.remove(0))?;
+            all.push(Self::of(&engine)?);
+        }
+        Ok(all)
+    }
+
+    fn of(engine: &Engine<'_>) -> Result<Self, Cannot> {
         let targets = engine.targets();
         let mut pods: HashMap<_, Vec<Met>> = HashMap::new();
         for one in engine.scan(&targets)? {
