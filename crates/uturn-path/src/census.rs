@@ -47,6 +47,8 @@ pub(crate) struct Census<'a> {
     pub(crate) classes: [Vec<NodeClass>; 2],
     /// Every pod that runs on a known node; those that are alike stand together.
     pub(crate) clients: Vec<&'a Pod>,
+    /// The node that each of them is on.
+    pub(crate) homes: Vec<u32>,
     /// Where a pod stands among the clients.
     pub(crate) client_places: HashMap<IpAddr, u32>,
     /// What addresses and ports are told apart by.
@@ -160,6 +162,7 @@ impl<'a> Census<'a> {
                 std::iter::repeat_with(NodeClass::default).take(one.len()).collect()
             }),
             clients: Vec::new(),
+            homes: Vec::new(),
             client_places: HashMap::new(),
             marks,
             pods_at,
@@ -258,6 +261,7 @@ impl<'a> Census<'a> {
                 self.client_places.extend(pod.ips.iter().map(|ip| (*ip, at)));
             }
         }
+        self.homes = clients.iter().map(|([_, _, _, place], _)| *place).collect();
         self.clients = clients.into_iter().map(|(_, pod)| pod).collect();
     }
 

@@ -20,6 +20,9 @@ pub(crate) struct Drawing<'s, 'a> {
     pub(crate) sizes: Vec<u64>,
     pub(crate) stands: Vec<Stand>,
     pub(crate) callers: Vec<Callers<'a>>,
+    /// As `Sketch::untouched` and `Sketch::touched`.
+    pub(crate) untouched_classes: HashMap<u32, u32>,
+    pub(crate) touched_classes: HashMap<u32, u32>,
 }
 
 /// Clients of one kind on nodes that are alike.
@@ -63,11 +66,14 @@ impl<'a> Drawing<'_, 'a> {
             let gone = gone.get(&(number as u32)).unwrap_or(&none);
             if gone.len() < class.nodes.len() {
                 let alike = self.untouched(class, gone);
+                self.untouched_classes.insert(number as u32, self.sizes.len() as u32);
                 self.add(number as u32, &[], &alike);
             }
         }
         for ((class, key), mut members) in groups {
             members.sort_unstable();
+            let here = self.sizes.len() as u32;
+            self.touched_classes.extend(members.iter().map(|place| (*place, here)));
             let alike = self.touched_alike(members);
             self.add(class, &key, &alike);
         }

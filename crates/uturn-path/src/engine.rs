@@ -157,12 +157,12 @@ impl<'a> Engine<'a> {
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| {
             let mut balancers = controller::load_balancers(self.cluster);
-            let targets = &self.weights.as_ref().map(|weights| &weights.targets);
+            let weights = self.weights.as_ref();
             let listeners = balancers.iter_mut().flat_map(|one| &mut one.listeners);
             for target in listeners.flat_map(|one| &mut one.rules).flat_map(|one| &mut one.targets)
             {
-                let many = targets.and_then(|targets| targets.get(target.kind.node()?));
-                target.weight *= many.copied().unwrap_or(1);
+                let many = weights.and_then(|weights| weights.of_target(target));
+                target.weight *= many.unwrap_or(1);
             }
             balancers
         })

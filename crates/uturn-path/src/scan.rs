@@ -5,9 +5,12 @@
 //! (`mini`) and walked, one client of each class; numbers of equals come in as shares.
 //! Targets whose outlines are the same but for names are walked once.
 //!
+//! A load balancer that tries one target after the other asks them in an order. Where they
+//! are of several kinds, clients of a class are told apart by who stands in line around
+//! their own node (`ring`), and arithmetic says what becomes of each (`odds`).
+//!
 //! Where a verdict depends on more than classes can say (a load balancer that picks by the
-//! client's address, targets of several kinds that are tried one after the other, rules of a
-//! capture), nodes or pods are taken one by one for that target.
+//! client's address, rules of a capture), nodes or pods are taken one by one for that target.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,6 +28,7 @@ use crate::census::Census;
 use crate::crowd::Crowd;
 use crate::engine::{Cannot, Engine, Fault};
 use crate::mini::{mini, outline_of_listeners};
+use crate::ring::Caller;
 use crate::scope::{Asked, Listeners, Scope};
 use crate::sketch::{Callers, Care, Sketch, Sketcher};
 use crate::travel::Party;
@@ -155,6 +159,16 @@ pub(crate) struct Atlas<'a> {
 /// The verdicts of each class of clients of a sketch, in its order.
 type Answers = Arc<[Arc<[Verdict]>]>;
 
+/// Classes of clients, each with its verdicts.
+type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
+
+/// What came of walking a sketch.
+struct Walked<'a> {
+    answered: Answered<'a>,
+    /// Whether every target of the same shape and sizes has the same verdicts.
+    is_common: bool,
+}
+
 /// What is known of a shape.
 enum Shape {
     /// Numbers of equals make no difference.
@@ -173,9 +187,7 @@ impl<'a> Engine<'a> {
         let mut met = Vec::new();
         for target in targets {
             let target = Arc::new(target.clone());
-            let (callers, answers) = self.answers(&mut atlas, &mut shapes, &target)?;
-            let mut here: Vec<(Callers<'a>, Arc<[Verdict]>)> =
-                callers.into_iter().zip(answers.iter().cloned()).collect();
+            let mut here = self.answers(&mut atlas, &mut shapes, &target)?;
             here.sort_by_key(|(one, _)| (&one.pod.node, one.pod.spec.host_network, one.itself));
             met.extend(here.into_iter().map(|(one, verdicts)| Met {
                 clients: ClientClass {
@@ -208,6 +220,11 @@ impl<'a> Engine<'a> {
         let (cluster, weights) = mini(&atlas.sketcher.census, &sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
+        if let Some(line) = engine.weights.as_mut().and_then(|weights| weights.line.as_mut()) {
+            let at = met.clients.at as u32;
+            line.is_told = true;
+            line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
+        }
         let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
         verdict.supposed.splice(0..0, self.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
@@ -260,7 +277,7 @@ impl<'a> Engine<'a> {
         atlas: &mut Atlas<'a>,
         shapes: &mut HashMap<Vec<u64>, Shape>,
         target: &ScanTarget,
-    ) -> Result<(Vec<Callers<'a>>, Answers), Cannot> {
+    ) -> Result<Answered<'a>, Cannot> {
         let scope = self.scope(atlas, target)?;
         let mut care = self.care(atlas, &scope);
         let mut sketch = atlas.sketcher.sketch(scope, care, None);
@@ -271,20 +288,23 @@ impl<'a> Engine<'a> {
                 Some(Shape::NeedsAll) | None => None,
             };
             if let Some(known) = known {
-                return Ok((sketch.callers, known));
+                return Ok(sketch.callers.into_iter().zip(known.iter().cloned()).collect());
             }
             if !matches!(shapes.get(&sketch.shape), Some(Shape::NeedsAll)) {
-                if let Some(answers) = self.walk(atlas, &sketch, target, care)? {
-                    remember(shapes, &sketch, &answers);
-                    return Ok((sketch.callers, answers));
+                if let Some(walked) = self.walk(atlas, &sketch, target, care)? {
+                    if walked.is_common {
+                        let all = walked.answered.iter().map(|(_, one)| Arc::clone(one));
+                        remember(shapes, &sketch, &all.collect());
+                    }
+                    return Ok(walked.answered);
                 }
                 shapes.insert(sketch.shape, Shape::NeedsAll);
             }
             care = Care::EveryNode;
             sketch = atlas.sketcher.sketch(sketch.scope, care, None);
         }
-        let answers = self.walk(atlas, &sketch, target, care)?;
-        Ok((sketch.callers, answers.unwrap_or_default()))
+        let walked = self.walk(atlas, &sketch, target, care)?;
+        Ok(walked.map(|walked| walked.answered).unwrap_or_default())
     }
 
     /// Walks a client of each class; nothing where that does not settle it.
@@ -294,41 +314,68 @@ impl<'a> Engine<'a> {
         sketch: &Sketch<'a>,
         target: &ScanTarget,
         care: Care,
-    ) -> Result<Option<Answers>, Cannot> {
+    ) -> Result<Option<Walked<'a>>, Cannot> {
+        let census = &atlas.sketcher.census;
         if !self.cluster.captures.is_empty() {
-            return self.walk_all(self, sketch, target);
+            return self.walk_all(self, census, sketch, target);
         }
-        let (cluster, weights) = mini(&atlas.sketcher.census, sketch);
+        let (cluster, weights) = mini(census, sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
-        self.walk_all(&engine, sketch, target)
+        self.walk_all(&engine, census, sketch, target)
     }
 
     fn walk_all(
         &self,
         engine: &Engine<'_>,
+        census: &Census<'a>,
         sketch: &Sketch<'a>,
         target: &ScanTarget,
-    ) -> Result<Option<Answers>, Cannot> {
+    ) -> Result<Option<Walked<'a>>, Cannot> {
         let asked = sketch.scope.asked.target();
-        let mut answers = Vec::with_capacity(sketch.callers.len());
+        let line = engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
+        let mut answered = Vec::with_capacity(sketch.callers.len());
+        let mut is_common = true;
         for callers in &sketch.callers {
             let flow = Flow {
                 from: Client::Pod(callers.pod.name.clone()),
                 to: target.to.clone(),
                 protocol: target.protocol,
             };
-            let mut verdict = engine.verdict_at(&flow, &asked)?;
-            match engine.fault.take() {
-                Some(Fault::Cannot(why)) => return Err(why),
-                Some(Fault::NeedsAll) => return Ok(None),
-                None => {}
+            let walk = || -> Result<Option<Arc<[Verdict]>>, Cannot> {
+                let mut verdict = engine.verdict_at(&flow, &asked)?;
+                match engine.fault.take() {
+                    Some(Fault::Cannot(why)) => return Err(why),
+                    Some(Fault::NeedsAll) => return Ok(None),
+                    None => {}
+                }
+                verdict.supposed = Vec::new();
+                verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
+                Ok(Some([verdict].into()))
+            };
+            if let Some(line) = line {
+                line.begin(callers.caller(census));
             }
-            verdict.supposed.clear();
-            verdict.routes.iter_mut().for_each(|route| route.hops.clear());
-            answers.push(vec![verdict].into());
+            let Some(verdicts) = walk()? else { return Ok(None) };
+            let rings = line.map(|line| line.met.take()).unwrap_or_default();
+            if rings.iter().all(|ring| ring.is_even()) {
+                answered.push((callers.clone(), verdicts));
+                continue;
+            }
+            is_common = false;
+            for (first, part) in callers.told_apart(census, &rings) {
+                let verdicts = match line.filter(|line| line.walked.get() != first) {
+                    Some(line) => {
+                        line.speaks_for.set(first);
+                        let Some(verdicts) = walk()? else { return Ok(None) };
+                        verdicts
+                    }
+                    None => Arc::clone(&verdicts),
+                };
+                answered.push((part, verdicts));
+            }
         }
-        Ok(Some(answers.into()))
+        Ok(Some(Walked { answered, is_common }))
     }
 
     /// All that clients of the cluster can call.

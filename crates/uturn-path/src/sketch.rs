@@ -18,7 +18,7 @@
 //! numbers of equals, which are in [`Sketch::sizes`]: targets of one shape and the same
 //! sizes have the same verdicts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
@@ -29,6 +29,7 @@ use crate::census::{Census, Numbers};
 use crate::crowd::Crowd;
 use crate::drawing::Drawing;
 use crate::located::{Located, profile};
+use crate::ring::{Caller, Ring};
 use crate::scope::Scope;
 
 /// Parts of a shape begin with this.
@@ -40,6 +41,14 @@ pub(crate) struct Sketch<'a> {
     pub(crate) shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) stands: Vec<Stand>,
+    /// The class of each node that no Service in scope has to do with, by its number in the
+    /// census, and of each other node.
+    pub(crate) untouched: HashMap<u32, u32>,
+    pub(crate) touched: HashMap<u32, u32>,
+    /// Whether classes regard zones.
+    pub(crate) of: usize,
+    /// All endpoints.
+    pub(crate) bundles: Vec<Bundle>,
     /// Endpoints on no known node.
     pub(crate) loose: Vec<IpAddr>,
     pub(crate) callers: Vec<Callers<'a>>,
@@ -66,6 +75,57 @@ pub(crate) struct Callers<'a> {
     pub(crate) nodes: usize,
     /// Whether they are endpoints themselves.
     pub(crate) itself: bool,
+}
+
+impl<'a> Callers<'a> {
+    /// Who is walked for all.
+    pub(crate) fn caller(&self, census: &Census<'a>) -> Caller {
+        Caller { place: census.homes[self.at as usize], at: self.at }
+    }
+
+    /// Parts of them that meet targets in an order of their own, each with one of it. Who is
+    /// walked is in the first.
+    pub(crate) fn told_apart(
+        &self,
+        census: &Census<'a>,
+        rings: &[Rc<Ring>],
+    ) -> Vec<(Caller, Self)> {
+        let told = |caller: Caller| {
+            let mut told = Vec::new();
+            rings.iter().for_each(|ring| ring.tell_apart(caller, &mut told));
+            told
+        };
+        let walked = self.caller(census);
+        let mut numbers = HashMap::from([(told(walked), 0)]);
+        let mut parts: Vec<(Caller, Vec<Range<u32>>, HashSet<u32>)> =
+            vec![(walked, Vec::new(), HashSet::new())];
+        for range in self.crowd.ranges() {
+            let mut at = range.start;
+            while at < range.end {
+                let place = census.homes[at as usize];
+                let rest = &census.homes[at as usize..range.end as usize];
+                // Pods of a node stand together. Of endpoints each is by itself.
+                let many = match self.itself {
+                    true => 1,
+                    false => rest.iter().take_while(|one| **one == place).count() as u32,
+                };
+                let caller = Caller { place, at };
+                let number = *numbers.entry(told(caller)).or_insert(parts.len());
+                if number == parts.len() {
+                    parts.push((caller, Vec::new(), HashSet::new()));
+                }
+                parts[number].1.push(at..at + many);
+                parts[number].2.insert(place);
+                at += many;
+            }
+        }
+        let parts = parts.into_iter().map(|(first, ranges, nodes)| {
+            let pod = census.clients[first.at as usize];
+            let crowd = Crowd::new(ranges);
+            (first, Self { pod, at: first.at, crowd, nodes: nodes.len(), itself: self.itself })
+        });
+        parts.collect()
+    }
 }
 
 /// How closely to look.
@@ -171,15 +231,18 @@ impl<'a> Sketcher<'a> {
             sizes: Vec::new(),
             stands: Vec::new(),
             callers: Vec::new(),
+            untouched_classes: HashMap::new(),
+            touched_classes: HashMap::new(),
         };
         drawing.draw();
-        let Drawing { mut shape, sizes, stands, callers, .. } = drawing;
-        let loose = &bundles[loose];
+        let Drawing { mut shape, sizes, stands, callers, of, .. } = drawing;
+        let (untouched, touched) = (drawing.untouched_classes, drawing.touched_classes);
+        let alone = &bundles[loose];
         shape.push(PART);
-        shape.extend(loose.iter().map(|one| u64::from(one.number)));
-        let loose = loose.iter().map(|one| one.ip).collect();
+        shape.extend(alone.iter().map(|one| u64::from(one.number)));
+        let loose = alone.iter().map(|one| one.ip).collect();
         self.say(&scope, &mut shape);
-        Sketch { scope, shape, sizes, stands, loose, callers }
+        Sketch { scope, shape, sizes, stands, untouched, touched, of, bundles, loose, callers }
     }
 
     fn touch(

@@ -1,0 +1,113 @@
+//! All targets of a load balancer in the order in which it asks them, beside a small cluster
+//! in which a few stand for all.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use uturn_model::lb::{Target, TargetKind};
+use uturn_model::{Family, Name, Service};
+
+use crate::census::Census;
+use crate::exchange::Exchange;
+use crate::ring::{Caller, Ring, Spot};
+use crate::sketch::Sketch;
+
+/// How asking each target ended, by its place in the rule.
+pub(crate) type Results = Rc<[Vec<Exchange>]>;
+
+/// All targets in line, as nodes and as endpoints, and which of them the small cluster has.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    nodes: Rc<[Spot]>,
+    endpoints: Rc<[Spot]>,
+    nodes_here: HashMap<Name, Spot>,
+    endpoints_here: HashMap<IpAddr, Spot>,
+    /// Whether an address is an endpoint more than once.
+    is_doubtful: bool,
+    /// The client that is walked, and one of its class whom it speaks for.
+    pub(crate) walked: Cell<Caller>,
+    pub(crate) speaks_for: Cell<Caller>,
+    /// What asking the targets gave the client that is walked, by the addresses seen.
+    pub(crate) asked: RefCell<Vec<(SocketAddr, SocketAddr, Results)>>,
+    /// What the client met.
+    pub(crate) met: RefCell<Vec<Rc<Ring>>>,
+    /// Whether somebody wants to know step by step.
+    pub(crate) is_told: bool,
+}
+
+impl Line {
+    pub(crate) fn new(census: &Census<'_>, sketch: &Sketch<'_>, behind: &Service) -> Self {
+        let class_of = |place: u32| {
+            let known = sketch.touched.get(&place);
+            let class = census.nodes[place as usize].class[sketch.of];
+            known.or_else(|| sketch.untouched.get(&class)).copied().unwrap_or(u32::MAX)
+        };
+        let node = |place: u32| Spot { place: Some(place), like: class_of(place), client: None };
+        let nodes: Rc<[Spot]> = (0..census.nodes.len() as u32).map(node).collect();
+        let named = |place: u32| census.nodes[place as usize].node.name.clone();
+        let stands = sketch.stands.iter().filter(|one| one.targets > 0);
+        let nodes_here = stands.map(|one| (named(one.place), nodes[one.place as usize])).collect();
+        let bundles: HashMap<IpAddr, (u32, Option<u32>)> =
+            sketch.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
+        let family = Family::of(sketch.scope.asked.to.ip());
+        let slices = census.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
+        let mut likes: HashMap<(Option<u32>, IpAddr, u32), u32> = HashMap::new();
+        let mut endpoints: Vec<Spot> = Vec::new();
+        let mut endpoints_here = HashMap::new();
+        let mut is_doubtful = false;
+        let nobody = IpAddr::from([0, 0, 0, 0]);
+        for one in slices.flat_map(|slice| &slice.endpoints).filter(|one| one.ready) {
+            let ip = one.address;
+            let Some((number, client)) = bundles.get(&ip).copied() else { continue };
+            let place = census.node_towards(ip);
+            // Endpoints on no known node are like nobody else.
+            let alike = match place {
+                Some(place) => (Some(class_of(place)), nobody, number),
+                None => (None, ip, number),
+            };
+            let next = likes.len() as u32;
+            let like = *likes.entry(alike).or_insert(next);
+            let spot = Spot { place, like, client };
+            is_doubtful |= endpoints_here.insert(ip, spot).is_some();
+            endpoints.push(spot);
+        }
+        Self {
+            nodes,
+            endpoints: endpoints.into(),
+            nodes_here,
+            endpoints_here,
+            is_doubtful,
+            walked: Cell::default(),
+            speaks_for: Cell::default(),
+            asked: RefCell::default(),
+            met: RefCell::default(),
+            is_told: false,
+        }
+    }
+
+    /// Makes ready for another client.
+    pub(crate) fn begin(&self, walked: Caller) {
+        self.walked.set(walked);
+        self.speaks_for.set(walked);
+        self.asked.borrow_mut().clear();
+        self.met.borrow_mut().clear();
+    }
+
+    /// All in line, of whom such targets are a part; nothing where that is not known.
+    pub(crate) fn spots(&self, targets: &[Target]) -> Option<&Rc<[Spot]>> {
+        match targets.first()?.kind {
+            TargetKind::NodePort(_) => Some(&self.nodes),
+            TargetKind::Pod { .. } => (!self.is_doubtful).then_some(&self.endpoints),
+        }
+    }
+
+    /// Where in line a target is; nothing if it is there for the endpoints that are on it.
+    pub(crate) fn spot(&self, target: &Target) -> Option<Spot> {
+        match &target.kind {
+            TargetKind::NodePort(node) => self.nodes_here.get(node).copied(),
+            TargetKind::Pod { .. } => self.endpoints_here.get(&target.address.ip()).copied(),
+        }
+    }
+}
