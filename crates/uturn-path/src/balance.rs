@@ -257,9 +257,11 @@ impl<'a> Engine<'a> {
                 way.share *= arrived.share;
                 way.chance |= arrived.chance;
                 add_new(&mut way.supposed, arrived.supposed.clone());
-                let said = answers(way.outcome, asked, by.clone());
-                way.hops.push(Hop { place: place.clone(), way: Way::Back, steps: vec![said] });
-                way.hops.extend(arrived.hops.iter().cloned());
+                if !self.is_brief {
+                    let said = answers(way.outcome, asked, by.clone());
+                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps: vec![said] });
+                    way.hops.extend(arrived.hops.iter().cloned());
+                }
                 way.mechanisms.extend(&arrived.mechanisms);
                 way.mechanisms.sort_unstable();
                 way.mechanisms.dedup();
@@ -390,7 +392,7 @@ impl<'a> Engine<'a> {
             return known.clone();
         }
         let packet = Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target);
-        let probe = Trip::new(packet).sent_by(balancer);
+        let probe = Trip::new(packet).briefly(self.is_brief).sent_by(balancer);
         let ways = self.exchange(Party::Balancer(balancer), &Request::default(), probe);
         let answered: f64 =
             ways.iter().filter(|way| way.outcome.is_answered()).map(|way| way.share).sum();

@@ -29,6 +29,8 @@ const CLIENT_PORT: u16 = 40_000;
 pub struct Engine<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) keeps_every_way: bool,
+    /// Whether nobody wants to know step by step.
+    pub(crate) is_brief: bool,
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
@@ -91,6 +93,7 @@ impl<'a> Engine<'a> {
         Self {
             cluster,
             keeps_every_way: false,
+            is_brief: false,
             weights,
             balancers: OnceCell::new(),
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
@@ -258,7 +261,8 @@ impl<'a> Engine<'a> {
             let source = self
                 .source(client, *address, flow.protocol)
                 .ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
-            let mut trip = Trip::new(Packet::new(flow.protocol, source, *address));
+            let packet = Packet::new(flow.protocol, source, *address);
+            let mut trip = Trip::new(packet).briefly(self.is_brief);
             if let Some(resolution) = &target.resolved {
                 trip.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {

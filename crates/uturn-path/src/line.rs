@@ -33,8 +33,6 @@ pub(crate) struct Line {
     pub(crate) asked: RefCell<Vec<(SocketAddr, SocketAddr, Results)>>,
     /// What the client met.
     pub(crate) met: RefCell<Vec<Rc<Ring>>>,
-    /// Whether somebody wants to know step by step.
-    pub(crate) is_told: bool,
 }
 
 impl Line {
@@ -83,7 +81,6 @@ impl Line {
             speaks_for: Cell::default(),
             asked: RefCell::default(),
             met: RefCell::default(),
-            is_told: false,
         }
     }
 

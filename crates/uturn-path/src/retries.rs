@@ -81,6 +81,9 @@ impl Attempts<'_, '_> {
         let timeout = profile.connect_timeout;
         let mut start = trip.clone();
         start.chance |= self.results.iter().flatten().any(|one| one.chance);
+        if self.engine.is_brief {
+            start.hops = Vec::new();
+        }
         let start = ended(start, Outcome::AT_ONCE, None);
         let mut push = |why: Why, share: f64, outcome| {
             let mechanisms = why.mechanisms();
@@ -100,7 +103,7 @@ impl Attempts<'_, '_> {
                 add_new(&mut first.supposed, result.supposed.clone());
             }
         }
-        if line.is_told {
+        if !self.engine.is_brief {
             self.tell(rule, seen, &start, &ring, &ring.line(line.speaks_for.get()));
         }
         line.met.borrow_mut().push(ring);
@@ -213,7 +216,7 @@ impl Attempts<'_, '_> {
                 way.mechanisms.extend(&result.mechanisms);
                 way.mechanisms.sort_unstable();
                 way.mechanisms.dedup();
-                let is_told = way.hops.len() < TOLD;
+                let is_told = !self.engine.is_brief && way.hops.len() < TOLD;
                 if is_told {
                     add_new(&mut way.supposed, result.supposed.clone());
                     self.note_pick(&mut way, rule, target, seen);

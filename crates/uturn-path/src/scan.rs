@@ -220,9 +220,8 @@ impl<'a> Engine<'a> {
         let (cluster, weights) = mini(&atlas.sketcher.census, &sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
-        if let Some(line) = engine.weights.as_mut().and_then(|weights| weights.line.as_mut()) {
+        if let Some(line) = engine.weights.as_ref().and_then(|weights| weights.line.as_ref()) {
             let at = met.clients.at as u32;
-            line.is_told = true;
             line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
         }
         let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
@@ -322,6 +321,7 @@ impl<'a> Engine<'a> {
         let (cluster, weights) = mini(census, sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
+        engine.is_brief = true;
         self.walk_all(&engine, census, sketch, target)
     }
 
