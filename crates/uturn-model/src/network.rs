@@ -69,10 +69,11 @@ pub struct SecurityRule {
 }
 
 impl SecurityRule {
-    /// Whether the rule speaks of this packet.
-    pub fn matches(&self, peer: IpAddr, protocol: Protocol, port: u16) -> bool {
-        self.protocol.is_none_or(|wanted| wanted == protocol)
-            && self.ports.is_none_or(|(first, last)| (first..=last).contains(&port))
+    /// Whether the rule speaks of this packet; no protocol is one without ports.
+    pub fn matches(&self, peer: IpAddr, protocol: Option<Protocol>, port: u16) -> bool {
+        let ports = |(first, last)| protocol.is_some() && (first..=last).contains(&port);
+        self.protocol.is_none_or(|wanted| Some(wanted) == protocol)
+            && self.ports.is_none_or(ports)
             && self.peer.is_none_or(|net| net.contains(&peer))
     }
 }

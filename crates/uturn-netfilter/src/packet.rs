@@ -296,7 +296,7 @@ pub struct End {
     pub out: Option<Text>,
     /// The next hop, where it does not go straight to its destination.
     pub next_hop: Option<IpAddr>,
-    /// What connection tracking now remembers of it.
+    /// What connection tracking now remembers of it, or knows while it is refused.
     pub connection: Option<Connection>,
     /// What happened, in order.
     pub steps: Vec<Step>,

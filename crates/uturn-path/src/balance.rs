@@ -9,22 +9,18 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
-use uturn_lb::{profile, rules};
+use uturn_lb::rules;
 use uturn_model::lb::{
-    Layer, Listener, ListenerProtocol, LoadBalancer, ProbeSource, Rule, Scheduler, Scope, Source,
-    Target,
+    Layer, Listener, ListenerProtocol, LoadBalancer, Rule, Scheduler, Scope, Source, Target,
 };
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Family, Hop, Mechanism, Name, Outcome, Protocol};
+use uturn_model::{Hop, Mechanism, Outcome};
 
-use uturn_netfilter::{IpProtocol, Packet};
+use uturn_netfilter::IpProtocol;
 
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, Request, ended};
 use crate::travel::{Party, Trip, add_new};
-
-/// The port that probes come from: any.
-const PROBE_PORT: u16 = 50_000;
 
 /// A layer-7 request that a load balancer is busy with.
 pub(crate) struct Attempts<'e, 'a> {
@@ -37,22 +33,6 @@ pub(crate) struct Attempts<'e, 'a> {
     /// asked.
     pub(crate) results: Rc<[Vec<Exchange>]>,
     pub(crate) ways: Vec<Exchange>,
-}
-
-/// What health checks find of one target.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Health {
-    /// The target.
-    pub target: SocketAddr,
-    /// The node that packets to it arrive at, where it is known.
-    pub node: Option<Name>,
-    /// Whether it answers.
-    pub alive: bool,
-    /// How many of its probes it answers. Where that is neither none nor all, chance decides,
-    /// again and again, whether it counts as alive.
-    pub answered: f64,
-    /// Why it does not.
-    pub mechanisms: Vec<Mechanism>,
 }
 
 impl<'a> Engine<'a> {
@@ -95,7 +75,7 @@ impl<'a> Engine<'a> {
             return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
         }
         match listener.protocol.layer() {
-            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, trip),
+            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
             Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
         }
     }
@@ -113,26 +93,31 @@ impl<'a> Engine<'a> {
         client: Party<'a>,
         asked: Leg,
         request: &Request,
-        trip: Trip,
+        trip: &Trip,
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
         let place = self.place(Party::Balancer(balancer));
-        let Some(rule) = listener.rules.first() else {
-            return self.without_target(trip, place, balancer, Outcome::Hangs);
+        // Who ends TLS has answered the client before it looks for a target, and can but cut
+        // the connection when there is none.
+        let ends_tls = listener.protocol.ends_tls();
+        let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
+        let home = |ways: Vec<Exchange>| match ends_tls {
+            true => self.say(balancer, client, asked, trip, ways, turned_away),
+            false => ways,
         };
-        if rule.targets.is_empty() {
-            return self.without_target(trip, place, balancer, Outcome::Hangs);
-        }
+        let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
+        let Some(rule) = rule else {
+            let ways = self.without_target(trip.clone(), place, balancer, turned_away);
+            return home(ways);
+        };
         // What is passed on as it came still speaks what the client spoke.
-        let passed = Request {
-            tls: if listener.protocol.ends_tls() { None } else { request.tls },
-            http: None,
-        };
+        let passed = Request { tls: if ends_tls { None } else { request.tls }, http: None };
         let alive = self.alive(balancer, listener, rule);
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
-            return self.without_candidate(trip, place, balancer, Outcome::Hangs);
+            let ways = self.without_candidate(trip.clone(), place, balancer, turned_away);
+            return home(ways);
         }
         let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
         if self.weights.is_some() && picks_by_client && choice.candidates().len() > 1 {
@@ -144,18 +129,23 @@ impl<'a> Engine<'a> {
             let mut there = trip.clone();
             there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
             for inner in
-                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, &trip)
+                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, trip)
             {
                 let mut trip = there.clone();
                 trip.share *= share * inner.share;
                 trip.chance |= inner.chance;
                 trip.supposed = inner.supposed;
                 trip.hops.extend(inner.hops);
+                let outcome = match inner.outcome {
+                    Outcome::Answered { .. } | Outcome::Hangs => inner.outcome,
+                    _ if ends_tls => turned_away,
+                    told => told,
+                };
                 // A refusal comes back through the load balancer like any other answer.
-                if matches!(inner.outcome, Outcome::Hangs) {
+                if matches!(outcome, Outcome::Hangs) {
                     ways.push(Exchange {
                         mechanisms: inner.mechanisms,
-                        ..ended(trip, inner.outcome, None)
+                        ..ended(trip, outcome, None)
                     });
                     continue;
                 }
@@ -163,14 +153,7 @@ impl<'a> Engine<'a> {
                 let party = Party::Balancer(balancer);
                 let mut answer = trip.answer();
                 answer.note(place.clone(), passes_back(seen, by.clone()));
-                ways.extend(self.bring_home(
-                    party,
-                    client,
-                    asked,
-                    answer,
-                    inner.outcome,
-                    mechanism,
-                ));
+                ways.extend(self.bring_home(party, client, asked, answer, outcome, mechanism));
             }
         }
         self.merged(ways)
@@ -205,17 +188,11 @@ impl<'a> Engine<'a> {
         let shares = choice.shares();
         if shares.is_empty() {
             let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
-            let answer = trip.answer();
             let turned_away = match rule.targets.is_empty() {
-                true => self.without_target(trip, place, balancer, outcome),
-                false => self.without_candidate(trip, place, balancer, outcome),
+                true => self.without_target(trip.clone(), place, balancer, outcome),
+                false => self.without_candidate(trip.clone(), place, balancer, outcome),
             };
-            // Saying so takes the way home like anything else.
-            let party = Party::Balancer(balancer);
-            let home = self.bring_home(party, client, asked, answer, outcome, None);
-            let lost: f64 =
-                home.iter().filter(|way| way.outcome != outcome).map(|way| way.share).sum();
-            return if lost == 0.0 { turned_away } else { home };
+            return self.say(balancer, client, asked, &trip, turned_away, outcome);
         }
         let by = self.by_listener(listener, rule);
         let results = self.asked_once(seen, || {
@@ -274,6 +251,21 @@ impl<'a> Engine<'a> {
         self.merged(home)
     }
 
+    /// What a load balancer says of its own takes the way home like anything else.
+    fn say(
+        &self,
+        balancer: usize,
+        client: Party<'a>,
+        asked: Leg,
+        trip: &Trip,
+        said: Vec<Exchange>,
+        outcome: Outcome,
+    ) -> Vec<Exchange> {
+        let party = Party::Balancer(balancer);
+        let home = self.bring_home(party, client, asked, trip.answer(), outcome, None);
+        if home.iter().all(|way| way.outcome == outcome) { said } else { home }
+    }
+
     /// The load balancer's own exchange with one target.
     fn ask_target(
         &self,
@@ -328,82 +320,6 @@ impl<'a> Engine<'a> {
             listener.profile.name, listener.protocol, listener.port, rule.owner
         );
         By::new(what, self.origin_of(&rule.owner))
-    }
-
-    /// Which targets the health checks find alive.
-    fn alive(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<bool> {
-        self.health_of(balancer, listener, rule).into_iter().map(|one| one.alive).collect()
-    }
-
-    /// What the health checks of a listener find, target by target; none when no load
-    /// balancer listens there.
-    pub fn health(&self, listener: SocketAddr, protocol: Protocol) -> Option<Vec<Health>> {
-        let balancer = self.balancers().iter().position(|one| one.vip == listener.ip())?;
-        let protocol = IpProtocol::from(protocol);
-        let listener = find_listener(&self.balancers()[balancer], listener.port(), protocol)?;
-        let mut all = Vec::new();
-        for rule in &listener.rules {
-            for one in self.health_of(balancer, listener, rule) {
-                if !all.contains(&one) {
-                    all.push(one);
-                }
-            }
-        }
-        Some(all)
-    }
-
-    /// Probes travel like any packet. Each target of each prober is asked once.
-    fn health_of(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<Health> {
-        let healthy = |target: &Target| Health {
-            target: target.address,
-            node: target.kind.node().cloned(),
-            alive: true,
-            answered: 1.0,
-            mechanisms: Vec::new(),
-        };
-        let Some(check) = &listener.profile.health_check else {
-            return rule.targets.iter().map(healthy).collect();
-        };
-        let vip = self.balancers()[balancer].vip;
-        let prober = match check.source {
-            ProbeSource::Vip => vip,
-            ProbeSource::Reserved => profile::prober(Family::of(vip)),
-        };
-        let judge = |target: &Target| {
-            let found = self.probe(balancer, listener, prober, target.address);
-            let (answered, mechanisms) = found;
-            // Good and bad probes in a row decide; where chance has a say, the likelier wins.
-            Health { alive: answered > 0.5, answered, mechanisms, ..healthy(target) }
-        };
-        rule.targets.iter().map(judge).collect()
-    }
-
-    /// How often a target answers, and if it counts as dead, why.
-    fn probe(
-        &self,
-        balancer: usize,
-        listener: &Listener,
-        prober: IpAddr,
-        target: SocketAddr,
-    ) -> (f64, Vec<Mechanism>) {
-        let protocol = listener.protocol.transport();
-        let key = (prober, target, protocol);
-        if let Some(known) = self.health.borrow().get(&key) {
-            return known.clone();
-        }
-        let packet = Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target);
-        let probe = Trip::new(packet).briefly(self.is_brief).sent_by(balancer);
-        let ways = self.exchange(Party::Balancer(balancer), &Request::default(), probe);
-        let answered: f64 =
-            ways.iter().filter(|way| way.outcome.is_answered()).map(|way| way.share).sum();
-        let mut mechanisms: Vec<Mechanism> = Vec::new();
-        if answered <= 0.5 {
-            mechanisms.extend(ways.into_iter().flat_map(|way| way.mechanisms));
-            mechanisms.sort_unstable();
-            mechanisms.dedup();
-        }
-        self.health.borrow_mut().insert(key, (answered, mechanisms.clone()));
-        (answered, mechanisms)
     }
 
     fn without_target(
@@ -510,7 +426,11 @@ impl Attempts<'_, '_> {
     }
 }
 
-fn find_listener(balancer: &LoadBalancer, port: u16, protocol: IpProtocol) -> Option<&Listener> {
+pub(crate) fn find_listener(
+    balancer: &LoadBalancer,
+    port: u16,
+    protocol: IpProtocol,
+) -> Option<&Listener> {
     balancer.listeners.iter().find(|one| {
         one.port.number() == port && IpProtocol::from(one.protocol.transport()) == protocol
     })

@@ -258,9 +258,13 @@ impl<'a> Engine<'a> {
         let mut ways = Vec::new();
         for address in &target.addresses {
             let family = Family::of(address.ip());
-            let source = self
-                .source(client, *address, flow.protocol)
-                .ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
+            let source = match flow.from {
+                Client::Outside(Some(own)) => {
+                    (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
+                }
+                _ => self.source(client, *address, flow.protocol),
+            };
+            let source = source.ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
             let mut trip = Trip::new(packet).briefly(self.is_brief);
             if let Some(resolution) = &target.resolved {

@@ -44,13 +44,12 @@ impl<'a> Engine<'a> {
                 Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
                 // Who is told of a rejection is whose address is on it. A client's own node
                 // tells it on the spot.
-                Stop::Refused(mechanism, by) if !is_on(from, by) => {
+                Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
                     let (answer, why) = (trip.answer(), Some(mechanism));
-                    let home = self.bring_home(by, from, asked, answer, Outcome::Refused, why);
-                    ways.extend(home);
+                    ways.extend(self.bring_home(by, from, asked, answer, outcome, why));
                 }
-                Stop::Refused(mechanism, _) => {
-                    ways.push(ended(trip, Outcome::Refused, Some(mechanism)));
+                Stop::Refused(mechanism, _, outcome) => {
+                    ways.push(ended(trip, outcome, Some(mechanism)));
                 }
                 Stop::At(Party::Balancer(balancer)) => {
                     ways.extend(self.balance(balancer, from, asked, request, trip));
@@ -131,7 +130,7 @@ impl<'a> Engine<'a> {
                     ended(trip, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
                 }
                 Stop::Lost(why) => ended(trip, Outcome::Hangs, Some(why)),
-                Stop::Refused(why, _) => ended(trip, Outcome::Hangs, Some(why)),
+                Stop::Refused(why, ..) => ended(trip, Outcome::Hangs, Some(why)),
             })
             .collect()
     }
@@ -203,6 +202,8 @@ impl<'a> Engine<'a> {
     /// to listen on whatever a Service sends it.
     fn listens(&self, at: Party<'a>, port: u16, protocol: IpProtocol) -> bool {
         match at {
+            // Kernels answer echo requests.
+            _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => true,
             Party::Pod(pod) | Party::Host(_, Some(pod)) => {
                 let mut ports = pod.spec.ports().peekable();
                 let same = |one: &ContainerPort| {

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::profile;
 use uturn_model::lb::Scope;
+use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::{Family, Mechanism, Node, Origin, Protocol, Text};
 use uturn_netfilter::{Connection, Entry, IpProtocol};
@@ -27,8 +28,14 @@ fn is_in_range(node: &Node, address: IpAddr) -> bool {
 }
 
 impl<'a> Engine<'a> {
-    pub(crate) fn at_fabric(&self, mut trip: Trip) -> Vec<Arrival<'a>> {
+    /// A packet is in the VPC, out of a node where it comes from one.
+    pub(crate) fn at_fabric(&self, out_of: Option<&'a Node>, mut trip: Trip) -> Vec<Arrival<'a>> {
         let leg = trip.packet.leg();
+        let groups = out_of.and_then(|node| node.security_groups.as_deref());
+        if let Some(step) = groups.and_then(|groups| self.shut_in(groups, &trip)) {
+            trip.note(Place::Fabric, step);
+            return vec![lost(trip, Mechanism::SecurityGroup)];
+        }
         if let Some((balancer, _)) =
             trip.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
         {
@@ -48,7 +55,7 @@ impl<'a> Engine<'a> {
         let dst = trip.packet.dst;
         if let Some(balancer) = self.balancers().iter().position(|one| one.vip == dst) {
             if self.balancers()[balancer].scope == Scope::Public {
-                if let Some(step) = self.stays_inside(&trip) {
+                if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                     trip.note(Place::Fabric, step);
                     return vec![lost(trip, Mechanism::NoBandwidth)];
                 }
@@ -70,11 +77,10 @@ impl<'a> Engine<'a> {
                         trip.note(Place::Fabric, step);
                         vec![lost(trip, Mechanism::SecurityGroup)]
                     }
-                    None => self.at_node(
-                        node,
-                        &Entry::Interface(self.world(&node.name).uplink.clone()),
-                        trip,
-                    ),
+                    None => {
+                        let card = self.world(&node.name).card_for(dst);
+                        self.at_node(node, &Entry::Interface(card), trip)
+                    }
                 }
             }
             None if self.is_cluster_address(dst) => {
@@ -102,6 +108,10 @@ impl<'a> Engine<'a> {
                 vec![lost(trip, Mechanism::NoRoute)]
             }
             None => {
+                if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
+                    trip.note(Place::Fabric, step);
+                    return vec![lost(trip, Mechanism::NoBandwidth)];
+                }
                 let step = Step::new(
                     StepKind::Route,
                     "leaves the cluster's network",
@@ -111,17 +121,6 @@ impl<'a> Engine<'a> {
                 vec![Arrival { trip, stop: Stop::At(Party::Outside) }]
             }
         }
-    }
-
-    /// Why a packet cannot leave for the internet: its node has no bandwidth there.
-    fn stays_inside(&self, trip: &Trip) -> Option<Step> {
-        let leg = trip.packet.leg();
-        let node = self.node_towards(leg.src.ip())?;
-        (node.public_bandwidth == Some(false)).then(|| {
-            let why = format!("node {} has no bandwidth to the internet", node.name);
-            let by = By::new(format!("Node {}", node.name), node.origin.clone());
-            Step::new(StepKind::Drop, why, by).seeing(leg)
-        })
     }
 
     /// On its way to a public address, a packet of a node gets the node's public address.
@@ -202,41 +201,87 @@ impl<'a> Engine<'a> {
             .any(|net| net.contains(&address))
     }
 
-    /// Why security groups keep a packet out, if they do. They are stateful: an answer
-    /// passes wherever its request did. Several groups add up, as their rules stand.
+    /// Why security groups keep a packet out, if they do.
     pub(crate) fn shut_out(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
-        if trip.way == Way::Back || groups.is_empty() {
-            return None;
-        }
         let leg = trip.packet.leg();
         if is_prober(leg.src.ip()) {
             return None;
         }
+        let stop = self.judge(groups, trip, |group| &group.inbound, leg.src.ip())?;
+        let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
+        Some(stop.step(what, leg))
+    }
+
+    /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
+    /// what goes out let everything go.
+    fn shut_in(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
+        let leg = trip.packet.leg();
+        let known = groups.iter().filter_map(|name| self.cluster.security_groups.get(name));
+        if known.clone().all(|group| group.outbound.is_empty()) {
+            return None;
+        }
+        let stop = self.judge(groups, trip, |group| &group.outbound, leg.dst.ip())?;
+        let what = format!("{} to {}", stop.what, leg.dst);
+        Some(stop.step(what, leg))
+    }
+
+    /// Security groups are stateful: an answer passes wherever its request did. Several groups
+    /// add up, as their rules stand.
+    fn judge(
+        &self,
+        groups: &[Text],
+        trip: &Trip,
+        rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
+        peer: IpAddr,
+    ) -> Option<Stopped> {
+        if trip.way == Way::Back || groups.is_empty() {
+            return None;
+        }
+        let number = trip.packet.protocol();
         let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
             .into_iter()
-            .find(|one| IpProtocol::from(*one) == trip.packet.protocol())?;
+            .find(|one| IpProtocol::from(*one) == number);
         let known: Vec<_> =
             groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
         // A group of which nothing is known is supposed to let everything through.
         let last = known.last().filter(|_| known.len() == groups.len())?;
+        let port = trip.packet.leg().dst.port();
         let rule = known
             .iter()
-            .flat_map(|group| &group.inbound)
-            .find(|rule| rule.matches(leg.src.ip(), protocol, leg.dst.port()));
+            .flat_map(|group| rules(group))
+            .find(|rule| rule.matches(peer, protocol, port));
         let (why, origin) = match rule {
             Some(rule) if rule.accept => return None,
             Some(rule) => ("drops", &rule.origin),
             None => ("has no rule that accepts", &last.origin),
         };
         let names: Vec<&str> = groups.iter().map(|name| &**name).collect();
-        let why = format!(
-            "security group {} {why} {} port {} from {}",
-            names.join(", "),
-            protocol,
-            leg.dst.port(),
-            leg.src.ip()
-        );
-        let by = By::new(format!("SecurityGroup {}", names.join(", ")), origin.clone());
-        Some(Step::new(StepKind::Drop, why, by).seeing(leg))
+        let names = names.join(", ");
+        let spoken = protocol.map_or_else(|| number.to_string(), |one| one.to_string());
+        Some(Stopped {
+            what: format!("security group {names} {why} {spoken}"),
+            by: By::new(format!("SecurityGroup {names}"), origin.clone()),
+        })
     }
+}
+
+/// What a security group says to a packet that it stops.
+struct Stopped {
+    what: String,
+    by: By,
+}
+
+impl Stopped {
+    fn step(self, what: String, leg: Leg) -> Step {
+        Step::new(StepKind::Drop, what, self.by).seeing(leg)
+    }
+}
+
+/// Why a packet of a node cannot leave for the internet: the node has no bandwidth there.
+fn stays_inside(node: &Node, leg: Leg) -> Option<Step> {
+    (node.public_bandwidth == Some(false)).then(|| {
+        let why = format!("node {} has no bandwidth to the internet", node.name);
+        let by = By::new(format!("Node {}", node.name), node.origin.clone());
+        Step::new(StepKind::Drop, why, by).seeing(leg)
+    })
 }

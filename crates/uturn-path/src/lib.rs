@@ -51,6 +51,8 @@ mod mini;
 mod names;
 mod node;
 mod odds;
+mod probes;
+mod refusal;
 mod retries;
 mod ring;
 pub mod scan;
@@ -59,7 +61,7 @@ mod sketch;
 mod telling;
 mod travel;
 
-pub use balance::Health;
 pub use crowd::Crowd;
 pub use engine::{Cannot, Engine};
+pub use probes::Health;
 pub use scan::{ClientClass, Met, Pods, ScanTarget};

@@ -1,6 +1,7 @@
 //! What a node's kernel knows: from its capture where there is one, else worked out.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,11 +22,21 @@ use crate::engine::Cannot;
 const UPLINK: &str = "eth0";
 /// The bridge that pods hang off on a Global Router node, where no capture says its name.
 const BRIDGE: &str = "cbr0";
+/// The card that packets of pods use on a VPC-CNI node, where no capture says its name, and
+/// the table of routes that leads there. A pod's own packets are routed by that table.
+const POD_CARD: &str = "eth1";
+const POD_TABLE: u32 = 2003;
+/// The priorities of the rules for what goes to a pod and what comes from it.
+const TO_POD: u32 = 512;
+const FROM_POD: u32 = 1536;
 /// Stands for all the interfaces of single pods on a VPC-CNI node.
 const POD_LINKS: &str = "pods";
 
 /// The device that kube-proxy binds addresses on in IPVS mode.
 const IPVS_DEVICE: &str = "kube-ipvs0";
+
+/// The switches that make a node forward.
+const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
 
 const LOCAL: u32 = 255;
 const MAIN: u32 = 254;
@@ -35,10 +46,14 @@ const DEFAULT: u32 = 253;
 pub(crate) struct World {
     pub(crate) kernel: Kernel,
     /// The interface that leads to the fabric.
-    pub(crate) uplink: Text,
+    uplink: Text,
+    /// The one that leads there for pods, where they have one of their own.
+    card: Option<Text>,
     /// The interface of each pod; none means [`World::usual_link`].
     links: HashMap<IpAddr, Text>,
     usual_link: Text,
+    /// The same node, forwarding, where it does not.
+    forwarding: OnceCell<Option<Kernel>>,
 }
 
 impl World {
@@ -89,16 +104,23 @@ impl World {
             interfaces(cluster, node, &mut state);
             bind(&mut state, &bound, &node.origin);
         }
-        let (uplink, links) = match knows_links {
-            true => (uplink(&state), links(cluster, node, &state)),
-            false => (UPLINK.into(), HashMap::new()),
+        let uplink = if knows_links { uplink(&state) } else { UPLINK.into() };
+        let links = match knows_links {
+            true => links(cluster, node, &state),
+            false => HashMap::new(),
+        };
+        let card = match (cluster.network.mode.value, knows_links) {
+            (NetworkMode::GlobalRouter, _) => None,
+            (NetworkMode::VpcCni, true) => card(&state, &uplink),
+            (NetworkMode::VpcCni, false) => Some(POD_CARD.into()),
         };
         let usual_link = match cluster.network.mode.value {
             NetworkMode::GlobalRouter => BRIDGE,
             NetworkMode::VpcCni => POD_LINKS,
         };
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
-        Ok(Self { kernel, uplink, links, usual_link: usual_link.into() })
+        let (usual_link, forwarding) = (usual_link.into(), OnceCell::new());
+        Ok(Self { kernel, uplink, card, links, usual_link, forwarding })
     }
 
     /// A node without any rule or route.
@@ -106,7 +128,39 @@ impl World {
         let state = NodeState::default();
         let kernel = Kernel::new(state).expect("nothing is in it that could be wrong");
         let uplink = Text::from(node.name.as_str());
-        Self { kernel, usual_link: uplink.clone(), uplink, links: HashMap::new() }
+        let (usual_link, links, forwarding) = (uplink.clone(), HashMap::new(), OnceCell::new());
+        Self { kernel, uplink, card: None, links, usual_link, forwarding }
+    }
+
+    /// Whether an interface leads to the fabric.
+    pub(crate) fn leads_to_fabric(&self, out: Option<&str>) -> bool {
+        out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))
+    }
+
+    /// The interface that packets from the fabric for an address come in through.
+    pub(crate) fn card_for(&self, address: IpAddr) -> Text {
+        let is_own = || {
+            let all = &self.kernel.state().interfaces;
+            all.iter().any(|one| one.addresses.iter().any(|(ip, _)| *ip == address))
+        };
+        let card = self.card.as_ref().filter(|_| !is_own());
+        card.unwrap_or(&self.uplink).clone()
+    }
+
+    /// The kernel as frames meet it that the bridge passes from pod to pod: rules see them as
+    /// forwarded, and nobody asks whether the node forwards.
+    pub(crate) fn bridging(&self) -> &Kernel {
+        let forwarding = self.forwarding.get_or_init(|| {
+            let mut state = self.kernel.state().clone();
+            if Family::BOTH.iter().all(|family| state.sysctls.ip_forward(*family)) {
+                return None;
+            }
+            for switch in FORWARDING {
+                state.sysctls.set(switch, "1");
+            }
+            Kernel::new(state).ok()
+        });
+        forwarding.as_ref().unwrap_or(&self.kernel)
     }
 
     /// The interface that a pod of this node sends through.
@@ -118,10 +172,8 @@ impl World {
 /// What is known of a node's switches without a capture.
 fn sysctls(node: &Node) -> Vec<(Text, Text)> {
     let forwards = if node.forwards == Some(false) { "0" } else { "1" };
-    let mut sysctls: Vec<(Text, Text)> = vec![
-        ("net.ipv4.ip_forward".into(), forwards.into()),
-        ("net.ipv6.conf.all.forwarding".into(), forwards.into()),
-    ];
+    let mut sysctls: Vec<(Text, Text)> =
+        FORWARDING.map(|switch| (switch.into(), forwards.into())).into();
     if let Some(rp_filter) = node.rp_filter {
         let value = match rp_filter {
             RpFilter::Off => "0",
@@ -141,6 +193,18 @@ fn uplink(state: &NodeState) -> Text {
         .filter(|route| route.dst.prefix_len() == 0 && route.kind == RouteKind::Unicast)
         .min_by_key(|route| (route.table != MAIN, route.metric));
     default.and_then(|route| route.dev.clone()).unwrap_or_else(|| UPLINK.into())
+}
+
+/// In a capture, another interface with a default route: the one that pods use.
+fn card(state: &NodeState, uplink: &Text) -> Option<Text> {
+    let mut all = state.routes.iter();
+    let is_other = |dev: &Text| dev != uplink;
+    let default = all.find(|route| {
+        route.dst.prefix_len() == 0
+            && route.kind == RouteKind::Unicast
+            && route.dev.as_ref().is_some_and(is_other)
+    });
+    default.and_then(|route| route.dev.clone())
 }
 
 /// In a capture, the interface that each pod of the node is reached through.
@@ -245,13 +309,21 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             links.push((BRIDGE, bridge));
         }
         NetworkMode::VpcCni => {
+            for all in ["0.0.0.0/0", "::/0"] {
+                let default = route(all, POD_CARD, POD_TABLE, RouteKind::Unicast, origin);
+                state.routes.push(default);
+            }
             for pod in cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network) {
                 for ip in &pod.ips {
                     let net = IpNet::from(*ip);
                     state.routes.push(route_to(net, POD_LINKS, MAIN, RouteKind::Unicast, origin));
+                    let to = PolicyRule { to: Some(net), ..policy(TO_POD, MAIN) };
+                    let from = PolicyRule { from: Some(net), ..policy(FROM_POD, POD_TABLE) };
+                    state.rules.extend([to, from]);
                 }
             }
-            links.push((POD_LINKS, Vec::new()));
+            state.rules.sort_by_key(|rule| rule.priority);
+            links.extend([(POD_CARD, Vec::new()), (POD_LINKS, Vec::new())]);
         }
     }
     state.interfaces = links
@@ -285,16 +357,21 @@ fn route_to(dst: IpNet, dev: &str, table: u32, kind: RouteKind, origin: &Origin)
 fn usual_rules() -> Vec<PolicyRule> {
     [(0, LOCAL), (32766, MAIN), (32767, DEFAULT)]
         .into_iter()
-        .map(|(priority, table)| PolicyRule {
-            priority,
-            from: None,
-            to: None,
-            iif: None,
-            oif: None,
-            mark: None,
-            invert: false,
-            action: RuleAction::Lookup(table),
-            origin: Origin::file("kernel"),
-        })
+        .map(|(priority, table)| policy(priority, table))
         .collect()
+}
+
+/// A rule for every packet to look into a table.
+fn policy(priority: u32, table: u32) -> PolicyRule {
+    PolicyRule {
+        priority,
+        from: None,
+        to: None,
+        iif: None,
+        oif: None,
+        mark: None,
+        invert: false,
+        action: RuleAction::Lookup(table),
+        origin: Origin::file("kernel"),
+    }
 }

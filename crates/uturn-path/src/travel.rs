@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 
+use uturn_model::network::NetworkMode;
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Hop, Mechanism, Name, Node, Pod, Service, Supposition};
+use uturn_model::{Hop, IpNet, Mechanism, Name, Node, Outcome, Pod, Service, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet};
 
 use crate::engine::{Engine, Fault};
+use crate::refusal;
 
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MOST_NODES: usize = 16;
@@ -122,6 +124,15 @@ impl Trip {
     }
 }
 
+/// A packet on one node.
+struct Stay<'a> {
+    node: &'a Node,
+    /// Whether it answers something that this node never saw.
+    astray: bool,
+    /// Whether a process of this node sent it.
+    sent_here: bool,
+}
+
 /// Where a packet ended.
 #[derive(Debug)]
 pub(crate) struct Arrival<'a> {
@@ -136,8 +147,8 @@ pub(crate) enum Stop<'a> {
     At(Party<'a>),
     /// Nobody will ever answer.
     Lost(Mechanism),
-    /// Somebody on the way said no, and tells whoever sent it.
-    Refused(Mechanism, Party<'a>),
+    /// Somebody on the way said no, and tells whoever sent it, who sees it as this.
+    Refused(Mechanism, Party<'a>, Outcome),
 }
 
 impl<'a> Engine<'a> {
@@ -170,10 +181,10 @@ impl<'a> Engine<'a> {
                 self.at_node(node, &Entry::Local, trip)
             }
             // What a load balancer does is noted where it decides.
-            Party::Balancer(_) => self.at_fabric(trip),
+            Party::Balancer(_) => self.at_fabric(None, trip),
             Party::Outside => {
                 trip.note(Place::Outside, step);
-                self.at_fabric(trip)
+                self.at_fabric(None, trip)
             }
         }
     }
@@ -195,12 +206,28 @@ impl<'a> Engine<'a> {
             .map(|(_, connection)| connection.clone())
             .collect();
         let leg = trip.packet.leg();
-        // An answer on a node that never saw what it answers.
         let astray = trip.way == Way::Back
             && !known.iter().any(|one| one.original == leg || one.reply == leg);
-        let mut ends = self.world(&node.name).kernel.walk(&trip.packet, entry, &known);
+        let world = self.world(&node.name);
+        let kernel = match self.is_bridged(node, entry, &trip.packet) {
+            true => world.bridging(),
+            false => &world.kernel,
+        };
+        let mut ends = kernel.walk(&trip.packet, entry, &known);
         self.weigh(leg, &mut ends);
-        ends.into_iter().flat_map(|end| self.after_node(node, end, astray, trip.clone())).collect()
+        let stay = Stay { node, astray, sent_here: *entry == Entry::Local };
+        ends.into_iter().flat_map(|end| self.after_node(&stay, end, trip.clone())).collect()
+    }
+
+    /// Whether a packet goes from a pod to another on the same bridge, which no router sees.
+    fn is_bridged(&self, node: &Node, entry: &Entry, packet: &Packet) -> bool {
+        let Entry::Interface(link) = entry else { return false };
+        let is_here = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
+        let share = |net: &IpNet| net.contains(&packet.src) && net.contains(&packet.dst);
+        self.cluster.network.mode.value == NetworkMode::GlobalRouter
+            && node.pod_cidrs.iter().any(share)
+            && self.pod_at(packet.dst).is_some_and(is_here)
+            && self.world(&node.name).pod_link(packet.dst) == *link
     }
 
     /// Where endpoints stand for many, each is picked as often as all that it stands for.
@@ -228,13 +255,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn after_node(
-        &self,
-        node: &'a Node,
-        end: End,
-        astray: bool,
-        mut trip: Trip,
-    ) -> Vec<Arrival<'a>> {
+    fn after_node(&self, stay: &Stay<'a>, end: End, mut trip: Trip) -> Vec<Arrival<'a>> {
+        let node = stay.node;
         trip.share *= end.share;
         trip.chance |= end.share < 1.0;
         trip.packet = end.packet;
@@ -252,8 +274,8 @@ impl<'a> Engine<'a> {
                 let pod = self.host_pod_on(node, port);
                 vec![Arrival { trip, stop: Stop::At(Party::Host(node, pod)) }]
             }
-            EndKind::Forward if end.out.as_ref() == Some(&self.world(&node.name).uplink) => {
-                self.at_fabric(trip)
+            EndKind::Forward if self.world(&node.name).leads_to_fabric(end.out.as_deref()) => {
+                self.at_fabric(Some(node), trip)
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
@@ -261,16 +283,28 @@ impl<'a> Engine<'a> {
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
-                let why = match astray {
+                let why = match stay.astray {
                     true => Mechanism::AsymmetricReturn,
                     false => self.why_stopped(node, &trip),
                 };
                 vec![lost(trip, why)]
             }
-            EndKind::Drop(reason) => vec![lost(trip, mechanism_of(&reason))],
-            EndKind::Reject(_) => {
+            EndKind::Drop(reason) => {
+                let why = mechanism_of(&reason);
+                let outcome = match stay.sent_here {
+                    true => refusal::of_unsent(&reason),
+                    false => refusal::of_drop(&reason, trip.packet.protocol()),
+                };
+                let stop = match outcome {
+                    Some(outcome) => Stop::Refused(why, Party::Host(node, None), outcome),
+                    None => Stop::Lost(why),
+                };
+                vec![Arrival { trip, stop }]
+            }
+            EndKind::Reject(how) => {
                 let why = self.why_stopped(node, &trip);
-                vec![Arrival { trip, stop: Stop::Refused(why, Party::Host(node, None)) }]
+                let outcome = refusal::of_reject(how, trip.packet.protocol());
+                vec![Arrival { trip, stop: Stop::Refused(why, Party::Host(node, None), outcome) }]
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use uturn_model::{Flow, Mechanism, Outcome};
+use uturn_model::{Flow, Mechanism, Outcome, Protocol};
 
 use crate::style::Style;
 use crate::{json, table, words};
@@ -121,7 +121,11 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
                 0 => flow.flow.from.to_string(),
                 more => format!("{} + {more} more", flow.flow.from),
             };
-            let mut row = vec![from, flow.flow.to.to_string()];
+            let to = match flow.flow.protocol {
+                Protocol::Tcp => flow.flow.to.to_string(),
+                other => format!("{} by {other}", flow.flow.to),
+            };
+            let mut row = vec![from, to];
             row.extend(flow.predicted.as_ref().map(|predicted| shares(&predicted.outcomes)));
             row.push(counts(&flow.measured));
             add(row, &flow.differences);
@@ -179,6 +183,7 @@ fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
             let predicted =
                 |one: &FlowReport| one.predicted.as_ref().map(|one| one.outcomes.clone());
             row.0.flow.to == flow.flow.to
+                && row.0.flow.protocol == flow.flow.protocol
                 && row.0.measured == flow.measured
                 && predicted(row.0) == predicted(flow)
                 && row.0.differences.is_empty()

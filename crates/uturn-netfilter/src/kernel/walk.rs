@@ -188,7 +188,16 @@ impl Walk {
     }
 
     pub(super) fn end(self, kind: EndKind) -> End {
-        let settled = matches!(kind, EndKind::Local | EndKind::Forward);
+        // A refusal is translated back as an answer would be, though nothing is remembered of
+        // the connection afterwards.
+        let is_answered = match &kind {
+            EndKind::Local | EndKind::Forward | EndKind::Reject(_) => true,
+            EndKind::Drop(reason) => matches!(
+                reason,
+                DropReason::NoRoute | DropReason::Unreachable | DropReason::Prohibited
+            ),
+            EndKind::Unsettled => false,
+        };
         let leaves = kind == EndKind::Forward;
         let way = self.way.filter(|_| leaves);
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
@@ -198,7 +207,7 @@ impl Walk {
             packet: self.packet,
             out: way.as_ref().map(|way| way.dev.clone()),
             next_hop: way.and_then(|way| way.via),
-            connection: connection.filter(|_| settled).cloned(),
+            connection: connection.filter(|_| is_answered).cloned(),
             steps: self.trail.into_steps(),
             unknown: self.unknown,
             supposed: self.supposed,

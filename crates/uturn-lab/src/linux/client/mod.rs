@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use uturn_model::Outcome;
 
 use super::namespace::Namespace;
@@ -156,7 +157,11 @@ fn failure(error: io::Error) -> io::Result<Ending> {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Outcome::Reset,
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Outcome::Unreachable,
         io::ErrorKind::TimedOut => Outcome::Hangs,
-        _ => return Err(error),
+        // Somebody forbids it, or nobody there speaks the protocol.
+        _ => match Errno::from_io_error(&error) {
+            Some(Errno::ACCESS | Errno::NOPROTOOPT) => Outcome::Unreachable,
+            _ => return Err(error),
+        },
     };
     Ok((outcome, None))
 }

@@ -97,7 +97,7 @@ impl Site {
             text += &groups::of_nodes(cluster, family);
             if let Some(public) = beyond {
                 text += &edge::way_back();
-                text += &edge::bandwidth(cluster, public, family);
+                text += &edge::bandwidth(cluster, &self.balancers, public, family);
             }
         }
         text += &groups::of_balancers(cluster, &self.balancers, family);

@@ -47,11 +47,21 @@ fn private_ranges(cluster: &Cluster, node: &Node, family: Family) -> Vec<IpNet> 
 
 /// Rules for the fabric's mangle table: a node without bandwidth to the internet sends
 /// nothing there, be it an answer or a request. Health checks are not traffic of the
-/// internet's.
-pub(super) fn bandwidth(cluster: &Cluster, public: &[LoadBalancer], family: Family) -> String {
-    let vips = public.iter().map(|lb| lb.vip).filter(|vip| Family::of(*vip) == family);
-    let probers: Vec<IpAddr> = vips.chain(probers(family)).collect();
+/// internet's, and what a private load balancer carries goes no further than to it.
+pub(super) fn bandwidth(
+    cluster: &Cluster,
+    private: &[LoadBalancer],
+    public: &[LoadBalancer],
+    family: Family,
+) -> String {
+    let vips = |all: &[LoadBalancer]| -> Vec<IpAddr> {
+        all.iter().map(|lb| lb.vip).filter(|vip| Family::of(*vip) == family).collect()
+    };
+    let probers: Vec<IpAddr> = vips(public).into_iter().chain(probers(family)).collect();
     let mut text = String::from(":NO-BANDWIDTH - [0:0]\n");
+    for vip in vips(private) {
+        text += &format!("-A NO-BANDWIDTH -m conntrack --ctorigdst {vip} -j RETURN\n");
+    }
     for prober in probers {
         text += &format!("-A NO-BANDWIDTH -m conntrack --ctorigsrc {prober} -j RETURN\n");
     }

@@ -1,0 +1,139 @@
+//! Which targets a load balancer takes for alive: its probes travel like any packet.
+//!
+//! A probe by TCP is good if the connection is made. One by UDP cannot wait for an answer, as
+//! nobody knows what the service says: it is good if the machine answers an echo request and
+//! has not refused the datagram.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_lb::profile;
+use uturn_model::lb::{Listener, ProbeSource, Rule, Target};
+use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
+use uturn_netfilter::{IpProtocol, Packet, Transport};
+
+use crate::balance::find_listener;
+use crate::engine::Engine;
+use crate::exchange::{Exchange, Request};
+use crate::travel::{Party, Trip};
+
+/// The port that probes come from: any.
+const PROBE_PORT: u16 = 50_000;
+
+/// What health checks find of one target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Health {
+    /// The target.
+    pub target: SocketAddr,
+    /// The node that packets to it arrive at, where it is known.
+    pub node: Option<Name>,
+    /// Whether it answers.
+    pub alive: bool,
+    /// How many of its probes it answers. Where that is neither none nor all, chance decides,
+    /// again and again, whether it counts as alive.
+    pub answered: f64,
+    /// Why it does not.
+    pub mechanisms: Vec<Mechanism>,
+}
+
+impl<'a> Engine<'a> {
+    /// Which targets the health checks find alive.
+    pub(crate) fn alive(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<bool> {
+        self.health_of(balancer, listener, rule).into_iter().map(|one| one.alive).collect()
+    }
+
+    /// What the health checks of a listener find, target by target; none when no load
+    /// balancer listens there.
+    pub fn health(&self, listener: SocketAddr, protocol: Protocol) -> Option<Vec<Health>> {
+        let balancer = self.balancers().iter().position(|one| one.vip == listener.ip())?;
+        let protocol = IpProtocol::from(protocol);
+        let listener = find_listener(&self.balancers()[balancer], listener.port(), protocol)?;
+        let mut all = Vec::new();
+        for rule in &listener.rules {
+            for one in self.health_of(balancer, listener, rule) {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        Some(all)
+    }
+
+    /// Probes travel like any packet. Each target of each prober is asked once.
+    fn health_of(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<Health> {
+        let healthy = |target: &Target| Health {
+            target: target.address,
+            node: target.kind.node().cloned(),
+            alive: true,
+            answered: 1.0,
+            mechanisms: Vec::new(),
+        };
+        let Some(check) = &listener.profile.health_check else {
+            return rule.targets.iter().map(healthy).collect();
+        };
+        let vip = self.balancers()[balancer].vip;
+        let prober = match check.source {
+            ProbeSource::Vip => vip,
+            ProbeSource::Reserved => profile::prober(Family::of(vip)),
+        };
+        let judge = |target: &Target| {
+            let found = self.probe(balancer, listener, prober, target.address);
+            let (answered, mechanisms) = found;
+            // Good and bad probes in a row decide; where chance has a say, the likelier wins.
+            Health { alive: answered > 0.5, answered, mechanisms, ..healthy(target) }
+        };
+        rule.targets.iter().map(judge).collect()
+    }
+
+    /// How often a target answers, and if it counts as dead, why.
+    fn probe(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        prober: IpAddr,
+        target: SocketAddr,
+    ) -> (f64, Vec<Mechanism>) {
+        let protocol = listener.protocol.transport();
+        let key = (prober, target, protocol);
+        if let Some(known) = self.health.borrow().get(&key) {
+            return known.clone();
+        }
+        let ask = |packet: Packet| {
+            let probe = Trip::new(packet).briefly(self.is_brief).sent_by(balancer);
+            self.exchange(Party::Balancer(balancer), &Request::default(), probe)
+        };
+        let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target));
+        let is_answered = |way: &Exchange| way.outcome.is_answered();
+        let (answered, ways) = match protocol {
+            Protocol::Udp => {
+                let echoed = ask(echo_request(prober, target.ip()));
+                let is_unrefused =
+                    |way: &Exchange| is_answered(way) || matches!(way.outcome, Outcome::Hangs);
+                let share = total(&asked, is_unrefused) * total(&echoed, is_answered);
+                let refused = asked.into_iter().filter(|way| !is_unrefused(way));
+                (share, refused.chain(echoed).collect())
+            }
+            Protocol::Tcp | Protocol::Sctp => (total(&asked, is_answered), asked),
+        };
+        let mut mechanisms: Vec<Mechanism> = Vec::new();
+        if answered <= 0.5 {
+            mechanisms.extend(ways.into_iter().flat_map(|way| way.mechanisms));
+            mechanisms.sort_unstable();
+            mechanisms.dedup();
+        }
+        self.health.borrow_mut().insert(key, (answered, mechanisms.clone()));
+        (answered, mechanisms)
+    }
+}
+
+/// The share of the ways of which something is true.
+fn total(ways: &[Exchange], is_true: impl Fn(&Exchange) -> bool) -> f64 {
+    ways.iter().filter(|way| is_true(way)).map(|way| way.share).sum()
+}
+
+fn echo_request(from: IpAddr, to: IpAddr) -> Packet {
+    let kind = match Family::of(to) {
+        Family::V4 => 8,
+        Family::V6 => 128,
+    };
+    Packet { src: from, dst: to, transport: Transport::Icmp { kind, code: 0 }, mark: 0 }
+}
