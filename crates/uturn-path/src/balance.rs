@@ -227,6 +227,7 @@ impl<'a> Engine<'a> {
         (answer.share, answer.chance) = (1.0, false);
         let party = Party::Balancer(balancer);
         let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None);
+        self.note_all(trip.share, &arrivals);
         let mut home = Vec::with_capacity(ways.len() * arrivals.len());
         for way in ways {
             for arrived in &arrivals {

@@ -16,6 +16,8 @@ use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod, Text};
 
+use crate::crowd::Crowd;
+
 /// Gives equal things equal numbers.
 #[derive(Debug)]
 pub(crate) struct Numbers<T>(HashMap<T, u32>);
@@ -82,7 +84,7 @@ pub(crate) struct Counted<'a> {
 pub(crate) struct NodeClass {
     pub(crate) nodes: Vec<u32>,
     /// The kinds of pods on any of them, each with those nodes and where the pods stand.
-    pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Vec<Range<u32>>)>,
+    pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Crowd)>,
 }
 
 /// What rules see of a pod's address: its family, its marks, itself where somebody else has
@@ -266,6 +268,7 @@ impl<'a> Census<'a> {
     }
 
     fn fill_classes(&mut self) {
+        let mut ranges: HashMap<(usize, u32, u32), Vec<Range<u32>>> = HashMap::new();
         for (place, node) in self.nodes.iter().enumerate() {
             if !node.node.unprogrammed.is_empty() {
                 self.behind.push(place as u32);
@@ -274,13 +277,14 @@ impl<'a> Census<'a> {
                 let class = &mut classes[node.class[of] as usize];
                 class.nodes.push(place as u32);
                 for (kind, range) in &node.kinds {
-                    let (nodes, ranges) = class.kinds.entry(*kind).or_default();
-                    nodes.push(place as u32);
-                    match ranges.last_mut() {
-                        Some(last) if last.end == range.start => last.end = range.end,
-                        _ => ranges.push(range.clone()),
-                    }
+                    class.kinds.entry(*kind).or_default().0.push(place as u32);
+                    ranges.entry((of, node.class[of], *kind)).or_default().push(range.clone());
                 }
+            }
+        }
+        for ((of, class, kind), ranges) in ranges {
+            if let Some((_, crowd)) = self.classes[of][class as usize].kinds.get_mut(&kind) {
+                *crowd = Crowd::new(ranges);
             }
         }
     }

@@ -91,7 +91,7 @@ impl<'a> Drawing<'_, 'a> {
             members: first.into_iter().chain(some).collect(),
             ..Alike::default()
         };
-        for (kind, (nodes, ranges)) in &class.kinds {
+        for (kind, (nodes, all)) in &class.kinds {
             let mut holes = Vec::with_capacity(gone.len());
             let mut with_kind = nodes.len();
             for place in gone {
@@ -105,8 +105,8 @@ impl<'a> Drawing<'_, 'a> {
                 continue;
             }
             let crowd = match holes.is_empty() {
-                true => Crowd::new(ranges.clone()),
-                false => Crowd::new(ranges.clone()).without(&Crowd::new(holes)),
+                true => all.clone(),
+                false => all.without(&Crowd::new(holes)),
             };
             let first = first.filter(|place| nodes.binary_search(place).is_ok());
             let home = first.or_else(|| nodes.iter().find(is_here).copied());

@@ -5,13 +5,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::time::Duration;
 
 use uturn_model::lb::{Target, TargetKind};
-use uturn_model::{Family, Name, Service};
+use uturn_model::{Family, Name, Outcome, Route, Service, Verdict};
 
 use crate::census::Census;
 use crate::exchange::Exchange;
-use crate::ring::{Caller, Ring, Spot};
+use crate::odds::Why;
+use crate::ring::{Caller, Ring, Spot, Spots};
 use crate::sketch::Sketch;
 
 /// How asking each target ended, by its place in the rule.
@@ -20,8 +22,8 @@ pub(crate) type Results = Rc<[Vec<Exchange>]>;
 /// All targets in line, as nodes and as endpoints, and which of them the small cluster has.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    nodes: Rc<[Spot]>,
-    endpoints: Rc<[Spot]>,
+    nodes: Rc<Spots>,
+    endpoints: Rc<Spots>,
     nodes_here: HashMap<Name, Spot>,
     endpoints_here: HashMap<IpAddr, Spot>,
     /// Whether an address is an endpoint more than once.
@@ -32,21 +34,70 @@ pub(crate) struct Line {
     /// What asking the targets gave the client that is walked, by the addresses seen.
     pub(crate) asked: RefCell<Vec<(SocketAddr, SocketAddr, Results)>>,
     /// What the client met.
-    pub(crate) met: RefCell<Vec<Rc<Ring>>>,
+    pub(crate) met: RefCell<Vec<Rc<Round>>>,
+}
+
+/// What a client meets at a load balancer that asks one target after the other.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) ring: Ring,
+    /// How long a target is waited for.
+    pub(crate) timeout: Duration,
+    /// Whether dice were thrown.
+    pub(crate) chance: bool,
+    /// Whether every request of the client gets here, and every answer back to it.
+    pub(crate) is_all: Cell<bool>,
+}
+
+impl Round {
+    /// How requests of a client end.
+    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, Why, f64)> {
+        let odds = self.ring.odds(caller);
+        let after = |timeouts: u32| self.timeout * timeouts;
+        let answered = odds.answered.iter().map(|(why, timeouts, share)| {
+            (Outcome::Answered { after: after(timeouts) }, why, share)
+        });
+        let mut ends: Vec<(Outcome, Why, f64)> = answered.collect();
+        for (code, failed) in [(504, &odds.timed_out), (502, &odds.refused)] {
+            ends.extend(failed.iter().map(|(why, timeouts, share)| {
+                (Outcome::Status { code, after: after(timeouts) }, why, share)
+            }));
+        }
+        ends
+    }
+
+    /// What becomes of a client that is told from the others by its place only.
+    pub(crate) fn verdict(&self, caller: Caller) -> Verdict {
+        let ends = self.ends(caller);
+        let chance = self.chance && ends.len() > 1;
+        let routes = ends.into_iter().map(|(outcome, why, share)| Route {
+            share,
+            outcome,
+            mechanisms: why.mechanisms(),
+            chance,
+            hops: Vec::new(),
+        });
+        Verdict::of(routes.collect(), Vec::new(), Vec::new())
+    }
 }
 
 impl Line {
     pub(crate) fn new(census: &Census<'_>, sketch: &Sketch<'_>, behind: &Service) -> Self {
-        let class_of = |place: u32| {
-            let known = sketch.touched.get(&place);
-            let class = census.nodes[place as usize].class[sketch.of];
-            known.or_else(|| sketch.untouched.get(&class)).copied().unwrap_or(u32::MAX)
-        };
-        let node = |place: u32| Spot { place: Some(place), like: class_of(place), client: None };
-        let nodes: Rc<[Spot]> = (0..census.nodes.len() as u32).map(node).collect();
-        let named = |place: u32| census.nodes[place as usize].node.name.clone();
-        let stands = sketch.stands.iter().filter(|one| one.targets > 0);
-        let nodes_here = stands.map(|one| (named(one.place), nodes[one.place as usize])).collect();
+        let classes = &census.classes[sketch.of];
+        let untouched: Vec<u32> = (0..classes.len() as u32)
+            .map(|class| sketch.untouched.get(&class).copied().unwrap_or_default())
+            .collect();
+        let mut class_of: Vec<u32> =
+            census.nodes.iter().map(|one| untouched[one.class[sketch.of] as usize]).collect();
+        for (place, class) in &sketch.touched {
+            class_of[*place as usize] = *class;
+        }
+        let nodes_here = sketch.stands.iter().filter(|one| one.targets > 0).map(|one| {
+            let (place, like) = (Some(one.place), class_of[one.place as usize]);
+            let name = census.nodes[one.place as usize].node.name.clone();
+            (name, Spot { place, like, client: None })
+        });
+        let nodes_here = nodes_here.collect();
         let bundles: HashMap<IpAddr, (u32, Option<u32>)> =
             sketch.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
         let family = Family::of(sketch.scope.asked.to.ip());
@@ -62,7 +113,7 @@ impl Line {
             let place = census.node_towards(ip);
             // Endpoints on no known node are like nobody else.
             let alike = match place {
-                Some(place) => (Some(class_of(place)), nobody, number),
+                Some(place) => (Some(class_of[place as usize]), nobody, number),
                 None => (None, ip, number),
             };
             let next = likes.len() as u32;
@@ -72,8 +123,8 @@ impl Line {
             endpoints.push(spot);
         }
         Self {
-            nodes,
-            endpoints: endpoints.into(),
+            nodes: Rc::new(Spots::nodes(class_of)),
+            endpoints: Rc::new(Spots::endpoints(endpoints)),
             nodes_here,
             endpoints_here,
             is_doubtful,
@@ -93,7 +144,7 @@ impl Line {
     }
 
     /// All in line, of whom such targets are a part; nothing where that is not known.
-    pub(crate) fn spots(&self, targets: &[Target]) -> Option<&Rc<[Spot]>> {
+    pub(crate) fn spots(&self, targets: &[Target]) -> Option<&Rc<Spots>> {
         match targets.first()?.kind {
             TargetKind::NodePort(_) => Some(&self.nodes),
             TargetKind::Pod { .. } => (!self.is_doubtful).then_some(&self.endpoints),

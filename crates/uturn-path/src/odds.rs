@@ -62,9 +62,25 @@ impl Kind {
         self.failures.iter().map(|one| one.share).sum()
     }
 
+    /// Whether asking it ends alike, whyever.
+    pub(crate) fn ends_like(&self, other: &Self) -> bool {
+        let answered = |kind: &Self| kind.answers.iter().map(|one| one.1).sum::<f64>();
+        let timed_out = |kind: &Self| {
+            let all = kind.failures.iter().filter(|one| one.is_timeout);
+            all.map(|one| one.share).sum::<f64>()
+        };
+        near(self.weight, other.weight)
+            && near(answered(self), answered(other))
+            && near(timed_out(self), timed_out(other))
+    }
+
+    /// Whether it never answers.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.answers.is_empty()
+    }
+
     /// The same, but for what rules' probabilities lose by being rounded.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         self.answers.len() == other.answers.len()
             && self.failures.len() == other.failures.len()
             && near(self.weight, other.weight)
@@ -73,6 +89,10 @@ impl Kind {
                 a.is_timeout == b.is_timeout && a.why == b.why && near(a.share, b.share)
             })
     }
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
 }
 
 /// Targets of one kind in a row.

@@ -4,6 +4,7 @@
 //! and added up (`odds`). No request is followed from one target to the next, but for the
 //! likeliest ways where somebody wants to know them step by step.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use uturn_model::route::Leg;
 use crate::balance::Attempts;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, ended};
-use crate::line::Results;
+use crate::line::{Results, Round};
 use crate::odds::{Failure, Kind, NEGLIGIBLE, Why};
 use crate::ring::{Asked, Ring};
 use crate::travel::{Trip, add_new};
@@ -50,6 +51,18 @@ impl Engine<'_> {
     }
 }
 
+impl Engine<'_> {
+    /// Notes that all that a client sent was asked of targets, and all answers came home.
+    pub(crate) fn note_all(&self, sent: f64, arrivals: &[Exchange]) {
+        let line = self.weights.as_ref().and_then(|weights| weights.line.as_ref());
+        let Some(line) = line else { return };
+        let is_home = |one: &Exchange| one.outcome == Outcome::AT_ONCE && one.mechanisms.is_empty();
+        if let Some(round) = line.met.borrow().last() {
+            round.is_all.set(sent == 1.0 && arrivals.iter().all(is_home));
+        }
+    }
+}
+
 impl Attempts<'_, '_> {
     /// Counts how a request ends after all its attempts, or says that it takes every target
     /// to know.
@@ -76,27 +89,24 @@ impl Attempts<'_, '_> {
             });
             Some((line.spot(target)?, at, kind))
         });
-        let ring = Rc::new(Ring::new(spots, line.walked.get(), asked.collect()));
-        let odds = ring.odds(line.speaks_for.get());
-        let timeout = profile.connect_timeout;
+        let ring = Ring::new(spots, line.walked.get(), asked.collect());
         let mut start = trip.clone();
         start.chance |= self.results.iter().flatten().any(|one| one.chance);
         if self.engine.is_brief {
             start.hops = Vec::new();
         }
+        let round = Rc::new(Round {
+            ring,
+            timeout: profile.connect_timeout,
+            chance: start.chance,
+            is_all: Cell::new(false),
+        });
         let start = ended(start, Outcome::AT_ONCE, None);
-        let mut push = |why: Why, share: f64, outcome| {
+        let caller = line.speaks_for.get();
+        for (outcome, why, share) in round.ends(caller) {
             let mechanisms = why.mechanisms();
             let share = start.share * share;
             self.ways.push(Exchange { share, outcome, mechanisms, ..start.clone() });
-        };
-        for (why, timeouts, share) in odds.answered.iter() {
-            push(why, share, Outcome::Answered { after: timeout * timeouts });
-        }
-        for (code, ends) in [(504, &odds.timed_out), (502, &odds.refused)] {
-            for (why, timeouts, share) in ends.iter() {
-                push(why, share, Outcome::Status { code, after: timeout * timeouts });
-            }
         }
         if let Some(first) = self.ways.first_mut() {
             for result in self.results.iter().flatten() {
@@ -104,9 +114,9 @@ impl Attempts<'_, '_> {
             }
         }
         if !self.engine.is_brief {
-            self.tell(rule, seen, &start, &ring, &ring.line(line.speaks_for.get()));
+            self.tell(rule, seen, &start, &round.ring, &round.ring.line(caller));
         }
-        line.met.borrow_mut().push(ring);
+        line.met.borrow_mut().push(round);
         Ok(())
     }
 

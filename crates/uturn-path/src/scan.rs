@@ -20,7 +20,8 @@ use uturn_lb::controller;
 use uturn_model::route::Route;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
-    Client, Destination, Flow, Name, NamespacedName, ObjectRef, Protocol, ProxyMode, Text, Verdict,
+    Client, Destination, Flow, Name, NamespacedName, ObjectRef, Outcome, Protocol, ProxyMode, Text,
+    Verdict,
 };
 use uturn_netfilter::IpProtocol;
 
@@ -357,23 +358,26 @@ impl<'a> Engine<'a> {
                 line.begin(callers.caller(census));
             }
             let Some(verdicts) = walk()? else { return Ok(None) };
-            let rings = line.map(|line| line.met.take()).unwrap_or_default();
-            if rings.iter().all(|ring| ring.is_even()) {
+            let rounds = line.map(|line| line.met.take()).unwrap_or_default();
+            let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
                 answered.push((callers.clone(), verdicts));
                 continue;
-            }
+            };
             is_common = false;
-            for (first, part) in callers.told_apart(census, &rings) {
-                let verdicts = match line.filter(|line| line.walked.get() != first) {
-                    Some(line) => {
+            let mut parts = Vec::new();
+            for (first, part) in callers.told_apart(census, &rounds) {
+                let verdicts = match rounds.as_slice() {
+                    _ if first == line.walked.get() => Arc::clone(&verdicts),
+                    [round] if round.is_all.get() => [round.verdict(first)].into(),
+                    _ => {
                         line.speaks_for.set(first);
                         let Some(verdicts) = walk()? else { return Ok(None) };
                         verdicts
                     }
-                    None => Arc::clone(&verdicts),
                 };
-                answered.push((part, verdicts));
+                parts.push((part, verdicts));
             }
+            answered.extend(together(census, parts));
         }
         Ok(Some(Walked { answered, is_common }))
     }
@@ -456,6 +460,28 @@ fn remember(shapes: &mut HashMap<Vec<u64>, Shape>, sketch: &Sketch<'_>, answers:
             shapes.insert(sketch.shape.clone(), known);
         }
     }
+}
+
+/// Clients with equal verdicts are one class, wherever they stand in line.
+fn together<'a>(census: &Census<'a>, parts: Answered<'a>) -> Answered<'a> {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
+    for (part, verdicts) in parts {
+        let all = verdicts.iter().map(|one| {
+            let rounded = |(end, share): &(Outcome, f64)| (*end, (share * 1e10).round() as u64);
+            let mut outcomes: Vec<_> = one.outcomes.iter().map(rounded).collect();
+            outcomes.sort_unstable();
+            (outcomes, one.mechanisms.clone())
+        });
+        let at = *places.entry(all.collect::<Vec<_>>()).or_insert(kept.len());
+        match kept.get_mut(at) {
+            Some((known, _)) => known.push(part),
+            None => kept.push((vec![part], verdicts)),
+        }
+    }
+    let all = kept.into_iter();
+    all.filter_map(|(parts, verdicts)| Some((Callers::together(census, parts)?, verdicts)))
+        .collect()
 }
 
 /// Whether a verdict is the same however many equals there are: all its ways end alike, and

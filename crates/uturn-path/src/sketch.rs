@@ -28,8 +28,9 @@ use uturn_model::{NamespacedName, Pod, Service};
 use crate::census::{Census, Numbers};
 use crate::crowd::Crowd;
 use crate::drawing::Drawing;
+use crate::line::Round;
 use crate::located::{Located, profile};
-use crate::ring::{Caller, Ring};
+use crate::ring::Caller;
 use crate::scope::Scope;
 
 /// Parts of a shape begin with this.
@@ -83,22 +84,35 @@ impl<'a> Callers<'a> {
         Caller { place: census.homes[self.at as usize], at: self.at }
     }
 
+    /// All of a class, said by the first of these.
+    pub(crate) fn together(census: &Census<'a>, mut parts: Vec<Self>) -> Option<Self> {
+        if parts.len() == 1 {
+            return parts.pop();
+        }
+        let ranges = parts.iter().flat_map(|one| one.crowd.ranges()).collect();
+        let first = parts.into_iter().next()?;
+        let crowd = Crowd::new(ranges);
+        let nodes: HashSet<u32> = crowd.iter().map(|at| census.homes[at]).collect();
+        Some(Self { crowd, nodes: nodes.len(), ..first })
+    }
+
     /// Parts of them that meet targets in an order of their own, each with one of it. Who is
     /// walked is in the first.
     pub(crate) fn told_apart(
         &self,
         census: &Census<'a>,
-        rings: &[Rc<Ring>],
+        rounds: &[Rc<Round>],
     ) -> Vec<(Caller, Self)> {
-        let told = |caller: Caller| {
-            let mut told = Vec::new();
-            rings.iter().for_each(|ring| ring.tell_apart(caller, &mut told));
-            told
+        let tell = |caller: Caller, told: &mut Vec<u32>| {
+            told.clear();
+            rounds.iter().for_each(|one| one.ring.tell_apart(caller, told));
         };
         let walked = self.caller(census);
-        let mut numbers = HashMap::from([(told(walked), 0)]);
-        let mut parts: Vec<(Caller, Vec<Range<u32>>, HashSet<u32>)> =
-            vec![(walked, Vec::new(), HashSet::new())];
+        let mut told = Vec::new();
+        tell(walked, &mut told);
+        let mut numbers = HashMap::from([(told.clone(), 0)]);
+        let mut parts: Vec<(Caller, Vec<Range<u32>>, Vec<u32>)> =
+            vec![(walked, Vec::new(), Vec::new())];
         for range in self.crowd.ranges() {
             let mut at = range.start;
             while at < range.end {
@@ -110,16 +124,24 @@ impl<'a> Callers<'a> {
                     false => rest.iter().take_while(|one| **one == place).count() as u32,
                 };
                 let caller = Caller { place, at };
-                let number = *numbers.entry(told(caller)).or_insert(parts.len());
+                tell(caller, &mut told);
+                let number = numbers.get(&told).copied().unwrap_or(parts.len());
                 if number == parts.len() {
-                    parts.push((caller, Vec::new(), HashSet::new()));
+                    numbers.insert(told.clone(), number);
+                    parts.push((caller, Vec::new(), Vec::new()));
                 }
-                parts[number].1.push(at..at + many);
-                parts[number].2.insert(place);
+                let (_, ranges, nodes) = &mut parts[number];
+                match ranges.last_mut() {
+                    Some(last) if last.end == at => last.end += many,
+                    _ => ranges.push(at..at + many),
+                }
+                nodes.push(place);
                 at += many;
             }
         }
-        let parts = parts.into_iter().map(|(first, ranges, nodes)| {
+        let parts = parts.into_iter().map(|(first, ranges, mut nodes)| {
+            nodes.sort_unstable();
+            nodes.dedup();
             let pod = census.clients[first.at as usize];
             let crowd = Crowd::new(ranges);
             (first, Self { pod, at: first.at, crowd, nodes: nodes.len(), itself: self.itself })
