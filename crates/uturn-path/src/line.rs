@@ -12,9 +12,9 @@ use uturn_model::{Family, Name, Outcome, Route, Service, Verdict};
 
 use crate::census::Census;
 use crate::exchange::Exchange;
-use crate::odds::Why;
 use crate::ring::{Caller, Ring, Spot, Spots};
 use crate::sketch::Sketch;
+use crate::spread::Why;
 
 /// How asking each target ended, by its place in the rule.
 pub(crate) type Results = Rc<[Vec<Exchange>]>;

@@ -17,8 +17,9 @@ use crate::balance::Attempts;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, ended};
 use crate::line::{Results, Round};
-use crate::odds::{Failure, Kind, NEGLIGIBLE, Why};
+use crate::odds::{Failure, Kind};
 use crate::ring::{Asked, Ring};
+use crate::spread::{NEGLIGIBLE, Why};
 use crate::travel::{Trip, add_new};
 
 /// Attempts after these are counted, not told.

@@ -9,7 +9,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::odds::{Kind, NEGLIGIBLE, Odds, Run};
+use crate::odds::{Kind, Odds, Run};
+use crate::spread::NEGLIGIBLE;
 
 /// Nobody is asked there.
 const NOBODY: u32 = u32::MAX;
