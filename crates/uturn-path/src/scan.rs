@@ -12,10 +12,12 @@
 //! Where a verdict depends on more than classes can say (a load balancer that picks by the
 //! client's address, rules of a capture), nodes or pods are taken one by one for that target.
 
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
 use uturn_lb::controller;
+use uturn_model::network::NetworkMode;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
     Client, Destination, Flow, Name, NamespacedName, ObjectRef, Protocol, ProxyMode, Text, Verdict,
@@ -191,6 +193,9 @@ impl<'a> Engine<'a> {
         }
         let mut atlas = self.atlas().borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
+        if self.takes_any_source(scope.asked.to.ip()) {
+            return self.verdicts(&flow);
+        }
         let care = self.care(&atlas, &scope);
         let sketch = atlas.sketcher.sketch(scope, care, Some(met.clients.at as u32));
         let (cluster, weights) = mini(&atlas.sketcher.census, &sketch);
@@ -244,11 +249,24 @@ impl<'a> Engine<'a> {
             || matches!(scheduler, "" | "rr" | "wrr" | "lc" | "wlc");
         if scope.picks_by_client() {
             Care::EveryPod
-        } else if atlas.sketcher.census.marks.are_blind || scope.is_tangled || !is_even {
+        } else if atlas.sketcher.census.marks.are_blind
+            || scope.is_tangled
+            || !is_even
+            || self.takes_any_source(scope.asked.to.ip())
+        {
             Care::EveryNode
         } else {
             Care::Classes
         }
+    }
+
+    /// Whether packets that a node sends under its own address may get that of any Service:
+    /// where the card they leave by has none, IPv6 takes the one nearest to where they go,
+    /// and IPVS binds all Services' addresses.
+    pub(crate) fn takes_any_source(&self, to: IpAddr) -> bool {
+        to.is_ipv6()
+            && self.cluster.proxy.mode.value == ProxyMode::Ipvs
+            && self.cluster.network.mode.value == NetworkMode::VpcCni
     }
 
     /// All that clients of the cluster can call.

@@ -86,7 +86,8 @@ impl<'a> Engine<'a> {
         care: Care,
     ) -> Result<Option<Walked<'a>>, Cannot> {
         let census = &atlas.sketcher.census;
-        if !self.cluster.captures.is_empty() {
+        let to = sketch.scope.asked.to.ip();
+        if !self.cluster.captures.is_empty() || self.takes_any_source(to) {
             return self.walk_all(self, census, sketch, target);
         }
         let (cluster, weights) = mini(census, sketch);

@@ -90,6 +90,15 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Clusters that were once said wrong: a masqueraded packet gets the address of a Service that
+/// the target has nothing to do with.
+#[test]
+fn classes_say_what_brute_force_says_of_known_clusters() {
+    for seed in [3_619_954_685_450_528_174] {
+        check(&dice::cluster(&mut Dice::new(seed))).expect("the same verdicts");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
