@@ -1,5 +1,6 @@
 //! What is said of a flow: its routes, hop by hop, and what they add up to.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -243,9 +244,11 @@ impl Verdict {
         let total: f64 = routes.iter().map(|route| route.share).sum();
         let mut outcomes: Vec<(Outcome, f64)> = Vec::new();
         let mut mechanisms = Vec::new();
+        let mut places: HashMap<Outcome, usize> = HashMap::new();
         for route in &routes {
             let share = route.share / total;
-            match outcomes.iter_mut().find(|(outcome, _)| *outcome == route.outcome) {
+            let at = *places.entry(route.outcome).or_insert(outcomes.len());
+            match outcomes.get_mut(at) {
                 Some((_, sum)) => *sum += share,
                 None => outcomes.push((route.outcome, share)),
             }

@@ -5,6 +5,7 @@
 //! first does not answer. Whom it asks is decided by `uturn_lb::decide`, as on the wire.
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
@@ -30,7 +31,7 @@ pub(crate) struct Attempts<'e, 'a> {
     by: By,
     /// What asking each target gives, by its place in the rule; nothing for one that is not
     /// asked.
-    pub(crate) results: Vec<Vec<Exchange>>,
+    pub(crate) results: Rc<[Vec<Exchange>]>,
     pub(crate) ways: Vec<Exchange>,
 }
 
@@ -194,12 +195,15 @@ impl<'a> Engine<'a> {
             return self.say(balancer, client, asked, &trip, turned_away, outcome);
         }
         let by = self.by_listener(listener, rule);
-        let mut results = vec![Vec::new(); rule.targets.len()];
-        for target in choice.candidates() {
-            let plain = Request::default();
-            results[target] =
-                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &plain, &trip);
-        }
+        let results = self.asked_once(seen, || {
+            let mut results = vec![Vec::new(); rule.targets.len()];
+            for target in choice.candidates() {
+                let (plain, target_there) = (Request::default(), &rule.targets[target]);
+                results[target] =
+                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip);
+            }
+            results.into()
+        });
         let mut attempts =
             Attempts { engine: self, choice, listener, place, by, results, ways: Vec::new() };
         if self.weights.is_some() {
@@ -217,21 +221,32 @@ impl<'a> Engine<'a> {
         }
         let (place, by) = (attempts.place.clone(), attempts.by.clone());
         let ways = self.merged(attempts.ways);
+        // Whatever the answer says, it takes the same ways home.
+        let mut answer = trip.answer();
+        answer.hops.clear();
+        (answer.share, answer.chance) = (1.0, false);
         let party = Party::Balancer(balancer);
-        let mut home = Vec::new();
+        let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None);
+        self.note_all(trip.share, &arrivals);
+        let mut home = Vec::with_capacity(ways.len() * arrivals.len());
         for way in ways {
-            let mut answer = trip.answer();
-            answer.share = way.share;
-            answer.chance = way.chance;
-            answer.supposed = way.supposed;
-            answer.hops = way.hops;
-            answer.note(place.clone(), answers(way.outcome, asked, by.clone()));
-            for mut arrived in self.bring_home(party, client, asked, answer, way.outcome, None) {
-                let mut mechanisms = way.mechanisms.clone();
-                mechanisms.append(&mut arrived.mechanisms);
-                mechanisms.sort_unstable();
-                mechanisms.dedup();
-                home.push(Exchange { mechanisms, ..arrived });
+            for arrived in &arrivals {
+                let mut way = way.clone();
+                way.share *= arrived.share;
+                way.chance |= arrived.chance;
+                add_new(&mut way.supposed, arrived.supposed.clone());
+                if !self.is_brief {
+                    let said = answers(way.outcome, asked, by.clone());
+                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps: vec![said] });
+                    way.hops.extend(arrived.hops.iter().cloned());
+                }
+                way.mechanisms.extend(&arrived.mechanisms);
+                way.mechanisms.sort_unstable();
+                way.mechanisms.dedup();
+                if arrived.outcome != Outcome::AT_ONCE {
+                    way.outcome = arrived.outcome;
+                }
+                home.push(way);
             }
         }
         self.merged(home)

@@ -16,6 +16,8 @@ use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod, Text};
 
+use crate::crowd::Crowd;
+
 /// Gives equal things equal numbers.
 #[derive(Debug)]
 pub(crate) struct Numbers<T>(HashMap<T, u32>);
@@ -47,6 +49,8 @@ pub(crate) struct Census<'a> {
     pub(crate) classes: [Vec<NodeClass>; 2],
     /// Every pod that runs on a known node; those that are alike stand together.
     pub(crate) clients: Vec<&'a Pod>,
+    /// The node that each of them is on.
+    pub(crate) homes: Vec<u32>,
     /// Where a pod stands among the clients.
     pub(crate) client_places: HashMap<IpAddr, u32>,
     /// What addresses and ports are told apart by.
@@ -80,7 +84,7 @@ pub(crate) struct Counted<'a> {
 pub(crate) struct NodeClass {
     pub(crate) nodes: Vec<u32>,
     /// The kinds of pods on any of them, each with those nodes and where the pods stand.
-    pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Vec<Range<u32>>)>,
+    pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Crowd)>,
 }
 
 /// What rules see of a pod's address: its family, its marks, itself where somebody else has
@@ -160,6 +164,7 @@ impl<'a> Census<'a> {
                 std::iter::repeat_with(NodeClass::default).take(one.len()).collect()
             }),
             clients: Vec::new(),
+            homes: Vec::new(),
             client_places: HashMap::new(),
             marks,
             pods_at,
@@ -258,10 +263,12 @@ impl<'a> Census<'a> {
                 self.client_places.extend(pod.ips.iter().map(|ip| (*ip, at)));
             }
         }
+        self.homes = clients.iter().map(|([_, _, _, place], _)| *place).collect();
         self.clients = clients.into_iter().map(|(_, pod)| pod).collect();
     }
 
     fn fill_classes(&mut self) {
+        let mut ranges: HashMap<(usize, u32, u32), Vec<Range<u32>>> = HashMap::new();
         for (place, node) in self.nodes.iter().enumerate() {
             if !node.node.unprogrammed.is_empty() {
                 self.behind.push(place as u32);
@@ -270,13 +277,14 @@ impl<'a> Census<'a> {
                 let class = &mut classes[node.class[of] as usize];
                 class.nodes.push(place as u32);
                 for (kind, range) in &node.kinds {
-                    let (nodes, ranges) = class.kinds.entry(*kind).or_default();
-                    nodes.push(place as u32);
-                    match ranges.last_mut() {
-                        Some(last) if last.end == range.start => last.end = range.end,
-                        _ => ranges.push(range.clone()),
-                    }
+                    class.kinds.entry(*kind).or_default().0.push(place as u32);
+                    ranges.entry((of, node.class[of], *kind)).or_default().push(range.clone());
                 }
+            }
+        }
+        for ((of, class, kind), ranges) in ranges {
+            if let Some((_, crowd)) = self.classes[of][class as usize].kinds.get_mut(&kind) {
+                *crowd = Crowd::new(ranges);
             }
         }
     }

@@ -20,6 +20,9 @@ pub(crate) struct Drawing<'s, 'a> {
     pub(crate) sizes: Vec<u64>,
     pub(crate) stands: Vec<Stand>,
     pub(crate) callers: Vec<Callers<'a>>,
+    /// As `Sketch::untouched` and `Sketch::touched`.
+    pub(crate) untouched_classes: HashMap<u32, u32>,
+    pub(crate) touched_classes: HashMap<u32, u32>,
 }
 
 /// Clients of one kind on nodes that are alike.
@@ -63,11 +66,14 @@ impl<'a> Drawing<'_, 'a> {
             let gone = gone.get(&(number as u32)).unwrap_or(&none);
             if gone.len() < class.nodes.len() {
                 let alike = self.untouched(class, gone);
+                self.untouched_classes.insert(number as u32, self.sizes.len() as u32);
                 self.add(number as u32, &[], &alike);
             }
         }
         for ((class, key), mut members) in groups {
             members.sort_unstable();
+            let here = self.sizes.len() as u32;
+            self.touched_classes.extend(members.iter().map(|place| (*place, here)));
             let alike = self.touched_alike(members);
             self.add(class, &key, &alike);
         }
@@ -85,7 +91,7 @@ impl<'a> Drawing<'_, 'a> {
             members: first.into_iter().chain(some).collect(),
             ..Alike::default()
         };
-        for (kind, (nodes, ranges)) in &class.kinds {
+        for (kind, (nodes, all)) in &class.kinds {
             let mut holes = Vec::with_capacity(gone.len());
             let mut with_kind = nodes.len();
             for place in gone {
@@ -99,8 +105,8 @@ impl<'a> Drawing<'_, 'a> {
                 continue;
             }
             let crowd = match holes.is_empty() {
-                true => Crowd::new(ranges.clone()),
-                false => Crowd::new(ranges.clone()).without(&Crowd::new(holes)),
+                true => all.clone(),
+                false => all.without(&Crowd::new(holes)),
             };
             let first = first.filter(|place| nodes.binary_search(place).is_ok());
             let home = first.or_else(|| nodes.iter().find(is_here).copied());

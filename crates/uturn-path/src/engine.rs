@@ -30,6 +30,8 @@ const CLIENT_PORT: u16 = 40_000;
 pub struct Engine<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) keeps_every_way: bool,
+    /// Whether nobody wants to know step by step.
+    pub(crate) is_brief: bool,
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
@@ -92,6 +94,7 @@ impl<'a> Engine<'a> {
         Self {
             cluster,
             keeps_every_way: false,
+            is_brief: false,
             weights,
             balancers: OnceCell::new(),
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
@@ -158,12 +161,12 @@ impl<'a> Engine<'a> {
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| {
             let mut balancers = controller::load_balancers(self.cluster);
-            let targets = &self.weights.as_ref().map(|weights| &weights.targets);
+            let weights = self.weights.as_ref();
             let listeners = balancers.iter_mut().flat_map(|one| &mut one.listeners);
             for target in listeners.flat_map(|one| &mut one.rules).flat_map(|one| &mut one.targets)
             {
-                let many = targets.and_then(|targets| targets.get(target.kind.node()?));
-                target.weight *= many.copied().unwrap_or(1);
+                let many = weights.and_then(|weights| weights.of_target(target));
+                target.weight *= many.unwrap_or(1);
             }
             balancers
         })
@@ -263,7 +266,8 @@ impl<'a> Engine<'a> {
                 _ => self.source(client, *address, flow.protocol),
             };
             let source = source.ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
-            let mut trip = Trip::new(Packet::new(flow.protocol, source, *address));
+            let packet = Packet::new(flow.protocol, source, *address);
+            let mut trip = Trip::new(packet).briefly(self.is_brief);
             if let Some(resolution) = &target.resolved {
                 trip.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {

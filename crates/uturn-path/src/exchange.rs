@@ -1,5 +1,7 @@
 //! A request and its reply: what the client gets to see of it.
 
+use std::collections::HashMap;
+
 use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Hop, Mechanism, Outcome, Supposition};
 
@@ -164,17 +166,28 @@ impl<'a> Engine<'a> {
             return ways;
         }
         let mut kept: Vec<Exchange> = Vec::new();
+        // Retries can end in thousands of ways.
+        let mut places: HashMap<(Outcome, Vec<Mechanism>), usize> = HashMap::new();
+        let is_long = ways.len() > 16;
         for way in ways {
-            let alike = |one: &&mut Exchange| {
-                one.outcome == way.outcome && one.mechanisms == way.mechanisms
+            let known = match is_long {
+                true => places.get(&(way.outcome, way.mechanisms.clone())).copied(),
+                false => kept
+                    .iter()
+                    .position(|one| one.outcome == way.outcome && one.mechanisms == way.mechanisms),
             };
-            match kept.iter_mut().find(alike) {
+            match known.and_then(|at| kept.get_mut(at)) {
                 Some(one) => {
                     one.share += way.share;
                     one.chance |= way.chance;
                     add_new(&mut one.supposed, way.supposed);
                 }
-                None => kept.push(way),
+                None => {
+                    if is_long {
+                        places.insert((way.outcome, way.mechanisms.clone()), kept.len());
+                    }
+                    kept.push(way);
+                }
             }
         }
         if let [only] = kept.as_mut_slice() {

@@ -27,7 +27,9 @@
 //! Targets of which the same can be said (`telling`) share their verdicts; for others `mini`
 //! makes a small cluster in which each part stands for many, and the engine walks that, one
 //! client a class. Numbers come in as shares, where rules or load balancers pick one of
-//! many (`travel`, `retries`). `tests/classes.rs` holds all this against brute force.
+//! many (`travel`). Where a load balancer asks one target after the other, what a few said is
+//! put in line for all (`ring`), and arithmetic adds it up (`odds`). `tests/classes.rs` holds
+//! all this against brute force.
 //!
 //! # Guarantees
 //! - The shares of a verdict's routes add up to 1.
@@ -47,18 +49,23 @@ mod drawing;
 pub mod engine;
 mod exchange;
 mod fabric;
+mod line;
 mod located;
 mod mini;
 mod names;
 mod node;
+mod odds;
 mod probes;
 mod refusal;
 mod retries;
+mod ring;
 pub mod scan;
 mod scope;
 mod sketch;
+mod spread;
 mod telling;
 mod travel;
+mod walks;
 
 pub use crowd::Crowd;
 pub use engine::{Cannot, Engine};

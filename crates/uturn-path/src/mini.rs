@@ -5,19 +5,34 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 use uturn_model::dns::Dns;
+use uturn_model::lb::{Target, TargetKind};
 use uturn_model::{Cluster, EndpointSlice, Name, Node, Pod};
 
 use crate::census::Census;
+use crate::line::Line;
 use crate::sketch::Sketch;
 use crate::telling::config_names;
 
 /// How many each node and endpoint of a small cluster stands for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Weights {
-    /// As targets of a load balancer, by node.
-    pub(crate) targets: HashMap<Name, u32>,
+    /// As targets of a load balancer, by node, and by address for endpoints.
+    nodes: HashMap<Name, u32>,
+    targets: HashMap<IpAddr, u32>,
     /// As endpoints that rules pick from, by address.
     pub(crate) endpoints: HashMap<IpAddr, f64>,
+    /// All targets of a load balancer that tries one after the other.
+    pub(crate) line: Option<Line>,
+}
+
+impl Weights {
+    /// How many a load balancer's target stands for.
+    pub(crate) fn of_target(&self, target: &Target) -> Option<u32> {
+        match &target.kind {
+            TargetKind::NodePort(node) => self.nodes.get(node).copied(),
+            TargetKind::Pod { .. } => self.targets.get(&target.address.ip()).copied(),
+        }
+    }
 }
 
 /// Makes the small cluster of a sketch.
@@ -25,15 +40,15 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
     let scope = &sketch.scope;
     let mut cluster = outline(census.cluster);
     let mut weights = Weights::default();
-    let mut homes: HashMap<u32, u32> = HashMap::new();
+    let mut homes: HashMap<u32, (u32, u32)> = HashMap::new();
     for stand in &sketch.stands {
         let node = census.nodes[stand.place as usize].node;
         cluster.nodes.insert(node.name.clone(), node.clone());
         if let Some(capture) = census.cluster.captures.get(&node.name) {
             cluster.captures.insert(node.name.clone(), capture.clone());
         }
-        weights.targets.insert(node.name.clone(), stand.targets);
-        homes.insert(stand.place, stand.homes);
+        weights.nodes.insert(node.name.clone(), stand.targets);
+        homes.insert(stand.place, (stand.homes, stand.targets));
     }
     let mut add = |pod: &Pod| drop(cluster.pods.insert(pod.name.clone(), pod.clone()));
     for callers in &sketch.callers {
@@ -53,12 +68,13 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
             let mut endpoints = Vec::new();
             for one in &slice.endpoints {
                 let home = census.node_towards(one.address).and_then(|place| homes.get(&place));
-                let Some(many) =
-                    home.copied().or_else(|| loose.contains(&one.address).then_some(1))
+                let Some((many, targets)) =
+                    home.copied().or_else(|| loose.contains(&one.address).then_some((1, 1)))
                 else {
                     continue;
                 };
                 weights.endpoints.insert(one.address, f64::from(many));
+                weights.targets.insert(one.address, targets);
                 for pod in census.pods_at.get(&one.address).into_iter().flatten() {
                     add(pod);
                 }
@@ -73,6 +89,7 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
         }
         cluster.services.insert(service.name.clone(), (*service).clone());
     }
+    weights.line = scope.tries_again().map(|behind| Line::new(census, sketch, behind));
     for ingress in &scope.ingresses {
         cluster.ingresses.insert(ingress.name.clone(), ingress.clone());
     }

@@ -98,7 +98,7 @@ impl<'a> Engine<'a> {
             return known.clone();
         }
         let ask = |packet: Packet| {
-            let probe = Trip::new(packet).sent_by(balancer);
+            let probe = Trip::new(packet).briefly(self.is_brief).sent_by(balancer);
             self.exchange(Party::Balancer(balancer), &Request::default(), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target));

@@ -1,180 +1,251 @@
 //! A request that is tried again and again, where targets stand for many.
 //!
-//! Only numbers matter here: how many candidates there are, and how asking each ends. That
-//! is enough as long as at most one of them is unlike all others: seen from a target that is
-//! picked first, the odd one is as often next as it is last.
+//! Each target of the small cluster is asked once; what that says is put in line (`ring`)
+//! and added up (`odds`). No request is followed from one target to the next, but for the
+//! likeliest ways where somebody wants to know them step by step.
 
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::rc::Rc;
 use std::time::Duration;
 
+use uturn_model::Outcome;
 use uturn_model::lb::{Rule, Scheduler, Target};
 use uturn_model::route::Leg;
-use uturn_model::{Mechanism, Outcome};
 
 use crate::balance::Attempts;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, ended};
+use crate::line::{Results, Round};
+use crate::odds::{Failure, Kind};
+use crate::ring::{Asked, Ring};
+use crate::spread::{NEGLIGIBLE, Why};
 use crate::travel::{Trip, add_new};
 
-/// Ways less likely than this are left out.
-const NEGLIGIBLE: f64 = 1e-14;
 /// Attempts after these are counted, not told.
 const TOLD: usize = 24;
+/// So many ways are told step by step, the likeliest first.
+const TOLD_WAYS: usize = 16;
+/// So many attempts are looked at to find those ways.
+const SOUGHT: usize = 200_000;
 
 /// A request that nobody has answered yet.
 struct Waiting {
     way: Exchange,
-    waited: Duration,
+    timeouts: u32,
     timed_out: bool,
 }
 
+impl Engine<'_> {
+    /// What asking each target gives. Where one client speaks for many, it is asked once.
+    pub(crate) fn asked_once(&self, seen: Leg, ask: impl FnOnce() -> Results) -> Results {
+        let Some(line) = self.weights.as_ref().and_then(|weights| weights.line.as_ref()) else {
+            return ask();
+        };
+        let same = |one: &&(_, _, Results)| (one.0, one.1) == (seen.src, seen.dst);
+        if let Some((_, _, known)) = line.asked.borrow().iter().find(same) {
+            return Rc::clone(known);
+        }
+        let results = ask();
+        line.asked.borrow_mut().push((seen.src, seen.dst, Rc::clone(&results)));
+        results
+    }
+}
+
+impl Engine<'_> {
+    /// Notes that all that a client sent was asked of targets, and all answers came home.
+    pub(crate) fn note_all(&self, sent: f64, arrivals: &[Exchange]) {
+        let line = self.weights.as_ref().and_then(|weights| weights.line.as_ref());
+        let Some(line) = line else { return };
+        let is_home = |one: &Exchange| one.outcome == Outcome::AT_ONCE && one.mechanisms.is_empty();
+        if let Some(round) = line.met.borrow().last() {
+            round.is_all.set(sent == 1.0 && arrivals.iter().all(is_home));
+        }
+    }
+}
+
 impl Attempts<'_, '_> {
-    /// Follows a request through all its attempts, or says that it takes every target to
-    /// know how it ends.
+    /// Counts how a request ends after all its attempts, or says that it takes every target
+    /// to know.
     pub(crate) fn count(&mut self, rule: &Rule, seen: Leg, trip: &Trip) -> Result<(), Fault> {
         let profile = &self.listener.profile;
         let candidates = self.choice.candidates();
         if profile.scheduler == Scheduler::SourceHash && candidates.len() > 1 {
             return Err(Fault::NeedsAll);
         }
-        let engine = self.engine;
-        let count = |target: &usize| stands_for(engine, &rule.targets[*target]);
-        let weight = |target: &usize| u64::from(rule.targets[*target].weight) / count(target);
-        if candidates.windows(2).any(|pair| weight(&pair[0]) != weight(&pair[1])) {
-            return Err(Fault::NeedsAll);
-        }
-        let Some(bulk) = candidates.iter().copied().max_by_key(count) else { return Ok(()) };
-        let usual = kinds(&self.results[bulk]);
-        let unlike = |target: &&usize| !alike(&usual, &kinds(&self.results[**target]));
-        let odd: Vec<usize> = candidates.iter().filter(unlike).copied().collect();
-        let all: u64 = candidates.iter().map(count).sum();
-        let first = |share: f64| {
-            let mut start = trip.clone();
-            start.share *= share;
-            vec![Waiting {
-                way: ended(start, Outcome::AT_ONCE, None),
-                waited: Duration::ZERO,
-                timed_out: false,
-            }]
-        };
         if !profile.next_target {
-            for target in candidates {
-                let start = first(count(&target) as f64 / all as f64);
-                let left = self.attempt(rule, seen, start, target);
-                self.give_up(left);
-            }
+            self.ask_one(rule, seen, trip, &candidates);
             return Ok(());
         }
-        let odd = match odd.as_slice() {
-            [] => None,
-            [one] if count(one) == 1 => Some(*one),
-            _ => return Err(Fault::NeedsAll),
+        let line = self.engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
+        let Some((line, spots)) = line.and_then(|line| Some((line, line.spots(&rule.targets)?)))
+        else {
+            return Err(Fault::NeedsAll);
         };
-        let Some(odd) = odd else {
-            let left = self.repeat(rule, seen, first(1.0), bulk, all);
-            self.give_up(left);
-            return Ok(());
-        };
-        let one = 1.0 / all as f64;
-        let left = self.attempt(rule, seen, first(one), odd);
-        let left = self.repeat(rule, seen, left, bulk, all - 1);
-        self.give_up(left);
-        let answers =
-            |target: usize| self.results[target].iter().any(|one| one.outcome.is_answered());
-        if !answers(bulk) && !answers(odd) {
-            // All are asked in any case; only who is last makes a difference.
-            let left = self.repeat(rule, seen, first(one * (all - 2) as f64), bulk, 1);
-            let left = self.attempt(rule, seen, left, odd);
-            let left = self.repeat(rule, seen, left, bulk, all - 2);
-            self.give_up(left);
-            let left = self.repeat(rule, seen, first(one), bulk, all - 1);
-            let left = self.attempt(rule, seen, left, odd);
-            self.give_up(left);
-            return Ok(());
+        let asked = rule.targets.iter().enumerate().filter(|(_, target)| target.weight > 0);
+        let asked = asked.filter_map(|(at, target)| -> Option<Asked> {
+            let kind = candidates.contains(&at).then(|| {
+                let weight = u64::from(target.weight) / stands_for(self.engine, target);
+                kind(weight as f64, &self.results[at])
+            });
+            Some((line.spot(target)?, at, kind))
+        });
+        let ring = Ring::new(spots, line.walked.get(), asked.collect());
+        let mut start = trip.clone();
+        start.chance |= self.results.iter().flatten().any(|one| one.chance);
+        if self.engine.is_brief {
+            start.hops = Vec::new();
         }
-        // The odd one is met after so many others. What these answered is answered however
-        // far away it is.
-        let mut so_far = first(one * (all - 1) as f64);
-        for before in 1..all {
-            so_far = self.attempt(rule, seen, so_far, bulk);
-            if total(&so_far) < NEGLIGIBLE {
-                break;
-            }
-            // Of all that are still on their way, this part meets it now.
-            let part = 1.0 / (all - before) as f64;
-            let mut here = Vec::with_capacity(so_far.len());
-            for one in &mut so_far {
-                let mut way = one.way.clone();
-                way.share *= part;
-                one.way.share *= 1.0 - part;
-                here.push(Waiting { way, waited: one.waited, timed_out: one.timed_out });
-            }
-            let left = self.attempt(rule, seen, here, odd);
-            let left = self.repeat(rule, seen, left, bulk, all - 1 - before);
-            self.give_up(left);
+        let round = Rc::new(Round {
+            ring,
+            timeout: profile.connect_timeout,
+            chance: start.chance,
+            is_all: Cell::new(false),
+        });
+        let start = ended(start, Outcome::AT_ONCE, None);
+        let caller = line.speaks_for.get();
+        for (outcome, why, share) in round.ends(caller) {
+            let mechanisms = why.mechanisms();
+            let share = start.share * share;
+            self.ways.push(Exchange { share, outcome, mechanisms, ..start.clone() });
         }
+        if let Some(first) = self.ways.first_mut() {
+            for result in self.results.iter().flatten() {
+                add_new(&mut first.supposed, result.supposed.clone());
+            }
+        }
+        if !self.engine.is_brief {
+            self.tell(rule, seen, &start, &round.ring, &round.ring.line(caller));
+        }
+        line.met.borrow_mut().push(round);
         Ok(())
     }
 
-    fn repeat(
-        &mut self,
-        rule: &Rule,
-        seen: Leg,
-        mut waiting: Vec<Waiting>,
-        target: usize,
-        times: u64,
-    ) -> Vec<Waiting> {
-        for _ in 0..times {
-            if total(&waiting) < NEGLIGIBLE {
-                return Vec::new();
-            }
-            waiting = self.attempt(rule, seen, waiting, target);
+    /// Nothing is tried again.
+    fn ask_one(&mut self, rule: &Rule, seen: Leg, trip: &Trip, candidates: &[usize]) {
+        let weight = |target: &usize| f64::from(rule.targets[*target].weight);
+        let all: f64 = candidates.iter().map(weight).sum();
+        for target in candidates {
+            let mut start = trip.clone();
+            start.share *= weight(target) / all;
+            let way = ended(start, Outcome::AT_ONCE, None);
+            let first = vec![Waiting { way, timeouts: 0, timed_out: false }];
+            let (left, mut ends) = self.attempt(rule, seen, first, *target);
+            ends.extend(left.into_iter().map(|one| self.gives_up(one)));
+            self.ways.extend(ends);
         }
-        waiting
     }
 
-    /// Asks a target once.
+    /// Tells the likeliest ways step by step.
+    fn tell(&mut self, rule: &Rule, seen: Leg, start: &Exchange, ring: &Ring, line: &[usize]) {
+        let mut order: Vec<usize> = (0..self.ways.len()).collect();
+        order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
+        order.truncate(TOLD_WAYS);
+        let mut untold = order;
+        let mut sought = 0;
+        for first in 0..line.len() {
+            if untold.is_empty() || sought > SOUGHT {
+                return;
+            }
+            let asked = || (0..line.len()).map(|more| line[(first + more) % line.len()]);
+            let found = self.ends_met(ring, asked(), &mut sought);
+            let is_met = |at: &usize| found.contains(&end_of(&self.ways[*at]));
+            if !untold.iter().any(is_met) {
+                continue;
+            }
+            let way = Exchange { share: 1.0, ..start.clone() };
+            let mut waiting = vec![Waiting { way, timeouts: 0, timed_out: false }];
+            let mut ends = Vec::new();
+            for kind in asked() {
+                if waiting.is_empty() {
+                    break;
+                }
+                let (left, more) = self.attempt(rule, seen, waiting, ring.examples[kind]);
+                ends.extend(more);
+                waiting = left.into_iter().filter(|one| one.way.share >= NEGLIGIBLE).collect();
+            }
+            ends.extend(waiting.into_iter().map(|one| self.gives_up(one)));
+            untold.retain(|at| {
+                let end = end_of(&self.ways[*at]);
+                let Some(told) = ends.iter().find(|one| end_of(one) == end) else { return true };
+                self.ways[*at].hops.clone_from(&told.hops);
+                false
+            });
+        }
+    }
+
+    /// The ends that requests meet which ask targets of such kinds.
+    fn ends_met(
+        &self,
+        ring: &Ring,
+        asked: impl Iterator<Item = usize>,
+        sought: &mut usize,
+    ) -> HashSet<(Outcome, Why)> {
+        let after = |timeouts: u32| self.listener.profile.connect_timeout * timeouts;
+        let mut ends = HashSet::new();
+        let mut waiting: HashSet<(u32, bool, Why)> = HashSet::from([(0, false, Why::default())]);
+        let mut share = 1.0;
+        for kind in asked {
+            let kind = &ring.kinds[kind];
+            *sought += waiting.len();
+            for (timeouts, _, why) in std::mem::take(&mut waiting) {
+                for (more, _) in &kind.answers {
+                    ends.insert((Outcome::Answered { after: after(timeouts) }, why.and(*more)));
+                }
+                for one in &kind.failures {
+                    let timeouts = timeouts + u32::from(one.is_timeout);
+                    waiting.insert((timeouts, one.is_timeout, why.and(one.why)));
+                }
+            }
+            share *= kind.fails();
+            if share < NEGLIGIBLE || *sought > SOUGHT {
+                return ends;
+            }
+        }
+        for (timeouts, timed_out, why) in waiting {
+            let code = if timed_out { 504 } else { 502 };
+            ends.insert((Outcome::Status { code, after: after(timeouts) }, why));
+        }
+        ends
+    }
+
+    /// Asks a target once: who still waits, and who has an answer.
     fn attempt(
-        &mut self,
+        &self,
         rule: &Rule,
         seen: Leg,
         waiting: Vec<Waiting>,
         target: usize,
-    ) -> Vec<Waiting> {
-        let results = std::mem::take(&mut self.results[target]);
+    ) -> (Vec<Waiting>, Vec<Exchange>) {
         let mut left: Vec<Waiting> = Vec::new();
+        let mut answered = Vec::new();
         for one in waiting {
-            for result in &results {
+            for result in &self.results[target] {
                 let mut way = one.way.clone();
                 way.share *= result.share;
                 way.chance |= result.chance;
-                for mechanism in &result.mechanisms {
-                    if !way.mechanisms.contains(mechanism) {
-                        way.mechanisms.push(*mechanism);
-                    }
-                }
+                way.mechanisms.extend(&result.mechanisms);
                 way.mechanisms.sort_unstable();
-                let is_told = way.hops.len() < TOLD;
+                way.mechanisms.dedup();
+                let is_told = !self.engine.is_brief && way.hops.len() < TOLD;
                 if is_told {
                     add_new(&mut way.supposed, result.supposed.clone());
                     self.note_pick(&mut way, rule, target, seen);
                     way.hops.extend(result.hops.iter().cloned());
                 }
                 if result.outcome.is_answered() {
-                    way.outcome = Outcome::Answered { after: one.waited };
-                    self.keep(way);
+                    let after = self.listener.profile.connect_timeout * one.timeouts;
+                    way.outcome = Outcome::Answered { after };
+                    answered.push(way);
                     continue;
                 }
                 let timed_out = matches!(result.outcome, Outcome::Hangs);
-                let mut waited = one.waited;
-                if timed_out {
-                    waited += self.listener.profile.connect_timeout;
-                    if is_told {
-                        self.note_timeout(&mut way, rule, target);
-                    }
+                if timed_out && is_told {
+                    self.note_timeout(&mut way, rule, target);
                 }
+                let timeouts = one.timeouts + u32::from(timed_out);
                 let same = |known: &&mut Waiting| {
-                    known.waited == waited
-                        && known.timed_out == timed_out
+                    (known.timeouts, known.timed_out) == (timeouts, timed_out)
                         && known.way.mechanisms == way.mechanisms
                 };
                 match left.iter_mut().find(same) {
@@ -182,67 +253,55 @@ impl Attempts<'_, '_> {
                         known.way.share += way.share;
                         known.way.chance |= way.chance;
                     }
-                    None => left.push(Waiting { way, waited, timed_out }),
+                    None => left.push(Waiting { way, timeouts, timed_out }),
                 }
             }
         }
-        self.results[target] = results;
-        left
+        (left, answered)
     }
 
     /// Nobody is left to be asked.
-    fn give_up(&mut self, waiting: Vec<Waiting>) {
-        for one in waiting {
-            let code = if one.timed_out { 504 } else { 502 };
-            let outcome = Outcome::Status { code, after: one.waited };
-            self.keep(Exchange { outcome, ..one.way });
-        }
-    }
-
-    fn keep(&mut self, way: Exchange) {
-        if way.share < NEGLIGIBLE {
-            return;
-        }
-        let same = |known: &&mut Exchange| {
-            known.outcome == way.outcome && known.mechanisms == way.mechanisms
-        };
-        match self.ways.iter_mut().find(same) {
-            Some(known) => {
-                known.share += way.share;
-                known.chance |= way.chance;
-            }
-            None => self.ways.push(way),
-        }
+    fn gives_up(&self, one: Waiting) -> Exchange {
+        let code = if one.timed_out { 504 } else { 502 };
+        let after: Duration = self.listener.profile.connect_timeout * one.timeouts;
+        Exchange { outcome: Outcome::Status { code, after }, ..one.way }
     }
 }
 
 /// How many targets this one stands for.
 fn stands_for(engine: &Engine<'_>, target: &Target) -> u64 {
-    let weights = engine.weights.as_ref();
-    let many = weights.and_then(|weights| weights.targets.get(target.kind.node()?));
-    many.map_or(1, |many| u64::from(*many).max(1))
+    let many = engine.weights.as_ref().and_then(|weights| weights.of_target(target));
+    many.map_or(1, |many| u64::from(many).max(1))
 }
 
-fn total(waiting: &[Waiting]) -> f64 {
-    waiting.iter().map(|one| one.way.share).sum()
+/// By what ways are told apart.
+fn end_of(way: &Exchange) -> (Outcome, Why) {
+    (way.outcome, Why::of(&way.mechanisms))
 }
 
-/// How asking a target ends, with the share of each ending.
-fn kinds(results: &[Exchange]) -> Vec<(Outcome, Vec<Mechanism>, f64)> {
-    let mut kinds: Vec<(Outcome, Vec<Mechanism>, f64)> = Vec::new();
+/// How asking a target ends.
+fn kind(weight: f64, results: &[Exchange]) -> Kind {
+    let mut kind = Kind { weight, ..Kind::default() };
     for one in results {
-        match kinds.iter_mut().find(|kind| kind.0 == one.outcome && kind.1 == one.mechanisms) {
-            Some(kind) => kind.2 += one.share,
-            None => kinds.push((one.outcome, one.mechanisms.clone(), one.share)),
+        let (why, share) = (Why::of(&one.mechanisms), one.share);
+        if one.outcome.is_answered() {
+            match kind.answers.iter_mut().find(|known| known.0 == why) {
+                Some(known) => known.1 += share,
+                None => kind.answers.push((why, share)),
+            }
+        } else {
+            let is_timeout = matches!(one.outcome, Outcome::Hangs);
+            let same = |known: &&mut Failure| known.is_timeout == is_timeout && known.why == why;
+            match kind.failures.iter_mut().find(same) {
+                Some(known) => known.share += share,
+                None => kind.failures.push(Failure { is_timeout, why, share }),
+            }
         }
     }
-    kinds.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-    kinds
-}
-
-type Kind = (Outcome, Vec<Mechanism>, f64);
-
-fn alike(one: &[Kind], other: &[Kind]) -> bool {
-    one.len() == other.len()
-        && one.iter().zip(other).all(|(a, b)| a.0 == b.0 && a.1 == b.1 && (a.2 - b.2).abs() < 1e-12)
+    let all: f64 = results.iter().map(|one| one.share).sum();
+    kind.answers.iter_mut().for_each(|one| one.1 /= all);
+    kind.failures.iter_mut().for_each(|one| one.share /= all);
+    kind.answers.sort_by_key(|one| one.0);
+    kind.failures.sort_by_key(|one| (one.is_timeout, one.why));
+    kind
 }

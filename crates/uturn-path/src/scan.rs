@@ -5,16 +5,19 @@
 //! (`mini`) and walked, one client of each class; numbers of equals come in as shares.
 //! Targets whose outlines are the same but for names are walked once.
 //!
+//! A load balancer that tries one target after the other asks them in an order. Where they
+//! are of several kinds, clients of a class are told apart by who stands in line around
+//! their own node (`ring`), and arithmetic says what becomes of each (`odds`).
+//!
 //! Where a verdict depends on more than classes can say (a load balancer that picks by the
-//! client's address, targets of several kinds that are tried one after the other, rules of a
-//! capture), nodes or pods are taken one by one for that target.
+//! client's address, rules of a capture), nodes or pods are taken one by one for that target.
 
-use std::collections::HashMap;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
 use uturn_lb::controller;
-use uturn_model::route::Route;
+use uturn_model::network::NetworkMode;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
     Client, Destination, Flow, Name, NamespacedName, ObjectRef, Protocol, ProxyMode, Text, Verdict,
@@ -23,11 +26,13 @@ use uturn_netfilter::IpProtocol;
 
 use crate::census::Census;
 use crate::crowd::Crowd;
-use crate::engine::{Cannot, Engine, Fault};
+use crate::engine::{Cannot, Engine};
 use crate::mini::{mini, outline_of_listeners};
+use crate::ring::Caller;
 use crate::scope::{Asked, Listeners, Scope};
-use crate::sketch::{Callers, Care, Sketch, Sketcher};
+use crate::sketch::{Care, Sketcher};
 use crate::travel::Party;
+use crate::walks::Shapes;
 
 /// Something that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,35 +152,20 @@ impl Pods {
 
 /// All that is worked out once for all targets.
 pub(crate) struct Atlas<'a> {
-    sketcher: Sketcher<'a>,
+    pub(crate) sketcher: Sketcher<'a>,
     listeners: Listeners,
     everyone: Arc<Everyone>,
-}
-
-/// The verdicts of each class of clients of a sketch, in its order.
-type Answers = Arc<[Arc<[Verdict]>]>;
-
-/// What is known of a shape.
-enum Shape {
-    /// Numbers of equals make no difference.
-    Always(Answers),
-    /// They do: what is known of some.
-    Sized(HashMap<Vec<u64>, Answers>),
-    /// It takes everybody to know.
-    NeedsAll,
 }
 
 impl<'a> Engine<'a> {
     /// Walks every class of client against every target.
     pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<Met>, Cannot> {
         let mut atlas = self.atlas().borrow_mut();
-        let mut shapes: HashMap<Vec<u64>, Shape> = HashMap::new();
+        let mut shapes = Shapes::default();
         let mut met = Vec::new();
         for target in targets {
             let target = Arc::new(target.clone());
-            let (callers, answers) = self.answers(&mut atlas, &mut shapes, &target)?;
-            let mut here: Vec<(Callers<'a>, Arc<[Verdict]>)> =
-                callers.into_iter().zip(answers.iter().cloned()).collect();
+            let mut here = self.answers(&mut atlas, &mut shapes, &target)?;
             here.sort_by_key(|(one, _)| (&one.pod.node, one.pod.spec.host_network, one.itself));
             met.extend(here.into_iter().map(|(one, verdicts)| Met {
                 clients: ClientClass {
@@ -203,11 +193,18 @@ impl<'a> Engine<'a> {
         }
         let mut atlas = self.atlas().borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
+        if self.takes_any_source(scope.asked.to.ip()) {
+            return self.verdicts(&flow);
+        }
         let care = self.care(&atlas, &scope);
         let sketch = atlas.sketcher.sketch(scope, care, Some(met.clients.at as u32));
         let (cluster, weights) = mini(&atlas.sketcher.census, &sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
+        if let Some(line) = engine.weights.as_ref().and_then(|weights| weights.line.as_ref()) {
+            let at = met.clients.at as u32;
+            line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
+        }
         let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
         verdict.supposed.splice(0..0, self.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
@@ -230,7 +227,11 @@ impl<'a> Engine<'a> {
         })
     }
 
-    fn scope(&self, atlas: &Atlas<'a>, target: &ScanTarget) -> Result<Scope<'a>, Cannot> {
+    pub(crate) fn scope(
+        &self,
+        atlas: &Atlas<'a>,
+        target: &ScanTarget,
+    ) -> Result<Scope<'a>, Cannot> {
         let aim = self.aim(Party::Outside, &target.to)?;
         let Some(to) = aim.addresses.first().copied() else {
             return Err(Cannot::Later(format!("{} has no address", target.to)));
@@ -241,94 +242,31 @@ impl<'a> Engine<'a> {
     }
 
     /// How closely a target has to be looked at, as far as it can be told beforehand.
-    fn care(&self, atlas: &Atlas<'a>, scope: &Scope<'a>) -> Care {
+    pub(crate) fn care(&self, atlas: &Atlas<'a>, scope: &Scope<'a>) -> Care {
         let proxy = &self.cluster.proxy;
         let scheduler = &*proxy.ipvs_scheduler;
         let is_even = proxy.mode.value != ProxyMode::Ipvs
             || matches!(scheduler, "" | "rr" | "wrr" | "lc" | "wlc");
         if scope.picks_by_client() {
             Care::EveryPod
-        } else if atlas.sketcher.census.marks.are_blind || scope.is_tangled || !is_even {
+        } else if atlas.sketcher.census.marks.are_blind
+            || scope.is_tangled
+            || !is_even
+            || self.takes_any_source(scope.asked.to.ip())
+        {
             Care::EveryNode
         } else {
             Care::Classes
         }
     }
 
-    fn answers(
-        &self,
-        atlas: &mut Atlas<'a>,
-        shapes: &mut HashMap<Vec<u64>, Shape>,
-        target: &ScanTarget,
-    ) -> Result<(Vec<Callers<'a>>, Answers), Cannot> {
-        let scope = self.scope(atlas, target)?;
-        let mut care = self.care(atlas, &scope);
-        let mut sketch = atlas.sketcher.sketch(scope, care, None);
-        if care == Care::Classes {
-            let known = match shapes.get(&sketch.shape) {
-                Some(Shape::Always(known)) => Some(Arc::clone(known)),
-                Some(Shape::Sized(sizes)) => sizes.get(&sketch.sizes).cloned(),
-                Some(Shape::NeedsAll) | None => None,
-            };
-            if let Some(known) = known {
-                return Ok((sketch.callers, known));
-            }
-            if !matches!(shapes.get(&sketch.shape), Some(Shape::NeedsAll)) {
-                if let Some(answers) = self.walk(atlas, &sketch, target, care)? {
-                    remember(shapes, &sketch, &answers);
-                    return Ok((sketch.callers, answers));
-                }
-                shapes.insert(sketch.shape, Shape::NeedsAll);
-            }
-            care = Care::EveryNode;
-            sketch = atlas.sketcher.sketch(sketch.scope, care, None);
-        }
-        let answers = self.walk(atlas, &sketch, target, care)?;
-        Ok((sketch.callers, answers.unwrap_or_default()))
-    }
-
-    /// Walks a client of each class; nothing where that does not settle it.
-    fn walk(
-        &self,
-        atlas: &Atlas<'a>,
-        sketch: &Sketch<'a>,
-        target: &ScanTarget,
-        care: Care,
-    ) -> Result<Option<Answers>, Cannot> {
-        if !self.cluster.captures.is_empty() {
-            return self.walk_all(self, sketch, target);
-        }
-        let (cluster, weights) = mini(&atlas.sketcher.census, sketch);
-        let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
-        engine.keeps_every_way = self.keeps_every_way;
-        self.walk_all(&engine, sketch, target)
-    }
-
-    fn walk_all(
-        &self,
-        engine: &Engine<'_>,
-        sketch: &Sketch<'a>,
-        target: &ScanTarget,
-    ) -> Result<Option<Answers>, Cannot> {
-        let asked = sketch.scope.asked.target();
-        let mut answers = Vec::with_capacity(sketch.callers.len());
-        for callers in &sketch.callers {
-            let flow = Flow {
-                from: Client::Pod(callers.pod.name.clone()),
-                to: target.to.clone(),
-                protocol: target.protocol,
-            };
-            let mut verdict = engine.verdict_at(&flow, &asked)?;
-            match engine.fault.take() {
-                Some(Fault::Cannot(why)) => return Err(why),
-                Some(Fault::NeedsAll) => return Ok(None),
-                None => {}
-            }
-            verdict.supposed.clear();
-            verdict.routes.iter_mut().for_each(|route| route.hops.clear());
-            answers.push(vec![verdict].into());
-        }
-        Ok(Some(answers.into()))
+    /// Whether packets that a node sends under its own address may get that of any Service:
+    /// where the card they leave by has none, IPv6 takes the one nearest to where they go,
+    /// and IPVS binds all Services' addresses.
+    pub(crate) fn takes_any_source(&self, to: IpAddr) -> bool {
+        to.is_ipv6()
+            && self.cluster.proxy.mode.value == ProxyMode::Ipvs
+            && self.cluster.network.mode.value == NetworkMode::VpcCni
     }
 
     /// All that clients of the cluster can call.
@@ -395,29 +333,6 @@ impl<'a> Engine<'a> {
 /// Nodes times Services: up to so many, every node's rules are written in full to explain a
 /// flow, so that evidence can name lines.
 const SMALL: usize = 20_000;
-
-fn remember(shapes: &mut HashMap<Vec<u64>, Shape>, sketch: &Sketch<'_>, answers: &Answers) {
-    let is_always = answers.iter().flat_map(|one| one.iter()).all(regardless_of_numbers);
-    match shapes.get_mut(&sketch.shape) {
-        Some(Shape::Sized(sizes)) => drop(sizes.insert(sketch.sizes.clone(), answers.clone())),
-        Some(Shape::Always(_) | Shape::NeedsAll) => {}
-        None => {
-            let known = match is_always {
-                true => Shape::Always(answers.clone()),
-                false => Shape::Sized(HashMap::from([(sketch.sizes.clone(), answers.clone())])),
-            };
-            shapes.insert(sketch.shape.clone(), known);
-        }
-    }
-}
-
-/// Whether a verdict is the same however many equals there are: all its ways end alike, and
-/// at once.
-fn regardless_of_numbers(verdict: &Verdict) -> bool {
-    let [(outcome, _)] = verdict.outcomes.as_slice() else { return false };
-    let same = |route: &Route| route.mechanisms == verdict.mechanisms;
-    outcome.after().is_none_or(|after| after.is_zero()) && verdict.routes.iter().all(same)
-}
 
 impl Everyone {
     fn of(census: &Census<'_>) -> Self {

@@ -94,6 +94,14 @@ impl<'a> Scope<'a> {
         listener == Some(Scheduler::SourceHash)
     }
 
+    /// The Service behind a load balancer that asks one target after the other.
+    pub(crate) fn tries_again(&self) -> Option<&'a Service> {
+        let (listener, rule) = self.listener()?;
+        let name = &rule?.service;
+        let is_tried = listener.protocol.layer() == Layer::L7;
+        self.services.iter().copied().find(|one| is_tried && one.name == *name)
+    }
+
     /// The listener that is asked, and the rule for the request.
     fn listener(&self) -> Option<(&Listener, Option<&Rule>)> {
         let (listener, rule) = self.listener?;

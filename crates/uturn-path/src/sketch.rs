@@ -18,7 +18,7 @@
 //! numbers of equals, which are in [`Sketch::sizes`]: targets of one shape and the same
 //! sizes have the same verdicts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
@@ -28,7 +28,9 @@ use uturn_model::{NamespacedName, Pod, Service};
 use crate::census::{Census, Numbers};
 use crate::crowd::Crowd;
 use crate::drawing::Drawing;
+use crate::line::Round;
 use crate::located::{Located, profile};
+use crate::ring::Caller;
 use crate::scope::Scope;
 
 /// Parts of a shape begin with this.
@@ -40,6 +42,14 @@ pub(crate) struct Sketch<'a> {
     pub(crate) shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) stands: Vec<Stand>,
+    /// The class of each node that no Service in scope has to do with, by its number in the
+    /// census, and of each other node.
+    pub(crate) untouched: HashMap<u32, u32>,
+    pub(crate) touched: HashMap<u32, u32>,
+    /// Whether classes regard zones.
+    pub(crate) of: usize,
+    /// All endpoints.
+    pub(crate) bundles: Vec<Bundle>,
     /// Endpoints on no known node.
     pub(crate) loose: Vec<IpAddr>,
     pub(crate) callers: Vec<Callers<'a>>,
@@ -66,6 +76,78 @@ pub(crate) struct Callers<'a> {
     pub(crate) nodes: usize,
     /// Whether they are endpoints themselves.
     pub(crate) itself: bool,
+}
+
+impl<'a> Callers<'a> {
+    /// Who is walked for all.
+    pub(crate) fn caller(&self, census: &Census<'a>) -> Caller {
+        Caller { place: census.homes[self.at as usize], at: self.at }
+    }
+
+    /// All of a class, said by the first of these.
+    pub(crate) fn together(census: &Census<'a>, mut parts: Vec<Self>) -> Option<Self> {
+        if parts.len() == 1 {
+            return parts.pop();
+        }
+        let ranges = parts.iter().flat_map(|one| one.crowd.ranges()).collect();
+        let first = parts.into_iter().next()?;
+        let crowd = Crowd::new(ranges);
+        let nodes: HashSet<u32> = crowd.iter().map(|at| census.homes[at]).collect();
+        Some(Self { crowd, nodes: nodes.len(), ..first })
+    }
+
+    /// Parts of them that meet targets in an order of their own, each with one of it. Who is
+    /// walked is in the first.
+    pub(crate) fn told_apart(
+        &self,
+        census: &Census<'a>,
+        rounds: &[Rc<Round>],
+    ) -> Vec<(Caller, Self)> {
+        let tell = |caller: Caller, told: &mut Vec<u32>| {
+            told.clear();
+            rounds.iter().for_each(|one| one.ring.tell_apart(caller, told));
+        };
+        let walked = self.caller(census);
+        let mut told = Vec::new();
+        tell(walked, &mut told);
+        let mut numbers = HashMap::from([(told.clone(), 0)]);
+        let mut parts: Vec<(Caller, Vec<Range<u32>>, Vec<u32>)> =
+            vec![(walked, Vec::new(), Vec::new())];
+        for range in self.crowd.ranges() {
+            let mut at = range.start;
+            while at < range.end {
+                let place = census.homes[at as usize];
+                let rest = &census.homes[at as usize..range.end as usize];
+                // Pods of a node stand together. Of endpoints each is by itself.
+                let many = match self.itself {
+                    true => 1,
+                    false => rest.iter().take_while(|one| **one == place).count() as u32,
+                };
+                let caller = Caller { place, at };
+                tell(caller, &mut told);
+                let number = numbers.get(&told).copied().unwrap_or(parts.len());
+                if number == parts.len() {
+                    numbers.insert(told.clone(), number);
+                    parts.push((caller, Vec::new(), Vec::new()));
+                }
+                let (_, ranges, nodes) = &mut parts[number];
+                match ranges.last_mut() {
+                    Some(last) if last.end == at => last.end += many,
+                    _ => ranges.push(at..at + many),
+                }
+                nodes.push(place);
+                at += many;
+            }
+        }
+        let parts = parts.into_iter().map(|(first, ranges, mut nodes)| {
+            nodes.sort_unstable();
+            nodes.dedup();
+            let pod = census.clients[first.at as usize];
+            let crowd = Crowd::new(ranges);
+            (first, Self { pod, at: first.at, crowd, nodes: nodes.len(), itself: self.itself })
+        });
+        parts.collect()
+    }
 }
 
 /// How closely to look.
@@ -171,15 +253,18 @@ impl<'a> Sketcher<'a> {
             sizes: Vec::new(),
             stands: Vec::new(),
             callers: Vec::new(),
+            untouched_classes: HashMap::new(),
+            touched_classes: HashMap::new(),
         };
         drawing.draw();
-        let Drawing { mut shape, sizes, stands, callers, .. } = drawing;
-        let loose = &bundles[loose];
+        let Drawing { mut shape, sizes, stands, callers, of, .. } = drawing;
+        let (untouched, touched) = (drawing.untouched_classes, drawing.touched_classes);
+        let alone = &bundles[loose];
         shape.push(PART);
-        shape.extend(loose.iter().map(|one| u64::from(one.number)));
-        let loose = loose.iter().map(|one| one.ip).collect();
+        shape.extend(alone.iter().map(|one| u64::from(one.number)));
+        let loose = alone.iter().map(|one| one.ip).collect();
         self.say(&scope, &mut shape);
-        Sketch { scope, shape, sizes, stands, loose, callers }
+        Sketch { scope, shape, sizes, stands, untouched, touched, of, bundles, loose, callers }
     }
 
     fn touch(

@@ -47,6 +47,8 @@ pub(crate) struct Trip {
     pub(crate) packet: Packet,
     pub(crate) way: Way,
     pub(crate) hops: Vec<Hop>,
+    /// Whether only the last step is kept.
+    is_brief: bool,
     /// How many nodes this packet has passed.
     passed: usize,
     /// Whether a rule threw dice on the way.
@@ -68,6 +70,7 @@ impl Trip {
             packet,
             way: Way::Out,
             hops: Vec::new(),
+            is_brief: false,
             passed: 0,
             chance: false,
             supposed: Vec::new(),
@@ -75,6 +78,12 @@ impl Trip {
             fabric: Vec::new(),
             legs: Vec::new(),
         }
+    }
+
+    /// The same, keeping only its last step where nobody wants to know more.
+    pub(crate) fn briefly(mut self, is_brief: bool) -> Self {
+        self.is_brief = is_brief;
+        self
     }
 
     /// The answer to what just arrived, about to leave.
@@ -95,6 +104,9 @@ impl Trip {
 
     /// Adds a step at a place; goes on in the last hop where it is the same stay.
     pub(crate) fn note(&mut self, place: Place, step: Step) {
+        if self.is_brief {
+            self.hops.clear();
+        }
         match self.hops.last_mut() {
             Some(hop) if hop.place == place && hop.way == self.way => hop.steps.push(step),
             _ => self.hops.push(Hop { place, way: self.way, steps: vec![step] }),

@@ -35,11 +35,60 @@ impl Dice {
 struct Service {
     name: String,
     ports: usize,
+    is_v6: bool,
+}
+
+/// Which families the cluster speaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Families {
+    V4,
+    V6,
+    Both,
+}
+
+impl Families {
+    /// One of them, for what has one only.
+    fn pick(self, dice: &mut Dice) -> bool {
+        match self {
+            Self::V4 => false,
+            Self::V6 => true,
+            Self::Both => dice.once_in(2),
+        }
+    }
+
+    /// What is written for each of them.
+    fn all(self, of: impl Fn(bool) -> String) -> Vec<String> {
+        let speaks = |v6: &bool| self == Self::Both || (self == Self::V6) == *v6;
+        [false, true].into_iter().filter(speaks).map(of).collect()
+    }
+}
+
+fn node_ip(v6: bool, node: usize) -> String {
+    if v6 { format!("\"fd00::{}\"", 10 + node) } else { format!("10.0.0.{}", 10 + node) }
+}
+
+fn pod_ip(v6: bool, node: usize, host: usize) -> String {
+    if v6 { format!("\"fd01:0:0:{node}::{host}\"") } else { format!("10.1.{node}.{host}") }
+}
+
+fn service_ip(v6: bool, number: usize) -> String {
+    if v6 { format!("\"fd02::{}\"", 10 + number) } else { format!("172.16.0.{}", 10 + number) }
+}
+
+/// An address of the VPC, as load balancers have them.
+fn vip(v6: bool, host: usize) -> String {
+    if v6 { format!("\"fd00::{host}\"") } else { format!("10.0.0.{host}") }
+}
+
+fn public(v6: bool, host: usize) -> String {
+    if v6 { format!("\"2001:db8::{host}\"") } else { format!("203.0.113.{host}") }
 }
 
 /// A cluster as manifests.
 pub(crate) fn cluster(dice: &mut Dice) -> String {
-    let nodes = 1 + dice.below(6);
+    let nodes = 1 + dice.below(8);
+    let families =
+        dice.one_of(&[Families::V4, Families::V4, Families::V4, Families::V6, Families::Both]);
     let mode = dice.one_of(&["iptables", "iptables", "nftables", "ipvs", "ipvs"]);
     let (version, variant) = match mode {
         "ipvs" => dice.one_of(&[
@@ -50,7 +99,7 @@ pub(crate) fn cluster(dice: &mut Dice) -> String {
         _ => (dice.one_of(&["v1.34.4", "v1.31.2"]), "upstream"),
     };
     let services = 1 + dice.below(4);
-    let mut text = facts(dice, nodes, services, mode, version, variant);
+    let mut text = facts(dice, (nodes, services), families, mode, version, variant);
     for node in 1..=nodes {
         let zone = dice.one_of(&["a", "a", "b"]);
         let excluded = if dice.once_in(12) {
@@ -67,29 +116,33 @@ kind: Node
 metadata:
   name: n{node}
   labels: {{topology.kubernetes.io/zone: {zone}, pool: {pool}{excluded}}}
-spec: {{podCIDR: 10.1.{node}.0/24}}
-status: {{addresses: [{{type: InternalIP, address: 10.0.0.{}}}]}}",
-            10 + node
+spec: {{podCIDRs: [{}]}}
+status: {{addresses: [{}]}}",
+            families.all(|v6| pod_net(v6, node)).join(", "),
+            families
+                .all(|v6| format!("{{type: InternalIP, address: {}}}", node_ip(v6, node)))
+                .join(", "),
         );
         for client in 0..dice.below(3) {
             let host = dice.once_in(3);
-            pod(&mut text, &format!("client-{node}-{client}"), node, 100 + client, host, &[]);
+            let name = format!("client-{node}-{client}");
+            pod(&mut text, families, &name, (node, 100 + client, host), &[]);
         }
     }
     let mut made = Vec::new();
     for number in 0..services {
-        made.push(service(dice, &mut text, number, nodes));
+        made.push(service(dice, &mut text, families, number, nodes));
     }
     for number in 0..dice.below(3) {
-        ingress(dice, &mut text, number, &made);
+        ingress(dice, &mut text, families, number, &made);
     }
     text
 }
 
 fn facts(
     dice: &mut Dice,
-    nodes: usize,
-    services: usize,
+    (nodes, services): (usize, usize),
+    families: Families,
     mode: &str,
     version: &str,
     variant: &str,
@@ -128,11 +181,12 @@ fn facts(
     let mut listeners = Vec::new();
     for ip in [100, 101, 102, 103] {
         if dice.once_in(3) {
+            let vip = vip(families.pick(dice), ip);
             let snat = dice.once_in(2);
             let scheduler = dice.one_of(&["", "", "", ", scheduler: IP_HASH"]);
             let groups = if dice.once_in(4) { "securityGroups: [sg], " } else { "" };
             listeners.push(format!(
-                "{{vip: 10.0.0.{ip}, {groups}listeners: [{{port: 80, snat: {snat}{scheduler}}}]}}"
+                "{{vip: {vip}, {groups}listeners: [{{port: 80, snat: {snat}{scheduler}}}]}}"
             ));
         }
     }
@@ -143,33 +197,54 @@ fn facts(
       - {{action: accept, protocol: tcp, ports: {}, peer: {}}}
       - {{action: accept, protocol: udp, ports: all, peer: all}}",
         dice.one_of(&["30000-32767", "all", "8080", "80"]),
-        dice.one_of(&["all", "10.0.0.0/16", "10.1.1.0/24", "10.1.0.0/16", "10.0.0.12/32"]),
+        match families {
+            Families::V6 =>
+                dice.one_of(&["all", "\"fd00::/64\"", "\"fd01:0:0:1::/64\"", "\"fd01::/48\""]),
+            _ => dice.one_of(&["all", "10.0.0.0/16", "10.1.1.0/24", "10.1.0.0/16", "10.0.0.12/32"]),
+        },
     );
+    let nets = |v4: &str, v6: &str| {
+        families.all(|is_v6| if is_v6 { format!("\"{v6}\"") } else { v4.to_owned() }).join(", ")
+    };
     format!(
         "apiVersion: uturn.dev/v1alpha1
 kind: Facts
 spec:
   provider: tke
   kubeProxy: {{mode: {mode}, version: {version}, variant: {variant}}}
-  network: {{mode: {}, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}}
+  network: {{mode: {}, podCIDRs: [{}], vpcCIDRs: [{}], serviceCIDRs: [{}]}}
   loadBalancers: [{}]
 {groups}
   nodes:
 {}
 ",
         dice.one_of(&["global-router", "global-router", "vpc-cni"]),
+        nets("10.1.0.0/16", "fd01::/48"),
+        nets("10.0.0.0/16", "fd00::/64"),
+        nets("172.16.0.0/16", "fd02::/112"),
         listeners.join(", "),
         own.join("\n")
     )
 }
 
-fn pod(text: &mut String, name: &str, node: usize, host: usize, in_host: bool, ports: &[u16]) {
+fn pod_net(v6: bool, node: usize) -> String {
+    if v6 { format!("\"fd01:0:0:{node}::/64\"") } else { format!("10.1.{node}.0/24") }
+}
+
+fn pod(
+    text: &mut String,
+    families: Families,
+    name: &str,
+    (node, host, in_host): (usize, usize, bool),
+    ports: &[u16],
+) {
     let ports: Vec<String> =
         ports.iter().map(|port| format!("{{containerPort: {port}}}")).collect();
-    let ip = match in_host {
-        true => format!("10.0.0.{}", 10 + node),
-        false => format!("10.1.{node}.{host}"),
-    };
+    let ips = families.all(|v6| match in_host {
+        true => node_ip(v6, node),
+        false => pod_ip(v6, node, host),
+    });
+    let all: Vec<String> = ips.iter().map(|ip| format!("{{ip: {ip}}}")).collect();
     let _ = writeln!(
         text,
         "---
@@ -177,13 +252,22 @@ apiVersion: v1
 kind: Pod
 metadata: {{name: {name}, namespace: shop}}
 spec: {{nodeName: n{node}, hostNetwork: {in_host}, containers: [{{name: c, image: c, ports: [{}]}}]}}
-status: {{phase: Running, podIP: {ip}, conditions: [{{type: Ready, status: \"True\"}}]}}",
-        ports.join(", ")
+status: {{phase: Running, podIP: {}, podIPs: [{}], conditions: [{{type: Ready, status: \"True\"}}]}}",
+        ports.join(", "),
+        ips[0],
+        all.join(", ")
     );
 }
 
-fn service(dice: &mut Dice, text: &mut String, number: usize, nodes: usize) -> Service {
+fn service(
+    dice: &mut Dice,
+    text: &mut String,
+    families: Families,
+    number: usize,
+    nodes: usize,
+) -> Service {
     let name = format!("s{number}");
+    let is_v6 = families.pick(dice);
     let kind = dice.one_of(&["ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
     let policy = dice.one_of(&["Cluster", "Cluster", "Local"]);
     let internal = dice.one_of(&["Cluster", "Cluster", "Cluster", "Local"]);
@@ -213,16 +297,20 @@ fn service(dice: &mut Dice, text: &mut String, number: usize, nodes: usize) -> S
         notes.push("service.kubernetes.io/topology-mode: Auto".to_owned());
     }
     // Two Services may share an address; a node's port is mostly one's own.
-    let vip = dice.one_of(&["10.0.0.101", "10.0.0.102", "10.0.0.103", "203.0.113.7"]);
+    let vip = match dice.below(4) {
+        0 => public(is_v6, 7),
+        more => vip(is_v6, 100 + more),
+    };
     let mode = dice.one_of(&["VIP", "VIP", "Proxy"]);
     let node_port = if dice.once_in(15) { 30080 } else { 30081 + number };
     let mut spec = vec![
         format!("type: {kind}"),
-        format!("clusterIP: 172.16.0.{}", 10 + number),
+        format!("clusterIP: {}", service_ip(is_v6, number)),
+        format!("ipFamilies: [{}]", if is_v6 { "IPv6" } else { "IPv4" }),
         format!("internalTrafficPolicy: {internal}"),
     ];
     let outside = kind != "ClusterIP";
-    let external = dice.once_in(6).then(|| dice.one_of(&["10.0.0.200", "10.0.0.101", "10.0.0.12"]));
+    let external = dice.once_in(6).then(|| self::vip(is_v6, dice.one_of(&[200, 101, 12])));
     if outside || external.is_some() {
         spec.push(format!("externalTrafficPolicy: {policy}"));
     }
@@ -230,7 +318,10 @@ fn service(dice: &mut Dice, text: &mut String, number: usize, nodes: usize) -> S
         spec.push(format!("externalIPs: [{ip}]"));
     }
     if kind == "LoadBalancer" && dice.once_in(5) {
-        let range = dice.one_of(&["10.1.1.0/24", "10.0.0.0/24", "10.1.0.0/16"]);
+        let range = match is_v6 {
+            true => dice.one_of(&["\"fd01:0:0:1::/64\"", "\"fd00::/64\"", "\"fd01::/48\""]),
+            false => dice.one_of(&["10.1.1.0/24", "10.0.0.0/24", "10.1.0.0/16"]),
+        };
         spec.push(format!("loadBalancerSourceRanges: [{range}]"));
     }
     if dice.once_in(8) {
@@ -256,21 +347,23 @@ spec: {{{}}}{status}",
         notes.join(", "),
         spec.join(", ")
     );
-    endpoints(dice, text, number, nodes, (target, protocol), hints);
-    Service { name, ports: port }
+    endpoints(dice, text, (families, is_v6), (number, nodes), (target, protocol), hints);
+    Service { name, ports: port, is_v6 }
 }
 
 fn endpoints(
     dice: &mut Dice,
     text: &mut String,
-    number: usize,
-    nodes: usize,
+    (families, is_v6): (Families, bool),
+    (number, nodes): (usize, usize),
     (target, protocol): (u16, &str),
     hints: bool,
 ) {
     let mut lines = Vec::new();
     let in_host = dice.once_in(8);
+    // Now and then there are many, and now and then all of them listen elsewhere.
     let many = dice.below(2 * nodes + 2);
+    let is_wrong = dice.once_in(12);
     let mut taken = vec![0; nodes + 1];
     for endpoint in 0..many {
         let node = 1 + dice.below(nodes);
@@ -280,15 +373,15 @@ fn endpoints(
         let host = 10 + 10 * number + taken[node];
         taken[node] += 1;
         let name = format!("s{number}-{endpoint}");
-        let listens = if dice.once_in(12) { vec![9] } else { vec![8080] };
+        let listens = if is_wrong || dice.once_in(12) { vec![9] } else { vec![8080] };
         let is_there = !dice.once_in(20);
         if is_there {
-            pod(text, &name, node, host, in_host, &listens);
+            pod(text, families, &name, (node, host, in_host), &listens);
         }
         let ip = match in_host {
-            true => format!("10.0.0.{}", 10 + node),
-            false if dice.once_in(40) => "10.9.9.9".to_owned(),
-            false => format!("10.1.{node}.{host}"),
+            true => node_ip(is_v6, node),
+            false if dice.once_in(40) => pod_ip(is_v6, 99, 9),
+            false => pod_ip(is_v6, node, host),
         };
         let (ready, serving, terminating) = dice.one_of(&[
             (true, true, false),
@@ -322,20 +415,61 @@ fn endpoints(
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {{name: s{number}-x, namespace: shop, labels: {{kubernetes.io/service-name: s{number}}}}}
-addressType: IPv4
+addressType: {}
 ports: [{{name: p, port: {target}, protocol: {protocol}}}]
-{lines}"
+{lines}",
+        if is_v6 { "IPv6" } else { "IPv4" }
     );
 }
 
-fn ingress(dice: &mut Dice, text: &mut String, number: usize, services: &[Service]) {
-    let vip = dice.one_of(&["10.0.0.100", "10.0.0.101", "203.0.113.8"]);
+/// What is set on an Ingress's listener.
+fn config(dice: &mut Dice, text: &mut String, number: usize) {
+    let keepalive = dice.below(2);
+    let check = dice.one_of(&[
+        "{enable: false}",
+        "{enable: false}",
+        "{enable: true, sourceIpType: 0}",
+        "{enable: true, sourceIpType: 1}",
+    ]);
+    let _ = writeln!(
+        text,
+        "---
+apiVersion: cloud.tencent.com/v1alpha1
+kind: TkeServiceConfig
+metadata: {{name: i{number}-auto-ingress-config, namespace: shop}}
+spec:
+  loadBalancer:
+    l7Listeners:
+    - {{protocol: HTTP, port: 80, keepaliveEnable: {keepalive}, domains: [{{domain: \"*\", rules: [{{url: /, forwardType: HTTP, healthCheck: {check}}}]}}]}}"
+    );
+}
+
+fn ingress(
+    dice: &mut Dice,
+    text: &mut String,
+    families: Families,
+    number: usize,
+    services: &[Service],
+) {
+    // Mostly of the family of a Service that it is for.
+    let is_v6 = match dice.once_in(6) {
+        true => families.pick(dice),
+        false => services[dice.below(services.len())].is_v6,
+    };
+    let vip = match dice.below(3) {
+        0 => public(is_v6, 8),
+        more => vip(is_v6, 99 + more),
+    };
     let mut notes = Vec::new();
     if dice.once_in(2) {
         notes.push("kubernetes.io/ingress.subnetId: subnet");
     }
     if dice.once_in(5) {
         notes.push("ingress.cloud.tencent.com/direct-access: \"true\"");
+    }
+    if dice.once_in(2) {
+        notes.push("ingress.cloud.tencent.com/tke-service-config-auto: \"true\"");
+        config(dice, text, number);
     }
     let mut rules = Vec::new();
     for host in 0..=dice.below(2) {

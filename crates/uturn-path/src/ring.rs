@@ -1,0 +1,274 @@
+//! The targets of a load balancer as they stand in line, where a few were asked for all.
+//!
+//! What a small cluster's targets say is said of all that are like them: of those on other
+//! nodes, and of those on the client's own, which are asked by themselves. So every target
+//! in line has a kind, but for the few at the client's own place. Clients of which these few
+//! and what surrounds them are the same end alike: the same outcomes as often, and all in all
+//! for the same reasons. How often each reason leads to each outcome is said of one of them.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::odds::{Kind, Odds, Run};
+use crate::spread::NEGLIGIBLE;
+
+/// Nobody is asked there.
+const NOBODY: u32 = u32::MAX;
+/// Parts of what a client is told apart by.
+const PART: u32 = u32::MAX - 1;
+/// Who has so many runs around it is like nobody else.
+const MANY: usize = 64;
+
+/// A target in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// The node that it is on, where that is known.
+    pub(crate) place: Option<u32>,
+    /// A number that those have in common who are alike.
+    pub(crate) like: u32,
+    /// Where it stands among the clients, if it can be one.
+    pub(crate) client: Option<u32>,
+}
+
+/// All targets in line.
+#[derive(Debug)]
+pub(crate) struct Spots {
+    all: Vec<Spot>,
+    /// One more than the largest number that says who is alike.
+    likes: usize,
+    /// Those on each node; none where they are the nodes themselves, in their order.
+    on_node: Option<HashMap<u32, Vec<u32>>>,
+}
+
+impl Spots {
+    /// Nodes in their order, by what each is like.
+    pub(crate) fn nodes(likes: Vec<u32>) -> Self {
+        let spot = |(place, like)| Spot { place: Some(place), like, client: None };
+        let all: Vec<Spot> = (0..).zip(likes).map(spot).collect();
+        Self { likes: likes_of(&all), all, on_node: None }
+    }
+
+    pub(crate) fn endpoints(all: Vec<Spot>) -> Self {
+        let mut on_node: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (at, spot) in all.iter().enumerate() {
+            if let Some(place) = spot.place {
+                on_node.entry(place).or_default().push(at as u32);
+            }
+        }
+        Self { likes: likes_of(&all), all, on_node: Some(on_node) }
+    }
+
+    pub(crate) fn at(&self, at: u32) -> Option<Spot> {
+        self.all.get(at as usize).copied()
+    }
+
+    /// The places in line of those on a node.
+    fn on(&self, place: u32) -> Vec<u32> {
+        match &self.on_node {
+            None => vec![place],
+            Some(on_node) => on_node.get(&place).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn is_one_a_node(&self) -> bool {
+        let on_node = self.on_node.iter().flat_map(HashMap::values);
+        on_node.into_iter().all(|spots| spots.len() == 1)
+    }
+}
+
+fn likes_of(all: &[Spot]) -> usize {
+    all.iter().map(|one| one.like as usize + 1).max().unwrap_or(0)
+}
+
+/// A client: its node, and where it stands among all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) place: u32,
+    pub(crate) at: u32,
+}
+
+impl Spot {
+    fn is_near(&self, caller: Caller) -> bool {
+        self.place == Some(caller.place)
+    }
+
+    fn is(&self, caller: Caller) -> bool {
+        self.client == Some(caller.at)
+    }
+}
+
+/// All targets in line, each with its kind as some class of clients meets it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring {
+    pub(crate) kinds: Vec<Kind>,
+    /// One that was asked of each kind, by its place in the rule.
+    pub(crate) examples: Vec<usize>,
+    /// The first kind that ends like each, whyever.
+    looks: Vec<u32>,
+    /// Whether nobody ever answers.
+    is_hopeless: bool,
+    spots: Rc<Spots>,
+    /// The places of those in line whom somebody may ask, and the kind of each to clients
+    /// elsewhere.
+    asked: Vec<u32>,
+    usual: Vec<u32>,
+    /// The kinds of those on the client's own node, by what they are like.
+    near: HashMap<u32, u32>,
+    /// The client's own kind as a target.
+    itself: u32,
+}
+
+/// Who was asked: one in line, its place in the rule, and how asking it ended; nothing if it
+/// is not to be asked.
+pub(crate) type Asked = (Spot, usize, Option<Kind>);
+
+impl Ring {
+    /// From what the client of a small cluster found of those who stand for all.
+    pub(crate) fn new(spots: &Rc<Spots>, walked: Caller, asked: Vec<Asked>) -> Self {
+        let (mut kinds, mut examples): (Vec<Kind>, Vec<usize>) = (Vec::new(), Vec::new());
+        let (mut near, mut itself) = (HashMap::new(), NOBODY);
+        let mut far: Vec<Option<u32>> = vec![None; spots.likes];
+        for (spot, target, kind) in asked {
+            let number = kind.map_or(NOBODY, |kind| {
+                let known = kinds.iter().position(|one| one.is_like(&kind));
+                let at = known.unwrap_or_else(|| {
+                    kinds.push(kind);
+                    examples.push(target);
+                    kinds.len() - 1
+                });
+                at as u32
+            });
+            if spot.is(walked) {
+                itself = number;
+            } else if spot.is_near(walked) {
+                near.entry(spot.like).or_insert(number);
+            } else if let Some(far) = far.get_mut(spot.like as usize) {
+                far.get_or_insert(number);
+            }
+        }
+        let is_asked = |spot: &Spot| {
+            far[spot.like as usize] != Some(NOBODY)
+                || near.get(&spot.like).is_some_and(|kind| *kind != NOBODY)
+        };
+        let all = (0..).zip(&spots.all).filter(|(_, spot)| is_asked(spot));
+        let (line, usual) =
+            all.map(|(at, spot)| (at, far[spot.like as usize].unwrap_or(NOBODY))).unzip();
+        let first_like = |kind: &Kind| kinds.iter().position(|one| one.ends_like(kind));
+        let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
+        let is_hopeless = kinds.iter().all(Kind::is_hopeless);
+        let spots = Rc::clone(spots);
+        Self { kinds, examples, looks, is_hopeless, spots, asked: line, usual, near, itself }
+    }
+
+    /// The kind of a target on the client's own node.
+    fn own(&self, spot: &Spot, caller: Caller) -> u32 {
+        match spot.is(caller) {
+            true => self.itself,
+            false => self.near.get(&spot.like).copied().unwrap_or(NOBODY),
+        }
+    }
+
+    /// The kinds of all targets on the client's own node, with their places among those asked.
+    fn owns(&self, caller: Caller) -> Vec<(u32, u32)> {
+        let spots = self.spots.on(caller.place).into_iter();
+        let own = |at: u32| {
+            let place = self.asked.binary_search(&at).ok()?;
+            Some((place as u32, self.own(&self.spots.at(at)?, caller)))
+        };
+        spots.filter_map(own).collect()
+    }
+
+    /// The kinds in line, as a client meets them.
+    pub(crate) fn line(&self, caller: Caller) -> Vec<usize> {
+        let mut line = self.usual.clone();
+        for (at, own) in self.owns(caller) {
+            line[at as usize] = own;
+        }
+        line.into_iter().filter(|kind| *kind != NOBODY).map(|kind| kind as usize).collect()
+    }
+
+    pub(crate) fn odds(&self, caller: Caller) -> Odds {
+        let mut runs: Vec<Run> = Vec::new();
+        for kind in self.line(caller) {
+            match runs.last_mut() {
+                Some(last) if last.kind == kind => last.length += 1,
+                _ => runs.push(Run { kind, length: 1 }),
+            }
+        }
+        Odds::new(&self.kinds, &runs)
+    }
+
+    /// What a kind looks like to who does not ask why.
+    fn look(&self, kind: u32) -> u32 {
+        self.looks.get(kind as usize).copied().unwrap_or(NOBODY)
+    }
+
+    /// Whether it makes no difference where in line a client's own targets are, nor how the
+    /// others stand.
+    pub(crate) fn is_even(&self) -> bool {
+        let mut usual = self.usual.iter().map(|kind| self.look(*kind)).filter(|one| *one != NOBODY);
+        let first = usual.next();
+        usual.all(|look| Some(look) == first)
+            && (self.spots.is_one_a_node()
+                || self
+                    .near
+                    .values()
+                    .chain([&self.itself])
+                    .all(|kind| Some(self.look(*kind)) == first))
+    }
+
+    /// Adds all that sets a client apart from others of its class: its own targets that are
+    /// not as usual, and whom requests meet shortly before and after them.
+    pub(crate) fn tell_apart(&self, caller: Caller, told: &mut Vec<u32>) {
+        told.push(PART);
+        let mut unusual = self.owns(caller);
+        unusual.retain(|(at, own)| *own != self.usual[*at as usize]);
+        let is_seen =
+            |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual[*at as usize]);
+        let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
+        for one in &unusual {
+            told.extend([PART, one.1, self.usual[one.0 as usize]]);
+            if seen.contains(one) {
+                self.tell_side(one.0, &seen, -1, told);
+                self.tell_side(one.0, &seen, 1, told);
+            }
+        }
+    }
+
+    fn tell_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
+        told.push(PART);
+        let most = told.len() + 2 * MANY;
+        let count = self.usual.len() as i64;
+        let mut share = 1.0;
+        for away in 1..count {
+            let next = (i64::from(at) + step * away).rem_euclid(count) as u32;
+            if unusual.iter().any(|(other, _)| *other == next) {
+                told.push(PART);
+                return;
+            }
+            let kind = self.look(self.usual[next as usize]);
+            if kind == NOBODY {
+                continue;
+            }
+            let failing = self.kinds[kind as usize].fails();
+            // Nobody comes from before one who answers for sure, and nobody goes on from it.
+            if failing == 0.0 && step < 0 {
+                return;
+            }
+            let is_like_nobody = told.len() > most;
+            match told.as_mut_slice() {
+                [.., last, many] if *last == kind && *many < PART => *many += 1,
+                _ if is_like_nobody => {
+                    told.extend([PART, at]);
+                    return;
+                }
+                _ => told.extend([kind, 1]),
+            }
+            share *= failing;
+            // Where all fail, it matters only who is asked last: the one before the first.
+            if share < NEGLIGIBLE || self.is_hopeless {
+                return;
+            }
+        }
+    }
+}
