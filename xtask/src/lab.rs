@@ -1,4 +1,5 @@
-//! `lab`: every scenario predicted and measured, here and in the small machine.
+//! `lab`: every scenario predicted and measured, here and in the small machine; then random
+//! ones, of another seed each time.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,7 +7,10 @@ use std::process::Command;
 use crate::shell::{self, Failure};
 use crate::{Done, go, machine};
 
-/// Runs `uturn lab verify` with these words.
+/// How many random scenarios are tried when every scenario is.
+const RANDOM: &str = "50";
+
+/// Runs `uturn lab verify` with these words, and `uturn lab fuzz` where there are none.
 pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     if !cfg!(target_os = "linux") {
         return Ok(Done::LeftOut("it needs Linux: it makes network namespaces".to_owned()));
@@ -27,12 +31,28 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
         Err(why) => println!("without CoreDNS: {why}"),
     }
     shell::run(verify.args(words))?;
+    if words.is_empty() {
+        let mut fuzz = Command::new(built());
+        fuzz.args(["lab", "fuzz", "--count", RANDOM, "--folder"]).arg(failed_cases()?);
+        shell::run(fuzz.current_dir(shell::root()))?;
+    }
     Ok(Done::Whole)
+}
+
+/// Where random scenarios are kept that do not come out as predicted.
+fn failed_cases() -> Result<PathBuf, Failure> {
+    let folder = target().join("lab");
+    std::fs::create_dir_all(&folder)
+        .map_err(|why| Failure(format!("cannot make the folder {}: {why}", folder.display())))?;
+    Ok(folder)
 }
 
 /// Where cargo puts the program.
 fn built() -> PathBuf {
+    target().join("release").join("uturn")
+}
+
+fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.map_or_else(|| shell::root().join("target"), |one| shell::root().join(one));
-    target.join("release").join("uturn")
+    target.map_or_else(|| shell::root().join("target"), |one| shell::root().join(one))
 }

@@ -209,7 +209,7 @@ fn a_corefile_that_does_not_parse_is_said() {
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
     let said = said(&verdict).join("\n");
     assert!(
-        said.contains("does not take its Corefile") && said.contains("cluster.yaml:"),
+        said.contains("Corefile cannot be read") && said.contains("cluster.yaml:"),
         "{said}"
     );
 }

@@ -59,7 +59,7 @@ built_in![
     "rules-missing",
     "same-bridge-without-forwarding",
     "shared-vip",
-    "tcp-ssl-without-target",
+    "tcp-ssl-refused",
     "tls-bypassed",
     "udp-probe-unanswered",
     "vpc-cni-needs-no-pod-routes",

@@ -39,6 +39,7 @@ const NAMES: &[&str] = &[
     "clusterIPs",
     "command",
     "conditions",
+    "configMap",
     "containerPort",
     "containers",
     "controller",
@@ -92,6 +93,7 @@ const NAMES: &[&str] = &[
     "matchExpressions",
     "matchLabels",
     "metadata",
+    "mountPath",
     "name",
     "nameservers",
     "namespace",
@@ -137,6 +139,7 @@ const NAMES: &[&str] = &[
     "sourceIpType",
     "spec",
     "status",
+    "subPath",
     "subdomain",
     "subsets",
     "targetPort",
@@ -152,6 +155,8 @@ const NAMES: &[&str] = &[
     "unschedulable",
     "value",
     "values",
+    "volumeMounts",
+    "volumes",
     "zone",
 ];
 
@@ -211,7 +216,7 @@ mod tests {
     ];
 
     /// Words that stand between quotes there and are no fields.
-    const NO_FIELDS: [&str; 10] = [
+    const NO_FIELDS: [&str; 11] = [
         "apps",
         "batch",
         "config",
@@ -219,6 +224,7 @@ mod tests {
         "default",
         "extensions",
         "ndots",
+        "nginx",
         "nonMasqueradeCIDRs",
         "true",
         "v1",
@@ -243,7 +249,7 @@ mod tests {
 
     #[test]
     fn others_are_not() {
-        for other in ["", "managedFields", "uid", "env", "volumes", "Name", "names", "nam"] {
+        for other in ["", "managedFields", "uid", "env", "tolerations", "Name", "names", "nam"] {
             assert!(!is_wanted(other), "{other}");
         }
     }
