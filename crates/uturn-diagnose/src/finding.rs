@@ -89,7 +89,7 @@ struct Found {
 }
 
 /// So many causes are looked for; what is left is told by its target.
-const MOST_CAUSES: usize = 200;
+const MOST_CAUSES: usize = 50;
 
 impl Found {
     /// What a finding is really about, where that is another object than its target.

@@ -107,6 +107,17 @@ impl Manifests {
         self
     }
 
+    /// Whether nodes' captures are beside the texts.
+    pub fn has_captures(&self) -> bool {
+        !self.captures.is_empty()
+    }
+
+    /// The same without captures: nodes have what would be programmed there.
+    #[must_use]
+    pub fn without_captures(&self) -> Self {
+        Self { captures: BTreeMap::new(), ..self.clone() }
+    }
+
     /// How long all texts are together.
     pub fn bytes(&self) -> usize {
         self.sources.iter().map(|one| one.text.len()).sum()

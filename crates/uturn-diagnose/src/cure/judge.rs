@@ -70,7 +70,8 @@ fn attempt(
         let after = stand(twin.engine, &wanted)?;
         return confirm(case, cure, after);
     }
-    let mut written = twin.manifests.clone();
+    // A capture is of the rules as they are, and an edit changes them.
+    let mut written = twin.manifests.without_captures();
     for (file, object, tree) in &proposal.objects {
         written = written.with_object(file, tree);
         cure.objects.push((object.clone(), tree.clone()));
@@ -96,8 +97,27 @@ fn attempt(
     confirm(case, cure, stand(&engine, &wanted)?)?;
     let after = Everything::of_readings(&engine).map_err(|why| why.to_string())?;
     let spared = proposal.gives_up.as_ref().map(|name| Spared::of(twin.engine.cluster(), name));
-    let mut pairs = after.iter().zip(twin.everything()?);
-    match pairs.find_map(|(after, before)| after.worse_than(before, spared.as_ref())) {
+    let worse = |before: &[Everything]| {
+        let mut pairs = after.iter().zip(before);
+        pairs.find_map(|(after, before)| after.worse_than(before, spared.as_ref()))
+    };
+    let worse = match twin.manifests.has_captures() {
+        false => worse(twin.everything()?),
+        true => {
+            let plain = twin.manifests.without_captures().cluster().map_err(|_| String::new())?;
+            let engine = Engine::new(&plain).map_err(|_| String::new())?;
+            let as_written = stand(&engine, &case.subject)?;
+            if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
+                return Err(format!(
+                    "with the rules that kube-proxy would write it is as good already ({}): what the \
+                     nodes have is something else",
+                    as_written.said()
+                ));
+            }
+            worse(&Everything::of_readings(&engine).map_err(|why| why.to_string())?)
+        }
+    };
+    match worse {
         Some(worse) => Err(worse),
         None => Ok(()),
     }

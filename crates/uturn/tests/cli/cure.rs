@@ -75,6 +75,33 @@ fn cure_json() {
     assert!(cures.iter().any(|one| one["diff"].as_str().unwrap().contains("+++ ")));
 }
 
+/// Captured rules are those of today: what an edit leads to is what will be programmed.
+#[test]
+fn a_captured_cluster_is_cured() {
+    let folder = Folder::new("cure-captured");
+    for name in ["api", "front", "kube-system", "nodes", "web"] {
+        let text =
+            std::fs::read_to_string(root().join(format!("examples/shop/{name}.yaml"))).unwrap();
+        folder.file(&format!("bundle/objects/{name}.yaml"), &text);
+    }
+    for node in ["n1", "n2", "n3"] {
+        let rules = uturn(&["rules", "-f", "examples/shop", "--node", node]).output().unwrap();
+        let rules = String::from_utf8(rules.stdout).unwrap();
+        folder.file(&format!("bundle/nodes/{node}/iptables.save"), &rules);
+    }
+    let flow = ["--from", "pod/shop/web-0", "--to", "ingress/shop/front"];
+    let told = folder.run(&[&["cure", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(told.starts_with("exit 0\n"), "{told}");
+    assert!(told.contains("l7-snat\n  then      answered at once"), "{told}");
+    // A Service that one node's capture lacks is not cured by any edit.
+    let lost = std::fs::read_to_string(folder.0.join("bundle/nodes/n1/iptables.save")).unwrap();
+    let lost: Vec<&str> = lost.lines().filter(|line| !line.contains("172.16.12.7")).collect();
+    folder.file("bundle/nodes/n1/iptables.save", &(lost.join("\n") + "\n"));
+    let flow = ["--from", "node/n1", "--to", "svc/shop/front:80"];
+    let told = folder.run(&[&["cure", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(told.starts_with("exit 1\n") && !told.contains("\n1. "), "{told}");
+}
+
 #[test]
 fn what_cannot_be_cured_is_said() {
     assert_snapshot!("no_such_code", on_shop(&["UT999", "shop/front"]));
