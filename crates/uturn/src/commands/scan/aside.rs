@@ -201,7 +201,6 @@ fn parse(entry: &str) -> Result<(Code, &str), String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 mod tests {
     use super::*;
 
