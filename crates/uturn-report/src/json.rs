@@ -5,7 +5,7 @@ use uturn_diagnose::{Evidence, Finding};
 use uturn_model::route::{Hop, Leg, Route, Step};
 use uturn_model::{Client, Flow, Outcome, Supposition, Verdict};
 
-use crate::scan::ScanReport;
+use crate::scan::{Aside, ScanReport, Why};
 use crate::words;
 
 /// `scan -o json`.
@@ -14,6 +14,14 @@ pub fn scan(report: &ScanReport) -> Value {
         "findings": report.findings.iter().enumerate()
             .map(|(at, one)| finding(one, report.evidence.get(at).map_or(&[], Vec::as_slice)))
             .collect::<Vec<_>>(),
+        "ignored": report.aside.iter().filter_map(|one| match &one.why {
+            Why::Ignored { reason } => Some(aside(one, json!({ "reason": &**reason }))),
+            Why::Known { .. } => None,
+        }).collect::<Vec<_>>(),
+        "known": report.aside.iter().filter_map(|one| match &one.why {
+            Why::Known { baseline } => Some(aside(one, json!({ "baseline": &**baseline }))),
+            Why::Ignored { .. } => None,
+        }).collect::<Vec<_>>(),
         "flows": report.flows,
         "fine": report.fine,
         "supposed": report.supposed.iter().map(supposition).collect::<Vec<_>>(),
@@ -24,18 +32,35 @@ pub fn scan(report: &ScanReport) -> Value {
     })
 }
 
-fn finding(one: &Finding, evidence: &[Evidence]) -> Value {
+/// What does not count, and why.
+fn aside(one: &Aside, why: Value) -> Value {
+    let mut value = json!({
+        "code": one.finding.code.to_string(),
+        "severity": one.finding.severity.as_str(),
+        "subject": subject(&one.finding),
+        "targets": one.finding.targets,
+        "at": one.origin.to_string(),
+    });
+    extend(&mut value, why);
+    value
+}
+
+fn subject(one: &Finding) -> Map<String, Value> {
     let mut subject = Map::new();
     subject.insert("kind".into(), json!(one.subject.kind.as_str()));
     if let Some(namespace) = &one.subject.namespace {
         subject.insert("namespace".into(), json!(namespace.as_str()));
     }
     subject.insert("name".into(), json!(&*one.subject.name));
+    subject
+}
+
+fn finding(one: &Finding, evidence: &[Evidence]) -> Value {
     let mut value = json!({
         "code": one.code.to_string(),
         "severity": one.severity.as_str(),
         "title": one.code.title(),
-        "subject": subject,
+        "subject": subject(one),
         "targets": one.targets,
         "clients": words::pods(&one.clients).into_iter()
             .map(|pod| Client::Pod(pod.clone()).to_string())

@@ -1,24 +1,34 @@
-//! How results look: text for people, JSON and YAML for programs.
+//! How results look: text, pictures and pages for people, JSON and the like for programs.
 //!
 //! **Owns** every form that a result can take. Text ([`scan`], [`trace`], [`lab`]) fits the
 //! width it is given and carries colour only where it is asked to; JSON ([`json`]) follows
-//! the contract, and YAML ([`yaml`]) is the same tree written otherwise.
+//! the contract, and YAML ([`yaml`]) is the same tree written otherwise. CI reads [`sarif`] and
+//! [`junit`], and what it knew before is a [`baseline`]; [`svg`] draws
+//! a flow's way.
 //!
 //! **Refuses** to print: it makes strings, the binary decides where they go. It also
 //! refuses to judge: what is a finding was decided before.
 //!
 //! **Start reading** at [`style`] and [`words`], which the others share.
 
+pub mod baseline;
 pub mod check;
 pub mod cure;
 pub mod json;
+pub mod junit;
 pub mod lab;
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+mod sample;
+pub mod sarif;
 pub mod scan;
 pub mod style;
+pub mod svg;
 pub mod table;
 pub mod trace;
 pub mod walk;
 pub mod words;
+pub mod xml;
 pub mod yaml;
 
 pub use scan::ScanReport;

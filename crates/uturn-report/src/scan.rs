@@ -1,9 +1,10 @@
 //! What a scan found, as a table.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use uturn_diagnose::{Evidence, Finding, Severity};
-use uturn_model::{Kind, Skipped, Supposition, Text};
+use uturn_model::{Kind, Origin, Skipped, Supposition, Text};
 
 use crate::style::Style;
 use crate::{table, words};
@@ -15,6 +16,14 @@ pub struct ScanReport {
     pub findings: Vec<Finding>,
     /// What each of them rests on, in the same order; none where nobody asked.
     pub evidence: Vec<Vec<Evidence>>,
+    /// Where the object of each is written, in the same order; none where nobody asked.
+    pub origins: Vec<Origin>,
+    /// What was found and does not count.
+    pub aside: Vec<Aside>,
+    /// How many of the baseline's findings are there no more.
+    pub gone: usize,
+    /// How bad a finding has to be to fail; none fails where there is nothing.
+    pub fails_from: Option<Severity>,
     /// How many flows were looked at (a class of clients against a target is one).
     pub flows: usize,
     /// How many of them are fine.
@@ -25,6 +34,85 @@ pub struct ScanReport {
     pub skipped: Vec<Skipped>,
     /// How many objects of each kind were read.
     pub seen: BTreeMap<Text, usize>,
+}
+
+impl ScanReport {
+    /// Of findings alone.
+    pub fn new(findings: Vec<Finding>) -> Self {
+        Self {
+            findings,
+            evidence: Vec::new(),
+            origins: Vec::new(),
+            aside: Vec::new(),
+            gone: 0,
+            fails_from: Some(Severity::Error),
+            flows: 0,
+            fine: 0,
+            supposed: Vec::new(),
+            skipped: Vec::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a finding is bad enough to fail.
+    pub fn fails(&self, finding: &Finding) -> bool {
+        self.fails_from.is_some_and(|from| finding.severity >= from)
+    }
+}
+
+/// What was found and does not count.
+#[derive(Clone, Debug)]
+pub struct Aside {
+    /// What it is.
+    pub finding: Finding,
+    /// Where its object is written.
+    pub origin: Origin,
+    /// Why it does not count.
+    pub why: Why,
+}
+
+/// Why a finding does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// An annotation of its object says so.
+    Ignored {
+        /// The reason that is given there.
+        reason: Text,
+    },
+    /// It was there before.
+    Known {
+        /// The file that lists it.
+        baseline: Text,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ignored { reason } => write!(f, "ignored: {reason}"),
+            Self::Known { baseline } => write!(f, "known in {baseline}"),
+        }
+    }
+}
+
+/// A finding in a sentence.
+pub fn sentence(finding: &Finding) -> String {
+    let what = format!("{} {}", finding.subject, targets(finding));
+    let why = because(finding);
+    if finding.share_failing > 0.0 {
+        let who = words::who(&finding.clients);
+        let ending = match finding.outcome {
+            uturn_model::Outcome::Answered { .. } => finding.outcome.to_string(),
+            other => format!("end with: {other}"),
+        };
+        let share = match words::share(finding.share_failing).as_str() {
+            "always" => "all".to_owned(),
+            share => share.to_owned(),
+        };
+        format!("{}: of the calls of {who}, {share} {ending}: {why}.", what.trim_end())
+    } else {
+        format!("{}: {why}.", what.trim_end())
+    }
 }
 
 /// The table, and what stands below it.
@@ -72,7 +160,7 @@ fn rows(report: &ScanReport, style: Style) -> String {
 }
 
 /// The first target, and how many more there are.
-fn targets(finding: &Finding) -> String {
+pub(crate) fn targets(finding: &Finding) -> String {
     let first = finding.targets.first().map_or("", String::as_str);
     match finding.targets.len() {
         0 | 1 => first.to_owned(),
@@ -81,7 +169,7 @@ fn targets(finding: &Finding) -> String {
 }
 
 /// The mechanism, else what the code is called.
-fn because(finding: &Finding) -> String {
+pub(crate) fn because(finding: &Finding) -> String {
     let why = match finding.mechanism {
         Some(mechanism) => mechanism.to_string(),
         None => finding.code.title().to_owned(),
@@ -92,7 +180,7 @@ fn because(finding: &Finding) -> String {
     }
 }
 
-fn subject(finding: &Finding) -> String {
+pub(crate) fn subject(finding: &Finding) -> String {
     let word = match finding.subject.kind {
         Kind::Service => "svc",
         Kind::Ingress => "ingress",
@@ -138,6 +226,33 @@ fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
     text
 }
 
+/// What does not count: each that somebody ignores, with the reason, and how many are known.
+fn set_aside(report: &ScanReport) -> String {
+    let mut text = String::new();
+    let mut known: BTreeMap<&Text, usize> = BTreeMap::new();
+    for one in &report.aside {
+        match &one.why {
+            Why::Ignored { reason } => text.push_str(&format!(
+                "ignored: {} {}: {reason} ({})\n",
+                one.finding.code,
+                subject(&one.finding),
+                one.origin
+            )),
+            Why::Known { baseline } => *known.entry(baseline).or_default() += 1,
+        }
+    }
+    for (baseline, count) in known {
+        text.push_str(&format!("known in {baseline}: {}\n", words::count(count, "finding")));
+    }
+    if report.gone > 0 {
+        text.push_str(&format!(
+            "no more there, of the baseline: {} (--write-baseline writes it anew)\n",
+            words::count(report.gone, "finding")
+        ));
+    }
+    text
+}
+
 fn summary(report: &ScanReport, style: Style) -> String {
     let mut text = match report.findings.len() {
         0 => style.green("nothing found"),
@@ -148,6 +263,7 @@ fn summary(report: &ScanReport, style: Style) -> String {
         report.fine,
         words::count(report.flows, "flow")
     ));
+    text.push_str(&set_aside(report));
     for one in &report.supposed {
         text.push_str(&format!("supposed: {one}\n"));
     }

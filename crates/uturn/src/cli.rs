@@ -92,9 +92,15 @@ pub(crate) struct Scan {
     /// Exit with 1 when there is a finding at least this bad
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     pub(crate) fail_on: FailOn,
+    /// Findings that are known: only new ones count
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Write what was found to a file for --baseline, and exit with 0
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_baseline: Option<PathBuf>,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Output,
+    pub(crate) output: ScanOutput,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -113,6 +119,56 @@ pub(crate) enum Output {
     Wide,
     Json,
     Yaml,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScanOutput {
+    Text,
+    /// Text with everything that is known
+    Wide,
+    Json,
+    Yaml,
+    /// For code scanning: findings on the lines of the manifests
+    Sarif,
+    /// For CI that reads test results
+    Junit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceOutput {
+    Text,
+    /// Text with everything that is known
+    Wide,
+    Json,
+    Yaml,
+    /// A picture of the way
+    Svg,
+}
+
+impl TraceOutput {
+    /// As what every command can give, where it is such a form.
+    pub(crate) fn plain(self) -> Option<Output> {
+        match self {
+            Self::Text => Some(Output::Text),
+            Self::Wide => Some(Output::Wide),
+            Self::Json => Some(Output::Json),
+            Self::Yaml => Some(Output::Yaml),
+            Self::Svg => None,
+        }
+    }
+}
+
+impl ScanOutput {
+    /// As what every command can give, where it is such a form.
+    pub(crate) fn plain(self) -> Option<Output> {
+        match self {
+            Self::Text => Some(Output::Text),
+            Self::Wide => Some(Output::Wide),
+            Self::Json => Some(Output::Json),
+            Self::Yaml => Some(Output::Yaml),
+            Self::Sarif | Self::Junit => None,
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -137,7 +193,7 @@ pub(crate) struct Trace {
     pub(crate) all: bool,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Output,
+    pub(crate) output: TraceOutput,
 }
 
 #[derive(Args, Debug)]

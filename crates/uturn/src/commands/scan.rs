@@ -5,12 +5,16 @@ use uturn_diagnose::{Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
 use uturn_path::cases::{self, Reading};
 use uturn_path::{Engine, Met, ScanTarget};
-use uturn_report::{ScanReport, json, scan};
+use uturn_report::{ScanReport, json, junit, sarif, scan};
 
 use super::{cure, print};
-use crate::cli::{FailOn, Output, Scan};
+use crate::cli::{FailOn, Scan, ScanOutput};
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
+
+mod aside;
+
+use aside::Known;
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let (manifests, loaded) = cure::gather(&args.inputs, printer, cure::MOST_BYTES)?;
@@ -18,6 +22,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
     }
     let cluster = &loaded.cluster;
+    let known = Known::read(cluster, args.baseline.as_deref())?;
     let readings = readings(cluster, printer);
     let mut engines = vec![Engine::new(cluster)?];
     for reading in readings.iter().skip(1) {
@@ -44,35 +49,50 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
              and a pod or a workload that could call it",
         );
     }
-    let findings = together(cluster, all);
+    let found = together(cluster, all);
+    if let Some(file) = &args.write_baseline {
+        known.write(file, &found, printer)?;
+    }
+    let gone = known.gone(&found);
+    let (findings, set_aside) = known.set_aside(&engines[0], found, printer);
     let evidence = match args.output {
-        Output::Text => Vec::new(),
-        Output::Wide | Output::Json | Output::Yaml => {
+        ScanOutput::Text => Vec::new(),
+        _ => {
             let of = |(at, one): &(usize, Finding)| one.evidence(&engines[*at]);
             findings.iter().map(of).collect::<Result<_, _>>()?
         }
     };
-    let findings = findings.into_iter().map(|(_, one)| one).collect();
     let engine = &engines[0];
     let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
     let report = ScanReport {
-        findings,
+        origins: findings.iter().map(|(_, one)| aside::origin(engine, &one.subject)).collect(),
+        findings: findings.into_iter().map(|(_, one)| one).collect(),
         evidence,
+        aside: set_aside,
+        gone,
+        fails_from: match args.fail_on {
+            FailOn::Info => Some(Severity::Info),
+            FailOn::Warning => Some(Severity::Warning),
+            FailOn::Error => Some(Severity::Error),
+            FailOn::Never => None,
+        },
         flows: met.iter().map(Met::flows).sum(),
         fine: fine.map(Met::flows).sum(),
         supposed: engine.supposed().to_vec(),
         skipped: cluster.skipped.clone(),
         seen: loaded.seen.clone(),
     };
-    print(printer, args.output, |style| scan::text(&report, style), || json::scan(&report));
-    let bad_enough = |severity| match args.fail_on {
-        FailOn::Info => true,
-        FailOn::Warning => severity >= Severity::Warning,
-        FailOn::Error => severity >= Severity::Error,
-        FailOn::Never => false,
-    };
-    let found = report.findings.iter().any(|one| bad_enough(one.severity));
-    Ok(if found { Status::Found } else { Status::Clean })
+    if let Some(output) = args.output.plain() {
+        print(printer, output, |style| scan::text(&report, style), || json::scan(&report));
+    }
+    match args.output {
+        ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
+        ScanOutput::Junit => printer.result(&junit::scan(&report)),
+        ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
+    }
+    let fails = report.findings.iter().any(|one| report.fails(one));
+    let is_written = args.write_baseline.is_some();
+    Ok(if fails && !is_written { Status::Found } else { Status::Clean })
 }
 
 /// What is called, as far as it is asked for.

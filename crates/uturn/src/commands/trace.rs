@@ -3,7 +3,7 @@
 use uturn_diagnose::Code;
 use uturn_model::{Destination, Flow, Kind, Verdict};
 use uturn_path::Engine;
-use uturn_report::{json, trace, words};
+use uturn_report::{json, svg, trace, words};
 
 use super::{cure, print};
 use crate::cli::Trace;
@@ -36,7 +36,10 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         json::extend(&mut value, serde_json::json!({ "cures": cures }));
         value
     };
-    print(printer, args.output, told, value);
+    match args.output.plain() {
+        Some(output) => print(printer, output, told, value),
+        None => printer.result(&svg::trace(&flow, &verdicts, &all)),
+    }
     Ok(if fine { Status::Clean } else { Status::Found })
 }
 

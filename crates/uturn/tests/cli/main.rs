@@ -4,10 +4,12 @@
 
 mod bad_input;
 mod check;
+mod ci;
 mod commands;
 mod common;
 mod cure;
 mod lab;
 #[cfg(target_os = "linux")]
 mod machine;
+mod schema;
 mod walk;

@@ -1,0 +1,259 @@
+//! What was known before: a list of findings that do not count again.
+//!
+//! A finding is what it is by its code, its object, why it fails and how it ends. Order,
+//! shares, clients and lines of files do not matter, so that a cluster that grows or a
+//! manifest that is sorted anew has no new findings. One more target, or a graver severity,
+//! is new.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use uturn_diagnose::{Finding, Severity};
+use uturn_model::Outcome;
+
+/// What a finding is, whatever else changes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    code: String,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    mechanism: Option<String>,
+    outcome: String,
+}
+
+impl Identity {
+    /// Of a finding.
+    pub fn of(finding: &Finding) -> Self {
+        let outcome = match finding.outcome {
+            Outcome::Status { code, .. } => format!("status {code}"),
+            other => other.word().to_owned(),
+        };
+        Self {
+            code: finding.code.to_string(),
+            kind: finding.subject.kind.as_str().to_owned(),
+            namespace: finding.subject.namespace.as_ref().map(ToString::to_string),
+            name: finding.subject.name.to_string(),
+            mechanism: finding.mechanism.map(|one| one.as_str().to_owned()),
+            outcome,
+        }
+    }
+}
+
+/// The same finding has the same fingerprint in every run, and no other finding has it.
+pub fn fingerprints<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let one = |finding: &Finding| {
+        let mut targets = finding.targets.clone();
+        targets.sort_unstable();
+        let conditions: Vec<&str> = finding.conditions.iter().map(|one| &**one).collect();
+        let what = json!([to_json(&Identity::of(finding)), targets, conditions]).to_string();
+        let hash: String =
+            Sha256::digest(what).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let count = seen.entry(hash.clone()).or_default();
+        *count += 1;
+        format!("{hash}:{count}")
+    };
+    findings.map(one).collect()
+}
+
+/// Findings that are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Baseline(BTreeMap<Identity, Known>);
+
+/// How bad it is known to be, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    severity: Severity,
+    targets: BTreeSet<String>,
+}
+
+/// The version of the form.
+const VERSION: u64 = 1;
+
+impl Baseline {
+    /// All of these.
+    pub fn of<'f>(findings: impl Iterator<Item = &'f Finding>) -> Self {
+        let mut all = BTreeMap::new();
+        for finding in findings {
+            let known = all
+                .entry(Identity::of(finding))
+                .or_insert_with(|| Known { severity: finding.severity, targets: BTreeSet::new() });
+            known.severity = known.severity.max(finding.severity);
+            known.targets.extend(finding.targets.iter().cloned());
+        }
+        Self(all)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether there is nothing new in a finding.
+    pub fn knows(&self, finding: &Finding) -> bool {
+        self.0.get(&Identity::of(finding)).is_some_and(|known| {
+            finding.severity <= known.severity
+                && finding.targets.iter().all(|one| known.targets.contains(one))
+        })
+    }
+
+    /// How many of them are there no more.
+    pub fn gone<'f>(&self, findings: impl Iterator<Item = &'f Finding>) -> usize {
+        let here: BTreeSet<Identity> = findings.map(Identity::of).collect();
+        self.0.keys().filter(|one| !here.contains(one)).count()
+    }
+
+    /// As it is written to a file.
+    pub fn text(&self) -> String {
+        let all: Vec<Value> = self
+            .0
+            .iter()
+            .map(|(identity, known)| {
+                let mut value = to_json(identity);
+                let more = json!({
+                    "severity": known.severity.as_str(),
+                    "targets": known.targets,
+                });
+                crate::json::extend(&mut value, more);
+                value
+            })
+            .collect();
+        format!("{:#}\n", json!({ "uturnBaseline": VERSION, "findings": all }))
+    }
+
+    /// Reads what [`text`](Self::text) wrote; a fault says where in which file.
+    pub fn parse(text: &str, file: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|why| format!("{file}:{}:{}: no baseline: {why}", why.line(), why.column()))?;
+        match value["uturnBaseline"].as_u64() {
+            Some(VERSION) => {}
+            Some(other) => {
+                return Err(format!(
+                    "{file}: found a baseline of version {other}, expected version {VERSION}: \
+                     write it anew with --write-baseline"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "{file}: no baseline: expected \"uturnBaseline\": {VERSION}, as \
+                     --write-baseline writes"
+                ));
+            }
+        }
+        let entries = value["findings"]
+            .as_array()
+            .ok_or_else(|| format!("{file}: \"findings\": expected a list"))?;
+        let mut all = BTreeMap::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let (identity, known) =
+                parse_entry(entry).map_err(|why| format!("{file}: findings[{at}]: {why}"))?;
+            all.insert(identity, known);
+        }
+        Ok(Self(all))
+    }
+}
+
+fn parse_entry(entry: &Value) -> Result<(Identity, Known), String> {
+    let optional = |field: &str| match &entry[field] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        other => Err(format!("{field}: found {other}, expected text")),
+    };
+    let text = |field: &str| optional(field)?.ok_or_else(|| format!("{field} is missing"));
+    let severity = match text("severity")?.as_str() {
+        "info" => Severity::Info,
+        "warning" => Severity::Warning,
+        "error" => Severity::Error,
+        other => return Err(format!("severity: found {other:?}, expected info, warning or error")),
+    };
+    let targets = entry["targets"].as_array().ok_or("targets: expected a list")?;
+    let targets = targets
+        .iter()
+        .map(|one| one.as_str().map(str::to_owned).ok_or("targets: expected texts"))
+        .collect::<Result<_, _>>()?;
+    let identity = Identity {
+        code: text("code")?,
+        kind: text("kind")?,
+        namespace: optional("namespace")?,
+        name: text("name")?,
+        mechanism: optional("mechanism")?,
+        outcome: text("outcome")?,
+    };
+    Ok((identity, Known { severity, targets }))
+}
+
+fn to_json(one: &Identity) -> Value {
+    json!({
+        "code": one.code,
+        "kind": one.kind,
+        "namespace": one.namespace,
+        "name": one.name,
+        "mechanism": one.mechanism,
+        "outcome": one.outcome,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::finding;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let all = [finding("front", &[":80 a/", ":80 b/"]), finding("back", &[":443"])];
+        let baseline = Baseline::of(all.iter());
+        assert_eq!(baseline.len(), 2);
+        assert_eq!(Baseline::parse(&baseline.text(), "b.json"), Ok(baseline.clone()));
+        let turned = [finding("back", &[":443"]), finding("front", &[":80 b/", ":80 a/"])];
+        assert_eq!(Baseline::of(turned.iter()).text(), baseline.text());
+        let prints = |all: &[Finding]| fingerprints(all.iter());
+        let (one, other) = (prints(&all), prints(&turned));
+        assert_eq!((&one[0], &one[1]), (&other[1], &other[0]));
+    }
+
+    #[test]
+    fn more_is_new_and_less_is_not() {
+        let baseline = Baseline::of([finding("front", &[":80 a/", ":80 b/"])].iter());
+        assert!(baseline.knows(&finding("front", &[":80 b/"])));
+        assert!(!baseline.knows(&finding("front", &[":80 b/", ":80 c/"])));
+        assert!(!baseline.knows(&finding("other", &[":80 b/"])));
+        let mut other = finding("front", &[":80 a/"]);
+        other.share_failing = 0.9;
+        assert!(baseline.knows(&other), "a share that moved is nothing new");
+        other.outcome = Outcome::Hangs;
+        assert!(!baseline.knows(&other));
+        let mut warning = finding("front", &[":80 a/"]);
+        warning.severity = Severity::Warning;
+        let mild = Baseline::of([warning].iter());
+        assert!(!mild.knows(&finding("front", &[":80 a/"])));
+        assert_eq!(baseline.gone([finding("other", &[])].iter()), 1);
+    }
+
+    #[test]
+    fn faults_say_where() {
+        for (text, said) in [
+            ("{\n \"uturnBaseline\": ,", "b.json:2:19: no baseline"),
+            ("[]", "b.json: no baseline: expected"),
+            (r#"{"uturnBaseline": 7}"#, "version 7, expected version 1"),
+            (r#"{"uturnBaseline": 1}"#, "\"findings\": expected a list"),
+            (r#"{"uturnBaseline": 1, "findings": [{"code": 3}]}"#, "findings[0]: "),
+        ] {
+            let fault = Baseline::parse(text, "b.json").unwrap_err();
+            assert!(fault.contains(said), "{fault}");
+        }
+    }
+
+    #[test]
+    fn two_alike_are_still_two() {
+        let all = [finding("front", &[":80"]), finding("front", &[":80"])];
+        let prints = fingerprints(all.iter());
+        assert_ne!(prints[0], prints[1]);
+    }
+}

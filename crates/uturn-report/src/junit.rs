@@ -1,0 +1,93 @@
+//! `scan -o junit`: a test case for each finding, and for each code one that passes where
+//! nothing of it was found.
+
+use uturn_diagnose::{Code, Finding};
+
+use crate::scan::{self, ScanReport};
+use crate::xml::escape;
+
+/// The whole document.
+pub fn scan(report: &ScanReport) -> String {
+    let mut cases = String::new();
+    let mut counts = Counts::default();
+    for (code, title) in Code::ALL {
+        let class = format!("{code} {title}");
+        let here = report.findings.iter().enumerate().filter(|(_, one)| one.code == code);
+        let mut is_clean = true;
+        for (at, finding) in here {
+            is_clean = false;
+            let body = match report.fails(finding) {
+                true => {
+                    counts.failed += 1;
+                    failure(report, at, finding)
+                }
+                false => format!(
+                    "      <system-out>{}</system-out>\n",
+                    escape(&told(report, at, finding))
+                ),
+            };
+            cases.push_str(&case(&mut counts, &class, &name(finding), &body));
+        }
+        for one in report.aside.iter().filter(|one| one.finding.code == code) {
+            is_clean = false;
+            counts.skipped += 1;
+            let body = format!("      <skipped message=\"{}\"/>\n", escape(&one.why.to_string()));
+            cases.push_str(&case(&mut counts, &class, &name(&one.finding), &body));
+        }
+        if is_clean {
+            cases.push_str(&case(&mut counts, &class, "nothing found", ""));
+        }
+    }
+    let Counts { all, failed, skipped } = counts;
+    let attributes =
+        format!("name=\"uturn scan\" tests=\"{all}\" failures=\"{failed}\" errors=\"0\"");
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {attributes}>\n  \
+         <testsuite {attributes} skipped=\"{skipped}\">\n{cases}  </testsuite>\n</testsuites>\n"
+    )
+}
+
+#[derive(Default)]
+struct Counts {
+    all: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+fn case(counts: &mut Counts, class: &str, name: &str, body: &str) -> String {
+    counts.all += 1;
+    let head = format!("    <testcase classname=\"{}\" name=\"{}\"", escape(class), escape(name));
+    match body {
+        "" => format!("{head}/>\n"),
+        body => format!("{head}>\n{body}    </testcase>\n"),
+    }
+}
+
+fn name(finding: &Finding) -> String {
+    format!("{} {}", scan::subject(finding), scan::targets(finding)).trim_end().to_owned()
+}
+
+fn failure(report: &ScanReport, at: usize, finding: &Finding) -> String {
+    format!(
+        "      <failure type=\"{}\" message=\"{}\">{}</failure>\n",
+        finding.severity,
+        escape(&scan::sentence(finding)),
+        escape(&told(report, at, finding))
+    )
+}
+
+/// Where it is written, what it rests on, what helps.
+fn told(report: &ScanReport, at: usize, finding: &Finding) -> String {
+    let mut text = format!("{}\n", scan::sentence(finding));
+    if let Some(origin) = report.origins.get(at) {
+        text.push_str(&format!("at: {origin}\n"));
+    }
+    for one in report.evidence.get(at).into_iter().flatten() {
+        text.push_str(&format!("evidence: {} {} ({})\n", one.place, one.what, one.by));
+    }
+    for cure in &finding.cures {
+        text.push_str(&format!("cure: {cure}\n"));
+    }
+    text.push_str(&format!("uturn explain {} tells what it means\n", finding.code));
+    text
+}

@@ -1,0 +1,56 @@
+//! Findings for tests.
+
+use uturn_diagnose::{Clients, Code, Evidence, Example, Finding, Severity};
+use uturn_model::{By, Kind, Mechanism, Name, ObjectRef, Origin, Outcome};
+
+use crate::ScanReport;
+
+/// A loop at an Ingress of that name.
+pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
+    Finding {
+        code: Code::INGRESS_LOOPBACK,
+        severity: Severity::Error,
+        subject: ObjectRef {
+            kind: Kind::Ingress,
+            namespace: Some(Name::new("shop").unwrap()),
+            name: name.into(),
+        },
+        targets: targets.iter().map(|one| (*one).to_owned()).collect(),
+        clients: Clients::other(Clients::OUTSIDE),
+        share_failing: 0.5,
+        outcome: Outcome::Answered { after: std::time::Duration::from_secs(4) },
+        mechanism: Some(Mechanism::AsymmetricReturn),
+        example: Example::Written,
+        written: Vec::new(),
+        cures: vec!["call svc/shop/front".to_owned()],
+        conditions: Vec::new(),
+    }
+}
+
+/// A report whose every text is this one.
+pub(crate) fn report(text: &str) -> ScanReport {
+    let mut one = finding(text, &[text, "other"]);
+    one.cures = vec![text.to_owned()];
+    one.conditions = vec![text.into()];
+    let evidence = Evidence {
+        place: text.to_owned(),
+        what: text.into(),
+        by: By::new(text, Origin { file: text.into(), line: 3, column: 5 }),
+    };
+    let mut report = ScanReport::new(vec![one]);
+    report.evidence = vec![vec![evidence]];
+    report.origins = vec![Origin { file: text.into(), line: 7, column: 1 }];
+    report.aside = vec![
+        crate::scan::Aside {
+            finding: finding(text, &[text]),
+            origin: Origin::file(text),
+            why: crate::scan::Why::Ignored { reason: text.into() },
+        },
+        crate::scan::Aside {
+            finding: finding(text, &[]),
+            origin: Origin::line(text, 9),
+            why: crate::scan::Why::Known { baseline: text.into() },
+        },
+    ];
+    report
+}

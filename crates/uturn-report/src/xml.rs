@@ -1,0 +1,51 @@
+//! Text inside XML and HTML. What manifests say is never markup.
+
+/// As it may stand between tags and inside quoted attributes, in XML and in HTML. What XML
+/// cannot hold at all becomes U+FFFD.
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\t' | '\n' => safe.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// A text of at most so many characters, with `…` where some are missing.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_and_controls_do_not_pass() {
+        assert_eq!(
+            escape("<a b='c'>&\"\u{1b}\r\n"),
+            "&lt;a b=&#39;c&#39;&gt;&amp;&quot;\u{fffd}\u{fffd}\n"
+        );
+    }
+
+    #[test]
+    fn cuts_by_characters() {
+        assert_eq!(cut("häuser", 6), "häuser");
+        assert_eq!(cut("häuser", 4), "häu…");
+        assert_eq!(cut("ab cd", 4), "ab…");
+    }
+}
