@@ -208,10 +208,7 @@ fn a_corefile_that_does_not_parse_is_said() {
     let verdict = Case { rule: "rewrite name", ..USUAL }.trace("http://web/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
     let said = said(&verdict).join("\n");
-    assert!(
-        said.contains("Corefile cannot be read") && said.contains("cluster.yaml:"),
-        "{said}"
-    );
+    assert!(said.contains("Corefile cannot be read") && said.contains("cluster.yaml:"), "{said}");
 }
 
 #[test]
