@@ -60,9 +60,9 @@ pub fn scan(report: &ScanReport, shown: &[Shown]) -> String {
          'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\"/>\n\
          <link rel=\"icon\" href=\"data:,\"/>\n\
          <title>{}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#findings\">Skip to the findings</a>\n{}\n<main>\n{}{}\
+         <a class=\"skip\" href=\"#findings\">Skip to the findings</a>\n{}\n<main>\n{}\
          <section id=\"findings\" aria-labelledby=\"findings-h\" tabindex=\"-1\">\n\
-         <h2 id=\"findings-h\">Findings</h2>\n{}{articles}{}</section>\n{}{}{}</main>\n\
+         <h2 id=\"findings-h\">Findings</h2>\n{}{}{articles}{}</section>\n{}{}{}</main>\n\
          <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         escape(&title),
         crate::svg::STYLE,
@@ -90,13 +90,14 @@ fn headline(report: &ScanReport) -> String {
 fn header(report: &ScanReport) -> String {
     let of = |severity| report.findings.iter().filter(|one| one.severity == severity).count();
     let mut tiles = String::new();
-    for (severity, what) in
-        [(Severity::Error, "errors"), (Severity::Warning, "warnings"), (Severity::Info, "infos")]
-    {
-        tiles.push_str(&format!(
-            "<li class=\"tile {severity}\"><b>{}</b> {what}</li>\n",
-            of(severity)
-        ));
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        let (count, what) = (of(severity), severity.as_str());
+        if count > 0 {
+            let plural = if count == 1 { "" } else { "s" };
+            tiles.push_str(&format!(
+                "<li class=\"tile {severity}\"><b>{count}</b> {what}{plural}</li>\n"
+            ));
+        }
     }
     tiles.push_str(&format!(
         "<li class=\"tile\"><b>{} of {}</b> flows fine</li>\n",
@@ -109,9 +110,12 @@ fn header(report: &ScanReport) -> String {
         ));
     }
     format!(
-        "<header>\n<h1>uturn scan</h1>\n<p>{} (a flow is a class of pods and a target)</p>\n\
+        "<header>\n<h1>uturn scan</h1>\n<p>{}. A flow is a class of pods and a target.</p>\n\
          <ul class=\"tiles\">\n{tiles}</ul>\n</header>",
-        escape(&headline(report))
+        escape(&match report.findings.len() {
+            0 => "Nothing found".to_owned(),
+            _ => headline(report),
+        })
     )
 }
 
@@ -263,7 +267,11 @@ fn ground(report: &ScanReport) -> String {
     let seen = report.seen.iter().map(|(kind, count)| format!("{count} {kind}"));
     let skipped =
         report.skipped.iter().map(|one| format!("{} {} (not needed)", one.count, one.kind));
-    let seen = list(seen.chain(skipped).collect());
+    let seen: Vec<String> = seen.chain(skipped).collect();
+    let seen = match seen.as_slice() {
+        [] => String::new(),
+        some => list(vec![some.join(", ")]),
+    };
     let mut text =
         "<section aria-labelledby=\"ground-h\">\n<h2 id=\"ground-h\">What it rests on</h2>\n"
             .to_owned();
@@ -286,6 +294,7 @@ fn pages(report: &ScanReport) -> String {
     if codes.is_empty() {
         return String::new();
     }
+    let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
     let all: String = codes
         .iter()
         .map(|code| {
@@ -294,7 +303,7 @@ fn pages(report: &ScanReport) -> String {
             format!(
                 "<details class=\"page\" id=\"page-{code}\">\n<summary>{}</summary>\n{}</details>\n",
                 escape(heading.trim_start_matches('#').trim()),
-                page::html(body)
+                page::html(body, &names)
             )
         })
         .collect();

@@ -62,6 +62,9 @@ pub(super) fn article(
     if let Some(origin) = report.origins.get(at) {
         text.push_str(&format!("<p>Written at <code>{}</code></p>\n", escape(&origin.to_string())));
     }
+    if !finding.cures.is_empty() {
+        text.push_str(&format!("<p>Cure: {}</p>\n", escape(&words::first_of(&finding.cures))));
+    }
     text.push_str(&evidence(report, at));
     text.push_str(&way(shown, picture));
     text.push_str(&cures(finding, &shown.cures));
@@ -134,7 +137,8 @@ fn cures(finding: &Finding, all: &[Cure]) -> String {
     let offered: Vec<&Cure> = all.iter().filter(|one| one.is_offered()).collect();
     let refused: Vec<&Cure> = all.iter().filter(|one| !one.is_offered()).collect();
     if all.is_empty() {
-        if finding.cures.is_empty() {
+        // A single one stands above already.
+        if finding.cures.len() < 2 {
             return String::new();
         }
         let list: String =

@@ -3,9 +3,9 @@
 
 use crate::xml::escape;
 
-/// A page without its first heading.
-pub(super) fn html(text: &str) -> String {
-    let mut page = Page::default();
+/// A page without its first heading, with links to those that are there.
+pub(super) fn html(text: &str, there: &[String]) -> String {
+    let mut page = Page { there, ..Page::default() };
     for line in text.lines() {
         page.line(line);
     }
@@ -14,7 +14,8 @@ pub(super) fn html(text: &str) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct Page<'a> {
+    there: &'a [String],
     html: String,
     /// What is gathered: a paragraph, or an item's words.
     words: String,
@@ -27,7 +28,7 @@ struct Page {
     blank: bool,
 }
 
-impl Page {
+impl Page<'_> {
     fn line(&mut self, line: &str) {
         if line.trim_start().starts_with("```") {
             self.fenced = !self.fenced;
@@ -69,7 +70,7 @@ impl Page {
         if let Some(heading) = text.strip_prefix("##") {
             self.close_all();
             let heading = heading.trim_start_matches('#').trim();
-            self.html.push_str(&format!("<h4>{}</h4>\n", inline(heading)));
+            self.html.push_str(&format!("<h4>{}</h4>\n", self.inline(heading)));
         } else if let Some((kind, words)) = item(text) {
             self.flush();
             while self.lists.last().is_some_and(|(column, _)| *column > indent) {
@@ -105,8 +106,10 @@ impl Page {
         self.html.push_str("<table>\n");
         for (at, row) in rows.iter().filter(|row| !is_rule(row)).enumerate() {
             let (tag, scope) = if at == 0 { ("th", " scope=\"col\"") } else { ("td", "") };
-            let cells: String =
-                row.iter().map(|cell| format!("<{tag}{scope}>{}</{tag}>", inline(cell))).collect();
+            let cells: String = row
+                .iter()
+                .map(|cell| format!("<{tag}{scope}>{}</{tag}>", self.inline(cell)))
+                .collect();
             self.html.push_str(&format!("<tr>{cells}</tr>\n"));
         }
         self.html.push_str("</table>\n");
@@ -119,8 +122,8 @@ impl Page {
             return;
         }
         match self.lists.is_empty() {
-            true => self.html.push_str(&format!("<p>{}</p>\n", inline(&words))),
-            false => self.html.push_str(&inline(&words)),
+            true => self.html.push_str(&format!("<p>{}</p>\n", self.inline(&words))),
+            false => self.html.push_str(&self.inline(&words)),
         }
     }
 
@@ -161,6 +164,44 @@ impl Page {
             self.close_list();
         }
     }
+
+    /// Code, bold and links within a line.
+    fn inline(&self, text: &str) -> String {
+        let mut html = String::new();
+        for (at, part) in text.split('`').enumerate() {
+            if at % 2 == 1 {
+                html.push_str(&format!("<code>{}</code>", escape(part)));
+                continue;
+            }
+            for (at, part) in part.split("**").enumerate() {
+                match at % 2 {
+                    1 => html.push_str(&format!("<b>{}</b>", escape(part))),
+                    _ => html.push_str(&self.linked(part)),
+                }
+            }
+        }
+        html
+    }
+
+    fn linked(&self, text: &str) -> String {
+        let link = || {
+            let (before, rest) = text.split_once('[')?;
+            let (what, rest) = rest.split_once("](")?;
+            let (to, after) = rest.split_once(')')?;
+            Some((before, what, to, after))
+        };
+        let Some((before, what, to, after)) = link() else { return escape(text) };
+        let page = to.strip_suffix(".md").unwrap_or(to);
+        let what = match self.there.iter().any(|one| one == page) {
+            true => format!("<a href=\"#page-{}\">{}</a>", escape(page), escape(what)),
+            // A page of the network has to be named, one of ours is printed by explain.
+            false if to.starts_with("https://") => {
+                format!("<a href=\"{}\">{}</a>", escape(to), escape(what))
+            }
+            false => format!("{} (<code>uturn explain {}</code>)", escape(what), escape(page)),
+        };
+        format!("{}{what}{}", escape(before), self.linked(after))
+    }
 }
 
 fn item(text: &str) -> Option<(&'static str, &str)> {
@@ -172,49 +213,26 @@ fn item(text: &str) -> Option<(&'static str, &str)> {
     is_number.then_some(("ol", words))
 }
 
-/// Code, bold and links within a line.
-fn inline(text: &str) -> String {
-    let mut html = String::new();
-    for (at, part) in text.split('`').enumerate() {
-        if at % 2 == 1 {
-            html.push_str(&format!("<code>{}</code>", escape(part)));
-            continue;
-        }
-        for (at, part) in part.split("**").enumerate() {
-            match at % 2 {
-                1 => html.push_str(&format!("<b>{}</b>", escape(part))),
-                _ => html.push_str(&linked(part)),
-            }
-        }
-    }
-    html
-}
-
-fn linked(text: &str) -> String {
-    let link = || {
-        let (before, rest) = text.split_once('[')?;
-        let (what, rest) = rest.split_once("](")?;
-        let (to, after) = rest.split_once(')')?;
-        Some((before, what, to, after))
-    };
-    let Some((before, what, to, after)) = link() else { return escape(text) };
-    let to = match to.strip_suffix(".md") {
-        Some(page) => format!("#page-{page}"),
-        None => to.to_owned(),
-    };
-    format!("{}<a href=\"{}\">{}</a>{}", escape(before), escape(&to), escape(what), linked(after))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_lead_somewhere() {
+        let there = ["UT101".to_owned()];
+        assert_eq!(
+            html("[a](UT101.md) [b](UT102.md) [c](https://x/)", &there),
+            "<p><a href=\"#page-UT101\">a</a> b (<code>uturn explain UT102</code>) \
+             <a href=\"https://x/\">c</a></p>\n"
+        );
+    }
 
     #[test]
     fn lists_code_and_words() {
         let text = "One `a<b` and **bold**,\nstill one.\n\n- first\n  goes on\n- second\n  - inner\n\n\
                     Then:\n\n    code <x>\n\n      more\n\nEnd.\n1. one\n2. two\n\n| a | b |\n| --- | --- |\n| 1 | `2` |\n\n## Next\n";
         assert_eq!(
-            html(text),
+            html(text, &[]),
             "<p>One <code>a&lt;b</code> and <b>bold</b>, still one.</p>\n<ul>\n<li>first goes on\
              </li>\n<li>second<ul>\n<li>inner</li>\n</ul>\n</li>\n</ul>\n<p>Then:</p>\n\
              <pre tabindex=\"0\">code &lt;x&gt;\n\n  more</pre>\n<p>End.</p>\n<ol>\n<li>one</li>\n\
