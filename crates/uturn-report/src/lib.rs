@@ -4,16 +4,20 @@
 //! width it is given and carries colour only where it is asked to; JSON ([`json`]) follows
 //! the contract, and YAML ([`yaml`]) is the same tree written otherwise. CI reads [`sarif`] and
 //! [`junit`], and what it knew before is a [`baseline`]; [`svg`] draws
-//! a flow's way.
+//! a flow's way, and [`html`] has it all on one page.
 //!
 //! **Refuses** to print: it makes strings, the binary decides where they go. It also
 //! refuses to judge: what is a finding was decided before.
 //!
 //! **Start reading** at [`style`] and [`words`], which the others share.
 
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+mod any_text;
 pub mod baseline;
 pub mod check;
 pub mod cure;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod lab;

@@ -132,6 +132,8 @@ pub(crate) enum ScanOutput {
     Sarif,
     /// For CI that reads test results
     Junit,
+    /// One page with pictures, pages and cures, for a browser
+    Html,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -166,7 +168,7 @@ impl ScanOutput {
             Self::Wide => Some(Output::Wide),
             Self::Json => Some(Output::Json),
             Self::Yaml => Some(Output::Yaml),
-            Self::Sarif | Self::Junit => None,
+            Self::Sarif | Self::Junit | Self::Html => None,
         }
     }
 }

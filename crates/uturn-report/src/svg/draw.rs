@@ -117,8 +117,9 @@ impl Canvas {
         self.y += 10.0;
         for step in &tale.names {
             self.y += 18.0;
-            let text = format!("name: {}   ({})", step.why, by(step));
-            self.line(&text, "ut-mono", CHAR);
+            self.line(&format!("name: {}", step.why), "ut-mono", CHAR);
+            self.y += LINE;
+            self.line(&format!("      {}", by(step)), "ut-mono ut-dim", CHAR);
         }
         self.y += 14.0;
         let heads = self.y;
@@ -167,7 +168,7 @@ impl Canvas {
 
     fn place(&mut self, at: usize, place: &Place, y: f64) {
         let (kind, class, name) = match place {
-            Place::Dns => ("NAME", "place", String::new()),
+            Place::Dns => ("NAME", "place", "name servers".to_owned()),
             Place::Pod(name) => ("POD", "pod", name.to_string()),
             Place::Node(name) => ("NODE", "node", name.to_string()),
             Place::Fabric => ("NETWORK", "place", "between the nodes".to_owned()),

@@ -139,12 +139,12 @@ fn told(route: &Route) -> Told<'_> {
     let mut last: Option<usize> = None;
     let mut leg = None;
     let (mut lost, mut turned) = (false, false);
+    // Where nothing but names is asked for, the name server is the place.
+    let is_names = route.hops.iter().all(|hop| hop.place == Place::Dns);
     for hop in &route.hops {
-        if hop.place == Place::Dns {
+        if hop.place == Place::Dns && !is_names {
             names.extend(&hop.steps);
-            if hop.steps.iter().all(|step| step.kind == StepKind::Resolve) {
-                continue;
-            }
+            continue;
         }
         let at = places.iter().position(|one| **one == hop.place).unwrap_or_else(|| {
             places.push(&hop.place);

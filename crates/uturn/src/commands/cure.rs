@@ -142,7 +142,7 @@ fn case_of<'a>(
 
 /// A flow that shows a finding: from somebody at home where its object is, who asks the
 /// cluster's DNS, if there is one.
-fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
+pub(super) fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let pods = &engine.cluster().pods;
     let asks_cluster = |name: &&NamespacedName| {
         pods.get(*name).is_some_and(|pod| {
@@ -175,7 +175,7 @@ const MOST_TRIED: usize = 20;
 /// Texts longer than this are not edited, read and walked again for every finding.
 pub(super) const MOST_BYTES: usize = 1 << 20;
 /// Nor are they for more findings than so many.
-const MOST_FINDINGS: usize = 40;
+pub(super) const MOST_FINDINGS: usize = 40;
 
 /// Gives findings the cures that work, where that does not take long; else they keep the one
 /// that a walk confirmed.
@@ -197,6 +197,23 @@ pub(super) fn name_cures<'a>(
             cures.retain(|one| is_targets || !one.is_callers());
             finding.cures = titles(&cures);
         }
+    }
+}
+
+/// Every cure of a finding, those that do not work here as well, where that does not take long.
+pub(super) fn of_finding<'a>(
+    manifests: &'a Manifests,
+    engine: &'a Engine<'a>,
+    finding: &Finding,
+) -> Vec<cure::Cure> {
+    match case_of(manifests, engine, finding) {
+        Ok(Some(case)) if (1..=MOST_BYTES).contains(&manifests.bytes()) => {
+            let mut cures = cure::cures(&Twin::new(manifests, engine), &case);
+            let is_targets = matches!(finding.subject.kind, Kind::Service | Kind::Ingress);
+            cures.retain(|one| is_targets || !one.is_callers());
+            cures
+        }
+        _ => Vec::new(),
     }
 }
 

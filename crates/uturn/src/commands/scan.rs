@@ -5,7 +5,9 @@ use uturn_diagnose::{Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
 use uturn_path::cases::{self, Reading};
 use uturn_path::{Engine, Met, ScanTarget};
+use uturn_report::html::{self, Shown};
 use uturn_report::{ScanReport, json, junit, sarif, scan};
+use uturn_snapshot::Manifests;
 
 use super::{cure, print};
 use crate::cli::{FailOn, Scan, ScanOutput};
@@ -62,6 +64,10 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
             findings.iter().map(of).collect::<Result<_, _>>()?
         }
     };
+    let shown = match args.output {
+        ScanOutput::Html => shown(&manifests, &engines, &findings)?,
+        _ => Vec::new(),
+    };
     let engine = &engines[0];
     let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
     let report = ScanReport {
@@ -87,12 +93,39 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     match args.output {
         ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
+        ScanOutput::Html => printer.result(&html::scan(&report, &shown)),
         ScanOutput::Junit => printer.result(&junit::scan(&report)),
         ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
     }
     let fails = report.findings.iter().any(|one| report.fails(one));
     let is_written = args.write_baseline.is_some();
     Ok(if fails && !is_written { Status::Found } else { Status::Clean })
+}
+
+/// So many findings at most have their pictures drawn.
+const MOST_PICTURES: usize = 200;
+
+/// What a page shows beside the findings.
+fn shown<'a>(
+    manifests: &'a Manifests,
+    engines: &'a [Engine<'a>],
+    findings: &[(usize, Finding)],
+) -> Result<Vec<Shown>, Failure> {
+    let is_few = findings.len() <= cure::MOST_FINDINGS;
+    let of = |(at, one): &(usize, Finding)| {
+        let engine = &engines[*at];
+        let flow = cure::flow_of(engine, one);
+        let verdicts = match &flow {
+            Some(flow) => engine.verdicts(flow)?,
+            None => Vec::new(),
+        };
+        let cures = match *at {
+            0 if is_few => cure::of_finding(manifests, engine, one),
+            _ => Vec::new(),
+        };
+        Ok(Shown { flow, verdicts, cures })
+    };
+    findings.iter().take(MOST_PICTURES).map(of).collect()
 }
 
 /// What is called, as far as it is asked for.

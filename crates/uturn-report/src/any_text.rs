@@ -1,0 +1,204 @@
+//! Whatever a manifest has for a name, a label or a reason: every form stays what it is.
+
+use std::net::SocketAddr;
+
+use proptest::prelude::*;
+use uturn_model::route::{Hop, Leg, Way};
+use uturn_model::{
+    By, Client, Destination, Flow, Mechanism, Origin, Outcome, Place, Protocol, Route, Step,
+    StepKind, Verdict,
+};
+
+use crate::html::Shown;
+use crate::{html, junit, sample, sarif, svg};
+
+proptest! {
+    #[test]
+    fn every_form_holds_any_text(text in any_text()) {
+        let report = sample::report(&text);
+        well_formed(&junit::scan(&report))?;
+        let shown = Shown { flow: Some(flow()), verdicts: verdicts(&text), cures: Vec::new() };
+        well_formed(&html::scan(&report, &[shown]))?;
+        well_formed(&svg::trace(&flow(), &verdicts(&text), &[text.clone()]))?;
+        let sarif = sarif::scan(&report).to_string();
+        prop_assert!(serde_json::from_str::<serde_json::Value>(&sarif).is_ok());
+    }
+
+    #[test]
+    fn nothing_in_a_picture_meets(text in any_text()) {
+        let drawn = svg::trace(&flow(), &verdicts(&text), &[]);
+        let boxes: Vec<[f64; 4]> = drawn
+            .split("<rect ")
+            .skip(2)
+            .map(|one| ["x", "y", "width", "height"].map(|name| number(one, name)))
+            .collect();
+        prop_assert!(boxes.len() > 8);
+        for (at, one) in boxes.iter().enumerate() {
+            for other in &boxes[at + 1..] {
+                let apart = |i: usize| one[i] + one[i + 2] <= other[i] || other[i] + other[i + 2] <= one[i];
+                prop_assert!(apart(0) || apart(1), "{one:?} {other:?}");
+            }
+            let width = number(drawn.split("<svg").nth(1).unwrap(), "width");
+            prop_assert!(one[0] >= 0.0 && one[0] + one[2] <= width, "{one:?} of {width}");
+        }
+    }
+}
+
+#[test]
+fn the_judge_sees_what_is_broken() {
+    for broken in [
+        "<a>",
+        "<a></b>",
+        "<a b=c></a>",
+        "<a b=\"<\"></a>",
+        "<a>&</a>",
+        "<a>&nbsp;</a>",
+        "<a>\u{1}</a>",
+        "<a/><b/>x<",
+        "</a>",
+        "<a b=\"1\" b=\"2\"/>",
+    ] {
+        assert!(well_formed(broken).is_err(), "{broken}");
+    }
+    assert!(well_formed("<?xml version=\"1.0\"?>\n<a b=\"&lt;\"><c/>x &amp; y</a>").is_ok());
+}
+
+/// Markup, quotes, controls, and anything else.
+fn any_text() -> impl Strategy<Value = String> {
+    let nasty = "(<script>alert\\(1\\)</script>|</style>|<!--|-->|\\]\\]>|&amp;|&#0;|\"|'|=|\\\\|`|\u{0}|\u{1b}|\u{fffe}|\u{85}|\r|\n|a|shop)";
+    prop_oneof![
+        proptest::collection::vec(nasty, 0..8).prop_map(|parts| parts.concat()),
+        any::<String>()
+    ]
+}
+
+fn flow() -> Flow {
+    Flow {
+        from: Client::Outside(None),
+        to: Destination::Address("10.0.0.1:80".parse().unwrap()),
+        protocol: Protocol::Tcp,
+    }
+}
+
+fn verdicts(text: &str) -> Vec<Verdict> {
+    let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+    let leg = Leg { src: at("10.1.1.10:40000"), dst: at("10.0.0.1:80") };
+    let wide = Leg { src: at("[2001:db8:1111:2222:3333:4444:5555:6666]:40000"), dst: leg.dst };
+    let by = || By::new(text, Origin { file: text.into(), line: 1, column: 1 });
+    let step = |kind| Step::new(kind, text, by());
+    let hop = |place, way, steps| Hop { place, way, steps };
+    let lb = || Place::LoadBalancer(text.into());
+    let node = || Place::Node(uturn_model::Name::new("n1").unwrap());
+    let route = Route {
+        share: 1.0,
+        outcome: Outcome::Hangs,
+        mechanisms: vec![Mechanism::AsymmetricReturn],
+        chance: false,
+        hops: vec![
+            hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)]),
+            hop(Place::Outside, Way::Out, vec![step(StepKind::Send).seeing(leg)]),
+            hop(lb(), Way::Out, vec![step(StepKind::Balance).changing(leg, wide)]),
+            hop(
+                node(),
+                Way::Out,
+                vec![step(StepKind::Translate).changing(wide, leg), step(StepKind::Unknown)],
+            ),
+            hop(lb(), Way::Back, vec![step(StepKind::Turn).seeing(leg)]),
+            hop(Place::Outside, Way::Back, vec![step(StepKind::Drop).seeing(leg)]),
+            hop(lb(), Way::Out, vec![step(StepKind::Timeout)]),
+        ],
+    };
+    let names = Route {
+        hops: vec![hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)])],
+        outcome: Outcome::NameNotFound,
+        ..route.clone()
+    };
+    vec![Verdict::of(vec![route, names], vec![text.into()], Vec::new())]
+}
+
+fn number(tag: &str, name: &str) -> f64 {
+    let from = tag.find(&format!("{name}=\"")).unwrap() + name.len() + 2;
+    tag[from..].split('"').next().unwrap().parse().unwrap()
+}
+
+/// XML as far as we write it: tags that close, quoted attributes, each once, known entities,
+/// no control characters. What is inside a script or a style is not looked at.
+fn well_formed(text: &str) -> Result<(), TestCaseError> {
+    let fault = |what: &str, rest: &str| {
+        let near: String = rest.chars().take(60).collect();
+        Err(TestCaseError::fail(format!("{what}: {near}")))
+    };
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        plain(&rest[..at])?;
+        rest = &rest[at..];
+        if rest.starts_with("<?") || rest.starts_with("<!DOCTYPE") {
+            rest = rest.split_once('>').map_or("", |(_, after)| after);
+            continue;
+        }
+        let Some(end) = rest.find('>') else { return fault("an open tag", rest) };
+        let tag = &rest[1..end];
+        if let Some(name) = tag.strip_prefix('/') {
+            if open.pop() != Some(name) {
+                return fault("a tag that closes nothing", rest);
+            }
+        } else {
+            let is_empty = tag.ends_with('/');
+            let tag = tag.trim_end_matches('/');
+            let name = tag.split_whitespace().next().unwrap_or_default();
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric()) {
+                return fault("no name of a tag", rest);
+            }
+            attributes(&tag[name.len()..])?;
+            if !is_empty {
+                open.push(name);
+            }
+            if matches!(name, "script" | "style") {
+                let close = rest.find(&format!("</{name}>")).unwrap_or(rest.len());
+                rest = &rest[close..];
+                continue;
+            }
+        }
+        rest = &rest[end + 1..];
+    }
+    plain(rest)?;
+    match open.pop() {
+        None => Ok(()),
+        Some(name) => fault("never closed", name),
+    }
+}
+
+fn attributes(text: &str) -> Result<(), TestCaseError> {
+    let mut seen = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let whole = rest.split_once("=\"").and_then(|(name, after)| {
+            let (value, after) = after.split_once('"')?;
+            Some((name, value, after))
+        });
+        let Some((name, value, after)) = whole else {
+            return Err(TestCaseError::fail(format!("no attribute: {rest}")));
+        };
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b':';
+        if name.is_empty() || !name.bytes().all(is_name) || seen.contains(&name) {
+            return Err(TestCaseError::fail(format!("no name of an attribute: {name}")));
+        }
+        plain(value)?;
+        seen.push(name);
+        rest = after.trim_start();
+    }
+    Ok(())
+}
+
+fn plain(text: &str) -> Result<(), TestCaseError> {
+    let known = ["amp;", "lt;", "gt;", "quot;", "#39;"];
+    for after in text.split('&').skip(1) {
+        prop_assert!(known.iter().any(|one| after.starts_with(one)), "entity: &{after}");
+    }
+    let bad = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '<' | '\u{fffe}' | '\u{ffff}')
+    };
+    prop_assert!(!text.contains(bad), "a character that may not be: {text:?}");
+    Ok(())
+}
