@@ -17,6 +17,8 @@ pub struct Clients {
 impl Clients {
     /// Whoever is outside the cluster.
     pub const OUTSIDE: &'static str = "outside";
+    /// Everybody but those who were met.
+    pub const OTHERS: &'static str = "all other clients";
     /// Health checks of load balancers.
     pub const PROBES: &'static str = "health checks";
     /// Everybody whose names the cluster's DNS resolves.

@@ -16,7 +16,7 @@ impl Code {
     pub const SERVICE_LOOPBACK: Self = Self(102);
 
     /// All of them, with what they are called.
-    pub const ALL: [(Self, &'static str); 25] = [
+    pub const ALL: [(Self, &'static str); 26] = [
         (Self(101), "Ingress loopback"),
         (Self(102), "Service loopback"),
         (Self(103), "no candidate"),
@@ -29,6 +29,7 @@ impl Code {
         (Self(203), "load balancer without targets"),
         (Self(204), "policy Local with every node registered"),
         (Self(205), "two owners of one listener"),
+        (Self(206), "healthy target set aside"),
         (Self(311), "Service without endpoints"),
         (Self(312), "wrong port"),
         (Self(313), "named port missing"),

@@ -18,7 +18,7 @@ use uturn_path::{Cannot, Engine, Met, ScanTarget};
 
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
-use crate::{Code, Evidence, Severity, beyond, bypass, cause, written};
+use crate::{Code, Evidence, Severity, beyond, bypass, cause, ejection, written};
 
 /// Something that people have to act on.
 #[derive(Clone, Debug)]
@@ -65,6 +65,9 @@ pub fn diagnose(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot
         found.add(new, cause);
     }
     for new in bypass::find(engine, met)? {
+        found.add(new, None);
+    }
+    for new in ejection::find(engine, met) {
         found.add(new, None);
     }
     for new in written::find(engine)? {

@@ -19,6 +19,7 @@ pub mod check;
 pub mod clients;
 pub mod code;
 pub mod cure;
+mod ejection;
 pub mod evidence;
 pub mod finding;
 pub mod pages;

@@ -111,7 +111,7 @@ fn the_page_works_in_a_browser() {
     let title = dom.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
     assert_eq!(
         title,
-        "all=1 of 1 shown; hit=1 of 1 shown; miss=0 of 1 shown; warnings=0 of 1 shown; open=true"
+        "all=2 of 2 shown; hit=1 of 2 shown; miss=0 of 2 shown; warnings=1 of 2 shown; open=true"
     );
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(!complaints.contains("CONSOLE"), "{complaints}");

@@ -1,0 +1,77 @@
+//! What a client that loops does to others: a load balancer on layer 7 that gets no answer
+//! from a target sets it aside for a while, for everybody, though it is well.
+
+use std::collections::BTreeSet;
+
+use uturn_model::lb::{Layer, Listener, PassiveCheck};
+use uturn_model::{By, Mechanism, ObjectRef, Outcome};
+use uturn_path::{Engine, Met};
+
+use crate::clients::{Clients, Example};
+use crate::finding::Finding;
+use crate::{Code, Evidence, Severity, beyond};
+
+pub(crate) fn find(engine: &Engine<'_>, met: &[Met]) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    if cluster.nodes.len() * cluster.services.len() > beyond::MOST {
+        return Vec::new();
+    }
+    let loops = |one: &&Met| {
+        one.verdicts.iter().any(|verdict| verdict.mechanisms.contains(&Mechanism::AsymmetricReturn))
+    };
+    let mut told: BTreeSet<&ObjectRef> = BTreeSet::new();
+    let mut all = Vec::new();
+    for one in met.iter().filter(loops) {
+        let object = &one.target.object;
+        let Some((listener, check)) = listener(engine, object) else { continue };
+        // Somebody else has to be there whom the target answers.
+        let has_others = listener.rules.iter().any(|rule| rule.targets.len() > 1)
+            || met.iter().any(|other| other.target == one.target && !loops(&other));
+        if has_others && told.insert(object) {
+            all.push(finding(engine, one, check));
+        }
+    }
+    all
+}
+
+/// A listener of an object that sets targets aside.
+fn listener<'e>(
+    engine: &'e Engine<'_>,
+    object: &ObjectRef,
+) -> Option<(&'e Listener, &'e PassiveCheck)> {
+    let listeners = engine.balancers().iter().flat_map(|balancer| &balancer.listeners);
+    let mut own = listeners.filter(|one| one.rules.iter().any(|rule| rule.owner == *object));
+    own.find_map(|one| {
+        let check = one.profile.passive_check.as_ref()?;
+        (one.protocol.layer() == Layer::L7).then_some((one, check))
+    })
+}
+
+fn finding(engine: &Engine<'_>, met: &Met, check: &PassiveCheck) -> Finding {
+    let object = &met.target.object;
+    let written = Evidence {
+        place: String::new(),
+        what: format!(
+            "a pod that loops gets no answer from its own node; after {} such calls in a row the \
+             load balancer leaves that node alone for {} s, whoever calls",
+            check.failures,
+            check.rest.as_secs()
+        )
+        .into(),
+        by: By::new(object.to_string(), engine.origin_of(object)),
+    };
+    Finding {
+        code: Code::new(206),
+        severity: Severity::Warning,
+        subject: object.clone(),
+        targets: Vec::new(),
+        clients: Clients::other(Clients::OTHERS),
+        share_failing: 0.0,
+        outcome: Outcome::AT_ONCE,
+        mechanism: None,
+        example: Example::Met(Box::new(met.clone())),
+        written: vec![written],
+        cures: Vec::new(),
+        conditions: Vec::new(),
+    }
+}
