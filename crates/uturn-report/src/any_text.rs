@@ -19,7 +19,7 @@ proptest! {
         well_formed(&junit::scan(&report))?;
         let shown = Shown { flow: Some(flow()), verdicts: verdicts(&text), cures: Vec::new() };
         well_formed(&html::scan(&report, &[shown]))?;
-        well_formed(&svg::trace(&flow(), &verdicts(&text), &[text.clone()]))?;
+        well_formed(&svg::trace(&flow(), &verdicts(&text), std::slice::from_ref(&text)))?;
         let sarif = sarif::scan(&report).to_string();
         prop_assert!(serde_json::from_str::<serde_json::Value>(&sarif).is_ok());
     }
@@ -42,6 +42,26 @@ proptest! {
             prop_assert!(one[0] >= 0.0 && one[0] + one[2] <= width, "{one:?} of {width}");
         }
     }
+}
+
+/// A large cluster: the page stays small, and what is folded is counted.
+#[test]
+fn many_findings_are_folded_and_counted() {
+    let names: Vec<String> = (0..12_000).map(|i| format!("front-{i}")).collect();
+    let hosts: Vec<String> = (0..100).map(|i| format!(":80 host-{i}.example.com/")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let findings = names.iter().map(|name| sample::finding(name, &hosts)).collect();
+    let report = crate::ScanReport::new(findings);
+    let shown = Shown { flow: Some(flow()), verdicts: verdicts("x"), cures: Vec::new() };
+    let page = html::scan(&report, &vec![shown; 400]);
+    assert!(page.len() < 5_000_000, "{}", page.len());
+    well_formed(&page).unwrap();
+    let drawn = page.matches("<svg ").count();
+    let told = page.matches("<article ").count();
+    assert!(drawn > 20 && told >= 400, "{drawn} {told}");
+    assert_eq!(page.matches("-o svg</code>").count(), 400 - drawn);
+    let left = format!("{} more are folded here", crate::words::count(12_000 - told, "finding"));
+    assert!(page.contains(&left), "{left}");
 }
 
 #[test]

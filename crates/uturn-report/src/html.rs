@@ -30,7 +30,7 @@ pub struct Shown {
 /// Findings together take no more; the rest is counted.
 const MOST_BYTES: usize = 4_000_000;
 /// Pictures together take no more; the rest has the command that draws it.
-const MOST_PICTURES: usize = 2_400_000;
+const MOST_PICTURES: usize = 1_500_000;
 
 /// The page. What is shown of each finding comes in their order; it may be shorter.
 pub fn scan(report: &ScanReport, shown: &[Shown]) -> String {

@@ -12,7 +12,6 @@
 //! **Start reading** at [`style`] and [`words`], which the others share.
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 mod any_text;
 pub mod baseline;
 pub mod check;
@@ -22,7 +21,6 @@ pub mod json;
 pub mod junit;
 pub mod lab;
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 mod sample;
 pub mod sarif;
 pub mod scan;
