@@ -44,6 +44,28 @@ proptest! {
     }
 }
 
+/// Twenty targets that refuse one after the other are drawn once.
+#[test]
+fn tries_that_go_alike_are_drawn_once() {
+    let mut all = verdicts("x");
+    let route = &mut all[0].routes[0];
+    let tried = |i: usize| {
+        let name = uturn_model::Name::new(format!("t{i}")).unwrap();
+        let by = || By::kernel("x");
+        let lb = Place::LoadBalancer("x".into());
+        [
+            (lb, Step::new(StepKind::Balance, "picks", by())),
+            (Place::Node(name), Step::new(StepKind::Reject, "refuses", by())),
+        ]
+        .map(|(place, step)| Hop { place, way: Way::Out, steps: vec![step] })
+    };
+    let ends = route.hops.split_off(2);
+    route.hops.extend((0..20).flat_map(tried).chain(ends));
+    let drawn = svg::trace(&flow(), &all, &[]);
+    assert!(drawn.contains("the same with 19 more targets"), "{drawn}");
+    assert!(drawn.contains(">t0<") && !drawn.contains(">t1<"));
+}
+
 /// A large cluster: the page stays small, and what is folded is counted.
 #[test]
 fn many_findings_are_folded_and_counted() {

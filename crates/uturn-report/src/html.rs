@@ -46,8 +46,9 @@ pub fn scan(report: &ScanReport, shown: &[Shown]) -> String {
         let shown = shown.get(at).unwrap_or(&nothing);
         let picture = finding::picture(at, one, shown);
         let picture = picture.filter(|drawn| {
-            pictures += drawn.len();
-            pictures <= MOST_PICTURES
+            let fits = pictures + drawn.len() <= MOST_PICTURES;
+            pictures += if fits { drawn.len() } else { 0 };
+            fits
         });
         articles.push_str(&finding::article(report, at, shown, picture.as_deref()));
     }

@@ -7,6 +7,7 @@
 
 mod draw;
 mod story;
+mod tries;
 
 use uturn_model::{Flow, Verdict};
 

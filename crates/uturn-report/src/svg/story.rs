@@ -3,6 +3,7 @@
 use uturn_model::route::{Hop, Leg, Way};
 use uturn_model::{Outcome, Place, Route, Step, StepKind, Text, Verdict};
 
+use super::tries;
 use crate::words;
 
 /// Ways that end alike, shown by the likeliest.
@@ -141,7 +142,11 @@ fn told(route: &Route) -> Told<'_> {
     let (mut lost, mut turned) = (false, false);
     // Where nothing but names is asked for, the name server is the place.
     let is_names = route.hops.iter().all(|hop| hop.place == Place::Dns);
-    for hop in &route.hops {
+    let folded = tries::folded(&route.hops);
+    for (number, hop) in route.hops.iter().enumerate() {
+        if folded.values().any(|(run, _)| run.contains(&number)) {
+            continue;
+        }
         if hop.place == Place::Dns && !is_names {
             names.extend(&hop.steps);
             continue;
@@ -153,6 +158,11 @@ fn told(route: &Route) -> Told<'_> {
         if let Some(from) = last.filter(|from| *from != at && !lost) {
             events.push(Event::Go { from, to: at, way: hop.way, leg, turned });
         }
+        if let Some((_, count)) = folded.get(&number) {
+            let head = format!("the same with {count} more targets, one after the other");
+            let note = Note { kind: NoteKind::Slow, head, lines: Vec::new(), by: None };
+            events.push(Event::Note { at, note });
+        }
         events.extend(notes(hop).into_iter().map(|note| Event::Note { at, note }));
         let kinds = || hop.steps.iter().map(|step| step.kind);
         let ends = [StepKind::Drop, StepKind::Reject];
@@ -160,7 +170,11 @@ fn told(route: &Route) -> Told<'_> {
         // A refusal is a packet of its own, and goes back.
         lost &= kinds().next_back() != Some(StepKind::Reject);
         turned = kinds().any(|kind| kind == StepKind::Turn);
-        leg = hop.steps.iter().rev().find_map(|step| step.after).or(leg);
+        // Nor has it the addresses of the packet that was refused.
+        leg = match kinds().next_back() {
+            Some(StepKind::Reject) => None,
+            _ => hop.steps.iter().rev().find_map(|step| step.after).or(leg),
+        };
         last = Some(at);
     }
     tidy(&mut events);
