@@ -138,6 +138,7 @@ fn told(route: &Route) -> Told<'_> {
     let mut places: Vec<&Place> = Vec::new();
     let mut events = Vec::new();
     let mut last: Option<usize> = None;
+    let mut last_way = Way::Out;
     let mut leg = None;
     let (mut lost, mut turned) = (false, false);
     // Where nothing but names is asked for, the name server is the place.
@@ -156,7 +157,9 @@ fn told(route: &Route) -> Told<'_> {
             places.len() - 1
         });
         if let Some(from) = last.filter(|from| *from != at && !lost) {
-            events.push(Event::Go { from, to: at, way: hop.way, leg, turned });
+            // What a target answered goes back, also where another is tried then.
+            let way = last_way.max(hop.way);
+            events.push(Event::Go { from, to: at, way, leg, turned });
         }
         if let Some((_, count)) = folded.get(&number) {
             let head = format!("the same with {count} more targets, one after the other");
@@ -175,7 +178,7 @@ fn told(route: &Route) -> Told<'_> {
             Some(StepKind::Reject) => None,
             _ => hop.steps.iter().rev().find_map(|step| step.after).or(leg),
         };
-        last = Some(at);
+        (last, last_way) = (Some(at), hop.way);
     }
     tidy(&mut events);
     let places = in_a_row(&places, &mut events);
