@@ -3,7 +3,7 @@
 //! Places stand side by side, time runs down. The way out is a solid line and the way back a
 //! dashed one, each with the packet's addresses; what is translated, picked or thrown away is
 //! a note below its place, with the rule that decided. Ways that end alike are one picture:
-//! the likeliest of them. [`story`] decides what is told, [`draw`] where it stands.
+//! the likeliest of them. `story` decides what is told, `draw` where it stands.
 
 mod draw;
 mod story;
