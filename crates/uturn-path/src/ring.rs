@@ -6,8 +6,10 @@
 //! and what surrounds them are the same end alike: the same outcomes as often, and all in all
 //! for the same reasons. How often each reason leads to each outcome is said of one of them.
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
+
+use uturn_netfilter::hash::FastMap;
 
 use crate::odds::{Kind, Odds, Run};
 use crate::spread::NEGLIGIBLE;
@@ -37,7 +39,7 @@ pub(crate) struct Spots {
     /// One more than the largest number that says who is alike.
     likes: usize,
     /// Those on each node; none where they are the nodes themselves, in their order.
-    on_node: Option<HashMap<u32, Vec<u32>>>,
+    on_node: Option<FastMap<u32, Vec<u32>>>,
 }
 
 impl Spots {
@@ -49,7 +51,7 @@ impl Spots {
     }
 
     pub(crate) fn endpoints(all: Vec<Spot>) -> Self {
-        let mut on_node: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut on_node: FastMap<u32, Vec<u32>> = FastMap::default();
         for (at, spot) in all.iter().enumerate() {
             if let Some(place) = spot.place {
                 on_node.entry(place).or_default().push(at as u32);
@@ -71,7 +73,7 @@ impl Spots {
     }
 
     fn is_one_a_node(&self) -> bool {
-        let on_node = self.on_node.iter().flat_map(HashMap::values);
+        let on_node = self.on_node.iter().flat_map(FastMap::values);
         on_node.into_iter().all(|spots| spots.len() == 1)
     }
 }
@@ -112,8 +114,10 @@ pub(crate) struct Ring {
     /// elsewhere.
     asked: Vec<u32>,
     usual: Vec<u32>,
+    /// Where in line those stand who are of one kind to clients elsewhere, and of which.
+    stretches: Vec<(Range<u32>, u32)>,
     /// The kinds of those on the client's own node, by what they are like.
-    near: HashMap<u32, u32>,
+    near: FastMap<u32, u32>,
     /// The client's own kind as a target.
     itself: u32,
 }
@@ -126,7 +130,7 @@ impl Ring {
     /// From what the client of a small cluster found of those who stand for all.
     pub(crate) fn new(spots: &Rc<Spots>, walked: Caller, asked: Vec<Asked>) -> Self {
         let (mut kinds, mut examples): (Vec<Kind>, Vec<usize>) = (Vec::new(), Vec::new());
-        let (mut near, mut itself) = (HashMap::new(), NOBODY);
+        let (mut near, mut itself) = (FastMap::default(), NOBODY);
         let mut far: Vec<Option<u32>> = vec![None; spots.likes];
         for (spot, target, kind) in asked {
             let number = kind.map_or(NOBODY, |kind| {
@@ -151,13 +155,21 @@ impl Ring {
                 || near.get(&spot.like).is_some_and(|kind| *kind != NOBODY)
         };
         let all = (0..).zip(&spots.all).filter(|(_, spot)| is_asked(spot));
-        let (line, usual) =
+        let (line, usual): (Vec<u32>, Vec<u32>) =
             all.map(|(at, spot)| (at, far[spot.like as usize].unwrap_or(NOBODY))).unzip();
+        let mut stretches: Vec<(Range<u32>, u32)> = Vec::new();
+        for (at, kind) in (0..).zip(&usual) {
+            match stretches.last_mut() {
+                Some((range, last)) if last == kind => range.end = at + 1,
+                _ => stretches.push((at..at + 1, *kind)),
+            }
+        }
         let first_like = |kind: &Kind| kinds.iter().position(|one| one.ends_like(kind));
         let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
         let is_hopeless = kinds.iter().all(Kind::is_hopeless);
         let spots = Rc::clone(spots);
-        Self { kinds, examples, looks, is_hopeless, spots, asked: line, usual, near, itself }
+        let asked = line;
+        Self { kinds, examples, looks, is_hopeless, spots, asked, usual, stretches, near, itself }
     }
 
     /// The kind of a target on the client's own node.
@@ -188,12 +200,21 @@ impl Ring {
     }
 
     pub(crate) fn odds(&self, caller: Caller) -> Odds {
-        let mut runs: Vec<Run> = Vec::new();
-        for kind in self.line(caller) {
-            match runs.last_mut() {
-                Some(last) if last.kind == kind => last.length += 1,
-                _ => runs.push(Run { kind, length: 1 }),
+        let mut runs: Vec<Run> = Vec::with_capacity(self.stretches.len() + 2);
+        let mut add = |kind: u32, length: u32| match runs.last_mut() {
+            _ if kind == NOBODY || length == 0 => {}
+            Some(last) if last.kind == kind as usize => last.length += length,
+            _ => runs.push(Run { kind: kind as usize, length }),
+        };
+        let mut owns = self.owns(caller).into_iter().peekable();
+        for (range, usual) in &self.stretches {
+            let mut from = range.start;
+            while let Some((at, own)) = owns.next_if(|(at, _)| *at < range.end) {
+                add(*usual, at - from);
+                add(own, 1);
+                from = at + 1;
             }
+            add(*usual, range.end - from);
         }
         Odds::new(&self.kinds, &runs)
     }
@@ -206,7 +227,8 @@ impl Ring {
     /// Whether it makes no difference where in line a client's own targets are, nor how the
     /// others stand.
     pub(crate) fn is_even(&self) -> bool {
-        let mut usual = self.usual.iter().map(|kind| self.look(*kind)).filter(|one| *one != NOBODY);
+        let looks = self.stretches.iter().map(|(_, kind)| self.look(*kind));
+        let mut usual = looks.filter(|one| *one != NOBODY);
         let first = usual.next();
         usual.all(|look| Some(look) == first)
             && (self.spots.is_one_a_node()
