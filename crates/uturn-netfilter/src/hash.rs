@@ -4,12 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-pub(crate) type FastMap<K, V> = HashMap<K, V, Start>;
-pub(crate) type FastSet<K> = HashSet<K, Start>;
+/// A map with quick hashes.
+pub type FastMap<K, V> = HashMap<K, V, Start>;
+/// A set with quick hashes.
+pub type FastSet<K> = HashSet<K, Start>;
 
 /// Where a table's hashes start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Start(u64);
+pub struct Start(u64);
 
 impl Default for Start {
     fn default() -> Self {
@@ -27,7 +29,7 @@ impl BuildHasher for Start {
 
 /// Multiplies and folds what it is given, word by word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quick(u64);
+pub struct Quick(u64);
 
 impl Quick {
     fn add(&mut self, word: u64) {

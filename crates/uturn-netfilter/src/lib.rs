@@ -52,7 +52,7 @@ pub mod addr;
 mod capture;
 pub mod conntrack;
 mod error;
-mod hash;
+pub mod hash;
 pub mod ipset;
 pub mod iptables;
 pub mod ipvs;

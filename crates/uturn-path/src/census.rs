@@ -5,7 +5,7 @@
 //! detectors, a node's own rules): two addresses within the same ranges are alike. A node or
 //! pod with an address that somebody else has too is like nobody else.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -15,16 +15,27 @@ use ipnet::IpNet;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod, Text};
+use uturn_netfilter::hash::FastMap;
 
 use crate::crowd::Crowd;
+use crate::residents::{Resident, Residents};
 
 /// Gives equal things equal numbers.
 #[derive(Debug)]
-pub(crate) struct Numbers<T>(HashMap<T, u32>);
+pub(crate) struct Numbers<T>(FastMap<T, u32>);
 
 impl<T> Default for Numbers<T> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(FastMap::default())
+    }
+}
+
+impl<T: Hash + Eq + Clone> Numbers<Vec<T>> {
+    pub(crate) fn of_list(&mut self, list: &[T]) -> u32 {
+        match self.0.get(list) {
+            Some(number) => *number,
+            None => self.of(list.to_vec()),
+        }
     }
 }
 
@@ -44,7 +55,7 @@ pub(crate) struct Census<'a> {
     pub(crate) cluster: &'a Cluster,
     /// Nodes in order of their names.
     pub(crate) nodes: Vec<Counted<'a>>,
-    node_places: HashMap<&'a Name, u32>,
+    node_places: FastMap<&'a Name, u32>,
     /// Classes of nodes: regardless of zones, and with regard to them.
     pub(crate) classes: [Vec<NodeClass>; 2],
     /// Every pod that runs on a known node; those that are alike stand together.
@@ -52,18 +63,18 @@ pub(crate) struct Census<'a> {
     /// The node that each of them is on.
     pub(crate) homes: Vec<u32>,
     /// Where a pod stands among the clients.
-    pub(crate) client_places: HashMap<IpAddr, u32>,
+    pub(crate) client_places: FastMap<IpAddr, u32>,
     /// What addresses and ports are told apart by.
     pub(crate) marks: Marks,
     /// The pods with a network of their own that have an address.
-    pub(crate) pods_at: HashMap<IpAddr, Vec<&'a Pod>>,
-    nodes_at: HashMap<IpAddr, Vec<u32>>,
+    residents: Residents<'a>,
+    nodes_at: FastMap<IpAddr, Vec<u32>>,
     ranges: Ranges,
     /// By port: each node with the pod in its network that listens there.
-    pub(crate) host_ports: HashMap<u16, Vec<(u32, &'a Pod)>>,
-    pub(crate) services_at: HashMap<IpAddr, Vec<&'a Service>>,
-    pub(crate) services_on: HashMap<u16, Vec<&'a Service>>,
-    pub(crate) ingresses_at: HashMap<IpAddr, Vec<&'a Ingress>>,
+    pub(crate) host_ports: FastMap<u16, Vec<(u32, &'a Pod)>>,
+    pub(crate) services_at: FastMap<IpAddr, Vec<&'a Service>>,
+    pub(crate) services_on: FastMap<u16, Vec<&'a Service>>,
+    pub(crate) ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>>,
     /// Services whose address is a node's or a pod's too.
     pub(crate) everywhere: Vec<&'a Service>,
     /// Nodes that lack Services.
@@ -98,15 +109,19 @@ impl<'a> Census<'a> {
     pub(crate) fn new(cluster: &'a Cluster) -> Self {
         let mut marks = Marks::new(cluster);
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
-        let node_places: HashMap<&'a Name, u32> =
+        let node_places: FastMap<&'a Name, u32> =
             nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();
-        let mut pods_at: HashMap<IpAddr, Vec<&'a Pod>> = HashMap::new();
-        for pod in cluster.pods.values().filter(|pod| !pod.spec.host_network && pod.is_alive()) {
-            for ip in &pod.ips {
-                pods_at.entry(*ip).or_default().push(pod);
-            }
-        }
-        let mut nodes_at: HashMap<IpAddr, Vec<u32>> = HashMap::new();
+        let pods: Vec<Resident<'a>> = cluster
+            .pods
+            .values()
+            .filter(|pod| pod.is_alive())
+            .map(|pod| {
+                let home = pod.node.as_ref().and_then(|name| node_places.get(name));
+                Resident { pod, place: home.copied() }
+            })
+            .collect();
+        let residents = Residents::new(&pods);
+        let mut nodes_at: FastMap<IpAddr, Vec<u32>> = FastMap::default();
         for (place, node) in nodes.iter().enumerate() {
             for ip in node.internal_ips.iter().chain(&node.external_ips) {
                 let there = nodes_at.entry(*ip).or_default();
@@ -116,7 +131,7 @@ impl<'a> Census<'a> {
             }
         }
         let (services_at, services_on) = services(cluster);
-        let mut ingresses_at: HashMap<IpAddr, Vec<&'a Ingress>> = HashMap::new();
+        let mut ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>> = FastMap::default();
         for ingress in cluster.ingresses.values() {
             for ip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
                 ingresses_at.entry(ip).or_default().push(ingress);
@@ -125,23 +140,25 @@ impl<'a> Census<'a> {
         let (ranges, mut odd) = Ranges::new(&nodes);
         for (ip, places) in &nodes_at {
             let shared = places.len() > 1
-                || pods_at.contains_key(ip)
+                || residents.has(*ip)
                 || services_at.contains_key(ip)
                 || ranges.holder(*ip).is_some();
             if shared {
                 odd.extend(places);
             }
         }
-        for (ip, pods) in &pods_at {
-            let homes = pods.iter().filter_map(|pod| node_places.get(pod.node.as_ref()?).copied());
-            let mut there: BTreeSet<u32> = homes.collect();
-            there.extend(nodes_at.get(ip).into_iter().flatten());
-            there.extend(ranges.holder(*ip));
-            if pods.len() > 1 || there.len() > 1 || services_at.contains_key(ip) {
-                odd.extend(there);
+        let mut there: Vec<u32> = Vec::new();
+        for (ip, pods) in residents.iter() {
+            there.clear();
+            there.extend(pods.iter().filter_map(|one| one.place));
+            there.extend(nodes_at.get(&ip).into_iter().flatten());
+            there.extend(ranges.holder(ip));
+            let are_several = there.iter().any(|place| *place != there[0]);
+            if pods.len() > 1 || are_several || services_at.contains_key(&ip) {
+                odd.extend(&there);
             }
         }
-        let is_taken = |ip: &IpAddr| pods_at.contains_key(ip) || nodes_at.contains_key(ip);
+        let is_taken = |ip: &IpAddr| residents.has(*ip) || nodes_at.contains_key(ip);
         let everywhere = cluster
             .services
             .values()
@@ -165,19 +182,19 @@ impl<'a> Census<'a> {
             }),
             clients: Vec::new(),
             homes: Vec::new(),
-            client_places: HashMap::new(),
+            client_places: FastMap::default(),
             marks,
-            pods_at,
+            residents,
             nodes_at,
             ranges,
-            host_ports: HashMap::new(),
+            host_ports: FastMap::default(),
             services_at,
             services_on,
             ingresses_at,
             everywhere,
             behind: Vec::new(),
         };
-        census.count_pods();
+        census.count_pods(&pods);
         census.fill_classes();
         census
     }
@@ -192,10 +209,15 @@ impl<'a> Census<'a> {
         if let Some(nodes) = self.nodes_at.get(&ip) {
             return nodes.first().copied();
         }
-        if let Some(pod) = self.pods_at.get(&ip).and_then(|pods| pods.last()) {
-            return pod.node.as_ref().and_then(|name| self.place_of(name));
+        if let Some(last) = self.pods_at(ip).last() {
+            return last.place;
         }
         self.ranges.holder(ip)
+    }
+
+    /// The pods with a network of their own that have an address.
+    pub(crate) fn pods_at(&self, ip: IpAddr) -> &[Resident<'a>] {
+        self.residents.at(ip)
     }
 
     /// Whether it is a node's own address.
@@ -205,7 +227,7 @@ impl<'a> Census<'a> {
 
     /// Whether nobody else has this address and it is in no other node's range.
     pub(crate) fn is_plain(&self, ip: IpAddr) -> bool {
-        let pods = self.pods_at.get(&ip).map_or(0, Vec::len);
+        let pods = self.pods_at(ip).len();
         let nodes = self.nodes_at.get(&ip).map_or(0, Vec::len);
         pods + nodes <= 1
             && !self.services_at.contains_key(&ip)
@@ -214,22 +236,20 @@ impl<'a> Census<'a> {
 
     /// Every node that has something to do with an address.
     pub(crate) fn related(&self, ip: IpAddr) -> Vec<u32> {
-        let pods = self.pods_at.get(&ip).into_iter().flatten();
-        let of_pods = pods.filter_map(|pod| self.place_of(pod.node.as_ref()?));
+        let of_pods = self.pods_at(ip).iter().filter_map(|one| one.place);
         let own = self.nodes_at.get(&ip).into_iter().flatten().copied();
         own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
     }
 
-    fn count_pods(&mut self) {
+    fn count_pods(&mut self, pods: &[Resident<'a>]) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
         debug_assert_eq!(host, HOST, "the first number");
-        let mut clients: Vec<([u32; 4], &'a Pod)> = Vec::new();
-        for pod in self.cluster.pods.values().filter(|pod| pod.is_alive()) {
-            let Some(place) = pod.node.as_ref().and_then(|name| self.place_of(name)) else {
-                continue;
-            };
+        let mut clients: Vec<([u32; 4], &'a Pod)> = Vec::with_capacity(pods.len());
+        let mut looks = Vec::new();
+        for Resident { pod, place } in pods.iter().copied() {
+            let Some(place) = place else { continue };
             let mut kind = HOST;
             if pod.spec.host_network {
                 for port in pod.spec.ports() {
@@ -239,17 +259,18 @@ impl<'a> Census<'a> {
                     }
                 }
             } else {
-                let mut looks = Vec::with_capacity(pod.ips.len());
+                looks.clear();
                 for ip in &pod.ips {
                     let odd = (!self.is_plain(*ip)).then_some(*ip);
                     let in_range = self.ranges.holder(*ip).is_some();
                     looks.push((Family::of(*ip), self.marks.of(*ip), odd, in_range));
                 }
-                kind = kinds.of(looks);
+                kind = kinds.of_list(&looks);
             }
             let class = self.nodes[place as usize].class;
             clients.push(([class[0], class[1], kind, place], pod));
         }
+        self.client_places.reserve(clients.len());
         // Of pods that are alike, the order of names stays.
         clients.sort_by_key(|(key, _)| *key);
         for (at, ([_, _, kind, place], pod)) in clients.iter().enumerate() {
@@ -268,7 +289,7 @@ impl<'a> Census<'a> {
     }
 
     fn fill_classes(&mut self) {
-        let mut ranges: HashMap<(usize, u32, u32), Vec<Range<u32>>> = HashMap::new();
+        let mut ranges: FastMap<(usize, u32, u32), Vec<Range<u32>>> = FastMap::default();
         for (place, node) in self.nodes.iter().enumerate() {
             if !node.node.unprogrammed.is_empty() {
                 self.behind.push(place as u32);
@@ -296,12 +317,12 @@ pub(crate) fn addresses(service: &Service) -> impl Iterator<Item = IpAddr> + '_ 
     external.chain(service.load_balancer.iter().filter_map(|one| one.ip))
 }
 
-type ByAddress<'a> = HashMap<IpAddr, Vec<&'a Service>>;
-type ByPort<'a> = HashMap<u16, Vec<&'a Service>>;
+type ByAddress<'a> = FastMap<IpAddr, Vec<&'a Service>>;
+type ByPort<'a> = FastMap<u16, Vec<&'a Service>>;
 
 fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
-    let mut at: ByAddress<'_> = HashMap::new();
-    let mut on: ByPort<'_> = HashMap::new();
+    let mut at: ByAddress<'_> = FastMap::default();
+    let mut on: ByPort<'_> = FastMap::default();
     let same =
         |one: Option<&&Service>, other: &Service| one.is_some_and(|one| one.name == other.name);
     for service in cluster.services.values() {
@@ -349,13 +370,13 @@ pub(crate) fn said(what: &dyn Debug) -> String {
 /// Nodes by the ranges of their pods.
 struct Ranges {
     /// By length, the longest first: the node of each range.
-    by_length: Vec<(u8, HashMap<IpAddr, u32>)>,
+    by_length: Vec<(u8, FastMap<IpAddr, u32>)>,
 }
 
 impl Ranges {
     /// With the nodes whose ranges overlap.
     fn new(nodes: &[&Node]) -> (Self, BTreeSet<u32>) {
-        let mut by_length: BTreeMap<u8, HashMap<IpAddr, u32>> = BTreeMap::new();
+        let mut by_length: BTreeMap<u8, FastMap<IpAddr, u32>> = BTreeMap::new();
         let mut odd = BTreeSet::new();
         for (place, node) in nodes.iter().enumerate() {
             for net in &node.pod_cidrs {

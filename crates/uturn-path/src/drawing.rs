@@ -1,7 +1,9 @@
 //! Nodes put into classes for one target, and who stands for each class.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::census::{Census, HOST, NodeClass};
 use crate::crowd::Crowd;
@@ -15,14 +17,14 @@ pub(crate) struct Drawing<'s, 'a> {
     pub(crate) care: Care,
     pub(crate) first: Option<u32>,
     pub(crate) bundles: &'s [Bundle],
-    pub(crate) touched: &'s HashMap<u32, Touched>,
+    pub(crate) touched: &'s FastMap<u32, Touched>,
     pub(crate) shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) stands: Vec<Stand>,
     pub(crate) callers: Vec<Callers<'a>>,
     /// As `Sketch::untouched` and `Sketch::touched`.
-    pub(crate) untouched_classes: HashMap<u32, u32>,
-    pub(crate) touched_classes: HashMap<u32, u32>,
+    pub(crate) untouched_classes: FastMap<u32, u32>,
+    pub(crate) touched_classes: FastMap<u32, u32>,
 }
 
 /// Clients of one kind on nodes that are alike.
@@ -232,7 +234,7 @@ impl<'a> Drawing<'_, 'a> {
             return;
         };
         let nodes = nodes.unwrap_or_else(|| {
-            let on: HashSet<_> = crowd.iter().map(|at| &clients[at].node).collect();
+            let on: FastSet<_> = crowd.iter().map(|at| &clients[at].node).collect();
             on.len()
         });
         self.callers.push(Callers { pod, at, crowd: crowd.clone(), nodes, itself });
@@ -240,6 +242,6 @@ impl<'a> Drawing<'_, 'a> {
 }
 
 fn dedup(places: &mut Vec<u32>) {
-    let mut met = HashSet::with_capacity(places.len());
+    let mut met = FastSet::default();
     places.retain(|place| met.insert(*place));
 }

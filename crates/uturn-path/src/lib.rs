@@ -57,6 +57,7 @@ mod node;
 mod odds;
 mod probes;
 mod refusal;
+mod residents;
 mod retries;
 mod ring;
 pub mod scan;

@@ -2,13 +2,13 @@
 //! in which a few stand for all.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
 use uturn_model::lb::{Target, TargetKind};
 use uturn_model::{Family, Name, Outcome, Route, Service, Verdict};
+use uturn_netfilter::hash::FastMap;
 
 use crate::census::Census;
 use crate::exchange::Exchange;
@@ -24,8 +24,8 @@ pub(crate) type Results = Rc<[Vec<Exchange>]>;
 pub(crate) struct Line {
     nodes: Rc<Spots>,
     endpoints: Rc<Spots>,
-    nodes_here: HashMap<Name, Spot>,
-    endpoints_here: HashMap<IpAddr, Spot>,
+    nodes_here: FastMap<Name, Spot>,
+    endpoints_here: FastMap<IpAddr, Spot>,
     /// Whether an address is an endpoint more than once.
     is_doubtful: bool,
     /// The client that is walked, and one of its class whom it speaks for.
@@ -98,13 +98,13 @@ impl Line {
             (name, Spot { place, like, client: None })
         });
         let nodes_here = nodes_here.collect();
-        let bundles: HashMap<IpAddr, (u32, Option<u32>)> =
+        let bundles: FastMap<IpAddr, (u32, Option<u32>)> =
             sketch.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
         let family = Family::of(sketch.scope.asked.to.ip());
         let slices = census.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
-        let mut likes: HashMap<(Option<u32>, IpAddr, u32), u32> = HashMap::new();
+        let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();
         let mut endpoints: Vec<Spot> = Vec::new();
-        let mut endpoints_here = HashMap::new();
+        let mut endpoints_here = FastMap::default();
         let mut is_doubtful = false;
         let nobody = IpAddr::from([0, 0, 0, 0]);
         for one in slices.flat_map(|slice| &slice.endpoints).filter(|one| one.ready) {

@@ -37,7 +37,7 @@ impl<'a> Sketcher<'a> {
                 let census = &mut self.census;
                 let ip = one.address;
                 let place = census.node_towards(ip);
-                let pod = census.pods_at.get(&ip).and_then(|pods| pods.last()).copied();
+                let pod = census.pods_at(ip).last().map(|one| one.pod);
                 let client = pod.and_then(|_| census.client_places.get(&ip)).copied();
                 let written = one.node.as_ref().map(|name| census.place_of(name));
                 let names: Vec<u32> =

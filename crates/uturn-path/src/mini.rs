@@ -1,12 +1,13 @@
 //! A small cluster in which a target meets what it would meet in the whole one: of nodes and
 //! endpoints that are alike, only those that stand for them, each with how many it stands for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use uturn_model::dns::Dns;
 use uturn_model::lb::{Target, TargetKind};
 use uturn_model::{Cluster, EndpointSlice, Name, Node, Pod};
+use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::census::Census;
 use crate::line::Line;
@@ -17,10 +18,10 @@ use crate::telling::config_names;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Weights {
     /// As targets of a load balancer, by node, and by address for endpoints.
-    nodes: HashMap<Name, u32>,
-    targets: HashMap<IpAddr, u32>,
+    nodes: FastMap<Name, u32>,
+    targets: FastMap<IpAddr, u32>,
     /// As endpoints that rules pick from, by address.
-    pub(crate) endpoints: HashMap<IpAddr, f64>,
+    pub(crate) endpoints: FastMap<IpAddr, f64>,
     /// All targets of a load balancer that tries one after the other.
     pub(crate) line: Option<Line>,
 }
@@ -40,7 +41,7 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
     let scope = &sketch.scope;
     let mut cluster = outline(census.cluster);
     let mut weights = Weights::default();
-    let mut homes: HashMap<u32, (u32, u32)> = HashMap::new();
+    let mut homes: FastMap<u32, (u32, u32)> = FastMap::default();
     for stand in &sketch.stands {
         let node = census.nodes[stand.place as usize].node;
         cluster.nodes.insert(node.name.clone(), node.clone());
@@ -61,7 +62,7 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
             }
         }
     }
-    let loose: HashSet<IpAddr> = sketch.loose.iter().copied().collect();
+    let loose: FastSet<IpAddr> = sketch.loose.iter().copied().collect();
     for service in &scope.services {
         let mut slices = Vec::new();
         for slice in census.cluster.slices(&service.name) {
@@ -75,9 +76,7 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
                 };
                 weights.endpoints.insert(one.address, f64::from(many));
                 weights.targets.insert(one.address, targets);
-                for pod in census.pods_at.get(&one.address).into_iter().flatten() {
-                    add(pod);
-                }
+                census.pods_at(one.address).iter().for_each(|one| add(one.pod));
                 endpoints.push(one.clone());
             }
             if !endpoints.is_empty() || slice.endpoints.is_empty() {
@@ -108,9 +107,10 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
         .pods
         .values()
         .flat_map(|pod| &pod.ips)
-        .filter_map(|ip| census.pods_at.get(ip).filter(|pods| pods.len() > 1))
+        .map(|ip| census.pods_at(*ip))
+        .filter(|pods| pods.len() > 1)
         .flatten()
-        .copied()
+        .map(|one| one.pod)
         .collect();
     for pod in shared {
         cluster.pods.insert(pod.name.clone(), pod.clone());

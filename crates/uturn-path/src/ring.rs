@@ -6,8 +6,10 @@
 //! and what surrounds them are the same end alike: the same outcomes as often, and all in all
 //! for the same reasons. How often each reason leads to each outcome is said of one of them.
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
+
+use uturn_netfilter::hash::FastMap;
 
 use crate::odds::{Kind, Odds, Run};
 use crate::spread::NEGLIGIBLE;
@@ -36,8 +38,10 @@ pub(crate) struct Spots {
     all: Vec<Spot>,
     /// One more than the largest number that says who is alike.
     likes: usize,
+    /// Those next to each other in line who are alike, and what they are like.
+    rows: Vec<(Range<u32>, u32)>,
     /// Those on each node; none where they are the nodes themselves, in their order.
-    on_node: Option<HashMap<u32, Vec<u32>>>,
+    on_node: Option<FastMap<u32, Vec<u32>>>,
 }
 
 impl Spots {
@@ -45,17 +49,17 @@ impl Spots {
     pub(crate) fn nodes(likes: Vec<u32>) -> Self {
         let spot = |(place, like)| Spot { place: Some(place), like, client: None };
         let all: Vec<Spot> = (0..).zip(likes).map(spot).collect();
-        Self { likes: likes_of(&all), all, on_node: None }
+        Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: None }
     }
 
     pub(crate) fn endpoints(all: Vec<Spot>) -> Self {
-        let mut on_node: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut on_node: FastMap<u32, Vec<u32>> = FastMap::default();
         for (at, spot) in all.iter().enumerate() {
             if let Some(place) = spot.place {
                 on_node.entry(place).or_default().push(at as u32);
             }
         }
-        Self { likes: likes_of(&all), all, on_node: Some(on_node) }
+        Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: Some(on_node) }
     }
 
     pub(crate) fn at(&self, at: u32) -> Option<Spot> {
@@ -71,13 +75,24 @@ impl Spots {
     }
 
     fn is_one_a_node(&self) -> bool {
-        let on_node = self.on_node.iter().flat_map(HashMap::values);
+        let on_node = self.on_node.iter().flat_map(FastMap::values);
         on_node.into_iter().all(|spots| spots.len() == 1)
     }
 }
 
 fn likes_of(all: &[Spot]) -> usize {
     all.iter().map(|one| one.like as usize + 1).max().unwrap_or(0)
+}
+
+fn rows_of(all: &[Spot]) -> Vec<(Range<u32>, u32)> {
+    let mut rows: Vec<(Range<u32>, u32)> = Vec::new();
+    for (at, spot) in (0..).zip(all) {
+        match rows.last_mut() {
+            Some((range, like)) if *like == spot.like => range.end = at + 1,
+            _ => rows.push((at..at + 1, spot.like)),
+        }
+    }
+    rows
 }
 
 /// A client: its node, and where it stands among all.
@@ -108,14 +123,23 @@ pub(crate) struct Ring {
     /// Whether nobody ever answers.
     is_hopeless: bool,
     spots: Rc<Spots>,
-    /// The places of those in line whom somebody may ask, and the kind of each to clients
-    /// elsewhere.
-    asked: Vec<u32>,
-    usual: Vec<u32>,
+    /// Those in line whom somebody may ask.
+    stretches: Vec<Stretch>,
     /// The kinds of those on the client's own node, by what they are like.
-    near: HashMap<u32, u32>,
+    near: FastMap<u32, u32>,
     /// The client's own kind as a target.
     itself: u32,
+}
+
+/// Some next to each other in line who are alike.
+#[derive(Clone, Debug)]
+struct Stretch {
+    /// The first of them among all in line.
+    first: u32,
+    /// Their places among those whom somebody may ask.
+    at: Range<u32>,
+    /// Their kind to clients elsewhere.
+    kind: u32,
 }
 
 /// Who was asked: one in line, its place in the rule, and how asking it ended; nothing if it
@@ -126,7 +150,7 @@ impl Ring {
     /// From what the client of a small cluster found of those who stand for all.
     pub(crate) fn new(spots: &Rc<Spots>, walked: Caller, asked: Vec<Asked>) -> Self {
         let (mut kinds, mut examples): (Vec<Kind>, Vec<usize>) = (Vec::new(), Vec::new());
-        let (mut near, mut itself) = (HashMap::new(), NOBODY);
+        let (mut near, mut itself) = (FastMap::default(), NOBODY);
         let mut far: Vec<Option<u32>> = vec![None; spots.likes];
         for (spot, target, kind) in asked {
             let number = kind.map_or(NOBODY, |kind| {
@@ -146,18 +170,38 @@ impl Ring {
                 far.get_or_insert(number);
             }
         }
-        let is_asked = |spot: &Spot| {
-            far[spot.like as usize] != Some(NOBODY)
-                || near.get(&spot.like).is_some_and(|kind| *kind != NOBODY)
-        };
-        let all = (0..).zip(&spots.all).filter(|(_, spot)| is_asked(spot));
-        let (line, usual) =
-            all.map(|(at, spot)| (at, far[spot.like as usize].unwrap_or(NOBODY))).unzip();
+        let mut stretches: Vec<Stretch> = Vec::with_capacity(spots.rows.len());
+        let mut end = 0;
+        for (range, like) in &spots.rows {
+            let usual = far[*like as usize];
+            let is_asked =
+                usual != Some(NOBODY) || near.get(like).is_some_and(|kind| *kind != NOBODY);
+            if is_asked {
+                let at = end..end + range.len() as u32;
+                end = at.end;
+                let kind = usual.unwrap_or(NOBODY);
+                stretches.push(Stretch { first: range.start, at, kind });
+            }
+        }
         let first_like = |kind: &Kind| kinds.iter().position(|one| one.ends_like(kind));
         let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
         let is_hopeless = kinds.iter().all(Kind::is_hopeless);
         let spots = Rc::clone(spots);
-        Self { kinds, examples, looks, is_hopeless, spots, asked: line, usual, near, itself }
+        Self { kinds, examples, looks, is_hopeless, spots, stretches, near, itself }
+    }
+
+    /// The kind of one of those asked to clients elsewhere.
+    fn usual(&self, at: u32) -> u32 {
+        let stretch = self.stretches.partition_point(|one| one.at.end <= at);
+        self.stretches.get(stretch).map_or(NOBODY, |one| one.kind)
+    }
+
+    /// The place of one in line among those asked.
+    fn place(&self, spot: u32) -> Option<u32> {
+        let behind = self.stretches.partition_point(|one| one.first <= spot);
+        let stretch = self.stretches.get(behind.checked_sub(1)?)?;
+        let at = stretch.at.start + (spot - stretch.first);
+        stretch.at.contains(&at).then_some(at)
     }
 
     /// The kind of a target on the client's own node.
@@ -172,30 +216,40 @@ impl Ring {
     fn owns(&self, caller: Caller) -> Vec<(u32, u32)> {
         let spots = self.spots.on(caller.place).into_iter();
         let own = |at: u32| {
-            let place = self.asked.binary_search(&at).ok()?;
-            Some((place as u32, self.own(&self.spots.at(at)?, caller)))
+            let place = self.place(at)?;
+            Some((place, self.own(&self.spots.at(at)?, caller)))
         };
         spots.filter_map(own).collect()
     }
 
     /// The kinds in line, as a client meets them.
     pub(crate) fn line(&self, caller: Caller) -> Vec<usize> {
-        let mut line = self.usual.clone();
-        for (at, own) in self.owns(caller) {
-            line[at as usize] = own;
-        }
-        line.into_iter().filter(|kind| *kind != NOBODY).map(|kind| kind as usize).collect()
+        let each = |run: Run| std::iter::repeat_n(run.kind, run.length as usize);
+        self.runs(caller).into_iter().flat_map(each).collect()
     }
 
     pub(crate) fn odds(&self, caller: Caller) -> Odds {
-        let mut runs: Vec<Run> = Vec::new();
-        for kind in self.line(caller) {
-            match runs.last_mut() {
-                Some(last) if last.kind == kind => last.length += 1,
-                _ => runs.push(Run { kind, length: 1 }),
+        Odds::new(&self.kinds, &self.runs(caller))
+    }
+
+    fn runs(&self, caller: Caller) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::with_capacity(self.stretches.len() + 2);
+        let mut add = |kind: u32, length: u32| match runs.last_mut() {
+            _ if kind == NOBODY || length == 0 => {}
+            Some(last) if last.kind == kind as usize => last.length += length,
+            _ => runs.push(Run { kind: kind as usize, length }),
+        };
+        let mut owns = self.owns(caller).into_iter().peekable();
+        for stretch in &self.stretches {
+            let mut from = stretch.at.start;
+            while let Some((at, own)) = owns.next_if(|(at, _)| *at < stretch.at.end) {
+                add(stretch.kind, at - from);
+                add(own, 1);
+                from = at + 1;
             }
+            add(stretch.kind, stretch.at.end - from);
         }
-        Odds::new(&self.kinds, &runs)
+        runs
     }
 
     /// What a kind looks like to who does not ask why.
@@ -206,7 +260,8 @@ impl Ring {
     /// Whether it makes no difference where in line a client's own targets are, nor how the
     /// others stand.
     pub(crate) fn is_even(&self) -> bool {
-        let mut usual = self.usual.iter().map(|kind| self.look(*kind)).filter(|one| *one != NOBODY);
+        let looks = self.stretches.iter().map(|one| self.look(one.kind));
+        let mut usual = looks.filter(|one| *one != NOBODY);
         let first = usual.next();
         usual.all(|look| Some(look) == first)
             && (self.spots.is_one_a_node()
@@ -222,12 +277,11 @@ impl Ring {
     pub(crate) fn tell_apart(&self, caller: Caller, told: &mut Vec<u32>) {
         told.push(PART);
         let mut unusual = self.owns(caller);
-        unusual.retain(|(at, own)| *own != self.usual[*at as usize]);
-        let is_seen =
-            |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual[*at as usize]);
+        unusual.retain(|(at, own)| *own != self.usual(*at));
+        let is_seen = |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual(*at));
         let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
         for one in &unusual {
-            told.extend([PART, one.1, self.usual[one.0 as usize]]);
+            told.extend([PART, one.1, self.usual(one.0)]);
             if seen.contains(one) {
                 self.tell_side(one.0, &seen, -1, told);
                 self.tell_side(one.0, &seen, 1, told);
@@ -238,7 +292,7 @@ impl Ring {
     fn tell_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
         told.push(PART);
         let most = told.len() + 2 * MANY;
-        let count = self.usual.len() as i64;
+        let count = self.stretches.last().map_or(0, |one| i64::from(one.at.end));
         let mut share = 1.0;
         for away in 1..count {
             let next = (i64::from(at) + step * away).rem_euclid(count) as u32;
@@ -246,7 +300,7 @@ impl Ring {
                 told.push(PART);
                 return;
             }
-            let kind = self.look(self.usual[next as usize]);
+            let kind = self.look(self.usual(next));
             if kind == NOBODY {
                 continue;
             }

@@ -4,7 +4,7 @@
 //! it. So rules matter only of Services that have the address asked, own a node's port that
 //! is asked on the way, or stand behind the load balancer's rule for the request.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
@@ -12,6 +12,7 @@ use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
 use uturn_model::{Cluster, Ingress, NamespacedName, ProxyMode, Service};
 use uturn_netfilter::IpProtocol;
+use uturn_netfilter::hash::FastMap;
 
 use crate::census::Census;
 use crate::engine::Target;
@@ -54,7 +55,7 @@ pub(crate) struct Scope<'a> {
 }
 
 /// Load balancers without targets: who listens where, for whom.
-pub(crate) struct Listeners(HashMap<IpAddr, Rc<LoadBalancer>>);
+pub(crate) struct Listeners(FastMap<IpAddr, Rc<LoadBalancer>>);
 
 impl Listeners {
     /// Of a cluster's outline with all Services and Ingresses, and no node.

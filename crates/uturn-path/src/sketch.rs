@@ -18,12 +18,12 @@
 //! numbers of equals, which are in [`Sketch::sizes`]: targets of one shape and the same
 //! sizes have the same verdicts.
 
-use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
 
 use uturn_model::{NamespacedName, Pod, Service};
+use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::census::{Census, Numbers};
 use crate::crowd::Crowd;
@@ -44,8 +44,8 @@ pub(crate) struct Sketch<'a> {
     pub(crate) stands: Vec<Stand>,
     /// The class of each node that no Service in scope has to do with, by its number in the
     /// census, and of each other node.
-    pub(crate) untouched: HashMap<u32, u32>,
-    pub(crate) touched: HashMap<u32, u32>,
+    pub(crate) untouched: FastMap<u32, u32>,
+    pub(crate) touched: FastMap<u32, u32>,
     /// Whether classes regard zones.
     pub(crate) of: usize,
     /// All endpoints.
@@ -92,7 +92,7 @@ impl<'a> Callers<'a> {
         let ranges = parts.iter().flat_map(|one| one.crowd.ranges()).collect();
         let first = parts.into_iter().next()?;
         let crowd = Crowd::new(ranges);
-        let nodes: HashSet<u32> = crowd.iter().map(|at| census.homes[at]).collect();
+        let nodes: FastSet<u32> = crowd.iter().map(|at| census.homes[at]).collect();
         Some(Self { crowd, nodes: nodes.len(), ..first })
     }
 
@@ -110,7 +110,7 @@ impl<'a> Callers<'a> {
         let walked = self.caller(census);
         let mut told = Vec::new();
         tell(walked, &mut told);
-        let mut numbers = HashMap::from([(told.clone(), 0)]);
+        let mut numbers = FastMap::from_iter([(told.clone(), 0)]);
         let mut parts: Vec<(Caller, Vec<Range<u32>>, Vec<u32>)> =
             vec![(walked, Vec::new(), Vec::new())];
         for range in self.crowd.ranges() {
@@ -167,7 +167,9 @@ pub(crate) struct Sketcher<'a> {
     pub(crate) texts: Numbers<String>,
     pub(crate) profiles: Numbers<Vec<u64>>,
     bundles: Numbers<Vec<u64>>,
-    pub(crate) located: HashMap<&'a NamespacedName, Rc<[Located]>>,
+    /// What each Service says of itself, as the number of a text.
+    pub(crate) services: FastMap<&'a NamespacedName, u32>,
+    pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
 }
 
 /// An endpoint's node and address, the number of its Service, and where it is found.
@@ -194,7 +196,8 @@ impl<'a> Sketcher<'a> {
             texts: Numbers::default(),
             profiles: Numbers::default(),
             bundles: Numbers::default(),
-            located: HashMap::new(),
+            services: FastMap::default(),
+            located: FastMap::default(),
         }
     }
 
@@ -218,7 +221,7 @@ impl<'a> Sketcher<'a> {
         }
         all.sort_by_key(|(place, ip, number, _, at)| (place.is_none(), *place, *ip, *number, *at));
         let mut bundles: Vec<Bundle> = Vec::with_capacity(all.len());
-        let mut touched: HashMap<u32, Touched> = HashMap::new();
+        let mut touched: FastMap<u32, Touched> = FastMap::default();
         let mut loose: Range<usize> = 0..0;
         let mut rest = all.as_slice();
         while let [(place, ip, _, located, at), ..] = rest {
@@ -253,8 +256,8 @@ impl<'a> Sketcher<'a> {
             sizes: Vec::new(),
             stands: Vec::new(),
             callers: Vec::new(),
-            untouched_classes: HashMap::new(),
-            touched_classes: HashMap::new(),
+            untouched_classes: FastMap::default(),
+            touched_classes: FastMap::default(),
         };
         drawing.draw();
         let Drawing { mut shape, sizes, stands, callers, of, .. } = drawing;
@@ -272,7 +275,7 @@ impl<'a> Sketcher<'a> {
         scope: &Scope<'a>,
         care: Care,
         odd: &[u32],
-        touched: &mut HashMap<u32, Touched>,
+        touched: &mut FastMap<u32, Touched>,
     ) {
         let census = &self.census;
         for port in &scope.ports {

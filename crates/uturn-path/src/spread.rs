@@ -22,6 +22,9 @@ impl Why {
 
     /// In their order.
     pub(crate) fn mechanisms(self) -> Vec<Mechanism> {
+        if self == Self::default() {
+            return Vec::new();
+        }
         let has = |one: &Mechanism| self.0 & (1 << *one as u32) != 0;
         let mut all: Vec<Mechanism> = Mechanism::ALL.into_iter().filter(has).collect();
         all.sort_unstable();

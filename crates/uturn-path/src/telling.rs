@@ -64,7 +64,7 @@ struct Told<'s, 'a> {
     ports: Vec<u16>,
 }
 
-impl Told<'_, '_> {
+impl<'a> Told<'_, 'a> {
     fn text(&mut self, what: &dyn std::fmt::Debug, shape: &mut Vec<u64>) {
         shape.push(u64::from(self.sketcher.texts.of(said(what))));
     }
@@ -96,27 +96,11 @@ impl Told<'_, '_> {
         shape.extend([at as u64, u64::from(mark)]);
     }
 
-    fn service(&mut self, service: &Service, shape: &mut Vec<u64>) {
-        let external = (service.external_policy, service.allocates_node_ports);
-        let ports: Vec<_> = service
-            .ports
-            .iter()
-            .map(|one| (&one.name, one.protocol, one.port, &one.target))
-            .collect();
-        let ours: Vec<_> = service
-            .load_balancer
-            .iter()
-            .map(|one| (one.ip.is_some(), one.hostname.is_some(), one.mode))
-            .collect();
-        let labels: Vec<_> =
-            ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"]
-                .map(|label| service.labels.get(label))
-                .into();
-        let policies = (external, service.internal_policy, service.affinity_seconds);
-        let choice = (&service.source_ranges, &service.traffic_distribution);
-        let class = (&service.load_balancer_class, labels, telling(&service.annotations));
-        let families = (&service.families, service.headless, service.publishes_not_ready);
-        self.text(&(&service.kind, ports, ours, policies, choice, class, families), shape);
+    fn service(&mut self, service: &'a Service, shape: &mut Vec<u64>) {
+        let sketcher = &mut *self.sketcher;
+        let texts = &mut sketcher.texts;
+        let number = sketcher.services.entry(&service.name);
+        shape.push(u64::from(*number.or_insert_with(|| texts.of(settings(service)))));
         for list in [&service.cluster_ips, &service.external_ips] {
             shape.push(list.len() as u64);
             for ip in list {
@@ -158,6 +142,27 @@ impl Told<'_, '_> {
             self.text(&listeners, shape);
         }
     }
+}
+
+/// All that a Service says of itself but for addresses and ports on nodes.
+fn settings(service: &Service) -> String {
+    let external = (service.external_policy, service.allocates_node_ports);
+    let ports: Vec<_> =
+        service.ports.iter().map(|one| (&one.name, one.protocol, one.port, &one.target)).collect();
+    let ours: Vec<_> = service
+        .load_balancer
+        .iter()
+        .map(|one| (one.ip.is_some(), one.hostname.is_some(), one.mode))
+        .collect();
+    let labels: Vec<_> =
+        ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"]
+            .map(|label| service.labels.get(label))
+            .into();
+    let policies = (external, service.internal_policy, service.affinity_seconds);
+    let choice = (&service.source_ranges, &service.traffic_distribution);
+    let class = (&service.load_balancer_class, labels, telling(&service.annotations));
+    let families = (&service.families, service.headless, service.publishes_not_ready);
+    said(&(&service.kind, ports, ours, policies, choice, class, families))
 }
 
 /// The TkeServiceConfigs that an object may name.

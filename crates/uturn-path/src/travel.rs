@@ -113,6 +113,14 @@ impl Trip {
         }
     }
 
+    /// The same of a step that decides nothing: not even made where nobody wants to know it.
+    fn tell(&mut self, place: impl FnOnce() -> Place, step: impl FnOnce() -> Step) {
+        match self.is_brief {
+            true => self.hops.clear(),
+            false => self.note(place(), step()),
+        }
+    }
+
     fn remember(&mut self, node: &Name, connection: Connection) {
         let known = self
             .nodes
@@ -155,15 +163,16 @@ impl<'a> Engine<'a> {
     /// Sends a packet and follows it in every way it can go.
     pub(crate) fn send(&self, from: Party<'a>, mut trip: Trip) -> Vec<Arrival<'a>> {
         let leg = trip.packet.leg();
-        let step = Step::new(StepKind::Send, sends(trip.way), self.by(from)).seeing(leg);
+        let way = trip.way;
+        let step = || Step::new(StepKind::Send, sends(way), self.by(from)).seeing(leg);
         match from {
             // Its own address never leaves a pod.
             Party::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
-                trip.note(Place::Pod(pod.name.clone()), step);
+                trip.tell(|| Place::Pod(pod.name.clone()), step);
                 vec![Arrival { trip, stop: Stop::At(from) }]
             }
             Party::Pod(pod) => {
-                trip.note(Place::Pod(pod.name.clone()), step);
+                trip.tell(|| Place::Pod(pod.name.clone()), step);
                 match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
                     Some(node) => {
                         let link = self.world(&node.name).pod_link(leg.src.ip());
@@ -173,17 +182,17 @@ impl<'a> Engine<'a> {
                 }
             }
             Party::Host(node, pod) => {
-                let place = match pod {
+                let place = || match pod {
                     Some(pod) => Place::Pod(pod.name.clone()),
                     None => Place::Node(node.name.clone()),
                 };
-                trip.note(place, step);
+                trip.tell(place, step);
                 self.at_node(node, &Entry::Local, trip)
             }
             // What a load balancer does is noted where it decides.
             Party::Balancer(_) => self.at_fabric(None, trip),
             Party::Outside => {
-                trip.note(Place::Outside, step);
+                trip.tell(|| Place::Outside, step);
                 self.at_fabric(None, trip)
             }
         }
@@ -262,7 +271,8 @@ impl<'a> Engine<'a> {
         trip.packet = end.packet;
         add_new(&mut trip.supposed, end.supposed);
         add_new(&mut trip.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
-        for step in end.steps {
+        let untold = if trip.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
+        for step in end.steps.into_iter().skip(untold) {
             trip.note(Place::Node(node.name.clone()), step);
         }
         if let Some(connection) = end.connection {

@@ -1,11 +1,11 @@
 //! One target: its sketch is walked, a client of each class, or what was found of another
 //! target of the same shape is said again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use uturn_model::route::Route;
 use uturn_model::{Client, Flow, Outcome, Verdict};
+use uturn_netfilter::hash::FastMap;
 
 use crate::census::Census;
 use crate::engine::{Cannot, Engine, Fault};
@@ -22,20 +22,27 @@ pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
 /// What came of walking a sketch.
 struct Walked<'a> {
     answered: Answered<'a>,
+    /// The verdicts of each class of clients that are the same however many equals there are.
+    sure: Sure,
     /// Whether every target of the same shape and sizes has the same verdicts.
     is_common: bool,
 }
 
+/// For classes of clients in a sketch's order: the verdicts where numbers of equals make no
+/// difference.
+type Sure = Vec<Option<Arc<[Verdict]>>>;
+
 /// What is known of shapes.
 #[derive(Default)]
-pub(crate) struct Shapes(HashMap<Vec<u64>, Shape>);
+pub(crate) struct Shapes(FastMap<Vec<u64>, Shape>);
 
 /// What is known of a shape.
 enum Shape {
-    /// Numbers of equals make no difference.
-    Always(Answers),
-    /// They do: what is known of some.
-    Sized(HashMap<Vec<u64>, Answers>),
+    Known {
+        sure: Sure,
+        /// By numbers of equals: what is known of all classes.
+        sized: FastMap<Vec<u64>, Answers>,
+    },
     /// It takes everybody to know.
     NeedsAll,
 }
@@ -52,20 +59,22 @@ impl<'a> Engine<'a> {
         let mut care = self.care(atlas, &scope);
         let mut sketch = atlas.sketcher.sketch(scope, care, None);
         if care == Care::Classes {
-            let known = match shapes.0.get(&sketch.shape) {
-                Some(Shape::Always(known)) => Some(Arc::clone(known)),
-                Some(Shape::Sized(sizes)) => sizes.get(&sketch.sizes).cloned(),
-                Some(Shape::NeedsAll) | None => None,
-            };
-            if let Some(known) = known {
-                return Ok(sketch.callers.into_iter().zip(known.iter().cloned()).collect());
-            }
-            if !matches!(shapes.0.get(&sketch.shape), Some(Shape::NeedsAll)) {
-                if let Some(walked) = self.walk(atlas, &sketch, target, care)? {
-                    if walked.is_common {
-                        let all = walked.answered.iter().map(|(_, one)| Arc::clone(one));
-                        remember(&mut shapes.0, &sketch, &all.collect());
+            let sure = match shapes.0.get(&sketch.shape) {
+                Some(Shape::Known { sure, sized }) => {
+                    if let Some(known) = sized.get(&sketch.sizes) {
+                        return Ok(sketch.callers.into_iter().zip(known.iter().cloned()).collect());
                     }
+                    if let Some(known) = sure.iter().cloned().collect::<Option<Vec<_>>>() {
+                        return Ok(sketch.callers.into_iter().zip(known).collect());
+                    }
+                    Some(sure.as_slice())
+                }
+                Some(Shape::NeedsAll) => None,
+                None => Some([].as_slice()),
+            };
+            if let Some(sure) = sure {
+                if let Some(walked) = self.walk(atlas, &sketch, target, care, sure)? {
+                    remember(&mut shapes.0, &sketch, &walked);
                     return Ok(walked.answered);
                 }
                 shapes.0.insert(sketch.shape, Shape::NeedsAll);
@@ -73,28 +82,30 @@ impl<'a> Engine<'a> {
             care = Care::EveryNode;
             sketch = atlas.sketcher.sketch(sketch.scope, care, None);
         }
-        let walked = self.walk(atlas, &sketch, target, care)?;
+        let walked = self.walk(atlas, &sketch, target, care, &[])?;
         Ok(walked.map(|walked| walked.answered).unwrap_or_default())
     }
 
-    /// Walks a client of each class; nothing where that does not settle it.
+    /// Walks a client of each class of which nothing is sure yet; nothing where that does not
+    /// settle it.
     fn walk(
         &self,
         atlas: &Atlas<'a>,
         sketch: &Sketch<'a>,
         target: &ScanTarget,
         care: Care,
+        sure: &[Option<Arc<[Verdict]>>],
     ) -> Result<Option<Walked<'a>>, Cannot> {
         let census = &atlas.sketcher.census;
         let to = sketch.scope.asked.to.ip();
         if !self.cluster.captures.is_empty() || self.takes_any_source(to) {
-            return self.walk_all(self, census, sketch, target);
+            return self.walk_all(self, census, sketch, target, sure);
         }
         let (cluster, weights) = mini(census, sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
         engine.is_brief = true;
-        self.walk_all(&engine, census, sketch, target)
+        self.walk_all(&engine, census, sketch, target, sure)
     }
 
     fn walk_all(
@@ -103,12 +114,19 @@ impl<'a> Engine<'a> {
         census: &Census<'a>,
         sketch: &Sketch<'a>,
         target: &ScanTarget,
+        known: &[Option<Arc<[Verdict]>>],
     ) -> Result<Option<Walked<'a>>, Cannot> {
         let asked = sketch.scope.asked.target();
         let line = engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
         let mut answered = Vec::with_capacity(sketch.callers.len());
+        let mut sure = Sure::with_capacity(sketch.callers.len());
         let mut is_common = true;
-        for callers in &sketch.callers {
+        for (at, callers) in sketch.callers.iter().enumerate() {
+            if let Some(Some(verdicts)) = known.get(at) {
+                answered.push((callers.clone(), Arc::clone(verdicts)));
+                sure.push(Some(Arc::clone(verdicts)));
+                continue;
+            }
             let flow = Flow {
                 from: Client::Pod(callers.pod.name.clone()),
                 to: target.to.clone(),
@@ -131,10 +149,13 @@ impl<'a> Engine<'a> {
             let Some(verdicts) = walk()? else { return Ok(None) };
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
             let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
+                let is_sure = verdicts.iter().all(regardless_of_numbers);
+                sure.push(is_sure.then(|| Arc::clone(&verdicts)));
                 answered.push((callers.clone(), verdicts));
                 continue;
             };
             is_common = false;
+            sure.push(None);
             let mut parts = Vec::new();
             for (first, part) in callers.told_apart(census, &rounds) {
                 let verdicts = match rounds.as_slice() {
@@ -150,28 +171,23 @@ impl<'a> Engine<'a> {
             }
             answered.extend(together(census, parts));
         }
-        Ok(Some(Walked { answered, is_common }))
+        Ok(Some(Walked { answered, sure, is_common }))
     }
 }
 
-fn remember(shapes: &mut HashMap<Vec<u64>, Shape>, sketch: &Sketch<'_>, answers: &Answers) {
-    let is_always = answers.iter().flat_map(|one| one.iter()).all(regardless_of_numbers);
-    match shapes.get_mut(&sketch.shape) {
-        Some(Shape::Sized(sizes)) => drop(sizes.insert(sketch.sizes.clone(), answers.clone())),
-        Some(Shape::Always(_) | Shape::NeedsAll) => {}
-        None => {
-            let known = match is_always {
-                true => Shape::Always(answers.clone()),
-                false => Shape::Sized(HashMap::from([(sketch.sizes.clone(), answers.clone())])),
-            };
-            shapes.insert(sketch.shape.clone(), known);
-        }
+fn remember(shapes: &mut FastMap<Vec<u64>, Shape>, sketch: &Sketch<'_>, walked: &Walked<'_>) {
+    let shape = shapes.entry(sketch.shape.clone());
+    let sure = || walked.sure.clone();
+    let shape = shape.or_insert_with(|| Shape::Known { sure: sure(), sized: FastMap::default() });
+    if let (Shape::Known { sized, .. }, true) = (shape, walked.is_common) {
+        let all = walked.answered.iter().map(|(_, one)| Arc::clone(one));
+        sized.insert(sketch.sizes.clone(), all.collect());
     }
 }
 
 /// Clients with equal verdicts are one class, wherever they stand in line.
 fn together<'a>(census: &Census<'a>, parts: Answered<'a>) -> Answered<'a> {
-    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut places: FastMap<_, usize> = FastMap::default();
     let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
     for (part, verdicts) in parts {
         let all = verdicts.iter().map(|one| {
