@@ -51,6 +51,7 @@ mod exchange;
 mod fabric;
 mod line;
 mod located;
+mod marks;
 mod mini;
 mod names;
 mod node;
