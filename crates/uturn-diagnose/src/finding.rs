@@ -109,7 +109,7 @@ impl Found {
     fn add(&mut self, mut new: Finding, cause: Option<ObjectRef>) {
         let is_cause = cause.is_some();
         if let Some(cause) = cause {
-            let whose = named(&new.subject);
+            let whose = new.subject.short();
             new.targets.iter_mut().for_each(|one| *one = format!("{whose} {one}"));
             new.subject = cause;
         }
@@ -160,19 +160,6 @@ impl Finding {
             self.share_failing = new.share_failing;
             self.outcome = new.outcome;
         }
-    }
-}
-
-/// An object as the command line names it: `svc/shop/front`.
-pub(crate) fn named(object: &ObjectRef) -> String {
-    let word = match object.kind {
-        Kind::Service => "svc",
-        Kind::Ingress => "ingress",
-        other => other.as_str(),
-    };
-    match &object.namespace {
-        Some(namespace) => format!("{word}/{namespace}/{}", object.name),
-        None => format!("{word}/{}", object.name),
     }
 }
 

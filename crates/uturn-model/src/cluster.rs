@@ -1,5 +1,6 @@
 //! The cluster: all that is known, in one place.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::dns::Dns;
@@ -54,6 +55,17 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// The cluster as a node's kube-proxy has programmed it: all of it, unless Facts say that
+    /// it left Services out.
+    pub fn programmed_on(&self, node: &Node) -> Cow<'_, Self> {
+        if node.unprogrammed.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut cluster = self.clone();
+        cluster.services.retain(|name, _| !node.unprogrammed.contains(name));
+        Cow::Owned(cluster)
+    }
+
     /// Every slice of a Service.
     pub fn slices(&self, service: &NamespacedName) -> &[EndpointSlice] {
         self.endpoints.get(service).map_or(&[], Vec::as_slice)

@@ -185,6 +185,19 @@ impl ObjectRef {
     pub fn global(kind: Kind, name: impl Into<Text>) -> Self {
         Self { kind, namespace: None, name: name.into() }
     }
+
+    /// As the command line names it: `svc/shop/front`.
+    pub fn short(&self) -> String {
+        let word = match self.kind {
+            Kind::Service => "svc",
+            Kind::Ingress => "ingress",
+            other => other.as_str(),
+        };
+        match &self.namespace {
+            Some(namespace) => format!("{word}/{namespace}/{}", self.name),
+            None => format!("{word}/{}", self.name),
+        }
+    }
 }
 
 impl fmt::Display for ObjectRef {

@@ -23,15 +23,6 @@ const MOST_KINDS: usize = 6;
 /// The first version with a mode nftables that is meant to be used.
 const NFTABLES: Version = Version::new(1, 31, 0);
 
-/// One way to read what is not known of a cluster.
-#[derive(Clone, Debug)]
-pub struct Reading {
-    /// What has to hold for it; empty where nothing was open.
-    pub conditions: Vec<Text>,
-    /// The cluster as it would be.
-    pub cluster: Cluster,
-}
-
 /// How kube-proxy may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Running {
@@ -95,22 +86,20 @@ impl Engine<'_> {
     }
 }
 
-/// The readings of how kube-proxy runs, where nobody says it: the one that is taken for true
-/// first. None where it is known.
-pub fn readings(cluster: &Cluster) -> Vec<Reading> {
-    let runnings = runnings(cluster);
-    if runnings.len() < 2 {
+/// More pods are not there several times, once for each reading of what is not known.
+pub const MOST_PODS: usize = 20_000;
+
+/// The cluster as it would be if kube-proxy ran otherwise than it is taken to, once for each
+/// other way; none where that is known, or the cluster is too large for it.
+pub fn others(cluster: &Cluster) -> Vec<Cluster> {
+    if cluster.pods.len() > MOST_PODS {
         return Vec::new();
     }
-    let reading = |one: &Running| Reading {
-        conditions: vec![said(std::slice::from_ref(one), &runnings)],
-        cluster: as_running(cluster, *one),
-    };
-    runnings.iter().map(reading).collect()
+    runnings(cluster).into_iter().skip(1).map(|one| as_running(cluster, one)).collect()
 }
 
-/// What has to hold for some of the readings of a cluster, of which it names the places;
-/// nothing where it is all of them.
+/// What has to hold for some of the readings of a cluster: 0 is what it is taken for, the rest
+/// are [`others`] in their order. Nothing where it is all of them.
 pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
     let all = runnings(cluster);
     let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();

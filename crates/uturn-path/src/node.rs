@@ -1,6 +1,5 @@
 //! What a node's kernel knows: from its capture where there is one, else worked out.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -76,7 +75,7 @@ impl World {
             has(CaptureFile::Iptables) || has(CaptureFile::Nft) || has(CaptureFile::NftJson),
             has(CaptureFile::Ip6tables) || has(CaptureFile::Nft) || has(CaptureFile::NftJson),
         ];
-        let programmed = programmed(cluster, node);
+        let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
         for (family, captured) in Family::BOTH.into_iter().zip(captured) {
             if captured || node.address(family).is_none() {
@@ -220,17 +219,6 @@ fn links(cluster: &Cluster, node: &Node, state: &NodeState) -> HashMap<IpAddr, T
     };
     let own = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
     own.flat_map(|pod| &pod.ips).filter_map(towards).collect()
-}
-
-/// The cluster as this node's kube-proxy has programmed it: all of it, unless Facts say that
-/// it left Services out.
-fn programmed<'a>(cluster: &'a Cluster, node: &Node) -> Cow<'a, Cluster> {
-    if node.unprogrammed.is_empty() {
-        return Cow::Borrowed(cluster);
-    }
-    let mut cluster = cluster.clone();
-    cluster.services.retain(|name, _| !node.unprogrammed.contains(name));
-    Cow::Owned(cluster)
 }
 
 /// Reads what kube-proxy programs, as the kernel would load it.

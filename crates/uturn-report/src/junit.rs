@@ -64,7 +64,7 @@ fn case(counts: &mut Counts, class: &str, name: &str, body: &str) -> String {
 }
 
 fn name(finding: &Finding) -> String {
-    format!("{} {}", scan::subject(finding), scan::targets(finding)).trim_end().to_owned()
+    format!("{} {}", finding.subject.short(), scan::targets(finding)).trim_end().to_owned()
 }
 
 fn failure(report: &ScanReport, at: usize, finding: &Finding) -> String {

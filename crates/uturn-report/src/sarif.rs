@@ -144,7 +144,7 @@ fn location(told: &Told<'_>) -> Value {
         place.insert("physicalLocation".into(), physical);
     }
     let mut logical = json!({"kind": "resource", "name": &*subject.name});
-    crate::json::extend(&mut logical, json!({"fullyQualifiedName": scan::subject(told.finding)}));
+    crate::json::extend(&mut logical, json!({"fullyQualifiedName": told.finding.subject.short()}));
     place.insert("logicalLocations".into(), json!([logical]));
     Value::Object(place)
 }

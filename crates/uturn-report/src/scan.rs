@@ -149,7 +149,7 @@ fn rows(report: &ScanReport, style: Style) -> String {
                     Severity::Warning | Severity::Info => style.yellow(&share),
                 },
                 words::who(&one.clients),
-                format!("{} {}", subject(one), targets(one)).trim_end().to_owned(),
+                format!("{} {}", one.subject.short(), targets(one)).trim_end().to_owned(),
                 because(one),
                 one.code.to_string(),
                 words::first_of(&one.cures),
@@ -180,23 +180,11 @@ pub(crate) fn because(finding: &Finding) -> String {
     }
 }
 
-pub(crate) fn subject(finding: &Finding) -> String {
-    let word = match finding.subject.kind {
-        Kind::Service => "svc",
-        Kind::Ingress => "ingress",
-        other => other.as_str(),
-    };
-    match &finding.subject.namespace {
-        Some(namespace) => format!("{word}/{namespace}/{}", finding.subject.name),
-        None => format!("{word}/{}", finding.subject.name),
-    }
-}
-
 fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
     let mut text = style.bold(&format!(
         "{} {}{}: {}\n",
         finding.code,
-        format!("{} {}", subject(finding), finding.targets.join(", ")).trim_end(),
+        format!("{} {}", finding.subject.short(), finding.targets.join(", ")).trim_end(),
         "",
         finding.code.title()
     ));
@@ -235,7 +223,7 @@ fn set_aside(report: &ScanReport) -> String {
             Why::Ignored { reason } => text.push_str(&format!(
                 "ignored: {} {}: {reason} ({})\n",
                 one.finding.code,
-                subject(&one.finding),
+                one.finding.subject.short(),
                 one.origin
             )),
             Why::Known { baseline } => *known.entry(baseline).or_default() += 1,
@@ -281,7 +269,7 @@ fn summary(report: &ScanReport, style: Style) -> String {
         if let (Some(client), Kind::Service | Kind::Ingress) = (client, first.subject.kind) {
             text.push_str(&format!(
                 "; uturn trace --from pod/{client} --to {} shows the way, packet by packet",
-                subject(first)
+                first.subject.short()
             ));
         }
         text.push('\n');

@@ -100,7 +100,7 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
     let place = place(case)?;
     let title = format!(
         "let the load balancer replace the source: keepaliveEnable for {} port {}",
-        word(&place.owner),
+        place.owner.short(),
         listener.port
     );
     let mut made = Proposal::new("l7-snat", 30, title)
@@ -125,14 +125,6 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
         made = made.follow(facts(), way, Change::Set(Tree::bare("true")));
     }
     Some(let_in(case, made))
-}
-
-fn word(object: &ObjectRef) -> String {
-    let kind = if object.kind == Kind::Ingress { "ingress" } else { "svc" };
-    match &object.namespace {
-        Some(namespace) => format!("{kind}/{namespace}/{}", object.name),
-        None => format!("{kind}/{}", object.name),
-    }
 }
 
 /// The targets' security groups have to let the load balancer's own range in.
@@ -202,7 +194,7 @@ fn probe_source(case: &Case<'_>) -> Option<Proposal> {
         20,
         format!(
             "health checks of {} port {} from 100.64.0.0/10",
-            word(&place.owner),
+            place.owner.short(),
             listener.port
         ),
     )

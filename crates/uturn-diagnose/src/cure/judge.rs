@@ -22,6 +22,16 @@ impl<'a> Twin<'a> {
         Self { manifests, engine, everything: OnceCell::new() }
     }
 
+    /// The texts that it was read from.
+    pub fn manifests(&self) -> &'a Manifests {
+        self.manifests
+    }
+
+    /// The cluster, ready to be walked.
+    pub fn engine(&self) -> &'a Engine<'a> {
+        self.engine
+    }
+
     fn everything(&self) -> Result<&[Everything], String> {
         let all = self.everything.get_or_init(|| Everything::of_readings(self.engine));
         all.as_deref().map_err(ToString::to_string)

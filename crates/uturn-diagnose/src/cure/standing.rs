@@ -125,20 +125,12 @@ pub(crate) struct Everything {
 /// So many flows of clients that are no pods are walked; of a cluster with more, none.
 const MOST: usize = 400;
 
-/// More pods are not looked at once for each reading of what is not known.
-const MOST_PODS: usize = 20_000;
-
 impl Everything {
     /// One for each reading of what is not known, that which is taken for true first.
     pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, Cannot> {
         let mut all = vec![Self::of(engine)?];
-        let cluster = engine.cluster();
-        let readings = match cluster.pods.len() > MOST_PODS {
-            true => Vec::new(),
-            false => cases::readings(cluster),
-        };
-        for reading in readings.iter().skip(1) {
-            let engine = Engine::new(&reading.cluster).map_err(|mut why| why.remove(0))?;
+        for other in &cases::others(engine.cluster()) {
+            let engine = Engine::new(other).map_err(|mut why| why.remove(0))?;
             all.push(Self::of(&engine)?);
         }
         Ok(all)

@@ -30,7 +30,7 @@ pub(super) fn article(
     let finding = &report.findings[at];
     let number = at + 1;
     let (code, severity) = (finding.code, finding.severity);
-    let subject = scan::subject(finding);
+    let subject = finding.subject.short();
     let because = scan::because(finding);
     let who = words::who(&finding.clients);
     let nodes: Vec<String> = finding.clients.nodes().iter().map(ToString::to_string).collect();

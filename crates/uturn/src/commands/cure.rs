@@ -179,42 +179,37 @@ pub(super) const MOST_FINDINGS: usize = 40;
 
 /// Gives findings the cures that work, where that does not take long; else they keep the one
 /// that a walk confirmed.
-pub(super) fn name_cures<'a>(
-    manifests: &'a Manifests,
-    engine: &'a Engine<'a>,
-    findings: &mut [Finding],
-) {
-    let is_kept = (1..=MOST_BYTES).contains(&manifests.bytes());
-    if !is_kept || findings.len() > MOST_FINDINGS {
+pub(super) fn name_cures(twin: &Twin<'_>, findings: &mut [Finding]) {
+    if findings.len() > MOST_FINDINGS {
         return;
     }
-    let twin = Twin::new(manifests, engine);
     for finding in findings {
-        if let Ok(Some(case)) = case_of(manifests, engine, finding) {
-            let mut cures = cure::cures(&twin, &case);
-            // What keeps many from many is not cured by one of them.
-            let is_targets = matches!(finding.subject.kind, Kind::Service | Kind::Ingress);
-            cures.retain(|one| is_targets || !one.is_callers());
+        if let Some(cures) = tried(twin, finding) {
             finding.cures = titles(&cures);
         }
     }
 }
 
 /// Every cure of a finding, those that do not work here as well, where that does not take long.
-pub(super) fn of_finding<'a>(
-    manifests: &'a Manifests,
-    engine: &'a Engine<'a>,
-    finding: &Finding,
-) -> Vec<cure::Cure> {
-    match case_of(manifests, engine, finding) {
-        Ok(Some(case)) if (1..=MOST_BYTES).contains(&manifests.bytes()) => {
-            let mut cures = cure::cures(&Twin::new(manifests, engine), &case);
-            let is_targets = matches!(finding.subject.kind, Kind::Service | Kind::Ingress);
-            cures.retain(|one| is_targets || !one.is_callers());
-            cures
-        }
-        _ => Vec::new(),
+pub(super) fn of_finding(twin: &Twin<'_>, finding: &Finding) -> Vec<cure::Cure> {
+    tried(twin, finding).unwrap_or_default()
+}
+
+fn tried(twin: &Twin<'_>, finding: &Finding) -> Option<Vec<cure::Cure>> {
+    if !may_take(twin.manifests()) {
+        return None;
     }
+    let case = case_of(twin.manifests(), twin.engine(), finding).ok()??;
+    let mut cures = cure::cures(twin, &case);
+    // What keeps many from many is not cured by one of them.
+    let is_targets = matches!(finding.subject.kind, Kind::Service | Kind::Ingress);
+    cures.retain(|one| is_targets || !one.is_callers());
+    Some(cures)
+}
+
+/// Whether there are texts to edit, and not too much of them.
+fn may_take(manifests: &Manifests) -> bool {
+    (1..=MOST_BYTES).contains(&manifests.bytes())
 }
 
 /// The same for a flow.
@@ -223,7 +218,7 @@ pub(super) fn of_flow(
     cluster: &Cluster,
     flow: &Flow,
 ) -> Result<Vec<String>, Failure> {
-    if !(1..=MOST_BYTES).contains(&manifests.bytes()) {
+    if !may_take(manifests) {
         return Ok(Vec::new());
     }
     let engine = Engine::new(cluster)?;

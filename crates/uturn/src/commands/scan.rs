@@ -1,13 +1,12 @@
 //! `uturn scan`: every class of client against every target.
 
 use uturn_diagnose::cases::together;
+use uturn_diagnose::cure::Twin;
 use uturn_diagnose::{Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
-use uturn_path::cases::{self, Reading};
-use uturn_path::{Engine, Met, ScanTarget};
+use uturn_path::{Engine, Met, ScanTarget, cases};
 use uturn_report::html::{self, Shown};
 use uturn_report::{ScanReport, json, junit, sarif, scan};
-use uturn_snapshot::Manifests;
 
 use super::{cure, print};
 use crate::cli::{FailOn, Scan, ScanOutput};
@@ -25,11 +24,11 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     let cluster = &loaded.cluster;
     let known = Known::read(cluster, args.baseline.as_deref())?;
-    let readings = readings(cluster, printer);
-    let mut engines = vec![Engine::new(cluster)?];
-    for reading in readings.iter().skip(1) {
-        engines.push(Engine::new(&reading.cluster)?);
-    }
+    say_what_is_left_out(cluster, printer);
+    let others = cases::others(cluster);
+    let clusters = std::iter::once(cluster).chain(&others);
+    let engines = clusters.map(Engine::new).collect::<Result<Vec<_>, _>>()?;
+    let twin = Twin::new(&manifests, &engines[0]);
     let mut met = Vec::new();
     let mut all = Vec::new();
     for engine in &engines {
@@ -40,7 +39,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
             findings.retain(|one| !one.subject.namespace.as_ref().is_some_and(elsewhere));
         }
         if all.is_empty() {
-            cure::name_cures(&manifests, engine, &mut findings);
+            cure::name_cures(&twin, &mut findings);
             met = here;
         }
         all.push(findings);
@@ -65,7 +64,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         }
     };
     let shown = match args.output {
-        ScanOutput::Html => shown(&manifests, &engines, &findings)?,
+        ScanOutput::Html => shown(&twin, &engines, &findings)?,
         _ => Vec::new(),
     };
     let engine = &engines[0];
@@ -106,9 +105,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
 const MOST_PICTURES: usize = 200;
 
 /// What a page shows beside the findings.
-fn shown<'a>(
-    manifests: &'a Manifests,
-    engines: &'a [Engine<'a>],
+fn shown(
+    twin: &Twin<'_>,
+    engines: &[Engine<'_>],
     findings: &[(usize, Finding)],
 ) -> Result<Vec<Shown>, Failure> {
     let is_few = findings.len() <= cure::MOST_FINDINGS;
@@ -120,7 +119,7 @@ fn shown<'a>(
             None => Vec::new(),
         };
         let cures = match *at {
-            0 if is_few => cure::of_finding(manifests, engine, one),
+            0 if is_few => cure::of_finding(twin, one),
             _ => Vec::new(),
         };
         Ok(Shown { flow, verdicts, cures })
@@ -143,20 +142,13 @@ fn targets(engine: &Engine<'_>, args: &Scan) -> Result<Vec<ScanTarget>, Failure>
     Ok(targets)
 }
 
-/// So many pods at most are there several times, for each reading of what is not known.
-const MOST_PODS: usize = 20_000;
-
-/// The readings of a cluster, none where nothing is open.
-fn readings(cluster: &Cluster, printer: &Printer) -> Vec<Reading> {
-    if cluster.pods.len() <= MOST_PODS {
-        return cases::readings(cluster);
-    }
-    if cluster.proxy.mode.is_supposed() {
+/// Where a cluster is too large for them, other modes of kube-proxy are not looked at.
+fn say_what_is_left_out(cluster: &Cluster, printer: &Printer) {
+    if cluster.pods.len() > cases::MOST_PODS && cluster.proxy.mode.is_supposed() {
         let mode = cluster.proxy.mode.value;
         printer.note(&format!(
             "only mode {mode} of kube-proxy is looked at in so large a cluster, and nothing says \
              that it is its mode: state spec.kubeProxy.mode in Facts"
         ));
     }
-    Vec::new()
 }

@@ -1,12 +1,11 @@
 //! What kube-proxy leaves on a node, in each of its modes: compiled for the node, loaded
 //! with the real programs; and the rules that the node has beside those.
 
-use std::borrow::Cow;
 use std::io;
 use std::net::IpAddr;
 
 use uturn_kubeproxy::Program;
-use uturn_model::{Cluster, Family, Name, Node, ProxyMode};
+use uturn_model::{Family, Name, ProxyMode};
 use uturn_netfilter::ipvs::{self, VirtualServer};
 
 use super::{captured, restore, restore_more};
@@ -31,7 +30,7 @@ pub(crate) fn program_node(
     let cluster = plan.cluster;
     let doing = format!("program node {name}");
     let node = &cluster.nodes[name];
-    let programmed = programmed(cluster, node);
+    let programmed = cluster.programmed_on(node);
     if cluster.proxy.mode.value == ProxyMode::Ipvs {
         space.run(add_ipvs_device).during(&doing)?;
     }
@@ -57,17 +56,6 @@ pub(crate) fn program_node(
         load(space, family, &program, &doing)?;
     }
     if shares_tables { load_own() } else { Ok(()) }
-}
-
-/// The cluster as this node's kube-proxy has programmed it: all of it, unless Facts say that
-/// it left Services out.
-fn programmed<'a>(cluster: &'a Cluster, node: &Node) -> Cow<'a, Cluster> {
-    if node.unprogrammed.is_empty() {
-        return Cow::Borrowed(cluster);
-    }
-    let mut cluster = cluster.clone();
-    cluster.services.retain(|name, _| !node.unprogrammed.contains(name));
-    Cow::Owned(cluster)
 }
 
 fn load(space: &Namespace, family: Family, program: &Program, doing: &str) -> Result<(), LabError> {
