@@ -18,6 +18,7 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::crowd::Crowd;
 use crate::marks::Marks;
+use crate::node::World;
 use crate::residents::{Resident, Residents};
 
 /// Gives equal things equal numbers.
@@ -106,8 +107,9 @@ type Look = (Family, u32, Option<IpAddr>, bool);
 pub(crate) const HOST: u32 = 0;
 
 impl<'a> Census<'a> {
-    pub(crate) fn new(cluster: &'a Cluster) -> Self {
-        let mut marks = Marks::new(cluster);
+    /// Of a cluster with these captured nodes.
+    pub(crate) fn new(cluster: &'a Cluster, worlds: &[(&Name, &World)]) -> Self {
+        let mut marks = Marks::new(cluster, worlds);
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
             nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();

@@ -192,7 +192,10 @@ impl<'a> Drawing<'_, 'a> {
         if let Some(second) = others.next() {
             stands.push(Stand { place: second, targets: rest as u32, homes: 1 });
         }
-        if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
+        if alike.has_endpoints && self.census.marks.has_captures {
+            // Captured rules name every endpoint.
+            stands.extend(others.map(|place| Stand { place, targets: 0, homes: 1 }));
+        } else if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
             stands.push(Stand { place: third, targets: 0, homes: rest as u32 - 1 });
         }
         self.shape.extend([homes.len() as u64, stands.len() as u64]);

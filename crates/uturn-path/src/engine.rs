@@ -4,16 +4,18 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use uturn_kubeproxy::Unsupported;
 use uturn_lb::controller;
 use uturn_model::route::Place;
 use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
-    Node, Origin, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
+    Node, Origin, Pod, Port, Protocol, Route, Service, Supposition, Text, Verdict,
 };
 use uturn_netfilter::{Entry, Packet};
 
+use crate::census::Census;
 use crate::doubts;
 use crate::exchange::{Exchange, Request};
 use crate::mini::{Weights, outline_of_listeners, outline_with};
@@ -35,7 +37,10 @@ pub struct Engine<'a> {
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
-    worlds: BTreeMap<&'a Name, OnceCell<World>>,
+    worlds: BTreeMap<&'a Name, OnceCell<Arc<World>>>,
+    /// All who are there, where this is a small cluster beside captured kernels: their rules
+    /// lead to whom they please.
+    whole: Option<&'a Census<'a>>,
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
     supposed: Vec<Supposition>,
@@ -98,6 +103,7 @@ impl<'a> Engine<'a> {
             weights,
             balancers: OnceCell::new(),
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
+            whole: None,
             fault: RefCell::new(None),
             supposed: Vec::new(),
             health: RefCell::default(),
@@ -118,7 +124,7 @@ impl<'a> Engine<'a> {
             let node = &cluster.nodes[*name];
             let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
             let made = match is_written {
-                true => World::new(cluster, node).map(|world| drop(cell.set(world))),
+                true => World::new(cluster, node).map(|world| drop(cell.set(world.into()))),
                 false if is_tried => continue,
                 false => World::new(&outline_with(cluster, node), node).map(drop),
             };
@@ -133,12 +139,62 @@ impl<'a> Engine<'a> {
     pub(crate) fn world(&self, node: &Name) -> &World {
         let make = || {
             let node = &self.cluster.nodes[node];
-            World::new(self.cluster, node).unwrap_or_else(|why| {
+            let world = World::new(self.cluster, node).unwrap_or_else(|why| {
                 self.fault.borrow_mut().get_or_insert(Fault::Cannot(why));
                 World::bare(node)
-            })
+            });
+            Arc::new(world)
         };
         self.worlds[node].get_or_init(make)
+    }
+
+    /// The nodes that were captured.
+    pub(crate) fn captured(&self) -> Vec<(&'a Name, &World)> {
+        let names = self.cluster.captures.keys();
+        let known = names.filter_map(|name| self.worlds.get_key_value(name));
+        known.map(|(name, _)| (*name, self.world(name))).collect()
+    }
+
+    /// In a small cluster: gives captured nodes the kernels that they have in the whole one.
+    pub(crate) fn adopt(&mut self, whole: &Engine<'_>, census: &'a Census<'a>) {
+        for (name, own) in &self.worlds {
+            if whole.cluster.captures.contains_key(*name) {
+                whole.world(name);
+                let known = whole.worlds.get(*name).and_then(|one| one.get()).cloned();
+                known.into_iter().for_each(|world| drop(own.set(world)));
+            }
+        }
+        self.whole = Some(census);
+    }
+
+    /// Notes that a packet came to somebody who is not in this small cluster, if so.
+    pub(crate) fn mind_strangers(&self, to: SocketAddr) {
+        let Some(census) = self.whole else { return };
+        let is_stranger = |one: &Service| !self.cluster.services.contains_key(&one.name);
+        let ip = to.ip();
+        let at = census.services_at.get(&ip).into_iter().chain(census.services_on.get(&to.port()));
+        let is_balanced = || {
+            census.ingresses_at.contains_key(&ip)
+                && self.balancers().iter().all(|one| one.vip != ip)
+        };
+        let is_held = self.node_at(ip).is_some() || self.pod_at(ip).is_some();
+        if at.flatten().any(|one| is_stranger(one))
+            || (!is_held && census.node_towards(ip).is_some())
+            || is_balanced()
+        {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
+    }
+
+    /// Notes that a packet came to a process that is not in this small cluster, if so.
+    pub(crate) fn mind_processes(&self, node: &'a Node, port: u16) {
+        let Some(census) = self.whole else { return };
+        let on_port = census.host_ports.get(&port).into_iter().flatten();
+        let is_here = |place: &u32| census.nodes[*place as usize].node.name == node.name;
+        if self.host_pod_on(node, port).is_none() && on_port.into_iter().any(|(at, _)| is_here(at))
+        {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
     }
 
     fn names(&self) -> &Names<'a> {
@@ -161,12 +217,14 @@ impl<'a> Engine<'a> {
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| {
             let mut balancers = controller::load_balancers(self.cluster);
-            let weights = self.weights.as_ref();
+            let many = |target: &_| self.weights.as_ref()?.of_target(target);
             let listeners = balancers.iter_mut().flat_map(|one| &mut one.listeners);
-            for target in listeners.flat_map(|one| &mut one.rules).flat_map(|one| &mut one.targets)
-            {
-                let many = weights.and_then(|weights| weights.of_target(target));
-                target.weight *= many.unwrap_or(1);
+            for rule in listeners.flat_map(|one| &mut one.rules) {
+                for target in &mut rule.targets {
+                    target.weight *= many(target).unwrap_or(1);
+                }
+                // Who stands for none is not asked.
+                rule.targets.retain(|target| many(target) != Some(0));
             }
             balancers
         })

@@ -45,9 +45,6 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
     for stand in &sketch.stands {
         let node = census.nodes[stand.place as usize].node;
         cluster.nodes.insert(node.name.clone(), node.clone());
-        if let Some(capture) = census.cluster.captures.get(&node.name) {
-            cluster.captures.insert(node.name.clone(), capture.clone());
-        }
         weights.nodes.insert(node.name.clone(), stand.targets);
         homes.insert(stand.place, (stand.homes, stand.targets));
     }

@@ -188,24 +188,31 @@ impl<'a> Engine<'a> {
         let flow = met.flow();
         // Rules of a large cluster are not written in full for a single flow.
         let size = self.cluster.nodes.len() * self.cluster.services.len();
-        if size <= SMALL || !self.cluster.captures.is_empty() {
+        if size <= SMALL {
             return self.verdicts(&flow);
         }
         let mut atlas = self.atlas().borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
-        if self.takes_any_source(scope.asked.to.ip()) {
+        let care = self.care(&atlas, &scope);
+        let has_captures = atlas.sketcher.census.marks.has_captures;
+        if (has_captures && care != Care::Classes) || self.takes_any_source(scope.asked.to.ip()) {
             return self.verdicts(&flow);
         }
-        let care = self.care(&atlas, &scope);
         let sketch = atlas.sketcher.sketch(scope, care, Some(met.clients.at as u32));
         let (cluster, weights) = mini(&atlas.sketcher.census, &sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
+        if has_captures {
+            engine.adopt(self, &atlas.sketcher.census);
+        }
         if let Some(line) = engine.weights.as_ref().and_then(|weights| weights.line.as_ref()) {
             let at = met.clients.at as u32;
             line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
         }
         let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
+        if engine.fault.take().is_some() {
+            return self.verdicts(&flow);
+        }
         verdict.supposed.splice(0..0, self.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
         for step in hops.flat_map(|hop| &mut hop.steps) {
@@ -219,7 +226,7 @@ impl<'a> Engine<'a> {
 
     fn atlas(&self) -> &std::cell::RefCell<Atlas<'a>> {
         self.atlas.get_or_init(|| {
-            let census = Census::new(self.cluster);
+            let census = Census::new(self.cluster, &self.captured());
             let everyone = Arc::new(Everyone::of(&census));
             let listeners = Listeners::new(&outline_of_listeners(self.cluster));
             let sketcher = Sketcher::new(census);
@@ -251,6 +258,7 @@ impl<'a> Engine<'a> {
             Care::EveryPod
         } else if atlas.sketcher.census.marks.are_blind
             || scope.is_tangled
+            || atlas.sketcher.census.marks.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip())
         {

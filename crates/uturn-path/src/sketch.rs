@@ -170,6 +170,8 @@ pub(crate) struct Sketcher<'a> {
     /// What each Service says of itself, as the number of a text.
     pub(crate) services: FastMap<&'a NamespacedName, u32>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
+    /// How many sketches there are.
+    drawn: u64,
 }
 
 /// An endpoint's node and address, the number of its Service, and where it is found.
@@ -198,6 +200,7 @@ impl<'a> Sketcher<'a> {
             bundles: Numbers::default(),
             services: FastMap::default(),
             located: FastMap::default(),
+            drawn: 0,
         }
     }
 
@@ -267,6 +270,11 @@ impl<'a> Sketcher<'a> {
         shape.extend(alone.iter().map(|one| u64::from(one.number)));
         let loose = alone.iter().map(|one| one.ip).collect();
         self.say(&scope, &mut shape);
+        self.drawn += 1;
+        if self.census.marks.has_captures {
+            // Captured rules may do with each Service as they please.
+            shape.extend([PART, self.drawn]);
+        }
         Sketch { scope, shape, sizes, stands, untouched, touched, of, bundles, loose, callers }
     }
 

@@ -98,11 +98,15 @@ impl<'a> Engine<'a> {
     ) -> Result<Option<Walked<'a>>, Cannot> {
         let census = &atlas.sketcher.census;
         let to = sketch.scope.asked.to.ip();
-        if !self.cluster.captures.is_empty() || self.takes_any_source(to) {
+        let has_captures = census.marks.has_captures;
+        if (has_captures && care != Care::Classes) || self.takes_any_source(to) {
             return self.walk_all(self, census, sketch, target, sure);
         }
         let (cluster, weights) = mini(census, sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
+        if has_captures {
+            engine.adopt(self, census);
+        }
         engine.keeps_every_way = self.keeps_every_way;
         engine.is_brief = true;
         self.walk_all(&engine, census, sketch, target, sure)
