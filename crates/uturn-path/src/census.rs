@@ -64,8 +64,6 @@ pub(crate) struct Census<'a> {
     pub(crate) homes: Vec<u32>,
     /// Where a pod stands among the clients.
     pub(crate) client_places: FastMap<IpAddr, u32>,
-    /// What addresses and ports are told apart by.
-    pub(crate) marks: Marks,
     /// The pods with a network of their own that have an address.
     residents: Residents<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
@@ -106,8 +104,7 @@ type Look = (Family, u32, Option<IpAddr>, bool);
 pub(crate) const HOST: u32 = 0;
 
 impl<'a> Census<'a> {
-    pub(crate) fn new(cluster: &'a Cluster) -> Self {
-        let mut marks = Marks::new(cluster);
+    pub(crate) fn new(cluster: &'a Cluster, marks: &mut Marks) -> Self {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
             nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();
@@ -168,7 +165,7 @@ impl<'a> Census<'a> {
         let mut numbers = [Numbers::default(), Numbers::default()];
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
-            let look = look(cluster, node, &mut marks, is_odd);
+            let look = look(cluster, node, marks, is_odd);
             let zoned = numbers[1].of((look.clone(), node.zone()));
             let plain = numbers[0].of((look, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
@@ -183,7 +180,6 @@ impl<'a> Census<'a> {
             clients: Vec::new(),
             homes: Vec::new(),
             client_places: FastMap::default(),
-            marks,
             residents,
             nodes_at,
             ranges,
@@ -194,7 +190,7 @@ impl<'a> Census<'a> {
             everywhere,
             behind: Vec::new(),
         };
-        census.count_pods(&pods);
+        census.count_pods(&pods, marks);
         census.fill_classes();
         census
     }
@@ -241,7 +237,7 @@ impl<'a> Census<'a> {
         own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
     }
 
-    fn count_pods(&mut self, pods: &[Resident<'a>]) {
+    fn count_pods(&mut self, pods: &[Resident<'a>], marks: &mut Marks) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
@@ -263,7 +259,7 @@ impl<'a> Census<'a> {
                 for ip in &pod.ips {
                     let odd = (!self.is_plain(*ip)).then_some(*ip);
                     let in_range = self.ranges.holder(*ip).is_some();
-                    looks.push((Family::of(*ip), self.marks.of(*ip), odd, in_range));
+                    looks.push((Family::of(*ip), marks.of(*ip), odd, in_range));
                 }
                 kind = kinds.of_list(&looks);
             }

@@ -234,7 +234,9 @@ impl<'a> Drawing<'_, 'a> {
             return;
         };
         let nodes = nodes.unwrap_or_else(|| {
-            let on: FastSet<_> = crowd.iter().map(|at| &clients[at].node).collect();
+            let mut on: Vec<u32> = crowd.iter().map(|at| self.census.homes[at]).collect();
+            on.sort_unstable();
+            on.dedup();
             on.len()
         });
         self.callers.push(Callers { pod, at, crowd: crowd.clone(), nodes, itself });

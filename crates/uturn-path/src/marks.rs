@@ -18,6 +18,8 @@ pub(crate) struct Marks {
     /// Whether some rule may look at more than that.
     pub(crate) are_blind: bool,
     numbers: Numbers<Vec<u32>>,
+    /// Those that an address is in, while it is looked at.
+    within: Vec<u32>,
 }
 
 impl Marks {
@@ -77,14 +79,16 @@ impl Marks {
             node_labels: node_labels.into_values().collect(),
             are_blind,
             numbers: Numbers::default(),
+            within: Vec::new(),
         }
     }
 
     /// The ranges that an address is in, as one number.
     pub(crate) fn of(&mut self, ip: IpAddr) -> u32 {
         let within = self.nets.iter().enumerate().filter(|(_, net)| net.contains(&ip));
-        let within = within.map(|(place, _)| place as u32).collect();
-        self.numbers.of(within)
+        self.within.clear();
+        self.within.extend(within.map(|(place, _)| place as u32));
+        self.numbers.of_list(&self.within)
     }
 
     /// The ranges that a port is in, as one number; those that usually speak TLS are apart.

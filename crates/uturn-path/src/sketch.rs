@@ -21,6 +21,7 @@
 use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use uturn_model::{NamespacedName, Pod, Service};
 use uturn_netfilter::hash::{FastMap, FastSet};
@@ -30,6 +31,7 @@ use crate::crowd::Crowd;
 use crate::drawing::Drawing;
 use crate::line::Round;
 use crate::located::{Located, profile};
+use crate::marks::Marks;
 use crate::ring::Caller;
 use crate::scope::Scope;
 
@@ -163,7 +165,9 @@ pub(crate) enum Care {
 
 /// Makes sketches, and remembers what several need.
 pub(crate) struct Sketcher<'a> {
-    pub(crate) census: Census<'a>,
+    pub(crate) census: Arc<Census<'a>>,
+    /// What addresses and ports are told apart by.
+    pub(crate) marks: Marks,
     pub(crate) texts: Numbers<String>,
     pub(crate) profiles: Numbers<Vec<u64>>,
     bundles: Numbers<Vec<u64>>,
@@ -190,9 +194,10 @@ pub(crate) struct Touched {
 }
 
 impl<'a> Sketcher<'a> {
-    pub(crate) fn new(census: Census<'a>) -> Self {
+    pub(crate) fn new(census: Census<'a>, marks: Marks) -> Self {
         Self {
-            census,
+            census: Arc::new(census),
+            marks,
             texts: Numbers::default(),
             profiles: Numbers::default(),
             bundles: Numbers::default(),
