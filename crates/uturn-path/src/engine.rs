@@ -1,7 +1,7 @@
 //! The engine: a cluster made ready for walking.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,6 +12,7 @@ use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
     Node, Origin, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
 };
+use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::{Entry, Packet};
 
 use crate::doubts;
@@ -41,11 +42,11 @@ pub struct Engine<'a> {
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was
     /// asked.
-    pub(crate) health: RefCell<HashMap<Probed, (f64, Vec<Mechanism>)>>,
-    pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
-    nodes_by_address: HashMap<IpAddr, &'a Node>,
+    pub(crate) health: RefCell<FastMap<Probed, (f64, Vec<Mechanism>)>>,
+    pods_by_address: FastMap<IpAddr, &'a NamespacedName>,
+    nodes_by_address: FastMap<IpAddr, &'a Node>,
     /// The first pod in each node's network that listens on a port.
-    host_pods: HashMap<(&'a Name, u16), &'a Pod>,
+    host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     names: OnceCell<Names<'a>>,
     pub(crate) atlas: OnceCell<RefCell<Atlas<'a>>>,
 }
@@ -78,13 +79,13 @@ impl<'a> Engine<'a> {
         let own = alive().filter(|pod| !pod.spec.host_network);
         let pods_by_address =
             own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
-        let mut nodes_by_address = HashMap::new();
+        let mut nodes_by_address = FastMap::default();
         for node in cluster.nodes.values() {
             for ip in node.internal_ips.iter().chain(&node.external_ips) {
                 nodes_by_address.entry(*ip).or_insert(node);
             }
         }
-        let mut host_pods = HashMap::new();
+        let mut host_pods = FastMap::default();
         for pod in alive().filter(|pod| pod.spec.host_network) {
             let Some(node) = &pod.node else { continue };
             for port in pod.spec.ports() {

@@ -12,7 +12,7 @@ use uturn_netfilter::hash::FastMap;
 use crate::crew::side_by_side;
 use crate::engine::{Cannot, Engine};
 use crate::scan::{Atlas, ScanTarget};
-use crate::sketch::{Callers, Care};
+use crate::sketch::Care;
 use crate::walks::{Answered, Errand, Sure, Walked, Walker};
 
 /// What came of an errand, by its place among the targets.
@@ -70,7 +70,7 @@ impl<'a> Engine<'a> {
                     match alike.get_mut(number) {
                         Some(known) => known.others.push((at, errand)),
                         None => {
-                            let sizes = errand.sketch.sizes.clone();
+                            let sizes = errand.sketch.drawn.sizes.clone();
                             alike.push(Alike { sizes, ..Alike::default() });
                             walk((Some(number), (at, errand)));
                         }
@@ -108,11 +108,17 @@ impl<'a> Engine<'a> {
             for (at, errand) in others {
                 match one.known(&errand) {
                     Some(known) => {
-                        answers[at] =
-                            Some(Ok(errand.sketch.callers.into_iter().zip(known).collect()));
+                        answers[at] = Some(Ok(errand
+                            .sketch
+                            .drawn
+                            .callers
+                            .iter()
+                            .cloned()
+                            .zip(known)
+                            .collect()));
                     }
                     None => {
-                        let sizes = errand.sketch.sizes.clone();
+                        let sizes = errand.sketch.drawn.sizes.clone();
                         let batch = *sized.entry(sizes).or_insert(batches.len());
                         match batches.get_mut(batch) {
                             Some((_, batch)) => batch.push((at, errand)),
@@ -145,6 +151,7 @@ impl<'a> Engine<'a> {
         {
             answers[at] = Some(found.map(all_of));
         }
+        atlas.sketcher.forget();
         // Behind the first that cannot be walked, nothing is.
         answers.into_iter().flatten().collect()
     }
@@ -177,7 +184,7 @@ impl<'a> Alike<'a> {
 
     /// The verdicts of another's classes, where they are known without walking it.
     fn known(&self, other: &Errand<'a>) -> Option<Vec<Arc<[Verdict]>>> {
-        let of_first = self.common.as_ref().filter(|_| other.sketch.sizes == self.sizes);
+        let of_first = self.common.as_ref().filter(|_| other.sketch.drawn.sizes == self.sizes);
         of_first.cloned().or_else(|| self.sure.iter().cloned().collect())
     }
 }
@@ -192,8 +199,8 @@ impl<'a> Walker<'a> {
         let mut common: Option<Vec<Arc<[Verdict]>>> = None;
         let walk = |(at, errand): Placed<'a>| {
             if let Some(known) = &common {
-                let callers: Vec<Callers<'a>> = errand.sketch.callers.clone();
-                let answered = callers.into_iter().zip(known.iter().cloned()).collect();
+                let callers = errand.sketch.drawn.callers.iter().cloned();
+                let answered = callers.zip(known.iter().cloned()).collect();
                 return ((at, errand), Ok(Some(answered)));
             }
             let found: Found<'a> = self.walk(&errand, sure);

@@ -66,10 +66,10 @@ impl<'a> Walker<'a> {
         let Errand { target, sketch, .. } = errand;
         let asked = sketch.scope.asked.target();
         let line = engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
-        let mut answered = Vec::with_capacity(sketch.callers.len());
-        let mut sure = Sure::with_capacity(sketch.callers.len());
+        let mut answered = Vec::with_capacity(sketch.drawn.callers.len());
+        let mut sure = Sure::with_capacity(sketch.drawn.callers.len());
         let mut is_common = true;
-        for (at, callers) in sketch.callers.iter().enumerate() {
+        for (at, callers) in sketch.drawn.callers.iter().enumerate() {
             if let Some(Some(verdicts)) = known.get(at) {
                 answered.push((callers.clone(), Arc::clone(verdicts)));
                 sure.push(Some(Arc::clone(verdicts)));
