@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use uturn_model::{Cluster, Family, Name};
@@ -35,7 +36,11 @@ type Routes = Vec<(u8, FastMap<IpAddr, u32>)>;
 
 impl Captured {
     /// Of these nodes. The ranges that they name are put into `words`.
-    pub(crate) fn new(cluster: &Cluster, worlds: &[(&Name, &World)], words: &mut Words) -> Self {
+    pub(crate) fn new(
+        cluster: &Cluster,
+        worlds: &[(&Name, Arc<World>)],
+        words: &mut Words,
+    ) -> Self {
         let mut captured = Self::default();
         if worlds.is_empty() {
             return captured;
@@ -62,6 +67,9 @@ impl Captured {
 
     /// Adds what the captured kernels make of an address to its marks.
     pub(crate) fn tell(&self, ip: IpAddr, marks: &mut Vec<u32>) {
+        if self.tables.is_empty() {
+            return;
+        }
         marks.push(PART);
         marks.extend(self.singles.get(&ip).into_iter().flatten());
         for (_, table) in self.tables.iter().filter(|(family, _)| *family == Family::of(ip)) {

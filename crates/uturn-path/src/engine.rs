@@ -1,7 +1,7 @@
 //! The engine: a cluster made ready for walking.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
     Node, Origin, Pod, Port, Protocol, Route, Service, Supposition, Text, Verdict,
 };
+use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::{Entry, Packet};
 
 use crate::census::Census;
@@ -46,11 +47,11 @@ pub struct Engine<'a> {
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was
     /// asked.
-    pub(crate) health: RefCell<HashMap<Probed, (f64, Vec<Mechanism>)>>,
-    pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
-    nodes_by_address: HashMap<IpAddr, &'a Node>,
+    pub(crate) health: RefCell<FastMap<Probed, (f64, Vec<Mechanism>)>>,
+    pods_by_address: FastMap<IpAddr, &'a NamespacedName>,
+    nodes_by_address: FastMap<IpAddr, &'a Node>,
     /// The first pod in each node's network that listens on a port.
-    host_pods: HashMap<(&'a Name, u16), &'a Pod>,
+    host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     names: OnceCell<Names<'a>>,
     pub(crate) atlas: OnceCell<RefCell<Atlas<'a>>>,
 }
@@ -83,13 +84,13 @@ impl<'a> Engine<'a> {
         let own = alive().filter(|pod| !pod.spec.host_network);
         let pods_by_address =
             own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
-        let mut nodes_by_address = HashMap::new();
+        let mut nodes_by_address = FastMap::default();
         for node in cluster.nodes.values() {
             for ip in node.internal_ips.iter().chain(&node.external_ips) {
                 nodes_by_address.entry(*ip).or_insert(node);
             }
         }
-        let mut host_pods = HashMap::new();
+        let mut host_pods = FastMap::default();
         for pod in alive().filter(|pod| pod.spec.host_network) {
             let Some(node) = &pod.node else { continue };
             for port in pod.spec.ports() {
@@ -148,23 +149,26 @@ impl<'a> Engine<'a> {
         self.worlds[node].get_or_init(make)
     }
 
-    /// The nodes that were captured.
-    pub(crate) fn captured(&self) -> Vec<(&'a Name, &World)> {
-        let names = self.cluster.captures.keys();
-        let known = names.filter_map(|name| self.worlds.get_key_value(name));
-        known.map(|(name, _)| (*name, self.world(name))).collect()
+    /// The kernels of the nodes that were captured.
+    pub(crate) fn captured(&self) -> Vec<(&'a Name, Arc<World>)> {
+        let captured = |(name, cell): (&&'a Name, &OnceCell<Arc<World>>)| {
+            self.cluster.captures.contains_key(*name).then(|| {
+                self.world(name);
+                Some((*name, Arc::clone(cell.get()?)))
+            })?
+        };
+        self.worlds.iter().filter_map(captured).collect()
     }
 
     /// In a small cluster: gives captured nodes the kernels that they have in the whole one.
-    pub(crate) fn adopt(&mut self, whole: &Engine<'_>, census: &'a Census<'a>) {
-        for (name, own) in &self.worlds {
-            if whole.cluster.captures.contains_key(*name) {
-                whole.world(name);
-                let known = whole.worlds.get(*name).and_then(|one| one.get()).cloned();
-                known.into_iter().for_each(|world| drop(own.set(world)));
+    pub(crate) fn adopt(&mut self, whole: &'a Census<'a>) {
+        for (name, world) in &whole.captured {
+            if let Some(own) = self.worlds.get(*name) {
+                // It is new: nobody has made one yet.
+                let _ = own.set(Arc::clone(world));
             }
         }
-        self.whole = Some(census);
+        self.whole = Some(whole).filter(|one| one.has_captures());
     }
 
     /// Notes that a packet came to somebody who is not in this small cluster, if so.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
@@ -21,15 +22,15 @@ pub(crate) struct Marks {
     pub(crate) are_blind: bool,
     /// Whether some node picks endpoints by more than turns and chance.
     pub(crate) are_uneven: bool,
-    /// Whether rules of a node are known that are not written for each Service alike.
-    pub(crate) has_captures: bool,
     captured: Captured,
     numbers: Numbers<Vec<u32>>,
+    /// Those that an address is in, while it is looked at.
+    within: Vec<u32>,
 }
 
 impl Marks {
     /// Of a cluster with these captured nodes.
-    pub(crate) fn new(cluster: &Cluster, worlds: &[(&Name, &World)]) -> Self {
+    pub(crate) fn new(cluster: &Cluster, captured: &[(&Name, Arc<World>)]) -> Self {
         let mut words = Words::default();
         let Words { nets, ports, .. } = &mut words;
         let network = &cluster.network;
@@ -67,27 +68,26 @@ impl Marks {
             words.nets.extend(singles.into_iter().map(IpNet::from));
             words.are_blind |= line.contains("-set");
         }
-        let captured = Captured::new(cluster, worlds, &mut words);
+        let captured = Captured::new(cluster, captured, &mut words);
         Self {
             nets: words.nets.into_iter().collect(),
             ports: words.ports.into_iter().collect(),
             node_labels: node_labels.into_values().collect(),
             are_blind: words.are_blind,
             are_uneven: words.is_uneven,
-            has_captures: !worlds.is_empty(),
             captured,
             numbers: Numbers::default(),
+            within: Vec::new(),
         }
     }
 
     /// The ranges that an address is in, as one number.
     pub(crate) fn of(&mut self, ip: IpAddr) -> u32 {
         let within = self.nets.iter().enumerate().filter(|(_, net)| net.contains(&ip));
-        let mut within: Vec<u32> = within.map(|(place, _)| place as u32).collect();
-        if self.has_captures {
-            self.captured.tell(ip, &mut within);
-        }
-        self.numbers.of(within)
+        self.within.clear();
+        self.within.extend(within.map(|(place, _)| place as u32));
+        self.captured.tell(ip, &mut self.within);
+        self.numbers.of_list(&self.within)
     }
 
     /// The ranges that a port is in, as one number; those that usually speak TLS are apart.
