@@ -298,6 +298,9 @@ pub struct End {
     pub next_hop: Option<IpAddr>,
     /// What connection tracking now remembers of it, or knows while it is refused.
     pub connection: Option<Connection>,
+    /// Rules threw dice on its way, and as it was dropped nobody remembers how they fell: the
+    /// same packet, sent again, may end otherwise.
+    pub anew: bool,
     /// What happened, in order.
     pub steps: Vec<Step>,
     /// Rules on this way that nobody models. Where there are any, the share is no more

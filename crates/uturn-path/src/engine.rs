@@ -234,6 +234,7 @@ impl<'a> Engine<'a> {
             routes.push(Route {
                 share: way.share,
                 outcome: way.outcome,
+                late: way.late,
                 mechanisms: way.mechanisms,
                 chance: way.chance,
                 hops: way.hops,
@@ -267,7 +268,8 @@ impl<'a> Engine<'a> {
             };
             let source = source.ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
-            let mut trip = Trip::new(packet).briefly(self.is_brief);
+            let pace = self.pace(client);
+            let mut trip = Trip::new(packet).briefly(self.is_brief).paced(pace);
             if let Some(resolution) = &target.resolved {
                 trip.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {

@@ -39,6 +39,7 @@
 //! # Assumptions
 //! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
 
+mod again;
 mod asking;
 mod balance;
 pub mod cases;

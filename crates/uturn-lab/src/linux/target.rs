@@ -19,9 +19,9 @@ use super::public;
 use super::rules::{is_in_kernel, turns};
 use crate::{LabError, TargetHealth};
 
-/// How long a connect may take to be told from one that hangs, where nobody retries: the
-/// first retransmission comes after 1 s.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a connect may take to be told from one that hangs, where nobody retries: its
+/// first packet is sent again after 1 s, and then after 2 or 3 s.
+const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// What the machine may take beyond what must be waited for.
 const SLACK: Duration = Duration::from_millis(1500);

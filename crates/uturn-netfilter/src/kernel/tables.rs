@@ -119,6 +119,7 @@ impl Kernel {
             Target::Jump(_) | Target::Goto(_) | Target::Dnat(_) | Target::Snat(_) | Target::Accept
         );
         if odds < 1.0 {
+            walk.thrown = true;
             let mut other = walk.fork();
             other.share *= 1.0 - odds;
             if let Some(frame) = other.frames.last_mut().filter(|_| picks) {

@@ -43,6 +43,9 @@ pub(super) struct Walk {
     pub(super) asked: u32,
     /// A process has it already: TPROXY gave it to its socket.
     pub(super) proxied: bool,
+    /// A rule threw dice that the connection's next packet would throw anew, should this one
+    /// get no further.
+    pub(super) thrown: bool,
     pub(super) trail: Trail,
     pub(super) unknown: Vec<By>,
     pub(super) supposed: Vec<Supposition>,
@@ -131,6 +134,7 @@ impl Walk {
             frames: Vec::new(),
             asked: 0,
             proxied: false,
+            thrown: false,
             trail: Trail::default(),
             unknown: Vec::new(),
             supposed: Vec::new(),
@@ -203,6 +207,9 @@ impl Walk {
             EndKind::Unsettled => false,
         };
         let leaves = kind == EndKind::Forward;
+        // What rules put on lists and into sets stays there, and mostly it is whom they picked.
+        let is_kept = !self.listed.is_empty() || self.nft.has_added();
+        let anew = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
         let way = self.way.filter(|_| leaves);
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
         End {
@@ -212,6 +219,7 @@ impl Walk {
             out: way.as_ref().map(|way| way.dev.clone()),
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
+            anew,
             steps: self.trail.into_steps(),
             unknown: self.unknown,
             supposed: self.supposed,
