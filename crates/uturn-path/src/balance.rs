@@ -19,6 +19,7 @@ use uturn_model::{Hop, Mechanism, Outcome};
 use uturn_netfilter::IpProtocol;
 
 use crate::again::Pace;
+use crate::elsewhere::Said;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, Request, ended};
 use crate::travel::{Party, Trip, add_new};
@@ -114,7 +115,8 @@ impl<'a> Engine<'a> {
             return home(ways);
         };
         // What is passed on as it came still speaks what the client spoke.
-        let passed = Request { tls: if ends_tls { None } else { request.tls }, http: None };
+        let tls = if ends_tls { None } else { request.tls };
+        let passed = Request { tls, ..Request::default() };
         let alive = self.alive(balancer, listener, rule);
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
@@ -190,6 +192,11 @@ impl<'a> Engine<'a> {
             let party = Party::Balancer(balancer);
             return self.bring_home(party, client, asked, answer, outcome, mechanism);
         };
+        if let Some(redirect) = &rule.redirect {
+            let by = self.by_listener(listener, rule);
+            let said = Said { redirect, host: &host, path: &path, by };
+            return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
+        }
         let alive = self.alive(balancer, listener, rule);
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();

@@ -374,7 +374,12 @@ impl<'a> Engine<'a> {
             }
             Destination::Url { tls, host, port, path } => {
                 let http = Some((host.to_string(), path.to_string()));
-                Ok(self.aim_at_host(client, host, *port, Request { http, tls: Some(*tls) }))
+                Ok(self.aim_at_host(
+                    client,
+                    host,
+                    *port,
+                    Request { http, tls: Some(*tls), followed: 0 },
+                ))
             }
             Destination::Pod(name, port) => {
                 let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(to))?;
@@ -410,18 +415,26 @@ impl<'a> Engine<'a> {
                 let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
                 let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
                 let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-                let (port, speaks) = controller::ingress_listens(ingress);
+                let (port, speaks) =
+                    controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
                 let http = (
                     host.map_or_else(|| vip.to_string(), |host| host.to_string()),
                     path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
                 );
-                let request = Request { http: Some(http), tls: Some(speaks.ends_tls()) };
+                let tls = Some(speaks.ends_tls());
+                let request = Request { http: Some(http), tls, followed: 0 };
                 Ok(Target { addresses: vec![(vip, port.number()).into()], request, resolved: None })
             }
         }
     }
 
-    fn aim_at_host(&self, client: Party<'a>, host: &str, port: Port, request: Request) -> Target {
+    pub(crate) fn aim_at_host(
+        &self,
+        client: Party<'a>,
+        host: &str,
+        port: Port,
+        request: Request,
+    ) -> Target {
         if let Ok(ip) = host.parse::<IpAddr>() {
             let addresses = vec![SocketAddr::new(ip, port.number())];
             return Target { addresses, request, resolved: None };

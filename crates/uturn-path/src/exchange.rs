@@ -37,6 +37,8 @@ pub(crate) struct Request {
     pub(crate) http: Option<(String, String)>,
     /// Whether the client speaks TLS; none when it speaks whatever is spoken there.
     pub(crate) tls: Option<bool>,
+    /// How often the client was sent elsewhere before.
+    pub(crate) followed: u8,
 }
 
 impl<'a> Engine<'a> {

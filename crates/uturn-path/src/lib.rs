@@ -47,6 +47,7 @@ mod census;
 mod crowd;
 mod doubts;
 mod drawing;
+mod elsewhere;
 pub mod engine;
 mod exchange;
 mod fabric;
