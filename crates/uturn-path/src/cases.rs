@@ -2,8 +2,9 @@
 //!
 //! Two things are often missing and decide a lot: how kube-proxy runs (its mode, and whether
 //! it is the cloud's own build), and where pods will run that do not exist yet. Each reading
-//! of them is a cluster of its own that the same engine walks. Readings with one verdict are
-//! one case, and what makes no difference is not said.
+//! of them is a cluster of its own that the same engine walks. A third is what rules do that
+//! nobody models: each either matches or does not, all over the cluster. Readings with one
+//! verdict are one case, and what makes no difference is not said.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,10 +15,15 @@ use uturn_model::{
     Version,
 };
 
+use uturn_netfilter::{Assumed, Doubt, Question};
+
 use crate::engine::{Cannot, Engine};
+use crate::travel::add_new;
 
 /// What kube-proxy's mode is called where it is supposed.
 const MODE: &str = "kube-proxy mode";
+/// Of at most so many rules that nobody models, both is tried.
+const MOST_RULES: usize = 3;
 /// At most so many kinds of nodes are tried for pods that are on none yet.
 const MOST_KINDS: usize = 6;
 /// The first version with a mode nftables that is meant to be used.
@@ -51,38 +57,137 @@ struct Table {
 impl Engine<'_> {
     /// What becomes of a flow: one verdict for each case of what is not known and matters.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+        self.split(flow, &Assumed::default(), MOST_RULES)
+    }
+
+    /// The same, with something taken for true of rules that nobody models; of so many more
+    /// of them, both is tried.
+    fn split(&self, flow: &Flow, assumed: &Assumed, more: usize) -> Result<Vec<Verdict>, Cannot> {
+        let (verdicts, open) = self.by_cluster(flow, assumed)?;
+        let unasked = |one: &&Question| assumed.of(&one.by).is_none();
+        let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
+            return Ok(verdicts);
+        };
+        let either =
+            |holds| self.split(flow, &assumed.and(question.by.rule.clone(), holds), more - 1);
+        let [yes, no] = [either(true)?, either(false)?];
+        let alike = |one: &Verdict, other: &Verdict| {
+            one.conditions == other.conditions && is_same(one, other)
+        };
+        // What comes out alike either way does not depend on it.
+        let mut told: Vec<Verdict> = Vec::new();
+        for (holds, here, there) in [(true, &yes, &no), (false, &no, &yes)] {
+            for verdict in here {
+                let mut verdict = verdict.clone();
+                if there.iter().any(|other| alike(&verdict, other)) {
+                    if holds {
+                        told.push(verdict);
+                    }
+                    continue;
+                }
+                verdict.conditions.insert(0, holding(question, holds));
+                add_new(&mut verdict.supposed, vec![taken(question, holds)]);
+                told.push(verdict);
+            }
+        }
+        Ok(told)
+    }
+
+    /// A verdict for each case of how kube-proxy runs and where pods will run, and the rules
+    /// met that nobody models.
+    fn by_cluster(
+        &self,
+        flow: &Flow,
+        assumed: &Assumed,
+    ) -> Result<(Vec<Verdict>, Vec<Question>), Cannot> {
         let cluster = self.cluster();
         let runnings = runnings(cluster);
         let movers = movers(cluster, &flow.from);
         let grounds = if movers.is_empty() { Vec::new() } else { grounds(cluster, &movers) };
         if runnings.len() < 2 && grounds.len() < 2 {
-            return self.verdicts(flow);
+            return self.assuming(flow, assumed);
         }
         let mut table = Table { runnings, grounds, verdicts: Vec::new() };
+        let mut open: Vec<Question> = Vec::new();
         for running in &table.runnings {
             let mut row = Vec::new();
             let read = as_running(cluster, *running);
+            let mut try_one = |cluster: &Cluster| -> Result<(), Cannot> {
+                let (verdict, met) = self.verdict_of(cluster, flow, assumed)?;
+                row.push(verdict);
+                let new = met.into_iter().filter(|one| !open.contains(one)).collect::<Vec<_>>();
+                open.extend(new);
+                Ok(())
+            };
             if table.grounds.len() < 2 {
-                row.push(self.verdict_of(&read, flow)?);
+                try_one(&read)?;
             } else {
                 for ground in &table.grounds {
-                    let moved = on_ground(&read, &movers, &ground.node);
-                    row.push(self.verdict_of(&moved, flow)?);
+                    try_one(&on_ground(&read, &movers, &ground.node))?;
                 }
             }
             table.verdicts.push(row);
         }
         if table.is_one() {
-            return self.verdicts(flow);
+            return self.assuming(flow, assumed);
         }
-        Ok(table.merged())
+        Ok((table.merged(), open))
     }
 
-    fn verdict_of(&self, cluster: &Cluster, flow: &Flow) -> Result<Verdict, Cannot> {
+    /// The verdict where something is taken for true of rules that nobody models, and those
+    /// that were met and of which nothing is.
+    fn assuming(
+        &self,
+        flow: &Flow,
+        assumed: &Assumed,
+    ) -> Result<(Vec<Verdict>, Vec<Question>), Cannot> {
+        *self.assumed.borrow_mut() = assumed.clone();
+        self.open.borrow_mut().clear();
+        // What probes found depends on the rules that they met.
+        self.health.borrow_mut().clear();
+        let verdicts = self.verdicts(flow);
+        *self.assumed.borrow_mut() = Assumed::default();
+        self.health.borrow_mut().clear();
+        Ok((verdicts?, self.open.take()))
+    }
+
+    fn verdict_of(
+        &self,
+        cluster: &Cluster,
+        flow: &Flow,
+        assumed: &Assumed,
+    ) -> Result<(Verdict, Vec<Question>), Cannot> {
         let mut engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
         engine.keeps_every_way = self.keeps_every_way;
-        let verdicts = engine.verdicts(flow)?;
-        Ok(verdicts.into_iter().next().unwrap_or_else(|| Verdict::of(vec![], vec![], vec![])))
+        let (verdicts, open) = engine.assuming(flow, assumed)?;
+        let none = || Verdict::of(vec![], vec![], vec![]);
+        Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
+    }
+}
+
+/// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`.
+fn holding(question: &Question, holds: bool) -> Text {
+    let does = match (question.about, holds) {
+        (Doubt::Match, true) => "matches",
+        (Doubt::Match, false) => "does not match",
+        (Doubt::Pass, true) => "lets it pass",
+        (Doubt::Pass, false) => "keeps it",
+    };
+    format!("rule {} {does}", question.by).into()
+}
+
+fn taken(question: &Question, holds: bool) -> Supposition {
+    let taken = match (question.about, holds) {
+        (Doubt::Match, true) => "it matches what meets it",
+        (Doubt::Match, false) => "it does not match what meets it",
+        (Doubt::Pass, true) => "it lets pass what it matches",
+        (Doubt::Pass, false) => "it keeps what it matches",
+    };
+    Supposition {
+        about: format!("rule {}", question.by.rule).into(),
+        taken: taken.into(),
+        because: "one case of several: uturn does not model it".into(),
+        settle: "see whether its counter grows when the client calls".into(),
     }
 }
 

@@ -12,7 +12,7 @@ use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
     Node, Origin, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
 };
-use uturn_netfilter::{Entry, Packet};
+use uturn_netfilter::{Assumed, Entry, Packet, Question};
 
 use crate::doubts;
 use crate::exchange::{Exchange, Request};
@@ -38,6 +38,9 @@ pub struct Engine<'a> {
     worlds: BTreeMap<&'a Name, OnceCell<World>>,
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
+    /// What is taken for true of rules that nobody models, and which of them were met.
+    pub(crate) assumed: RefCell<Assumed>,
+    pub(crate) open: RefCell<Vec<Question>>,
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was
     /// asked.
@@ -99,6 +102,8 @@ impl<'a> Engine<'a> {
             balancers: OnceCell::new(),
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
             fault: RefCell::new(None),
+            assumed: RefCell::default(),
+            open: RefCell::default(),
             supposed: Vec::new(),
             health: RefCell::default(),
             pods_by_address,

@@ -238,7 +238,13 @@ impl<'a> Engine<'a> {
             true => world.bridging(),
             false => &world.kernel,
         };
-        let mut ends = kernel.walk(&trip.packet, entry, &known);
+        let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed.borrow());
+        for question in ends.iter().flat_map(|end| &end.open) {
+            let mut open = self.open.borrow_mut();
+            if open.iter().all(|one| one.by.rule != question.by.rule) {
+                open.push(question.clone());
+            }
+        }
         self.weigh(leg, &mut ends);
         let stay = Stay { node, astray, sent_here: *entry == Entry::Local };
         self.after_dice(&stay, ends, &trip)

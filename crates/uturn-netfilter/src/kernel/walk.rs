@@ -9,7 +9,9 @@ use super::compile::Hook;
 use super::ipvs::Handled;
 use super::nft::Place;
 use super::trail::Trail;
-use crate::packet::{Connection, DropReason, End, EndKind, Entry, Packet};
+use crate::packet::{
+    Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, Packet, Question,
+};
 
 /// Ways that are still to be followed. Boxed, since a walk is large and goes from hand to
 /// hand.
@@ -48,6 +50,9 @@ pub(super) struct Walk {
     pub(super) thrown: bool,
     pub(super) trail: Trail,
     pub(super) unknown: Vec<By>,
+    pub(super) open: Vec<Question>,
+    /// What is taken for true of rules that nobody models.
+    pub(super) assumed: Assumed,
     pub(super) supposed: Vec<Supposition>,
     /// What was taken for true of matches that nobody models.
     pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
@@ -109,7 +114,7 @@ impl Tracking {
 }
 
 impl Walk {
-    pub(super) fn new(packet: &Packet, entry: &Entry) -> Self {
+    pub(super) fn new(packet: &Packet, entry: &Entry, assumed: &Assumed) -> Self {
         let (hook, iif) = match entry {
             Entry::Interface(name) => (Hook::Prerouting, Some(name.clone())),
             Entry::Local => (Hook::Output, None),
@@ -137,6 +142,8 @@ impl Walk {
             thrown: false,
             trail: Trail::default(),
             unknown: Vec::new(),
+            open: Vec::new(),
+            assumed: assumed.clone(),
             supposed: Vec::new(),
             taken: Vec::new(),
             listed: Vec::new(),
@@ -168,6 +175,8 @@ impl Walk {
                 frames
             },
             unknown: self.unknown.clone(),
+            open: self.open.clone(),
+            assumed: self.assumed.clone(),
             supposed: self.supposed.clone(),
             taken: self.taken.clone(),
             listed: self.listed.clone(),
@@ -187,6 +196,15 @@ impl Walk {
         if !self.unknown.contains(&by) {
             self.unknown.push(by);
         }
+    }
+
+    /// The same of one that is followed both ways.
+    pub(super) fn meet_open(&mut self, about: Doubt, why: impl Into<Text>, by: By) {
+        let question = Question { by: by.clone(), about };
+        if !self.open.contains(&question) {
+            self.open.push(question);
+        }
+        self.meet_unknown(why, by);
     }
 
     /// Ends as dropped, for a reason that is not a rule's.
@@ -222,6 +240,7 @@ impl Walk {
             anew,
             steps: self.trail.into_steps(),
             unknown: self.unknown,
+            open: self.open,
             supposed: self.supposed,
         }
     }
