@@ -3,8 +3,11 @@
 //! Two things are often missing and decide a lot: how kube-proxy runs (its mode, and whether
 //! it is the cloud's own build), and where pods will run that do not exist yet. Each reading
 //! of them is a cluster of its own that the same engine walks. A third is what rules do that
-//! nobody models: each either matches or does not, all over the cluster. Readings with one
-//! verdict are one case, and what makes no difference is not said.
+//! nobody models (`rules`), a fourth what a name leads to (`names`). Readings with one verdict
+//! are one case, and what makes no difference is not said.
+
+mod names;
+mod rules;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,15 +18,12 @@ use uturn_model::{
     Version,
 };
 
-use uturn_netfilter::{Assumed, Doubt, Question};
+use uturn_netfilter::{Assumed, Question};
 
 use crate::engine::{Cannot, Engine};
-use crate::travel::add_new;
 
 /// What kube-proxy's mode is called where it is supposed.
 const MODE: &str = "kube-proxy mode";
-/// Of at most so many rules that nobody models, both is tried.
-const MOST_RULES: usize = 3;
 /// At most so many kinds of nodes are tried for pods that are on none yet.
 const MOST_KINDS: usize = 6;
 /// The first version with a mode nftables that is meant to be used.
@@ -57,40 +57,11 @@ struct Table {
 impl Engine<'_> {
     /// What becomes of a flow: one verdict for each case of what is not known and matters.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
-        self.split(flow, &Assumed::default(), MOST_RULES)
-    }
-
-    /// The same, with something taken for true of rules that nobody models; of so many more
-    /// of them, both is tried.
-    fn split(&self, flow: &Flow, assumed: &Assumed, more: usize) -> Result<Vec<Verdict>, Cannot> {
-        let (verdicts, open) = self.by_cluster(flow, assumed)?;
-        let unasked = |one: &&Question| assumed.of(&one.by).is_none();
-        let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
-            return Ok(verdicts);
-        };
-        let either =
-            |holds| self.split(flow, &assumed.and(question.by.rule.clone(), holds), more - 1);
-        let [yes, no] = [either(true)?, either(false)?];
-        let alike = |one: &Verdict, other: &Verdict| {
-            one.conditions == other.conditions && is_same(one, other)
-        };
-        // What comes out alike either way does not depend on it.
-        let mut told: Vec<Verdict> = Vec::new();
-        for (holds, here, there) in [(true, &yes, &no), (false, &no, &yes)] {
-            for verdict in here {
-                let mut verdict = verdict.clone();
-                if there.iter().any(|other| alike(&verdict, other)) {
-                    if holds {
-                        told.push(verdict);
-                    }
-                    continue;
-                }
-                verdict.conditions.insert(0, holding(question, holds));
-                add_new(&mut verdict.supposed, vec![taken(question, holds)]);
-                told.push(verdict);
-            }
+        let told = self.by_rules(flow)?;
+        match self.name_in_doubt(flow)? {
+            Some(doubt) => self.by_name(flow, &doubt, told),
+            None => Ok(told),
         }
-        Ok(told)
     }
 
     /// A verdict for each case of how kube-proxy runs and where pods will run, and the rules
@@ -162,32 +133,6 @@ impl Engine<'_> {
         let (verdicts, open) = engine.assuming(flow, assumed)?;
         let none = || Verdict::of(vec![], vec![], vec![]);
         Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
-    }
-}
-
-/// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`.
-fn holding(question: &Question, holds: bool) -> Text {
-    let does = match (question.about, holds) {
-        (Doubt::Match, true) => "matches",
-        (Doubt::Match, false) => "does not match",
-        (Doubt::Pass, true) => "lets it pass",
-        (Doubt::Pass, false) => "keeps it",
-    };
-    format!("rule {} {does}", question.by).into()
-}
-
-fn taken(question: &Question, holds: bool) -> Supposition {
-    let taken = match (question.about, holds) {
-        (Doubt::Match, true) => "it matches what meets it",
-        (Doubt::Match, false) => "it does not match what meets it",
-        (Doubt::Pass, true) => "it lets pass what it matches",
-        (Doubt::Pass, false) => "it keeps what it matches",
-    };
-    Supposition {
-        about: format!("rule {}", question.by.rule).into(),
-        taken: taken.into(),
-        because: "one case of several: uturn does not model it".into(),
-        settle: "see whether its counter grows when the client calls".into(),
     }
 }
 
@@ -406,6 +351,27 @@ impl Table {
             here.iter().map(|at| format!("one like {}", self.grounds[*at].node)).collect();
         format!("the client's node is {}", listed(&nodes)).into()
     }
+}
+
+/// The verdicts of two cases: what comes out alike either way does not depend on it.
+fn either(yes: &[Verdict], no: &[Verdict], mark: impl Fn(&mut Verdict, bool)) -> Vec<Verdict> {
+    let alike =
+        |one: &Verdict, other: &Verdict| one.conditions == other.conditions && is_same(one, other);
+    let mut told: Vec<Verdict> = Vec::new();
+    for (holds, here, there) in [(true, yes, no), (false, no, yes)] {
+        for verdict in here {
+            let mut verdict = verdict.clone();
+            if there.iter().any(|other| alike(&verdict, other)) {
+                if holds {
+                    told.push(verdict);
+                }
+                continue;
+            }
+            mark(&mut verdict, holds);
+            told.push(verdict);
+        }
+    }
+    told
 }
 
 /// Whether two verdicts say the same, however their ways came about.

@@ -290,7 +290,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The concrete clients that a client of a flow means.
-    fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
+    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
         let cluster = self.cluster;
         match client {
             Client::Pod(name) => {

@@ -186,3 +186,75 @@ fn of_two_rules_the_second_is_asked_only_where_the_first_lets_it() {
     let conditions: Vec<usize> = all.iter().map(|one| one.matches("rule ").count()).collect();
     assert_eq!(conditions, [1, 2, 2], "{all:?}");
 }
+
+/// The cluster with a Service and how CoreDNS is set.
+fn named(corefile: &str) -> String {
+    let indented = corefile.replace('\n', "\n    ");
+    guarded("")
+        + &format!(
+            r#"---
+apiVersion: v1
+kind: Service
+metadata: {{name: kube-dns, namespace: kube-system, labels: {{k8s-app: kube-dns}}}}
+spec: {{clusterIP: 172.16.0.2, ports: [{{name: dns, port: 53, protocol: UDP}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{clusterIP: 172.16.0.9, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: web-1, namespace: shop, labels: {{kubernetes.io/service-name: web}}}}
+addressType: IPv4
+ports: [{{port: 8080}}]
+endpoints: [{{addresses: [10.1.2.3], nodeName: n2, conditions: {{ready: true}}}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: coredns, namespace: kube-system}}
+data:
+  Corefile: |
+    {indented}
+"#
+        )
+}
+
+const COREFILE: &str = ".:53 {\n    kubernetes cluster.local\n    forward . /etc/resolv.conf\n}";
+
+#[test]
+fn a_name_of_the_world_outside_is_two_cases() {
+    let clear = named(COREFILE);
+    assert_eq!(
+        told(&clear, "pod/shop/client", "http://api.example.com/"),
+        [
+            "api.example.com has an address outside the cluster: 100 % answered at once",
+            "api.example.com has no address: 100 % name not found",
+        ]
+    );
+    assert_eq!(told(&clear, "pod/shop/client", "http://web/"), [": 100 % answered at once"]);
+}
+
+#[test]
+fn a_corefile_that_cannot_be_read_is_two_cases() {
+    let broken = named(".:53 {\n    rewrite name\n    kubernetes cluster.local\n}");
+    assert_eq!(
+        told(&broken, "pod/shop/client", "http://web/"),
+        [
+            "CoreDNS answers as usual, without the Corefile that cannot be read: 100 % answered \
+             at once",
+            "CoreDNS does not start with the Corefile that cannot be read: 100 % name not found",
+        ]
+    );
+}
+
+#[test]
+fn a_plugin_that_nobody_models_is_two_cases() {
+    let odd = COREFILE.replace("    forward", "    alternate . NXDOMAIN 1.1.1.1\n    forward");
+    let odd = odd.replace("kubernetes cluster.local", "etcd cluster.local");
+    let all = told(&named(&odd), "pod/shop/client", "http://web/");
+    let [yes, no] = all.as_slice() else { panic!("{all:?}") };
+    assert!(yes.starts_with("CoreDNS answers web as usual, whatever it makes of this: "), "{yes}");
+    assert!(yes.ends_with(": 100 % answered at once"), "{yes}");
+    assert_eq!(no, "web has no address: 100 % name not found");
+}
