@@ -14,7 +14,7 @@ use uturn_model::{
     Node, Origin, Pod, Port, Protocol, Route, Service, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::FastMap;
-use uturn_netfilter::{Entry, Packet};
+use uturn_netfilter::{Assumed, Entry, Packet, Question};
 
 use crate::census::Census;
 use crate::doubts;
@@ -44,6 +44,9 @@ pub struct Engine<'a> {
     whole: Option<&'a Census<'a>>,
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
+    /// What is taken for true of rules that nobody models, and which of them were met.
+    pub(crate) assumed: RefCell<Assumed>,
+    pub(crate) open: RefCell<Vec<Question>>,
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was
     /// asked.
@@ -106,6 +109,8 @@ impl<'a> Engine<'a> {
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
             whole: None,
             fault: RefCell::new(None),
+            assumed: RefCell::default(),
+            open: RefCell::default(),
             supposed: Vec::new(),
             health: RefCell::default(),
             pods_by_address,
@@ -296,6 +301,7 @@ impl<'a> Engine<'a> {
             routes.push(Route {
                 share: way.share,
                 outcome: way.outcome,
+                late: way.late,
                 mechanisms: way.mechanisms,
                 chance: way.chance,
                 hops: way.hops,
@@ -329,7 +335,8 @@ impl<'a> Engine<'a> {
             };
             let source = source.ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
-            let mut trip = Trip::new(packet).briefly(self.is_brief);
+            let pace = self.pace(client);
+            let mut trip = Trip::new(packet).briefly(self.is_brief).paced(pace);
             if let Some(resolution) = &target.resolved {
                 trip.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {
@@ -345,7 +352,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The concrete clients that a client of a flow means.
-    fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
+    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
         let cluster = self.cluster;
         match client {
             Client::Pod(name) => {
@@ -434,7 +441,12 @@ impl<'a> Engine<'a> {
             }
             Destination::Url { tls, host, port, path } => {
                 let http = Some((host.to_string(), path.to_string()));
-                Ok(self.aim_at_host(client, host, *port, Request { http, tls: Some(*tls) }))
+                Ok(self.aim_at_host(
+                    client,
+                    host,
+                    *port,
+                    Request { http, tls: Some(*tls), followed: 0 },
+                ))
             }
             Destination::Pod(name, port) => {
                 let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(to))?;
@@ -470,18 +482,26 @@ impl<'a> Engine<'a> {
                 let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
                 let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
                 let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-                let (port, speaks) = controller::ingress_listens(ingress);
+                let (port, speaks) =
+                    controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
                 let http = (
                     host.map_or_else(|| vip.to_string(), |host| host.to_string()),
                     path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
                 );
-                let request = Request { http: Some(http), tls: Some(speaks.ends_tls()) };
+                let tls = Some(speaks.ends_tls());
+                let request = Request { http: Some(http), tls, followed: 0 };
                 Ok(Target { addresses: vec![(vip, port.number()).into()], request, resolved: None })
             }
         }
     }
 
-    fn aim_at_host(&self, client: Party<'a>, host: &str, port: Port, request: Request) -> Target {
+    pub(crate) fn aim_at_host(
+        &self,
+        client: Party<'a>,
+        host: &str,
+        port: Port,
+        request: Request,
+    ) -> Target {
         if let Ok(ip) = host.parse::<IpAddr>() {
             let addresses = vec![SocketAddr::new(ip, port.number())];
             return Target { addresses, request, resolved: None };

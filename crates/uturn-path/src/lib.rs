@@ -44,6 +44,7 @@
 //! # Assumptions
 //! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
 
+mod again;
 mod asking;
 mod balance;
 mod captured;
@@ -53,6 +54,7 @@ mod crew;
 mod crowd;
 mod doubts;
 mod drawing;
+mod elsewhere;
 pub mod engine;
 mod errands;
 mod exchange;

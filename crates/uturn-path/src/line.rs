@@ -55,7 +55,7 @@ impl Round {
         let odds = self.ring.odds(caller);
         let after = |timeouts: u32| self.timeout * timeouts;
         let answered = odds.answered.iter().map(|(why, timeouts, share)| {
-            (Outcome::Answered { after: after(timeouts) }, why, share)
+            (Outcome::Answered { after: after(timeouts) + why.late() }, why, share)
         });
         let mut ends: Vec<(Outcome, Why, f64)> = answered.collect();
         for (code, failed) in [(504, &odds.timed_out), (502, &odds.refused)] {
@@ -73,6 +73,7 @@ impl Round {
         let routes = ends.into_iter().map(|(outcome, why, share)| Route {
             share,
             outcome,
+            late: Duration::ZERO,
             mechanisms: why.mechanisms(),
             chance,
             hops: Vec::new(),

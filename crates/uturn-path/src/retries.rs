@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 use uturn_model::Outcome;
 use uturn_model::lb::{Rule, Scheduler, Target};
@@ -106,7 +105,7 @@ impl Attempts<'_, '_> {
         let caller = line.speaks_for.get();
         for (outcome, why, share) in round.ends(caller) {
             let mechanisms = why.mechanisms();
-            let share = start.share * share;
+            let (share, outcome) = (start.share * share, outcome.later(self.begun));
             self.ways.push(Exchange { share, outcome, mechanisms, ..start.clone() });
         }
         if let Some(first) = self.ways.first_mut() {
@@ -181,7 +180,8 @@ impl Attempts<'_, '_> {
         asked: impl Iterator<Item = usize>,
         sought: &mut usize,
     ) -> HashSet<(Outcome, Why)> {
-        let after = |timeouts: u32| self.listener.profile.connect_timeout * timeouts;
+        let begun = self.begun;
+        let after = |timeouts: u32| begun + self.listener.profile.connect_timeout * timeouts;
         let mut ends = HashSet::new();
         let mut waiting: HashSet<(u32, bool, Why)> = HashSet::from([(0, false, Why::default())]);
         let mut share = 1.0;
@@ -190,7 +190,8 @@ impl Attempts<'_, '_> {
             *sought += waiting.len();
             for (timeouts, _, why) in std::mem::take(&mut waiting) {
                 for (more, _) in &kind.answers {
-                    ends.insert((Outcome::Answered { after: after(timeouts) }, why.and(*more)));
+                    let after = after(timeouts) + more.late();
+                    ends.insert((Outcome::Answered { after }, why.and(*more).on_time()));
                 }
                 for one in &kind.failures {
                     let timeouts = timeouts + u32::from(one.is_timeout);
@@ -233,9 +234,9 @@ impl Attempts<'_, '_> {
                     self.note_pick(&mut way, rule, target, seen);
                     way.hops.extend(result.hops.iter().cloned());
                 }
-                if result.outcome.is_answered() {
-                    let after = self.listener.profile.connect_timeout * one.timeouts;
-                    way.outcome = Outcome::Answered { after };
+                if let Outcome::Answered { after } = result.outcome {
+                    let waited = self.listener.profile.connect_timeout * one.timeouts;
+                    way.outcome = Outcome::Answered { after: self.begun + waited + after };
                     answered.push(way);
                     continue;
                 }
@@ -263,7 +264,7 @@ impl Attempts<'_, '_> {
     /// Nobody is left to be asked.
     fn gives_up(&self, one: Waiting) -> Exchange {
         let code = if one.timed_out { 504 } else { 502 };
-        let after: Duration = self.listener.profile.connect_timeout * one.timeouts;
+        let after = self.begun + self.listener.profile.connect_timeout * one.timeouts;
         Exchange { outcome: Outcome::Status { code, after }, ..one.way }
     }
 }
@@ -283,8 +284,9 @@ fn end_of(way: &Exchange) -> (Outcome, Why) {
 fn kind(weight: f64, results: &[Exchange]) -> Kind {
     let mut kind = Kind { weight, ..Kind::default() };
     for one in results {
-        let (why, share) = (Why::of(&one.mechanisms), one.share);
-        if one.outcome.is_answered() {
+        let (mut why, share) = (Why::of(&one.mechanisms), one.share);
+        if let Outcome::Answered { after } = one.outcome {
+            why = why.answered_after(after);
             match kind.answers.iter_mut().find(|known| known.0 == why) {
                 Some(known) => known.1 += share,
                 None => kind.answers.push((why, share)),

@@ -153,8 +153,10 @@ impl<'a> Scope<'a> {
     fn find_ingresses(&mut self, census: &Census<'a>) {
         let at = census.ingresses_at.get(&self.asked.to.ip());
         let served = |one: &&&Ingress| controller::is_served_by_cloud(census.cluster, one);
-        let listens =
-            |one: &&&Ingress| controller::ingress_listens(one).0.number() == self.asked.to.port();
+        let listens = |one: &&&Ingress| {
+            let mut ports = controller::ingress_ports(one).into_iter();
+            ports.any(|port| port.number() == self.asked.to.port())
+        };
         let all = || at.into_iter().flatten().filter(served);
         let rule = self.listener().and_then(|(_, rule)| rule);
         let owns = |one: &Ingress| rule.is_some_and(|rule| rule.owner == one.object());

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use uturn_lb::controller;
 use uturn_model::{Family, NamespacedName, Service};
 
 use crate::census::said;
@@ -51,7 +52,8 @@ impl<'a> Sketcher<'a> {
             let annotations = telling(&one.annotations);
             let vips = one.load_balancer.iter().filter_map(|one| one.ip);
             vips.for_each(|ip| told.address(ip, shape));
-            told.text(&(&one.class, one.tls.is_empty(), annotations, backends), shape);
+            let wanted = controller::ingress_wants(one);
+            told.text(&(&one.class, wanted, annotations, backends), shape);
             told.configs(&one.name, &one.annotations, shape);
         }
     }

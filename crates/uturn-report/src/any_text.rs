@@ -1,6 +1,7 @@
 //! Whatever a manifest has for a name, a label or a reason: every form stays what it is.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use uturn_model::route::{Hop, Leg, Way};
@@ -132,6 +133,7 @@ fn verdicts(text: &str) -> Vec<Verdict> {
     let lb = || Place::LoadBalancer(text.into());
     let node = || Place::Node(uturn_model::Name::new("n1").unwrap());
     let route = Route {
+        late: Duration::ZERO,
         share: 1.0,
         outcome: Outcome::Hangs,
         mechanisms: vec![Mechanism::AsymmetricReturn],
@@ -151,6 +153,7 @@ fn verdicts(text: &str) -> Vec<Verdict> {
         ],
     };
     let names = Route {
+        late: Duration::ZERO,
         hops: vec![hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)])],
         outcome: Outcome::NameNotFound,
         ..route.clone()
