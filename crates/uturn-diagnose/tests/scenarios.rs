@@ -9,9 +9,10 @@ use std::fmt::Write as _;
 
 use common::{case_of, scenarios, standing};
 use uturn_diagnose::cure::{self, Case, Cure, Twin};
-use uturn_diagnose::{Code, diagnose};
-use uturn_model::{Kind, Outcome};
+use uturn_diagnose::{Code, Severity, cases, diagnose};
+use uturn_model::{Kind, Outcome, Pod};
 use uturn_path::Engine;
+use uturn_snapshot::{Manifests, Source};
 
 #[test]
 fn every_failing_flow_has_its_cures() {
@@ -121,4 +122,89 @@ fn every_scenario_is_diagnosed() {
         }
     }
     insta::assert_snapshot!(text);
+}
+
+/// Clusters of which it is known that nothing loops: no false alarm. A server that calls its
+/// own load balancer is told apart from its clients, and is no more than a warning.
+#[test]
+fn where_nothing_loops_nothing_is_found() {
+    let calm = [
+        "public",
+        "l7-snat",
+        "anti-affinity-local",
+        "direct-pod-other-node",
+        "l4-iptables",
+        "l4-ipvs-unbound-cluster",
+        "l4-prevent-loopback",
+        "ipvs-hairpin",
+        "ipvs-host",
+        "vpc-cni-needs-no-pod-routes",
+    ];
+    let all = scenarios();
+    let mut looked_at = 0;
+    for name in calm {
+        let (source, scenario) = all.iter().find(|(_, one)| *one.name == *name).unwrap();
+        // With a single node nobody else is there to be picked.
+        for case in scenario.cases.iter().filter(|case| case.nodes > 1 || name == "ipvs-hairpin") {
+            let manifests = case_of(source, scenario, case);
+            let cluster = manifests.cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let met = engine.scan(&engine.targets()).unwrap();
+            for one in diagnose(&engine, &met).unwrap() {
+                assert_eq!(one.severity, Severity::Warning, "{name}, {}: {one:?}", case.label);
+                let serves = |pod: &Pod| {
+                    let mut slices = cluster.endpoints.values().flatten();
+                    slices.any(|slice| {
+                        slice.endpoints.iter().any(|end| end.pod.as_ref() == Some(&pod.name))
+                    })
+                };
+                let servers = cluster.pods.values().filter(|pod| serves(pod)).count();
+                assert!(one.clients.pod_count() <= servers, "{name}, {}: {one:?}", case.label);
+            }
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 15, "{looked_at}");
+}
+
+/// What a load balancer does is known of one cloud: where nothing says which one it is, that
+/// is a condition.
+#[test]
+fn a_supposed_cloud_is_a_condition() {
+    let text = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web, ports: [{containerPort: 8080}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+";
+    let conditions = |more: &str| {
+        let text = format!("{text}{more}");
+        let source = Source { name: "a.yaml".into(), text };
+        let cluster = Manifests::of(vec![source]).cluster().unwrap();
+        let engine = Engine::new(&cluster).unwrap();
+        let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+        let told = cases::together(&cluster, vec![found]).into_iter();
+        let told = told.filter(|(_, one)| one.subject.kind == Kind::Ingress);
+        told.map(|(_, one)| one.conditions.join(", ")).collect::<Vec<_>>()
+    };
+    let cloud = |list: Vec<String>| list.iter().any(|one| one.contains("the cloud is tke"));
+    assert!(cloud(conditions("")));
+    let stated = "---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {provider: tke}\n";
+    let stated = conditions(stated);
+    assert!(!stated.is_empty() && !cloud(stated));
 }

@@ -119,7 +119,8 @@ fn a_pull_request_is_enough() {
              objects with status.addresses)",
             "clusterIP of 1 Service: shop/web: free ones of 172.16.0.0/16 (no clusterIP is given; \
              give the applied Service objects)",
-            "kube-proxy cluster CIDR: none (nothing names a cluster CIDR for kube-proxy; state \
+            "kube-proxy cluster CIDR: 10.1.0.0/22, which has all pods (nothing names a cluster CIDR \
+             for kube-proxy; give kube-proxy's ConfigMap, or state \
              spec.network.podCIDRs in Facts)",
             "kube-proxy mode: iptables (nothing says it; iptables is kube-proxy's default; state \
              spec.kubeProxy.mode in Facts)",
@@ -136,6 +137,51 @@ fn a_pull_request_is_enough() {
              objects with spec.podCIDRs)",
         ]
     );
+}
+
+/// What an operator makes pods of is no workload: a Service for them is not said to be empty
+/// without a word.
+#[test]
+fn pods_that_others_may_make_are_said() {
+    let manifests = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: made, namespace: shop}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: made}}
+  template:
+    metadata: {labels: {app: made}}
+    spec: {containers: [{name: made, image: made}]}
+---
+apiVersion: databases.example.com/v1
+kind: Database
+metadata: {name: db, namespace: shop}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {selector: {database: db}, ports: [{port: 5432}], clusterIP: 172.16.0.9}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: made, namespace: shop}
+spec: {selector: {app: made}, ports: [{port: 80}], clusterIP: 172.16.0.10}
+";
+    let said = |text: &str| {
+        let cluster = cluster(text);
+        let all = cluster.supposed.iter().filter(|one| one.about.starts_with("endpoints"));
+        all.map(|one| one.about.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(manifests), ["endpoints of 1 Service: shop/db"]);
+    // Where pods are given, they are all that there are.
+    let pod = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: shop}
+spec: {nodeName: n1, containers: [{name: other, image: other}]}
+";
+    assert_eq!(said(&format!("{manifests}{pod}")), [""; 0]);
 }
 
 #[test]
