@@ -6,6 +6,8 @@
 mod common;
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use common::{case_of, scenarios, standing};
 use uturn_diagnose::cure::{self, Case, Cure, Twin};
@@ -207,4 +209,31 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
     let stated = "---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {provider: tke}\n";
     let stated = conditions(stated);
     assert!(!stated.is_empty() && !cloud(stated));
+}
+
+/// `docs/cures.md` has every cure that a scenario knows, and none that there is not.
+#[test]
+fn every_cure_is_on_its_page() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let page = read(&here.join("../../docs/cures.md"));
+    let shown: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    let tried =
+        read(&here.join("tests/snapshots/scenarios__every_failing_flow_has_its_cures.snap"));
+    for line in tried.lines() {
+        let Some(rest) = line.strip_prefix("    + ").or(line.strip_prefix("    - ")) else {
+            continue;
+        };
+        let name = rest.split(':').next().unwrap();
+        assert!(shown.contains(&name), "{name} is not on the page");
+    }
+    let code: String = fs::read_dir(here.join("src/cure"))
+        .unwrap()
+        .map(|entry| read(&entry.unwrap().path()))
+        .collect();
+    for name in &shown {
+        assert!(code.contains(&format!("\"{name}\"")), "there is no cure {name}");
+    }
+    assert!(shown.len() > 20, "{shown:?}");
 }

@@ -205,11 +205,19 @@ pub(crate) struct Check {
     /// What is checked
     pub(crate) topic: CheckTopic,
     /// One Service or Ingress, instead of all
-    #[arg(value_name = "NS/NAME")]
+    #[arg(value_name = "NS/NAME", value_parser = object)]
     pub(crate) object: Option<NamespacedName>,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
+}
+
+/// An object with its namespace.
+fn object(text: &str) -> Result<NamespacedName, String> {
+    match text.contains('/') {
+        true => text.parse().map_err(|why: uturn_model::InvalidName| why.to_string()),
+        false => Err(format!("expected NAMESPACE/NAME, such as default/{text}")),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -509,5 +517,39 @@ mod tests {
             }
         }
         assert!(parsed > 20, "{parsed}");
+    }
+
+    /// The same of README.md and docs/: the lines of every block.
+    #[test]
+    fn every_command_of_the_docs_parses() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let mut parsed = 0;
+        for path in docs.chain([root.join("README.md")]) {
+            if path.extension().is_none_or(|ending| ending != "md") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
+            for block in text.split("```").skip(1).step_by(2) {
+                // Where output is shown, commands stand behind a prompt.
+                let shows_output = block.starts_with("console") || block.starts_with('\n');
+                for line in block.lines().map(str::trim_start) {
+                    let line = match line.strip_prefix("$ ") {
+                        Some(command) => command,
+                        None if shows_output => continue,
+                        None => line.trim_start_matches("- run: "),
+                    };
+                    let line = line.trim_start_matches("sudo ");
+                    let Some(command) = line.strip_prefix("uturn ") else { continue };
+                    let command = command.split(['|', '#', '>']).next().unwrap();
+                    let words = command.split_whitespace().map(|word| word.trim_matches('\''));
+                    let known = super::Cli::try_parse_from(["uturn"].into_iter().chain(words));
+                    let shown = path.display();
+                    assert!(known.is_ok(), "{shown}: uturn {command}: {}", known.unwrap_err());
+                    parsed += 1;
+                }
+            }
+        }
+        assert!(parsed > 30, "{parsed}");
     }
 }

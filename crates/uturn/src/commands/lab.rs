@@ -314,7 +314,9 @@ fn judge(
     // A scenario may leave open what must come out.
     let states = !expected.outcomes.is_empty();
     if states && let Agreement::Differs(all) = agrees(&expected.outcomes, &measured.counts, exact) {
-        differences.extend(all.iter().map(|one| format!("measured against expected: {one}")));
+        differences.extend(
+            all.iter().map(|one| format!("measured against expected: {}", one.told("expected"))),
+        );
     }
     if predicts {
         differences.extend(unlike(expected, &verdict));
