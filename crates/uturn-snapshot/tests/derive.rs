@@ -202,6 +202,50 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
     assert_eq!(cluster.provider.value, Provider::None);
 }
 
+/// What another cloud's load balancers do is not known, and not taken from TKE's.
+#[test]
+fn another_clouds_load_balancers_are_not_looked_at() {
+    let service = |annotations: &str| {
+        format!(
+            "
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}
+spec: {{type: LoadBalancer, clusterIP: 172.16.0.10, ports: [{{port: 80, nodePort: 30080}}]}}
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.100}}]}}}}
+"
+        )
+    };
+    let node = |id: &str| {
+        format!(
+            "---
+apiVersion: v1
+kind: Node
+metadata: {{name: n1}}
+spec: {{podCIDR: 10.1.1.0/24, providerID: \"{id}\"}}
+status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
+"
+        )
+    };
+    let read = |text: String| {
+        let cluster = cluster(&text);
+        let said = cluster.supposed.iter().find(|one| *one.about == *"load balancers");
+        (cluster.provider.value, said.map(|one| one.because.to_string()))
+    };
+    let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
+    let (provider, because) = read(service(aws));
+    assert_eq!(provider, Provider::None);
+    let because = because.unwrap();
+    assert!(because.contains("aws-load-balancer-type of Service shop/web (AWS)"), "{because}");
+    let (provider, because) = read(service("") + &node("gce://project/zone/n1"));
+    assert_eq!(provider, Provider::None);
+    assert!(because.unwrap().contains("providerID gce:// of Node n1"));
+    // TKE's own traces say more.
+    let both = format!("{aws}, service.cloud.tencent.com/direct-access: \"true\"");
+    assert_eq!(read(service(&both)), (Provider::Tke, None));
+    assert_eq!(read(service("") + &node("qcloud:///800002/ins-1")), (Provider::Tke, None));
+}
+
 #[test]
 fn a_load_balancer_without_a_trace_is_supposed_to_be_of_tke() {
     let service = "
