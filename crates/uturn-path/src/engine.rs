@@ -468,7 +468,7 @@ impl<'a> Engine<'a> {
                 };
                 let ip = service.cluster_ips.first().ok_or_else(|| {
                     Cannot::Later(format!(
-                        "{} has no cluster IP: name one of its pods",
+                        "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
                         service.object()
                     ))
                 })?;

@@ -246,10 +246,13 @@ fn summary(report: &ScanReport, style: Style) -> String {
         0 => style.green("nothing found"),
         found => words::count(found, "finding"),
     };
+    // What is found if something else holds is no flow of what is taken to hold.
+    let is_if = report.findings.iter().any(|one| !one.conditions.is_empty());
     text.push_str(&format!(
-        "; {} of {} fine (a class of pods × a target each)\n",
+        "; {} of {} fine{} (a class of pods × a target each)\n",
         report.fine,
-        words::count(report.flows, "flow")
+        words::count(report.flows, "flow"),
+        if is_if { " as supposed" } else { "" }
     ));
     text.push_str(&set_aside(report));
     for one in &report.supposed {

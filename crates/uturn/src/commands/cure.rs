@@ -3,13 +3,13 @@
 use uturn_diagnose::cure::{self, Case, Twin};
 use uturn_diagnose::{Code, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
+use uturn_model::{Client, Cluster, Flow, Kind, Mechanism, NamespacedName, Verdict};
 use uturn_path::{Cannot, Engine};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
-use super::print;
+use super::{near, print};
 use crate::cli::{Cure, Inputs, Output};
 use crate::input;
 use crate::printer::Printer;
@@ -23,7 +23,8 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
         (Some(code), Some(object), _, _) => found(&manifests, &engine, code, object)?,
         (_, _, Some(from), Some(to)) => {
             let flow = Flow { from: from.clone(), to: to.clone(), protocol: args.proto };
-            vec![Case::flow(&manifests, &engine, flow)?]
+            let case = Case::flow(&manifests, &engine, flow);
+            vec![case.map_err(|why| near::told(why, &loaded.cluster))?]
         }
         _ => return Err(Failure::usage("name CODE and NAMESPACE/NAME, or --from and --to")),
     };
@@ -233,7 +234,13 @@ pub(super) fn titles(cures: &[cure::Cure]) -> Vec<String> {
 
 fn report_of(twin: &Twin<'_>, case: &Case<'_>) -> CureReport {
     let kind = case.owner_kind().unwrap_or(Kind::Service);
-    let mut codes: Vec<Code> = case.mechanisms.iter().map(|one| Code::of(*one, kind)).collect();
+    let mut codes: Vec<Code> = match case.before {
+        // Health checks that die are one finding, whatever stops them.
+        cure::Standing::Probes { .. } if !case.before.is_fine() => {
+            vec![Code::of(Mechanism::ProbeBlackhole, kind)]
+        }
+        _ => case.mechanisms.iter().map(|one| Code::of(*one, kind)).collect(),
+    };
     codes.sort_unstable();
     codes.dedup();
     let is_fine = case.before.is_fine();
