@@ -35,6 +35,8 @@ pub struct Engine<'a> {
     pub(crate) keeps_every_way: bool,
     /// Whether nobody wants to know step by step.
     pub(crate) is_brief: bool,
+    /// Whether of many ways only the likeliest that fail are told step by step.
+    pub(crate) tells_worst: bool,
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
@@ -104,6 +106,7 @@ impl<'a> Engine<'a> {
             cluster,
             keeps_every_way: false,
             is_brief: false,
+            tells_worst: false,
             weights,
             balancers: OnceCell::new(),
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),

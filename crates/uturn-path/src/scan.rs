@@ -187,10 +187,18 @@ impl<'a> Engine<'a> {
 
     /// What a class of clients met, hop by hop.
     pub fn explain(&self, met: &Met) -> Result<Vec<Verdict>, Cannot> {
+        self.explained(met, false)
+    }
+
+    /// The same where only the likeliest ways that fail are asked for: of many ways, the
+    /// others are not told step by step.
+    pub fn explain_worst(&self, met: &Met) -> Result<Vec<Verdict>, Cannot> {
+        self.explained(met, true)
+    }
+
+    fn explained(&self, met: &Met, tells_worst: bool) -> Result<Vec<Verdict>, Cannot> {
         let flow = met.flow();
-        // Rules of a large cluster are not written in full for a single flow.
-        let size = self.cluster.nodes.len() * self.cluster.services.len();
-        if size <= SMALL {
+        if !self.is_large() {
             return self.verdicts(&flow);
         }
         let mut atlas = self.atlas().borrow_mut();
@@ -205,6 +213,7 @@ impl<'a> Engine<'a> {
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
         engine.adopt(&atlas.sketcher.census);
+        engine.tells_worst = tells_worst;
         if let Some(line) = engine.weights.as_ref().and_then(|weights| weights.line.as_ref()) {
             let at = met.clients.at as u32;
             line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
@@ -222,6 +231,11 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(vec![verdict])
+    }
+
+    /// Whether the rules of its nodes are too much to be written in full for a single flow.
+    pub fn is_large(&self) -> bool {
+        self.cluster.nodes.len() * self.cluster.services.len() > SMALL
     }
 
     fn atlas(&self) -> &std::cell::RefCell<Atlas<'a>> {
