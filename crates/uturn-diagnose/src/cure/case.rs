@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::{controller, rules};
 use uturn_model::ingress::{Backend, BackendPort};
-use uturn_model::lb::{Layer, Listener, LoadBalancer};
+use uturn_model::lb::{Layer, Listener, LoadBalancer, Redirect};
 use uturn_model::route::StepKind;
 use uturn_model::service::ServicePort;
 use uturn_model::{
@@ -55,6 +55,8 @@ pub(crate) struct Aim {
     pub(crate) path: Option<Text>,
     /// The port that the client calls.
     pub(crate) called: Option<Port>,
+    /// Whether a redirect leads there.
+    pub(crate) is_redirected: bool,
 }
 
 impl<'a> Case<'a> {
@@ -159,12 +161,16 @@ impl<'a> Case<'a> {
     /// Whether the client speaks TLS.
     pub(crate) fn is_tls(&self) -> bool {
         match self.walked().map(|flow| &flow.to) {
-            Some(Destination::Url { tls, .. }) => *tls,
-            Some(Destination::Ingress { .. }) => {
-                self.listener().is_some_and(|(_, one)| one.protocol.ends_tls())
+            Some(Destination::Url { tls, .. }) => {
+                *tls || (self.aim.is_redirected && self.ends_tls())
             }
+            Some(Destination::Ingress { .. }) => self.ends_tls(),
             _ => false,
         }
+    }
+
+    fn ends_tls(&self) -> bool {
+        self.listener().is_some_and(|(_, one)| one.protocol.ends_tls())
     }
 
     /// Services and Ingresses that share the load balancer.
@@ -296,6 +302,26 @@ fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
     list.iter().find_map(|one| one.ip)
 }
 
+/// Where a redirect leads, if that is another listener of a load balancer that serves.
+fn beyond(
+    engine: &Engine<'_>,
+    redirect: &Redirect,
+    asked: &Aim,
+) -> Option<(SocketAddr, Text, Text)> {
+    let vip = asked.vip?;
+    let host = asked.host.as_deref().map_or_else(|| vip.ip().to_string(), str::to_owned);
+    let (host, path) = redirect.aim(&host, asked.path.as_deref().unwrap_or("/"));
+    let ip = match redirect.host.as_ref() {
+        Some(host) => by_rule(engine, host)?,
+        None => vip.ip(),
+    };
+    let to = SocketAddr::new(ip, redirect.port.number());
+    let balancer = engine.balancers().iter().find(|one| one.vip == ip)?;
+    let listener = balancer.listeners.iter().find(|one| one.port == redirect.port)?;
+    let rule = rules::find(&listener.rules, host, path)?;
+    rule.redirect.is_none().then(|| (to, host.into(), path.into()))
+}
+
 fn at(
     engine: &Engine<'_>,
     address: SocketAddr,
@@ -328,6 +354,10 @@ fn at(
     };
     aim.owner = rule.or(listener.rules.first()).map(|rule| rule.owner.clone());
     let Some(rule) = rule else { return aim };
+    if let Some((to, host, path)) = rule.redirect.as_ref().and_then(|one| beyond(engine, one, &aim))
+    {
+        return Aim { called, is_redirected: true, ..at(engine, to, Some(host), Some(path), flow) };
+    }
     aim.service = Some(rule.service.clone());
     aim.port = port_of(cluster, rule, called);
     aim
