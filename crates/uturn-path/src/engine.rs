@@ -206,15 +206,17 @@ impl<'a> Engine<'a> {
     fn verdict(&self, flow: &Flow) -> Result<Verdict, Cannot> {
         let clients = self.clients(&flow.from)?;
         let share = 1.0 / clients.len() as f64;
-        let mut ways = Vec::new();
+        let (mut ways, mut conditions) = (Vec::new(), Vec::new());
         for client in clients {
             let target = self.aim(client, &flow.to)?;
+            let unless = target.resolved.as_ref().and_then(|resolution| resolution.unless.clone());
+            conditions.extend(unless.filter(|one| !conditions.contains(one)));
             for mut way in self.ways(client, flow, &target)? {
                 way.share *= share;
                 ways.push(way);
             }
         }
-        Ok(self.added_up(ways))
+        Ok(Verdict { conditions, ..self.added_up(ways) })
     }
 
     /// What becomes of a flow whose target is known already.

@@ -42,6 +42,8 @@ pub(crate) struct Resolution {
     pub(crate) supposed: Vec<Supposition>,
     /// The address of the cluster's DNS Service that had to answer, where it did.
     pub(crate) through: Option<IpAddr>,
+    /// What has to hold for there being none, where that is not known.
+    pub(crate) unless: Option<uturn_model::Text>,
 }
 
 /// All who answer names in a cluster.
@@ -99,6 +101,7 @@ impl<'a> Names<'a> {
             steps: Vec::new(),
             supposed: supposed.into_inner(),
             through: None,
+            unless: None,
         };
         add_new(&mut found.supposed, libraries_differ(host, &heard, &musl));
         let has_records = |one: &Told| match &one.answer {
@@ -132,6 +135,7 @@ impl<'a> Names<'a> {
                     Heard::Fails(None) => "no name server answers".to_owned(),
                     Heard::Fails(Some(code)) => format!("the name server says {}", code.word()),
                     Heard::Unknown(unknown) => {
+                        found.unless = Some(format!("no name server knows {host}").into());
                         found.supposed.push(Supposition {
                             about: format!("the address of {host}").into(),
                             taken: "none".into(),
