@@ -94,7 +94,9 @@ fn unheard(engine: &Engine<'_>) -> Vec<Finding> {
 fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for listener in engine.balancers().iter().flat_map(|one| &one.listeners) {
-        for rule in listener.rules.iter().filter(|rule| rule.targets.is_empty()) {
+        for rule in
+            listener.rules.iter().filter(|rule| rule.targets.is_empty() && rule.redirect.is_none())
+        {
             let Some(service) = engine.cluster().services.get(&rule.service) else { continue };
             let label =
                 service.annotations.get("service.kubernetes.io/qcloud-loadbalancer-backends-label");

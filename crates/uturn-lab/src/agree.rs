@@ -6,8 +6,9 @@
 //! million.
 
 use std::fmt;
+use std::time::Duration;
 
-use uturn_model::Outcome;
+use uturn_model::{Outcome, Verdict};
 
 /// How often a right prediction may be called wrong.
 const ERROR_RATE: f64 = 1e-6;
@@ -59,6 +60,34 @@ impl fmt::Display for Difference {
     }
 }
 
+/// What is seen of what must come out by who waits so long and no longer.
+pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, f64)> {
+    let all: f64 = verdict.routes.iter().map(|route| route.share).sum();
+    let routes = verdict.routes.iter();
+    seen(routes.map(|route| (route.outcome, route.late, route.share / all)), limit)
+}
+
+/// The same of outcomes of which all that take time say so.
+pub fn outcomes_within(outcomes: &[(Outcome, f64)], limit: Duration) -> Vec<(Outcome, f64)> {
+    seen(outcomes.iter().map(|(outcome, share)| (*outcome, Duration::ZERO, *share)), limit)
+}
+
+fn seen(
+    ways: impl Iterator<Item = (Outcome, Duration, f64)>,
+    limit: Duration,
+) -> Vec<(Outcome, f64)> {
+    let mut seen: Vec<(Outcome, f64)> = Vec::new();
+    for (outcome, late, share) in ways {
+        let is_late = outcome.after().is_some_and(|after| after + late >= limit);
+        let outcome = if is_late { Outcome::Hangs } else { outcome };
+        match seen.iter_mut().find(|one| one.0 == outcome) {
+            Some(known) => known.1 += share,
+            None => seen.push((outcome, share)),
+        }
+    }
+    seen
+}
+
 /// Compares shares with counts. `exact` says that no chance is involved.
 pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: bool) -> Agreement {
     let of: u64 = measured.iter().map(|(_, count)| count).sum();
@@ -105,8 +134,6 @@ fn binomial(k: u64, n: u64, p: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -135,6 +162,14 @@ mod tests {
             };
             assert!(all.iter().any(|one| one.outcome == Outcome::Hangs && one.predicted == 0.0));
         }
+    }
+
+    #[test]
+    fn who_waits_for_less_sees_less() {
+        let after = |seconds| Outcome::Answered { after: Duration::from_secs(seconds) };
+        let all = [(after(0), 0.5), (after(1), 0.25), (after(3), 0.125), (Outcome::Hangs, 0.125)];
+        let seen = outcomes_within(&all, Duration::from_millis(2500));
+        assert_eq!(seen, [(after(0), 0.5), (after(1), 0.25), (Outcome::Hangs, 0.25)]);
     }
 
     #[test]

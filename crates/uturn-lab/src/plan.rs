@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use uturn_model::{
     Capture, CaptureFile, Cluster, Flow, LoadBalancer, Name, Outcome, ProxyMode, Text,
@@ -80,6 +81,8 @@ pub struct MeasuredFlow {
     /// How its connects ended, and how many of them ended so; waiting is rounded to whole
     /// seconds. In the order of [`Outcome`].
     pub counts: Vec<(Outcome, u64)>,
+    /// How long each connect was waited for: what would have come later hangs.
+    pub limit: Duration,
     /// What else was seen.
     pub evidence: Evidence,
 }

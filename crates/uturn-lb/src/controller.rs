@@ -17,8 +17,10 @@ use uturn_model::lb::{
 use uturn_model::service::{Policy, ServiceKind, ServicePort};
 use uturn_model::{
     Cluster, Family, Ingress, Labels, NamespacedName, Node, ObjectRef, Port, Protocol, Service,
+    Text,
 };
 
+use crate::listeners::{self, Action, Wanted, WantedRule};
 use crate::profile;
 
 /// Every load balancer of the cluster, by address.
@@ -37,7 +39,9 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
     for ingress in cluster.ingresses.values().filter(|one| is_served_by_cloud(cluster, one)) {
         for (vip, scope) in ingress_vips(cluster, ingress) {
             let balancer = entry(&mut made, vip, scope, ingress.object());
-            add(balancer, ingress_listener(cluster, ingress, vip));
+            for wanted in listeners::of(ingress) {
+                add(balancer, ingress_listener(cluster, ingress, &wanted, vip));
+            }
         }
     }
     for fact in &cluster.load_balancers {
@@ -66,14 +70,47 @@ pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
     }
 }
 
-/// Where the cloud's controller listens for an Ingress, and what it speaks there.
+/// Where the cloud's controller listens for an Ingress, and what it speaks there: of
+/// several listeners, the first that serves anything.
 pub fn ingress_listens(ingress: &Ingress) -> (Port, ListenerProtocol) {
-    let (port, protocol) = match ingress.tls.is_empty() {
-        true => (80, ListenerProtocol::Http),
-        false => (443, ListenerProtocol::Https),
-    };
-    (Port::new(port).expect("neither is zero"), protocol)
+    let all = listeners::of(ingress);
+    let serves =
+        |one: &&Wanted<'_>| one.rules.iter().any(|rule| matches!(rule.action, Action::Serve(_)));
+    let found = all.iter().find(serves).or(all.first());
+    found.map_or((HTTP, ListenerProtocol::Http), |one| (one.port, one.protocol))
 }
+
+/// The same of one of its rules.
+pub fn ingress_serves(
+    ingress: &Ingress,
+    host: Option<&Text>,
+    path: Option<&Text>,
+) -> (Port, ListenerProtocol) {
+    let serves = |one: &&Wanted<'_>| {
+        one.rules.iter().any(|rule| {
+            matches!(rule.action, Action::Serve(_))
+                && rule.host.as_ref() == host
+                && path.is_none_or(|path| rule.path.as_ref().is_some_and(|(own, _)| own == path))
+        })
+    };
+    let all = listeners::of(ingress);
+    let found = all.iter().find(serves);
+    found.map_or_else(|| ingress_listens(ingress), |one| (one.port, one.protocol))
+}
+
+/// All ports that the cloud's controller listens on for an Ingress.
+pub fn ingress_ports(ingress: &Ingress) -> Vec<Port> {
+    listeners::of(ingress).into_iter().map(|one| one.port).collect()
+}
+
+/// What the cloud's controller is asked to do at which ports, but for the names in it.
+pub fn ingress_wants(ingress: &Ingress) -> Vec<(Port, ListenerProtocol, Vec<bool>)> {
+    let is_served = |rule: &WantedRule<'_>| matches!(rule.action, Action::Serve(_));
+    let all = listeners::of(ingress).into_iter();
+    all.map(|one| (one.port, one.protocol, one.rules.iter().map(is_served).collect())).collect()
+}
+
+const HTTP: Port = Port::new(80).expect("80 is not zero");
 
 /// The nodes whose NodePorts are targets of a Service's load balancer.
 pub fn registered_nodes<'a>(cluster: &'a Cluster, service: &Service) -> Vec<&'a Node> {
@@ -201,6 +238,7 @@ fn service_listener(
             service: service.name.clone(),
             owner: service.object(),
             targets: targets(cluster, service, port, vip, &service.annotations),
+            redirect: None,
         }],
     }
 }
@@ -234,8 +272,13 @@ fn protocol_named(name: &str) -> Option<ListenerProtocol> {
     .find(|one| one.to_string() == name)
 }
 
-fn ingress_listener(cluster: &Cluster, ingress: &Ingress, vip: IpAddr) -> Listener {
-    let (port, protocol) = ingress_listens(ingress);
+fn ingress_listener(
+    cluster: &Cluster,
+    ingress: &Ingress,
+    wanted: &Wanted<'_>,
+    vip: IpAddr,
+) -> Listener {
+    let Wanted { port, protocol, .. } = *wanted;
     let mut profile = profile::tke_clb(Layer::L7);
     let settings = config_of(
         cluster,
@@ -247,31 +290,29 @@ fn ingress_listener(cluster: &Cluster, ingress: &Ingress, vip: IpAddr) -> Listen
     if let Some(config) = settings.iter().find(|one| one.port == port) {
         configure(&mut profile, config);
     }
-    let mut rules = Vec::new();
-    for rule in &ingress.rules {
-        for path in &rule.paths {
-            let path_rule = Some((path.path.clone(), path.kind));
-            rules.extend(ingress_rule(
-                cluster,
-                ingress,
-                rule.host.as_ref(),
-                path_rule,
-                &path.backend,
-                vip,
-            ));
+    let rule = |rule: &WantedRule<'_>| {
+        let (host, path) = (rule.host.as_ref(), rule.path.clone());
+        match &rule.action {
+            Action::Serve(backend) => ingress_rule(cluster, ingress, host, path, backend, vip),
+            Action::Redirect(redirect) => Some(Rule {
+                host: host.cloned(),
+                path,
+                service: ingress.name.clone(),
+                owner: ingress.object(),
+                targets: Vec::new(),
+                redirect: Some(redirect.clone()),
+            }),
         }
-    }
-    if let Some(backend) = &ingress.default_backend {
-        rules.extend(ingress_rule(cluster, ingress, None, None, backend, vip));
-    }
+    };
+    let rules = wanted.rules.iter().filter_map(rule).collect();
     Listener { port, protocol, profile, rules }
 }
 
 fn ingress_rule(
     cluster: &Cluster,
     ingress: &Ingress,
-    host: Option<&uturn_model::Text>,
-    path: Option<(uturn_model::Text, PathKind)>,
+    host: Option<&Text>,
+    path: Option<(Text, PathKind)>,
     backend: &Backend,
     vip: IpAddr,
 ) -> Option<Rule> {
@@ -296,6 +337,7 @@ fn ingress_rule(
         service: service_name,
         owner: ingress.object(),
         targets,
+        redirect: None,
     })
 }
 

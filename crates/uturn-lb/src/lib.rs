@@ -19,5 +19,6 @@ pub mod health;
 pub mod http;
 #[cfg(target_os = "linux")]
 pub mod l7;
+pub mod listeners;
 pub mod profile;
 pub mod rules;

@@ -81,6 +81,7 @@ mod tests {
                 service: name.clone(),
                 owner: ObjectRef::namespaced(Kind::Ingress, &name),
                 targets: Vec::new(),
+                redirect: None,
             })
             .collect()
     }

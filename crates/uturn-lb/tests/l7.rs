@@ -129,6 +129,7 @@ fn rule(path: &str, targets: &[SocketAddr]) -> Rule {
         service: name.clone(),
         owner: ObjectRef::namespaced(Kind::Ingress, &name),
         targets: targets.iter().map(target).collect(),
+        redirect: None,
     }
 }
 

@@ -306,6 +306,16 @@ impl Outcome {
         }
     }
 
+    /// The same, where the client has waited so long before.
+    #[must_use]
+    pub fn later(self, waited: Duration) -> Self {
+        match self {
+            Self::Answered { after } => Self::Answered { after: after + waited },
+            Self::Status { code, after } => Self::Status { code, after: after + waited },
+            other => other,
+        }
+    }
+
     /// The word of the JSON contract.
     pub fn word(&self) -> &'static str {
         match self {

@@ -204,6 +204,50 @@ pub struct Rule {
     pub owner: ObjectRef,
     /// Where it sends to.
     pub targets: Vec<Target>,
+    /// Where it sends clients instead of serving them, on layer 7.
+    pub redirect: Option<Redirect>,
+}
+
+/// An answer that tells a client to ask elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// Its status: 301, 302, 307 or 308.
+    pub code: u16,
+    /// Whether TLS is spoken there.
+    pub tls: bool,
+    /// The host; none means the one that was asked.
+    pub host: Option<Text>,
+    /// The port.
+    pub port: Port,
+    /// The path; none means the one that was asked.
+    pub path: Option<Text>,
+}
+
+impl Redirect {
+    /// The host and path that a request for these is sent to. `host` may carry a port.
+    pub fn aim<'s>(&'s self, host: &'s str, path: &'s str) -> (&'s str, &'s str) {
+        let bare = match host.rsplit_once(':') {
+            Some((name, port))
+                if port.bytes().all(|byte| byte.is_ascii_digit())
+                    && (!name.contains(':') || name.ends_with(']')) =>
+            {
+                name
+            }
+            _ => host,
+        };
+        (self.host.as_deref().unwrap_or(bare), self.path.as_deref().unwrap_or(path))
+    }
+
+    /// The same as the answer says it.
+    pub fn location(&self, host: &str, path: &str) -> String {
+        let (host, path) = self.aim(host, path);
+        match (self.tls, self.port.number()) {
+            (true, 443) => format!("https://{host}{path}"),
+            (false, 80) => format!("http://{host}{path}"),
+            (true, port) => format!("https://{host}:{port}{path}"),
+            (false, port) => format!("http://{host}:{port}{path}"),
+        }
+    }
 }
 
 /// One target.

@@ -89,6 +89,13 @@ impl Node {
         self.internal_ips.contains(&address) || self.external_ips.contains(&address)
     }
 
+    /// The first two numbers of its kernel's version: `5.4.119-19.0009` is 5 and 4.
+    pub fn kernel_version(&self) -> Option<(u16, u16)> {
+        let text = self.kernel.as_deref()?;
+        let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+
     /// Its zone, from the well-known label.
     pub fn zone(&self) -> Option<&str> {
         self.labels.get("topology.kubernetes.io/zone")

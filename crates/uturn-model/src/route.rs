@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::{Mechanism, Name, NamespacedName, Origin, Outcome, Supposition, Text};
 
@@ -13,6 +14,8 @@ pub struct Route {
     pub share: f64,
     /// How it ends.
     pub outcome: Outcome,
+    /// How late its packet was sent that was not lost, where the outcome does not say it.
+    pub late: Duration,
     /// Why it fails, or takes long; none when nothing is wrong.
     pub mechanisms: Vec<Mechanism>,
     /// Whether its odds are chance's (rules that throw dice) and not a scheduler's turns.

@@ -68,8 +68,8 @@ pub mod sysctl;
 pub use error::{LoadError, ParseError};
 pub use kernel::Kernel;
 pub use packet::{
-    Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet, RejectWith, Scheduled,
-    Transport,
+    Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
+    RejectWith, Scheduled, Transport,
 };
 pub use state::{
     Interface, NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_DEFAULT,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 use uturn_model::route::Leg;
 use uturn_model::{By, Family, Protocol, Step, Supposition, Text};
@@ -298,13 +299,54 @@ pub struct End {
     pub next_hop: Option<IpAddr>,
     /// What connection tracking now remembers of it, or knows while it is refused.
     pub connection: Option<Connection>,
+    /// Rules threw dice on its way, and as it was dropped nobody remembers how they fell: the
+    /// same packet, sent again, may end otherwise.
+    pub anew: bool,
     /// What happened, in order.
     pub steps: Vec<Step>,
     /// Rules on this way that nobody models. Where there are any, the share is no more
     /// than an even split.
     pub unknown: Vec<By>,
+    /// Of these, those that were followed both ways.
+    pub open: Vec<Question>,
     /// What nothing said and was taken for true.
     pub supposed: Vec<Supposition>,
+}
+
+/// What a rule does that nobody models: one of two things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The rule.
+    pub by: By,
+    /// Which two.
+    pub about: Doubt,
+}
+
+/// What is not known of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Whether it matches.
+    Match,
+    /// Whether it lets a packet pass that it matches, or keeps it.
+    Pass,
+}
+
+/// What is taken for true of rules that nobody models: by how each is written, whether it
+/// matches, or lets packets pass.
+#[derive(Clone, Debug, Default)]
+pub struct Assumed(Rc<[(Text, bool)]>);
+
+impl Assumed {
+    /// What is taken for true of the rule.
+    pub fn of(&self, by: &By) -> Option<bool> {
+        self.0.iter().find(|(rule, _)| *rule == by.rule).map(|(_, holds)| *holds)
+    }
+
+    /// The same, and one more.
+    #[must_use]
+    pub fn and(&self, rule: Text, holds: bool) -> Self {
+        Self(self.0.iter().cloned().chain([(rule, holds)]).collect())
+    }
 }
 
 /// How a packet ends.

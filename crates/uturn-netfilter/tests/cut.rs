@@ -1,6 +1,7 @@
 //! Dumps that end too early: cut at every byte (JSON: at every byte of its beginning), each
-//! kind is refused with a line of the text, or read. A JSON, a table of iptables and a block of nftables that do not
-//! end are always refused; in a list of lines, nothing says which is the last.
+//! kind is refused with a line of the text, or read. A JSON, a table of iptables and a block
+//! of nftables that do not end are always refused; in a list of lines, nothing says which is
+//! the last.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;

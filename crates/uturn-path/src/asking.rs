@@ -1,6 +1,7 @@
 //! The question itself: it is a packet too, and has to reach the cluster's DNS and come back.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use uturn_model::route::{By, Place, Step, StepKind, Way};
 use uturn_model::{Hop, Mechanism, Outcome, Protocol, Supposition};
@@ -76,6 +77,8 @@ fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
         outcome: Outcome::NameNotFound,
         mechanisms: vec![Mechanism::NameUnresolved],
         chance: false,
+        lost: Vec::new(),
+        late: Duration::ZERO,
         supposed,
         hops,
     }

@@ -18,6 +18,8 @@ use uturn_model::{Hop, Mechanism, Outcome};
 
 use uturn_netfilter::IpProtocol;
 
+use crate::again::Pace;
+use crate::elsewhere::Said;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, Request, ended};
 use crate::travel::{Party, Trip, add_new};
@@ -29,6 +31,8 @@ pub(crate) struct Attempts<'e, 'a> {
     pub(crate) listener: &'e Listener,
     place: Place,
     by: By,
+    /// How long the client had waited already.
+    pub(crate) begun: Duration,
     /// What asking each target gives, by its place in the rule; nothing for one that is not
     /// asked.
     pub(crate) results: Rc<[Vec<Exchange>]>,
@@ -111,7 +115,8 @@ impl<'a> Engine<'a> {
             return home(ways);
         };
         // What is passed on as it came still speaks what the client spoke.
-        let passed = Request { tls: if ends_tls { None } else { request.tls }, http: None };
+        let tls = if ends_tls { None } else { request.tls };
+        let passed = Request { tls, ..Request::default() };
         let alive = self.alive(balancer, listener, rule);
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
@@ -131,7 +136,8 @@ impl<'a> Engine<'a> {
             for inner in
                 self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, trip)
             {
-                let mut trip = there.clone();
+                // Of what is passed on as it came, all that was sent again is in there.
+                let mut trip = if ends_tls { there.clone() } else { there.clone().on_time() };
                 trip.share *= share * inner.share;
                 trip.chance |= inner.chance;
                 trip.supposed = inner.supposed;
@@ -143,17 +149,20 @@ impl<'a> Engine<'a> {
                 };
                 // A refusal comes back through the load balancer like any other answer.
                 if matches!(outcome, Outcome::Hangs) {
-                    ways.push(Exchange {
-                        mechanisms: inner.mechanisms,
-                        ..ended(trip, outcome, None)
-                    });
+                    trip.tries.why.extend(inner.mechanisms);
+                    ways.push(ended(trip, outcome, None));
                     continue;
                 }
-                let mechanism = inner.mechanisms.first().copied();
+                let is_last = |one: &&Mechanism| !inner.lost.contains(one);
+                let last = inner.mechanisms.iter().find(is_last);
+                let mechanism = last.or(inner.mechanisms.first()).copied();
+                trip.tries.why.extend(inner.lost);
                 let party = Party::Balancer(balancer);
                 let mut answer = trip.answer();
                 answer.note(place.clone(), passes_back(seen, by.clone()));
-                ways.extend(self.bring_home(party, client, asked, answer, outcome, mechanism));
+                let home = self.bring_home(party, client, asked, answer, outcome, mechanism);
+                let late = |way: Exchange| Exchange { late: way.late.max(inner.late), ..way };
+                ways.extend(home.into_iter().map(late));
             }
         }
         self.merged(ways)
@@ -183,6 +192,11 @@ impl<'a> Engine<'a> {
             let party = Party::Balancer(balancer);
             return self.bring_home(party, client, asked, answer, outcome, mechanism);
         };
+        if let Some(redirect) = &rule.redirect {
+            let by = self.by_listener(listener, rule);
+            let said = Said { redirect, host: &host, path: &path, by };
+            return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
+        }
         let alive = self.alive(balancer, listener, rule);
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
@@ -204,8 +218,17 @@ impl<'a> Engine<'a> {
             }
             results.into()
         });
-        let mut attempts =
-            Attempts { engine: self, choice, listener, place, by, results, ways: Vec::new() };
+        let begun = trip.tries.delay();
+        let mut attempts = Attempts {
+            engine: self,
+            choice,
+            listener,
+            place,
+            by,
+            begun,
+            results,
+            ways: Vec::new(),
+        };
         if self.weights.is_some() {
             if let Err(fault) = attempts.count(rule, seen, &trip) {
                 self.fault.borrow_mut().get_or_insert(fault);
@@ -216,13 +239,13 @@ impl<'a> Engine<'a> {
                 start.share *= share;
                 let mut so_far = ended(start, Outcome::AT_ONCE, None);
                 attempts.note_pick(&mut so_far, rule, target, seen);
-                attempts.follow(rule, seen, &mut vec![target], Duration::ZERO, &so_far);
+                attempts.follow(rule, seen, &mut vec![target], begun, &so_far);
             }
         }
         let (place, by) = (attempts.place.clone(), attempts.by.clone());
         let ways = self.merged(attempts.ways);
         // Whatever the answer says, it takes the same ways home.
-        let mut answer = trip.answer();
+        let mut answer = trip.answer().on_time();
         answer.hops.clear();
         (answer.share, answer.chance) = (1.0, false);
         let party = Party::Balancer(balancer);
@@ -263,7 +286,8 @@ impl<'a> Engine<'a> {
         outcome: Outcome,
     ) -> Vec<Exchange> {
         let party = Party::Balancer(balancer);
-        let home = self.bring_home(party, client, asked, trip.answer(), outcome, None);
+        let answer = trip.answer().on_time();
+        let home = self.bring_home(party, client, asked, answer, outcome, None);
         if home.iter().all(|way| way.outcome == outcome) { said } else { home }
     }
 
@@ -289,7 +313,11 @@ impl<'a> Engine<'a> {
             return vec![lost];
         }
         let packet = trip.packet.with_leg(leg);
-        let inner = trip.another(packet, Way::Out).sent_by(balancer);
+        let mut inner = trip.another(packet, Way::Out).sent_by(balancer);
+        // What it does not pass on as it came is a connection of its own.
+        if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
+            inner = inner.paced(Pace::within(listener.profile.connect_timeout));
+        }
         self.merged(self.exchange(Party::Balancer(balancer), request, inner))
     }
 
@@ -383,8 +411,8 @@ impl Attempts<'_, '_> {
                 }
             }
             way.mechanisms.sort_unstable();
-            if result.outcome.is_answered() {
-                way.outcome = Outcome::Answered { after: waited };
+            if let Outcome::Answered { after } = result.outcome {
+                way.outcome = Outcome::Answered { after: waited + after };
                 self.ways.push(way);
                 continue;
             }

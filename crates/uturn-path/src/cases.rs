@@ -3,8 +3,12 @@
 //! Two things are often missing and decide a lot: how kube-proxy runs (its mode, whether it is
 //! the cloud's own build, and whether it knows the pods' ranges, without which it keeps pods
 //! from a Service of policy Local), and where pods will run that do not exist yet. Each reading
-//! of them is a cluster of its own that the same engine walks. Readings with one verdict are
-//! one case, and what makes no difference is not said.
+//! of them is a cluster of its own that the same engine walks. A third is what rules do that
+//! nobody models (`rules`), a fourth what a name leads to (`names`). Readings with one verdict
+//! are one case, and what makes no difference is not said.
+
+mod names;
+mod rules;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,6 +19,8 @@ use uturn_model::{
     Client, Cluster, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text, Verdict,
     Version,
 };
+
+use uturn_netfilter::{Assumed, Question};
 
 use crate::engine::{Cannot, Engine};
 
@@ -55,38 +61,82 @@ struct Table {
 impl Engine<'_> {
     /// What becomes of a flow: one verdict for each case of what is not known and matters.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+        let told = self.by_rules(flow)?;
+        match self.name_in_doubt(flow)? {
+            Some(doubt) => self.by_name(flow, &doubt, told),
+            None => Ok(told),
+        }
+    }
+
+    /// A verdict for each case of how kube-proxy runs and where pods will run, and the rules
+    /// met that nobody models.
+    fn by_cluster(
+        &self,
+        flow: &Flow,
+        assumed: &Assumed,
+    ) -> Result<(Vec<Verdict>, Vec<Question>), Cannot> {
         let cluster = self.cluster();
         let runnings = runnings(cluster);
         let movers = movers(cluster, &flow.from);
         let grounds = if movers.is_empty() { Vec::new() } else { grounds(cluster, &movers) };
         if runnings.len() < 2 && grounds.len() < 2 {
-            return self.verdicts(flow);
+            return self.assuming(flow, assumed);
         }
         let mut table = Table { runnings, grounds, verdicts: Vec::new() };
+        let mut open: Vec<Question> = Vec::new();
         for running in &table.runnings {
             let mut row = Vec::new();
             let read = as_running(cluster, *running);
+            let mut try_one = |cluster: &Cluster| -> Result<(), Cannot> {
+                let (verdict, met) = self.verdict_of(cluster, flow, assumed)?;
+                row.push(verdict);
+                let new = met.into_iter().filter(|one| !open.contains(one)).collect::<Vec<_>>();
+                open.extend(new);
+                Ok(())
+            };
             if table.grounds.len() < 2 {
-                row.push(self.verdict_of(&read, flow)?);
+                try_one(&read)?;
             } else {
                 for ground in &table.grounds {
-                    let moved = on_ground(&read, &movers, &ground.node);
-                    row.push(self.verdict_of(&moved, flow)?);
+                    try_one(&on_ground(&read, &movers, &ground.node))?;
                 }
             }
             table.verdicts.push(row);
         }
         if table.is_one() {
-            return self.verdicts(flow);
+            return self.assuming(flow, assumed);
         }
-        Ok(table.merged())
+        Ok((table.merged(), open))
     }
 
-    fn verdict_of(&self, cluster: &Cluster, flow: &Flow) -> Result<Verdict, Cannot> {
+    /// The verdict where something is taken for true of rules that nobody models, and those
+    /// that were met and of which nothing is.
+    fn assuming(
+        &self,
+        flow: &Flow,
+        assumed: &Assumed,
+    ) -> Result<(Vec<Verdict>, Vec<Question>), Cannot> {
+        *self.assumed.borrow_mut() = assumed.clone();
+        self.open.borrow_mut().clear();
+        // What probes found depends on the rules that they met.
+        self.health.borrow_mut().clear();
+        let verdicts = self.verdicts(flow);
+        *self.assumed.borrow_mut() = Assumed::default();
+        self.health.borrow_mut().clear();
+        Ok((verdicts?, self.open.take()))
+    }
+
+    fn verdict_of(
+        &self,
+        cluster: &Cluster,
+        flow: &Flow,
+        assumed: &Assumed,
+    ) -> Result<(Verdict, Vec<Question>), Cannot> {
         let mut engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
         engine.keeps_every_way = self.keeps_every_way;
-        let verdicts = engine.verdicts(flow)?;
-        Ok(verdicts.into_iter().next().unwrap_or_else(|| Verdict::of(vec![], vec![], vec![])))
+        let (verdicts, open) = engine.assuming(flow, assumed)?;
+        let none = || Verdict::of(vec![], vec![], vec![]);
+        Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
     }
 }
 
@@ -321,6 +371,27 @@ impl Table {
             here.iter().map(|at| format!("one like {}", self.grounds[*at].node)).collect();
         format!("the client's node is {}", listed(&nodes)).into()
     }
+}
+
+/// The verdicts of two cases: what comes out alike either way does not depend on it.
+fn either(yes: &[Verdict], no: &[Verdict], mark: impl Fn(&mut Verdict, bool)) -> Vec<Verdict> {
+    let alike =
+        |one: &Verdict, other: &Verdict| one.conditions == other.conditions && is_same(one, other);
+    let mut told: Vec<Verdict> = Vec::new();
+    for (holds, here, there) in [(true, yes, no), (false, no, yes)] {
+        for verdict in here {
+            let mut verdict = verdict.clone();
+            if there.iter().any(|other| alike(&verdict, other)) {
+                if holds {
+                    told.push(verdict);
+                }
+                continue;
+            }
+            mark(&mut verdict, holds);
+            told.push(verdict);
+        }
+    }
+    told
 }
 
 /// Whether two verdicts say the same, however their ways came about.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use uturn_lb::controller;
+use uturn_lb::{controller, listeners};
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::PathKind;
 use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text};
@@ -16,7 +16,22 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
         by_class.entry(one.class.as_ref()).or_default().push(one);
     }
     let unserved = by_class.into_iter().map(|(class, all)| unserved(cluster, class, &all));
-    unserved.chain(contested(cluster)).collect()
+    unserved.chain(contested(cluster)).chain(unread(cluster)).collect()
+}
+
+/// Annotations that say where rules stand and cannot be read.
+fn unread(cluster: &Cluster) -> Vec<Supposition> {
+    let all = cluster.ingresses.values();
+    let served = all.filter(|one| controller::is_served_by_cloud(cluster, one));
+    let each =
+        served.flat_map(|one| listeners::unread(one).into_iter().map(move |what| (one, what)));
+    each.map(|(ingress, (key, expected))| Supposition {
+        about: format!("{key} of {}", ingress.object()).into(),
+        taken: "as if it were not there".into(),
+        because: format!("it cannot be read: expected {expected}").into(),
+        settle: "mend the annotation".into(),
+    })
+    .collect()
 }
 
 /// Nobody that is known reads these Ingresses.
@@ -50,12 +65,13 @@ fn contested(cluster: &Cluster) -> Vec<Supposition> {
         if !controller::is_served_by_cloud(cluster, ingress) {
             continue;
         }
-        let (port, _) = controller::ingress_listens(ingress);
         for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
             for rule in &ingress.rules {
                 for path in &rule.paths {
                     let is_exact = path.kind == PathKind::Exact;
-                    let place = (vip, port, rule.host.as_ref(), &path.path, is_exact);
+                    let host = rule.host.as_ref();
+                    let (port, _) = controller::ingress_serves(ingress, host, Some(&path.path));
+                    let place = (vip, port, host, &path.path, is_exact);
                     let owner = *first.entry(place).or_insert(&ingress.name);
                     if *owner == ingress.name {
                         continue;

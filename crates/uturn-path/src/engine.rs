@@ -1,19 +1,22 @@
 //! The engine: a cluster made ready for walking.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use uturn_kubeproxy::Unsupported;
 use uturn_lb::controller;
 use uturn_model::route::Place;
 use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
-    Node, Origin, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
+    Node, Origin, Pod, Port, Protocol, Route, Service, Supposition, Text, Verdict,
 };
-use uturn_netfilter::{Entry, Packet};
+use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::{Assumed, Entry, Packet, Question};
 
+use crate::census::Census;
 use crate::doubts;
 use crate::exchange::{Exchange, Request};
 use crate::mini::{Weights, outline_of_listeners, outline_with};
@@ -32,20 +35,28 @@ pub struct Engine<'a> {
     pub(crate) keeps_every_way: bool,
     /// Whether nobody wants to know step by step.
     pub(crate) is_brief: bool,
+    /// Whether of many ways only the likeliest that fail are told step by step.
+    pub(crate) tells_worst: bool,
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
-    worlds: BTreeMap<&'a Name, OnceCell<World>>,
+    worlds: BTreeMap<&'a Name, OnceCell<Arc<World>>>,
+    /// All who are there, where this is a small cluster beside captured kernels: their rules
+    /// lead to whom they please.
+    whole: Option<&'a Census<'a>>,
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
+    /// What is taken for true of rules that nobody models, and which of them were met.
+    pub(crate) assumed: RefCell<Assumed>,
+    pub(crate) open: RefCell<Vec<Question>>,
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was
     /// asked.
-    pub(crate) health: RefCell<HashMap<Probed, (f64, Vec<Mechanism>)>>,
-    pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
-    nodes_by_address: HashMap<IpAddr, &'a Node>,
+    pub(crate) health: RefCell<FastMap<Probed, (f64, Vec<Mechanism>)>>,
+    pods_by_address: FastMap<IpAddr, &'a NamespacedName>,
+    nodes_by_address: FastMap<IpAddr, &'a Node>,
     /// The first pod in each node's network that listens on a port.
-    host_pods: HashMap<(&'a Name, u16), &'a Pod>,
+    host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     names: OnceCell<Names<'a>>,
     pub(crate) atlas: OnceCell<RefCell<Atlas<'a>>>,
 }
@@ -78,13 +89,13 @@ impl<'a> Engine<'a> {
         let own = alive().filter(|pod| !pod.spec.host_network);
         let pods_by_address =
             own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
-        let mut nodes_by_address = HashMap::new();
+        let mut nodes_by_address = FastMap::default();
         for node in cluster.nodes.values() {
             for ip in node.internal_ips.iter().chain(&node.external_ips) {
                 nodes_by_address.entry(*ip).or_insert(node);
             }
         }
-        let mut host_pods = HashMap::new();
+        let mut host_pods = FastMap::default();
         for pod in alive().filter(|pod| pod.spec.host_network) {
             let Some(node) = &pod.node else { continue };
             for port in pod.spec.ports() {
@@ -95,10 +106,14 @@ impl<'a> Engine<'a> {
             cluster,
             keeps_every_way: false,
             is_brief: false,
+            tells_worst: false,
             weights,
             balancers: OnceCell::new(),
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
+            whole: None,
             fault: RefCell::new(None),
+            assumed: RefCell::default(),
+            open: RefCell::default(),
             supposed: Vec::new(),
             health: RefCell::default(),
             pods_by_address,
@@ -118,7 +133,7 @@ impl<'a> Engine<'a> {
             let node = &cluster.nodes[*name];
             let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
             let made = match is_written {
-                true => World::new(cluster, node).map(|world| drop(cell.set(world))),
+                true => World::new(cluster, node).map(|world| drop(cell.set(world.into()))),
                 false if is_tried => continue,
                 false => World::new(&outline_with(cluster, node), node).map(drop),
             };
@@ -133,12 +148,65 @@ impl<'a> Engine<'a> {
     pub(crate) fn world(&self, node: &Name) -> &World {
         let make = || {
             let node = &self.cluster.nodes[node];
-            World::new(self.cluster, node).unwrap_or_else(|why| {
+            let world = World::new(self.cluster, node).unwrap_or_else(|why| {
                 self.fault.borrow_mut().get_or_insert(Fault::Cannot(why));
                 World::bare(node)
-            })
+            });
+            Arc::new(world)
         };
         self.worlds[node].get_or_init(make)
+    }
+
+    /// The kernels of the nodes that were captured.
+    pub(crate) fn captured(&self) -> Vec<(&'a Name, Arc<World>)> {
+        let captured = |(name, cell): (&&'a Name, &OnceCell<Arc<World>>)| {
+            self.cluster.captures.contains_key(*name).then(|| {
+                self.world(name);
+                Some((*name, Arc::clone(cell.get()?)))
+            })?
+        };
+        self.worlds.iter().filter_map(captured).collect()
+    }
+
+    /// In a small cluster: gives captured nodes the kernels that they have in the whole one.
+    pub(crate) fn adopt(&mut self, whole: &'a Census<'a>) {
+        for (name, world) in &whole.captured {
+            if let Some(own) = self.worlds.get(*name) {
+                // It is new: nobody has made one yet.
+                let _ = own.set(Arc::clone(world));
+            }
+        }
+        self.whole = Some(whole).filter(|one| one.has_captures());
+    }
+
+    /// Notes that a packet came to somebody who is not in this small cluster, if so.
+    pub(crate) fn mind_strangers(&self, to: SocketAddr) {
+        let Some(census) = self.whole else { return };
+        let is_stranger = |one: &Service| !self.cluster.services.contains_key(&one.name);
+        let ip = to.ip();
+        let at = census.services_at.get(&ip).into_iter().chain(census.services_on.get(&to.port()));
+        let is_balanced = || {
+            census.ingresses_at.contains_key(&ip)
+                && self.balancers().iter().all(|one| one.vip != ip)
+        };
+        let is_held = self.node_at(ip).is_some() || self.pod_at(ip).is_some();
+        if at.flatten().any(|one| is_stranger(one))
+            || (!is_held && census.node_towards(ip).is_some())
+            || is_balanced()
+        {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
+    }
+
+    /// Notes that a packet came to a process that is not in this small cluster, if so.
+    pub(crate) fn mind_processes(&self, node: &'a Node, port: u16) {
+        let Some(census) = self.whole else { return };
+        let on_port = census.host_ports.get(&port).into_iter().flatten();
+        let is_here = |place: &u32| census.nodes[*place as usize].node.name == node.name;
+        if self.host_pod_on(node, port).is_none() && on_port.into_iter().any(|(at, _)| is_here(at))
+        {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
     }
 
     fn names(&self) -> &Names<'a> {
@@ -161,12 +229,14 @@ impl<'a> Engine<'a> {
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| {
             let mut balancers = controller::load_balancers(self.cluster);
-            let weights = self.weights.as_ref();
+            let many = |target: &_| self.weights.as_ref()?.of_target(target);
             let listeners = balancers.iter_mut().flat_map(|one| &mut one.listeners);
-            for target in listeners.flat_map(|one| &mut one.rules).flat_map(|one| &mut one.targets)
-            {
-                let many = weights.and_then(|weights| weights.of_target(target));
-                target.weight *= many.unwrap_or(1);
+            for rule in listeners.flat_map(|one| &mut one.rules) {
+                for target in &mut rule.targets {
+                    target.weight *= many(target).unwrap_or(1);
+                }
+                // Who stands for none is not asked.
+                rule.targets.retain(|target| many(target) != Some(0));
             }
             balancers
         })
@@ -206,17 +276,15 @@ impl<'a> Engine<'a> {
     fn verdict(&self, flow: &Flow) -> Result<Verdict, Cannot> {
         let clients = self.clients(&flow.from)?;
         let share = 1.0 / clients.len() as f64;
-        let (mut ways, mut conditions) = (Vec::new(), Vec::new());
+        let mut ways = Vec::new();
         for client in clients {
             let target = self.aim(client, &flow.to)?;
-            let unless = target.resolved.as_ref().and_then(|resolution| resolution.unless.clone());
-            conditions.extend(unless.filter(|one| !conditions.contains(one)));
             for mut way in self.ways(client, flow, &target)? {
                 way.share *= share;
                 ways.push(way);
             }
         }
-        Ok(Verdict { conditions, ..self.added_up(ways) })
+        Ok(self.added_up(ways))
     }
 
     /// What becomes of a flow whose target is known already.
@@ -236,6 +304,7 @@ impl<'a> Engine<'a> {
             routes.push(Route {
                 share: way.share,
                 outcome: way.outcome,
+                late: way.late,
                 mechanisms: way.mechanisms,
                 chance: way.chance,
                 hops: way.hops,
@@ -269,7 +338,8 @@ impl<'a> Engine<'a> {
             };
             let source = source.ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
-            let mut trip = Trip::new(packet).briefly(self.is_brief);
+            let pace = self.pace(client);
+            let mut trip = Trip::new(packet).briefly(self.is_brief).paced(pace);
             if let Some(resolution) = &target.resolved {
                 trip.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {
@@ -285,7 +355,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The concrete clients that a client of a flow means.
-    fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
+    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
         let cluster = self.cluster;
         match client {
             Client::Pod(name) => {
@@ -374,7 +444,12 @@ impl<'a> Engine<'a> {
             }
             Destination::Url { tls, host, port, path } => {
                 let http = Some((host.to_string(), path.to_string()));
-                Ok(self.aim_at_host(client, host, *port, Request { http, tls: Some(*tls) }))
+                Ok(self.aim_at_host(
+                    client,
+                    host,
+                    *port,
+                    Request { http, tls: Some(*tls), followed: 0 },
+                ))
             }
             Destination::Pod(name, port) => {
                 let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(to))?;
@@ -410,18 +485,26 @@ impl<'a> Engine<'a> {
                 let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
                 let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
                 let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-                let (port, speaks) = controller::ingress_listens(ingress);
+                let (port, speaks) =
+                    controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
                 let http = (
                     host.map_or_else(|| vip.to_string(), |host| host.to_string()),
                     path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
                 );
-                let request = Request { http: Some(http), tls: Some(speaks.ends_tls()) };
+                let tls = Some(speaks.ends_tls());
+                let request = Request { http: Some(http), tls, followed: 0 };
                 Ok(Target { addresses: vec![(vip, port.number()).into()], request, resolved: None })
             }
         }
     }
 
-    fn aim_at_host(&self, client: Party<'a>, host: &str, port: Port, request: Request) -> Target {
+    pub(crate) fn aim_at_host(
+        &self,
+        client: Party<'a>,
+        host: &str,
+        port: Port,
+        request: Request,
+    ) -> Target {
         if let Ok(ip) = host.parse::<IpAddr>() {
             let addresses = vec![SocketAddr::new(ip, port.number())];
             return Target { addresses, request, resolved: None };

@@ -1,6 +1,7 @@
 //! A request and its reply: what the client gets to see of it.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Hop, Mechanism, Outcome, Supposition};
@@ -8,6 +9,7 @@ use uturn_model::{Hop, Mechanism, Outcome, Supposition};
 use uturn_model::pod::ContainerPort;
 use uturn_netfilter::IpProtocol;
 
+use crate::again::owe;
 use crate::engine::Engine;
 use crate::travel::{Arrival, Party, Stop, Trip, add_new};
 
@@ -19,6 +21,10 @@ pub(crate) struct Exchange {
     pub(crate) mechanisms: Vec<Mechanism>,
     /// Whether dice were thrown on the way that other ways depend on too.
     pub(crate) chance: bool,
+    /// Why packets were lost before the one that was heard.
+    pub(crate) lost: Vec<Mechanism>,
+    /// How much later than the first that one was sent, where the outcome does not say it.
+    pub(crate) late: Duration,
     /// What had to be taken for true.
     pub(crate) supposed: Vec<Supposition>,
     pub(crate) hops: Vec<Hop>,
@@ -31,6 +37,8 @@ pub(crate) struct Request {
     pub(crate) http: Option<(String, String)>,
     /// Whether the client speaks TLS; none when it speaks whatever is spoken there.
     pub(crate) tls: Option<bool>,
+    /// How often the client was sent elsewhere before.
+    pub(crate) followed: u8,
 }
 
 impl<'a> Engine<'a> {
@@ -167,14 +175,15 @@ impl<'a> Engine<'a> {
         }
         let mut kept: Vec<Exchange> = Vec::new();
         // Retries can end in thousands of ways.
-        let mut places: HashMap<(Outcome, Vec<Mechanism>), usize> = HashMap::new();
+        let mut places: HashMap<(Outcome, Duration, Vec<Mechanism>), usize> = HashMap::new();
         let is_long = ways.len() > 16;
         for way in ways {
             let known = match is_long {
-                true => places.get(&(way.outcome, way.mechanisms.clone())).copied(),
-                false => kept
-                    .iter()
-                    .position(|one| one.outcome == way.outcome && one.mechanisms == way.mechanisms),
+                true => places.get(&(way.outcome, way.late, way.mechanisms.clone())).copied(),
+                false => kept.iter().position(|one| {
+                    (one.outcome, one.late) == (way.outcome, way.late)
+                        && one.mechanisms == way.mechanisms
+                }),
             };
             match known.and_then(|at| kept.get_mut(at)) {
                 Some(one) => {
@@ -184,7 +193,8 @@ impl<'a> Engine<'a> {
                 }
                 None => {
                     if is_long {
-                        places.insert((way.outcome, way.mechanisms.clone()), kept.len());
+                        let key = (way.outcome, way.late, way.mechanisms.clone());
+                        places.insert(key, kept.len());
                     }
                     kept.push(way);
                 }
@@ -251,12 +261,19 @@ fn is_on(party: Party<'_>, node: Party<'_>) -> bool {
 }
 
 /// The end of one way.
-pub(crate) fn ended(trip: Trip, outcome: Outcome, mechanism: Option<Mechanism>) -> Exchange {
+pub(crate) fn ended(mut trip: Trip, outcome: Outcome, mechanism: Option<Mechanism>) -> Exchange {
+    let mut mechanisms = mechanism.into_iter().collect();
+    owe(&mut trip, &mut mechanisms);
+    let is_said =
+        matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. } | Outcome::Hangs);
+    let late = if is_said { Duration::ZERO } else { trip.tries.delay() };
     Exchange {
         share: trip.share,
-        outcome,
-        mechanisms: mechanism.into_iter().collect(),
+        outcome: outcome.later(trip.tries.delay()),
+        mechanisms,
         chance: trip.chance,
+        lost: trip.tries.why,
+        late,
         supposed: trip.supposed,
         hops: trip.hops,
     }

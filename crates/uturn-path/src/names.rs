@@ -42,8 +42,19 @@ pub(crate) struct Resolution {
     pub(crate) supposed: Vec<Supposition>,
     /// The address of the cluster's DNS Service that had to answer, where it did.
     pub(crate) through: Option<IpAddr>,
-    /// What has to hold for there being none, where that is not known.
-    pub(crate) unless: Option<uturn_model::Text>,
+    /// Where nobody knows what it leads to: why.
+    pub(crate) doubt: Option<Doubt>,
+}
+
+/// Why nobody knows what a name leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// A Corefile cannot be read.
+    Unread,
+    /// The world outside answers, and nothing says what.
+    Outside,
+    /// CoreDNS does something that nobody models.
+    Unmodelled(String),
 }
 
 /// All who answer names in a cluster.
@@ -101,7 +112,7 @@ impl<'a> Names<'a> {
             steps: Vec::new(),
             supposed: supposed.into_inner(),
             through: None,
-            unless: None,
+            doubt: None,
         };
         add_new(&mut found.supposed, libraries_differ(host, &heard, &musl));
         let has_records = |one: &Told| match &one.answer {
@@ -135,7 +146,11 @@ impl<'a> Names<'a> {
                     Heard::Fails(None) => "no name server answers".to_owned(),
                     Heard::Fails(Some(code)) => format!("the name server says {}", code.word()),
                     Heard::Unknown(unknown) => {
-                        found.unless = Some(format!("no name server knows {host}").into());
+                        found.doubt = Some(match () {
+                            () if unknown.settle == outside::SETTLE => Doubt::Outside,
+                            () if self.servers.are_unread() => Doubt::Unread,
+                            () => Doubt::Unmodelled(unknown.why.clone()),
+                        });
                         found.supposed.push(Supposition {
                             about: format!("the address of {host}").into(),
                             taken: "none".into(),

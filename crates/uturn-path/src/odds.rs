@@ -10,6 +10,8 @@
 //! fail and `X` what becomes of requests that go on for two rounds, that is `X` of the first
 //! round less `P` times `X` of the second.
 
+use std::time::Duration;
+
 use crate::spread::{NEGLIGIBLE, NOTHING, Spread, Why};
 
 /// A way in which asking a target fails.
@@ -37,13 +39,17 @@ impl Kind {
 
     /// Whether asking it ends alike, whyever.
     pub(crate) fn ends_like(&self, other: &Self) -> bool {
-        let answered = |kind: &Self| kind.answers.iter().map(|one| one.1).sum::<f64>();
+        let answered = |kind: &Self, late: Duration| {
+            let all = kind.answers.iter().filter(|one| one.0.late() == late);
+            all.map(|one| one.1).sum::<f64>()
+        };
+        let mut late = self.answers.iter().chain(&other.answers).map(|one| one.0.late());
         let timed_out = |kind: &Self| {
             let all = kind.failures.iter().filter(|one| one.is_timeout);
             all.map(|one| one.share).sum::<f64>()
         };
         near(self.weight, other.weight)
-            && near(answered(self), answered(other))
+            && late.all(|late| near(answered(self, late), answered(other, late)))
             && near(timed_out(self), timed_out(other))
     }
 

@@ -11,6 +11,7 @@ use uturn_model::lb::{Listener, ProbeSource, Rule, Target};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
+use crate::again::Pace;
 use crate::balance::find_listener;
 use crate::engine::Engine;
 use crate::exchange::{Exchange, Request};
@@ -76,7 +77,8 @@ impl<'a> Engine<'a> {
             ProbeSource::Reserved => profile::prober(Family::of(vip)),
         };
         let judge = |target: &Target| {
-            let found = self.probe(balancer, listener, prober, target.address);
+            let pace = Pace::within(check.timeout);
+            let found = self.probe(balancer, listener, prober, target.address, &pace);
             let (answered, mechanisms) = found;
             // Good and bad probes in a row decide; where chance has a say, the likelier wins.
             Health { alive: answered > 0.5, answered, mechanisms, ..healthy(target) }
@@ -91,6 +93,7 @@ impl<'a> Engine<'a> {
         listener: &Listener,
         prober: IpAddr,
         target: SocketAddr,
+        pace: &Pace,
     ) -> (f64, Vec<Mechanism>) {
         let protocol = listener.protocol.transport();
         let key = (prober, target, protocol);
@@ -98,7 +101,8 @@ impl<'a> Engine<'a> {
             return known.clone();
         }
         let ask = |packet: Packet| {
-            let probe = Trip::new(packet).briefly(self.is_brief).sent_by(balancer);
+            let probe = Trip::new(packet).briefly(self.is_brief).paced(pace.clone());
+            let probe = probe.sent_by(balancer);
             self.exchange(Party::Balancer(balancer), &Request::default(), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target));

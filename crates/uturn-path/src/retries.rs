@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 use uturn_model::Outcome;
 use uturn_model::lb::{Rule, Scheduler, Target};
@@ -103,11 +102,16 @@ impl Attempts<'_, '_> {
             is_all: Cell::new(false),
         });
         let start = ended(start, Outcome::AT_ONCE, None);
+        // There may be thousands of ways.
+        let untold = match self.engine.tells_worst {
+            true => Exchange { hops: Vec::new(), ..start.clone() },
+            false => start.clone(),
+        };
         let caller = line.speaks_for.get();
         for (outcome, why, share) in round.ends(caller) {
             let mechanisms = why.mechanisms();
-            let share = start.share * share;
-            self.ways.push(Exchange { share, outcome, mechanisms, ..start.clone() });
+            let (share, outcome) = (start.share * share, outcome.later(self.begun));
+            self.ways.push(Exchange { share, outcome, mechanisms, ..untold.clone() });
         }
         if let Some(first) = self.ways.first_mut() {
             for result in self.results.iter().flatten() {
@@ -140,6 +144,11 @@ impl Attempts<'_, '_> {
     fn tell(&mut self, rule: &Rule, seen: Leg, start: &Exchange, ring: &Ring, line: &[usize]) {
         let mut order: Vec<usize> = (0..self.ways.len()).collect();
         order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
+        if self.engine.tells_worst {
+            order.retain(|at| !self.ways[*at].outcome.is_fine());
+            let most = order.first().map_or(0.0, |at| self.ways[*at].share);
+            order.retain(|at| self.ways[*at].share > most - NEGLIGIBLE);
+        }
         order.truncate(TOLD_WAYS);
         let mut untold = order;
         let mut sought = 0;
@@ -181,7 +190,8 @@ impl Attempts<'_, '_> {
         asked: impl Iterator<Item = usize>,
         sought: &mut usize,
     ) -> HashSet<(Outcome, Why)> {
-        let after = |timeouts: u32| self.listener.profile.connect_timeout * timeouts;
+        let begun = self.begun;
+        let after = |timeouts: u32| begun + self.listener.profile.connect_timeout * timeouts;
         let mut ends = HashSet::new();
         let mut waiting: HashSet<(u32, bool, Why)> = HashSet::from([(0, false, Why::default())]);
         let mut share = 1.0;
@@ -190,7 +200,8 @@ impl Attempts<'_, '_> {
             *sought += waiting.len();
             for (timeouts, _, why) in std::mem::take(&mut waiting) {
                 for (more, _) in &kind.answers {
-                    ends.insert((Outcome::Answered { after: after(timeouts) }, why.and(*more)));
+                    let after = after(timeouts) + more.late();
+                    ends.insert((Outcome::Answered { after }, why.and(*more).on_time()));
                 }
                 for one in &kind.failures {
                     let timeouts = timeouts + u32::from(one.is_timeout);
@@ -219,42 +230,51 @@ impl Attempts<'_, '_> {
     ) -> (Vec<Waiting>, Vec<Exchange>) {
         let mut left: Vec<Waiting> = Vec::new();
         let mut answered = Vec::new();
-        for one in waiting {
-            for result in &self.results[target] {
-                let mut way = one.way.clone();
-                way.share *= result.share;
+        for mut one in waiting {
+            let results = &self.results[target];
+            for (at, result) in results.iter().enumerate() {
+                let share = one.way.share * result.share;
+                let mut mechanisms = one.way.mechanisms.clone();
+                mechanisms.extend(&result.mechanisms);
+                mechanisms.sort_unstable();
+                mechanisms.dedup();
+                let is_answered = result.outcome.is_answered();
+                let timed_out = matches!(result.outcome, Outcome::Hangs);
+                let timeouts = one.timeouts + u32::from(timed_out);
+                let same = |known: &&mut Waiting| {
+                    (known.timeouts, known.timed_out) == (timeouts, timed_out)
+                        && known.way.mechanisms == mechanisms
+                };
+                let known = left.iter_mut().find(same).filter(|_| !is_answered);
+                if let Some(known) = known {
+                    known.way.share += share;
+                    known.way.chance |= one.way.chance || result.chance;
+                    continue;
+                }
+                // Ways are long: the last takes what the others copy.
+                let hops = std::mem::take(&mut one.way.hops);
+                let mut way = Exchange { share, mechanisms, ..one.way.clone() };
+                if at + 1 < results.len() {
+                    one.way.hops.clone_from(&hops);
+                }
+                way.hops = hops;
                 way.chance |= result.chance;
-                way.mechanisms.extend(&result.mechanisms);
-                way.mechanisms.sort_unstable();
-                way.mechanisms.dedup();
                 let is_told = !self.engine.is_brief && way.hops.len() < TOLD;
                 if is_told {
                     add_new(&mut way.supposed, result.supposed.clone());
                     self.note_pick(&mut way, rule, target, seen);
                     way.hops.extend(result.hops.iter().cloned());
                 }
-                if result.outcome.is_answered() {
-                    let after = self.listener.profile.connect_timeout * one.timeouts;
-                    way.outcome = Outcome::Answered { after };
+                if let Outcome::Answered { after } = result.outcome {
+                    let waited = self.listener.profile.connect_timeout * one.timeouts;
+                    way.outcome = Outcome::Answered { after: self.begun + waited + after };
                     answered.push(way);
                     continue;
                 }
-                let timed_out = matches!(result.outcome, Outcome::Hangs);
                 if timed_out && is_told {
                     self.note_timeout(&mut way, rule, target);
                 }
-                let timeouts = one.timeouts + u32::from(timed_out);
-                let same = |known: &&mut Waiting| {
-                    (known.timeouts, known.timed_out) == (timeouts, timed_out)
-                        && known.way.mechanisms == way.mechanisms
-                };
-                match left.iter_mut().find(same) {
-                    Some(known) => {
-                        known.way.share += way.share;
-                        known.way.chance |= way.chance;
-                    }
-                    None => left.push(Waiting { way, timeouts, timed_out }),
-                }
+                left.push(Waiting { way, timeouts, timed_out });
             }
         }
         (left, answered)
@@ -263,7 +283,7 @@ impl Attempts<'_, '_> {
     /// Nobody is left to be asked.
     fn gives_up(&self, one: Waiting) -> Exchange {
         let code = if one.timed_out { 504 } else { 502 };
-        let after: Duration = self.listener.profile.connect_timeout * one.timeouts;
+        let after = self.begun + self.listener.profile.connect_timeout * one.timeouts;
         Exchange { outcome: Outcome::Status { code, after }, ..one.way }
     }
 }
@@ -283,8 +303,9 @@ fn end_of(way: &Exchange) -> (Outcome, Why) {
 fn kind(weight: f64, results: &[Exchange]) -> Kind {
     let mut kind = Kind { weight, ..Kind::default() };
     for one in results {
-        let (why, share) = (Why::of(&one.mechanisms), one.share);
-        if one.outcome.is_answered() {
+        let (mut why, share) = (Why::of(&one.mechanisms), one.share);
+        if let Outcome::Answered { after } = one.outcome {
+            why = why.answered_after(after);
             match kind.answers.iter_mut().find(|known| known.0 == why) {
                 Some(known) => known.1 += share,
                 None => kind.answers.push((why, share)),

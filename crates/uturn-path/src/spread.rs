@@ -1,5 +1,7 @@
 //! Shares of what many requests meet: for which reasons, and after how many timeouts.
 
+use std::time::Duration;
+
 use uturn_model::Mechanism;
 
 /// Ways less likely than this are left out.
@@ -7,7 +9,12 @@ pub(crate) const NEGLIGIBLE: f64 = 1e-14;
 /// Numbers less than this are taken for nothing.
 pub(crate) const NOTHING: f64 = 1e-18;
 
-/// Mechanisms, a bit for each.
+/// Where the seconds begin, and the most that there is room for.
+const LATE: u32 = 24;
+const LATEST: u64 = 255;
+const _: () = assert!(Mechanism::ALL.len() <= LATE as usize, "each mechanism has a bit");
+
+/// Mechanisms, a bit for each, and above them how many seconds whoever answers took to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Why(pub(crate) u32);
 
@@ -20,9 +27,24 @@ impl Why {
         Self(self.0 | other.0)
     }
 
+    /// The same of an answer that came so late.
+    pub(crate) fn answered_after(self, late: Duration) -> Self {
+        Self(self.0 | (late.as_secs().min(LATEST) as u32) << LATE)
+    }
+
+    /// How late an answer came, beside timeouts.
+    pub(crate) fn late(self) -> Duration {
+        Duration::from_secs((self.0 >> LATE).into())
+    }
+
+    /// Only why.
+    pub(crate) fn on_time(self) -> Self {
+        Self(self.0 & ((1 << LATE) - 1))
+    }
+
     /// In their order.
     pub(crate) fn mechanisms(self) -> Vec<Mechanism> {
-        if self == Self::default() {
+        if self.on_time() == Self::default() {
             return Vec::new();
         }
         let has = |one: &Mechanism| self.0 & (1 << *one as u32) != 0;

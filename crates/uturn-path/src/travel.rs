@@ -8,6 +8,7 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Hop, IpNet, Mechanism, Name, Node, Outcome, Pod, Service, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet};
 
+use crate::again::{Pace, Tries};
 use crate::engine::{Engine, Fault};
 use crate::refusal;
 
@@ -55,6 +56,8 @@ pub(crate) struct Trip {
     pub(crate) chance: bool,
     /// What had to be taken for true.
     pub(crate) supposed: Vec<Supposition>,
+    /// How often it was sent.
+    pub(crate) tries: Tries,
     /// What each node's connection tracking remembers of this flow.
     nodes: Vec<(Name, Connection)>,
     /// What the fabric translated (a node's private address to its public one).
@@ -74,6 +77,7 @@ impl Trip {
             passed: 0,
             chance: false,
             supposed: Vec::new(),
+            tries: Tries::first(Pace::on(None)),
             nodes: Vec::new(),
             fabric: Vec::new(),
             legs: Vec::new(),
@@ -86,6 +90,12 @@ impl Trip {
         self
     }
 
+    /// The same, sent again at this pace while nobody answers.
+    pub(crate) fn paced(mut self, pace: Pace) -> Self {
+        self.tries = Tries::first(pace);
+        self
+    }
+
     /// The answer to what just arrived, about to leave.
     pub(crate) fn answer(&self) -> Self {
         Self { packet: self.packet.reply(), way: Way::Back, passed: 0, ..self.clone() }
@@ -94,6 +104,12 @@ impl Trip {
     /// Another packet in the same world, with the same memory and no hops yet.
     pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
         Self { packet, way, share: 1.0, hops: Vec::new(), passed: 0, chance: false, ..self.clone() }
+    }
+
+    /// The same, where what came before this packet is told already.
+    pub(crate) fn on_time(mut self) -> Self {
+        self.tries = self.tries.forgotten();
+        self
     }
 
     /// Remembers that a load balancer sent this leg.
@@ -133,12 +149,12 @@ impl Trip {
 }
 
 /// A packet on one node.
-struct Stay<'a> {
-    node: &'a Node,
+pub(crate) struct Stay<'a> {
+    pub(crate) node: &'a Node,
     /// Whether it answers something that this node never saw.
     astray: bool,
     /// Whether a process of this node sent it.
-    sent_here: bool,
+    pub(crate) sent_here: bool,
 }
 
 /// Where a packet ended.
@@ -222,10 +238,16 @@ impl<'a> Engine<'a> {
             true => world.bridging(),
             false => &world.kernel,
         };
-        let mut ends = kernel.walk(&trip.packet, entry, &known);
+        let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed.borrow());
+        for question in ends.iter().flat_map(|end| &end.open) {
+            let mut open = self.open.borrow_mut();
+            if open.iter().all(|one| one.by.rule != question.by.rule) {
+                open.push(question.clone());
+            }
+        }
         self.weigh(leg, &mut ends);
         let stay = Stay { node, astray, sent_here: *entry == Entry::Local };
-        ends.into_iter().flat_map(|end| self.after_node(&stay, end, trip.clone())).collect()
+        self.after_dice(&stay, ends, &trip)
     }
 
     /// Whether a packet goes from a pod to another on the same bridge, which no router sees.
@@ -264,7 +286,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn after_node(&self, stay: &Stay<'a>, end: End, mut trip: Trip) -> Vec<Arrival<'a>> {
+    /// Goes on where a node let a packet go.
+    pub(crate) fn after_node(&self, stay: &Stay<'a>, end: End, mut trip: Trip) -> Vec<Arrival<'a>> {
         let node = stay.node;
         trip.share *= end.share;
         trip.chance |= end.share < 1.0;
@@ -281,6 +304,7 @@ impl<'a> Engine<'a> {
         match end.kind {
             EndKind::Local => {
                 let port = trip.packet.leg().dst.port();
+                self.mind_processes(node, port);
                 let pod = self.host_pod_on(node, port);
                 vec![Arrival { trip, stop: Stop::At(Party::Host(node, pod)) }]
             }
@@ -289,7 +313,10 @@ impl<'a> Engine<'a> {
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
-                _ => vec![lost(trip, Mechanism::NoEndpoint)],
+                _ => {
+                    self.mind_strangers(trip.packet.leg().dst);
+                    vec![lost(trip, Mechanism::NoEndpoint)]
+                }
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
@@ -329,6 +356,7 @@ impl<'a> Engine<'a> {
             chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
         });
         let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
+        self.mind_strangers(to);
         if is_another {
             Mechanism::Firewall
         } else if self.lacks_rules(Party::Host(node, None), to, protocol) {

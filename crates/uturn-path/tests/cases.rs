@@ -125,3 +125,150 @@ fn what_is_stated_is_no_question() {
     let from_node = told(&stated, "node/n1", "http://10.0.0.100/");
     assert!(from_node.len() == 1 && from_node[0].starts_with(':'), "{from_node:?}");
 }
+
+/// A node with a rule of its own that nobody models, and what it does with what it matches.
+fn guarded(rules: &str) -> String {
+    format!(
+        r#"
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  kubeProxy: {{mode: iptables, version: v1.34.4}}
+  network: {{mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}}
+  nodes: {{n1: {{iptables: "*filter\n{rules}COMMIT\n"}}}}
+---
+apiVersion: v1
+kind: Node
+metadata: {{name: n1}}
+spec: {{podCIDR: 10.1.1.0/24}}
+status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
+---
+apiVersion: v1
+kind: Node
+metadata: {{name: n2}}
+spec: {{podCIDR: 10.1.2.0/24}}
+status: {{addresses: [{{type: InternalIP, address: 10.0.0.12}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: client, namespace: shop}}
+spec: {{nodeName: n1, containers: [{{name: client, image: client}}]}}
+status: {{phase: Running, podIPs: [{{ip: 10.1.1.2}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: web, namespace: shop}}
+spec: {{nodeName: n2, containers: [{{name: web, image: web, ports: [{{containerPort: 8080}}]}}]}}
+status: {{phase: Running, podIPs: [{{ip: 10.1.2.3}}]}}
+"#
+    )
+}
+
+#[test]
+fn a_match_that_nobody_models_is_two_cases() {
+    let rule = r"-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x1 -j DROP\n";
+    let all = told(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
+    let [yes, no] = all.as_slice() else { panic!("{all:?}") };
+    let written = "rule -A FORWARD -d 10.1.2.0/24 -m u32 --u32 \"0x0=0x1\" -j DROP (";
+    assert!(yes.starts_with(written) && yes.ends_with(") matches: 100 % hangs"), "{yes}");
+    let fine = ") does not match: 100 % answered at once";
+    assert!(no.starts_with(written) && no.ends_with(fine), "{no}");
+}
+
+#[test]
+fn a_rule_that_keeps_or_passes_is_two_cases() {
+    let rule = r"-A FORWARD -d 10.1.2.0/24 -j NFQUEUE --queue-num 0\n";
+    let all = told(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
+    let [yes, no] = all.as_slice() else { panic!("{all:?}") };
+    assert!(yes.ends_with(") lets it pass: 100 % answered at once"), "{yes}");
+    assert!(no.ends_with(") keeps it: 100 % hangs"), "{no}");
+}
+
+#[test]
+fn a_match_that_decides_nothing_is_no_case() {
+    let rule = r"-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x1 -j ACCEPT\n";
+    let all = told(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
+    assert_eq!(all, [": 100 % answered at once"]);
+}
+
+#[test]
+fn of_two_rules_the_second_is_asked_only_where_the_first_lets_it() {
+    let rules = r"-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x1 -j DROP\n-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x2 -j REJECT\n";
+    let all = told(&guarded(rules), "pod/shop/client", "pod/shop/web:8080");
+    let ends: Vec<&str> = all.iter().map(|one| one.rsplit_once(": ").unwrap().1).collect();
+    assert_eq!(ends, ["100 % hangs", "100 % refused", "100 % answered at once"], "{all:?}");
+    let conditions: Vec<usize> = all.iter().map(|one| one.matches("rule ").count()).collect();
+    assert_eq!(conditions, [1, 2, 2], "{all:?}");
+}
+
+/// The cluster with a Service and how CoreDNS is set.
+fn named(corefile: &str) -> String {
+    let indented = corefile.replace('\n', "\n    ");
+    guarded("")
+        + &format!(
+            r#"---
+apiVersion: v1
+kind: Service
+metadata: {{name: kube-dns, namespace: kube-system, labels: {{k8s-app: kube-dns}}}}
+spec: {{clusterIP: 172.16.0.2, ports: [{{name: dns, port: 53, protocol: UDP}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{clusterIP: 172.16.0.9, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: web-1, namespace: shop, labels: {{kubernetes.io/service-name: web}}}}
+addressType: IPv4
+ports: [{{port: 8080}}]
+endpoints: [{{addresses: [10.1.2.3], nodeName: n2, conditions: {{ready: true}}}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: coredns, namespace: kube-system}}
+data:
+  Corefile: |
+    {indented}
+"#
+        )
+}
+
+const COREFILE: &str = ".:53 {\n    kubernetes cluster.local\n    forward . /etc/resolv.conf\n}";
+
+#[test]
+fn a_name_of_the_world_outside_is_two_cases() {
+    let clear = named(COREFILE);
+    assert_eq!(
+        told(&clear, "pod/shop/client", "http://api.example.com/"),
+        [
+            "api.example.com has an address outside the cluster: 100 % answered at once",
+            "api.example.com has no address: 100 % name not found",
+        ]
+    );
+    assert_eq!(told(&clear, "pod/shop/client", "http://web/"), [": 100 % answered at once"]);
+}
+
+#[test]
+fn a_corefile_that_cannot_be_read_is_two_cases() {
+    let broken = named(".:53 {\n    rewrite name\n    kubernetes cluster.local\n}");
+    assert_eq!(
+        told(&broken, "pod/shop/client", "http://web/"),
+        [
+            "CoreDNS answers as usual, without the Corefile that cannot be read: 100 % answered \
+             at once",
+            "CoreDNS does not start with the Corefile that cannot be read: 100 % name not found",
+        ]
+    );
+}
+
+#[test]
+fn a_plugin_that_nobody_models_is_two_cases() {
+    let odd = COREFILE.replace("    forward", "    alternate . NXDOMAIN 1.1.1.1\n    forward");
+    let odd = odd.replace("kubernetes cluster.local", "etcd cluster.local");
+    let all = told(&named(&odd), "pod/shop/client", "http://web/");
+    let [yes, no] = all.as_slice() else { panic!("{all:?}") };
+    assert!(yes.starts_with("CoreDNS answers web as usual, whatever it makes of this: "), "{yes}");
+    assert!(yes.ends_with(": 100 % answered at once"), "{yes}");
+    assert_eq!(no, "web has no address: 100 % name not found");
+}

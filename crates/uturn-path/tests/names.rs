@@ -248,19 +248,3 @@ fn an_answer_in_another_name_is_found_by_musl_only() {
     let verdict = Case { rule, ..USUAL }.trace("http://web.example.com/");
     assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
 }
-
-/// What the world outside answers is not known: that it answers nothing is a condition. Of the
-/// cluster's own domain all is known.
-#[test]
-fn a_name_of_the_world_outside_may_be_known_there() {
-    let verdict = USUAL.trace("http://elsewhere.example.org/");
-    assert_eq!(outcome(&verdict), Outcome::NameNotFound);
-    assert_eq!(
-        verdict.conditions,
-        ["no name server knows elsewhere.example.org".into()],
-        "{verdict:?}"
-    );
-    let verdict = USUAL.trace("http://nobody.shop.svc.cluster.local/");
-    assert_eq!(outcome(&verdict), Outcome::NameNotFound);
-    assert!(verdict.conditions.is_empty(), "{verdict:?}");
-}

@@ -125,7 +125,8 @@ pub fn text(report: &ScanReport, style: Style) -> String {
     if style.wide {
         let evidence = report.evidence.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
         for (finding, evidence) in report.findings.iter().zip(evidence) {
-            text.push_str(&details(finding, evidence, style));
+            let most = words::most_names(report.findings.len());
+            text.push_str(&details(finding, evidence, most, style));
         }
     }
     text.push_str(&summary(report, style));
@@ -180,7 +181,7 @@ pub(crate) fn because(finding: &Finding) -> String {
     }
 }
 
-fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
+fn details(finding: &Finding, evidence: &[Evidence], most: usize, style: Style) -> String {
     let mut text = style.bold(&format!(
         "{} {}{}: {}\n",
         finding.code,
@@ -188,7 +189,7 @@ fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
         "",
         finding.code.title()
     ));
-    let some = words::pods(&finding.clients);
+    let some = words::pods(&finding.clients, most);
     let more = finding.clients.pod_count() - some.len();
     let others = finding.clients.others().iter().map(ToString::to_string);
     let some: Vec<String> = some.into_iter().map(ToString::to_string).chain(others).collect();

@@ -28,6 +28,10 @@
 //!       owner: {kind: Ingress, namespace: shop, name: front}
 //!       targets:
 //!       - {address: "10.0.0.11:30080", weight: 10, nodePort: n1}
+//!     - path: {path: /old, type: Prefix}
+//!       service: shop/front
+//!       # instead of targets; host and path, where left out, as they were asked
+//!       redirect: {status: 302, tls: true, port: 443, path: /new}
 //!       - {address: "10.1.2.20:8080", pod: shop/front-1, node: n2}
 //! ```
 
@@ -40,8 +44,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    self, HealthCheck, Layer, Listener, ListenerProtocol, PassiveCheck, Profile, Rule, Scheduler,
-    Target, TargetKind,
+    self, HealthCheck, Layer, Listener, ListenerProtocol, PassiveCheck, Profile, Redirect, Rule,
+    Scheduler, Target, TargetKind,
 };
 use uturn_model::{Kind, LoadBalancer, Name, NamespacedName, ObjectRef, Port, Text};
 
@@ -163,7 +167,7 @@ fn passive_check<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<PassiveCheck> 
 }
 
 fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Rule> {
-    doc.only(node, &["host", "path", "service", "owner", "targets"]);
+    doc.only(node, &["host", "path", "service", "owner", "targets", "redirect"]);
     let path = doc.map(node, "path").map(|path| {
         doc.only(path, &["path", "type"]);
         (doc.need::<Text>(path, "path"), doc.need::<PathKind>(path, "type"))
@@ -184,6 +188,22 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Rule> {
         },
         service,
         targets,
+        redirect: match doc.map(node, "redirect") {
+            Some(one) => Some(redirect(doc, one)?),
+            None => None,
+        },
+    })
+}
+
+fn redirect<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Redirect> {
+    doc.only(node, &["status", "tls", "host", "port", "path"]);
+    let port = doc.need::<Port>(node, "port");
+    Some(Redirect {
+        code: doc.read(node, "status").unwrap_or(302),
+        tls: doc.read(node, "tls").unwrap_or(false),
+        host: doc.read(node, "host"),
+        port: port?,
+        path: doc.read(node, "path"),
     })
 }
 

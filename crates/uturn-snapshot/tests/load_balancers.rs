@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    HealthCheck, Listener, ListenerProtocol, ProbeSource, Profile, Rule, Scheduler, Scope,
-    Source as Sees, Target, TargetKind,
+    HealthCheck, Listener, ListenerProtocol, ProbeSource, Profile, Redirect, Rule, Scheduler,
+    Scope, Source as Sees, Target, TargetKind,
 };
 use uturn_model::{IpNet, Kind, LoadBalancer, Name, NamespacedName, ObjectRef, Port, Text};
 use uturn_snapshot::{Source, read_load_balancers, write_load_balancers};
@@ -186,8 +186,25 @@ fn rule() -> impl Strategy<Value = Rule> {
     ];
     let path = prop::option::of((text(), kind));
     let targets = prop::collection::vec(target(), 0..3);
-    (prop::option::of(text()), path, namespaced(), owner, targets).prop_map(
-        |(host, path, service, owner, targets)| Rule { host, path, service, owner, targets },
+    let redirect = (300u16..309, any::<bool>(), prop::option::of(text()), port());
+    let redirect = (redirect, prop::option::of(text()));
+    let redirect = redirect.prop_map(|((code, tls, host, port), path)| Redirect {
+        code,
+        tls,
+        host,
+        port,
+        path,
+    });
+    let head = (prop::option::of(text()), path, namespaced());
+    (head, owner, targets, prop::option::of(redirect)).prop_map(
+        |((host, path, service), owner, targets, redirect)| Rule {
+            host,
+            path,
+            service,
+            owner,
+            targets,
+            redirect,
+        },
     )
 }
 

@@ -96,7 +96,7 @@ impl<'a> NodeFacts<'a> {
             node_port_ranges: ranges.unwrap_or_default(),
             any_node_port,
             localhost,
-            kernel: node.kernel.as_deref().and_then(kernel_version),
+            kernel: node.kernel_version(),
         }
     }
 }
@@ -116,12 +116,6 @@ impl<'a> Local<'a> {
             LocalDetector::None => Self::Unknown,
         }
     }
-}
-
-/// `5.4.119-19.0009` begins with 5 and 4.
-fn kernel_version(text: &str) -> Option<(u16, u16)> {
-    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// The ranges of a family within which the node's addresses take NodePorts; `None` means

@@ -139,6 +139,7 @@ impl Ledger {
             Event::Pick { connection, target, .. } => (connection, Seen::Picked(*target)),
             Event::Timeout { connection, target } => (connection, Seen::TimedOut(*target)),
             Event::Refused { connection, .. }
+            | Event::Redirected { connection, .. }
             | Event::Answered { connection, .. }
             | Event::Passed { connection, .. } => (connection, Seen::Other),
             Event::Failed { connection, .. } => {

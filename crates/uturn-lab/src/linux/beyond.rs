@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use uturn_model::lb::Scope;
 use uturn_model::{Client, Family};
 
-use super::build::{ROUTER, Wire, everything, fabric_kernel, ipv6_at_once, mac, namespace};
+use super::build::{ROUTER, Wire, everything, fabric_kernel, ipv6_at_once, mac, namespace, paced};
 use super::namespace::Namespace;
 use super::netlink::{Index, Netlink, Via};
 use super::public;
@@ -93,7 +93,7 @@ impl Beyond {
         let number = self.outside.len();
         let doing = "build a client outside";
         let space = namespace(run, &format!("outside{number}"))?;
-        space.run(ipv6_at_once).during(doing)?;
+        space.run(|| ipv6_at_once().and_then(|()| paced(None))).during(doing)?;
         let (outer, inner) = (mac(10, number), mac(11, number));
         let wire = Wire { here: format!("o{number}"), there: "eth0", mac: inner };
         self.edge

@@ -229,6 +229,7 @@ pub(crate) fn namespace(run: &Run, what: &str) -> Result<Namespace, LabError> {
 /// Settings of whatever passes packets on between nodes.
 pub(crate) fn fabric_kernel() -> io::Result<()> {
     router_kernel(RpFilter::Off)?;
+    paced(None)?;
     // A VPC does not tell nodes of shorter ways, and carries what a node sends in a load
     // balancer's name: that the load balancer is in this kernel too is the lab's business.
     for which in ["all", "default"] {
@@ -239,6 +240,7 @@ pub(crate) fn fabric_kernel() -> io::Result<()> {
 }
 
 fn node_kernel(node: &Node) -> io::Result<()> {
+    paced(Some(node))?;
     router_kernel(node.rp_filter.unwrap_or(RpFilter::Off))?;
     for family in ["iptables", "ip6tables"] {
         Namespace::set_sysctl(&format!("net/bridge/bridge-nf-call-{family}"), "1")?;
@@ -248,6 +250,19 @@ fn node_kernel(node: &Node) -> io::Result<()> {
         set_ipv6("net/ipv6/conf/all/forwarding", "0")?;
     }
     Netlink::open()?.up(Index::LOOPBACK)
+}
+
+/// When this kernel sends the first packet of a connection again: as the node's does, and
+/// where nobody says which that is, as all did before Linux 6.5.
+pub(crate) fn paced(node: Option<&Node>) -> io::Result<()> {
+    let version = node.and_then(Node::kernel_version);
+    let is_steady = version.is_some_and(|version| version >= (6, 5));
+    let value = if is_steady { "4" } else { "0" };
+    match Namespace::set_sysctl("net/ipv4/tcp_syn_linear_timeouts", value) {
+        // Kernels before 6.5 have one way only.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 /// Before there are links: they take these settings over.

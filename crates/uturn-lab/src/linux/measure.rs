@@ -202,7 +202,7 @@ impl<'a> Lab<'a> {
                 let (counts, mut evidence) = tally.into_evidence();
                 let own = target.calls().filter_map(|call| called.get(&call));
                 evidence.reached_load_balancer = own.sum();
-                MeasuredFlow { flow: flow.clone(), counts, evidence }
+                MeasuredFlow { flow: flow.clone(), counts, limit: target.limit, evidence }
             })
             .collect())
     }

@@ -17,7 +17,7 @@ use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::{Cluster, Node, Pod};
 
-use super::build::{ROUTER, Twin, Wire, everything, ipv6_at_once, mac, namespace};
+use super::build::{ROUTER, Twin, Wire, everything, ipv6_at_once, mac, namespace, paced};
 use super::namespace::Namespace;
 use super::netlink::{Index, Netlink, Selector, Via};
 use super::state::Run;
@@ -82,7 +82,7 @@ pub(crate) fn build(
     })?;
     let doing = format!("build pod {}", pod.name);
     let space = namespace(run, &format!("pod{number}-{}", pod.name.name))?;
-    space.run(ipv6_at_once).during(&doing)?;
+    space.run(|| ipv6_at_once().and_then(|()| paced(Some(node)))).during(&doing)?;
     let host = &twin.nodes[&node.name];
     let addresses = match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {

@@ -19,9 +19,9 @@ use super::public;
 use super::rules::{is_in_kernel, turns};
 use crate::{LabError, TargetHealth};
 
-/// How long a connect may take to be told from one that hangs, where nobody retries: the
-/// first retransmission comes after 1 s.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a connect may take to be told from one that hangs, where nobody retries: its
+/// first packet is sent again after 1 s, and then after 2 or 3 s.
+const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// What the machine may take beyond what must be waited for.
 const SLACK: Duration = Duration::from_millis(1500);
@@ -100,16 +100,49 @@ impl Target {
         let serves =
             |one: &Listener| one.protocol.transport() == flow.protocol && one.port.number() == port;
         let Some(listener) = listeners.iter().position(serves) else { return Ok(target) };
-        target.picked_by = match is_in_kernel(&listeners[listener]) {
-            true => PickedBy::Kernel,
-            false => PickedBy::Process,
-        };
+        target.picked_by = picked_by(&listeners[listener]);
         if let Speech::Whatever { tls } = &mut target.aim.speech {
             *tls = listeners[listener].protocol.ends_tls();
         }
         target.place = rule(&listeners[listener], &target.aim).map(|rule| [lb, listener, rule]);
+        target.follow(load_balancers);
         target.settle(load_balancers, &Healths::default());
         Ok(target)
+    }
+
+    /// Where the rule that it meets sends it to another of the same load balancer: that one
+    /// serves it.
+    fn follow(&mut self, load_balancers: &[LoadBalancer]) {
+        let Some([lb, listener, rule_place]) = self.place else { return };
+        let balancer = &load_balancers[lb];
+        let rule_met = &balancer.listeners[listener].rules[rule_place];
+        let Some(redirect) = &rule_met.redirect else { return };
+        let url = redirect.location(&self.aim.host, &self.aim.path);
+        let (host, path) = redirect.aim(&self.aim.host, &self.aim.path);
+        let usual = if redirect.tls { 443 } else { 80 };
+        let next = Aim {
+            address: SocketAddr::new(self.aim.address.ip(), redirect.port.number()),
+            others: Vec::new(),
+            host: match redirect.port.number() {
+                port if port == usual => host.to_owned(),
+                port => format!("{host}:{port}"),
+            },
+            path: path.to_owned(),
+            speech: if redirect.tls { Speech::Https } else { Speech::Http },
+            redirected: None,
+        };
+        let there = balancer
+            .listeners
+            .iter()
+            .position(|one| one.port == redirect.port && one.protocol.transport() == Protocol::Tcp);
+        self.place = there.and_then(|there| {
+            let place = rule(&balancer.listeners[there], &next)?;
+            Some([lb, there, place])
+        });
+        if let Some(there) = there {
+            self.picked_by = picked_by(&balancer.listeners[there]);
+        }
+        self.aim.redirected = Some((url, Box::new(next)));
     }
 
     /// Of a name that has no address: nobody is called.
@@ -120,6 +153,7 @@ impl Target {
             host: String::new(),
             path: String::new(),
             speech: Speech::Whatever { tls: false },
+            redirected: None,
         };
         Self {
             aim,
@@ -179,6 +213,13 @@ impl Target {
     pub(crate) fn calls(&self) -> impl Iterator<Item = Call> {
         let of_family = |ip: &&IpAddr| Family::of(**ip) == Family::of(self.aim.address.ip());
         self.sources.iter().filter(of_family).map(|source| (*source, self.aim.address))
+    }
+}
+
+fn picked_by(listener: &Listener) -> PickedBy {
+    match is_in_kernel(listener) {
+        true => PickedBy::Kernel,
+        false => PickedBy::Process,
     }
 }
 
@@ -292,6 +333,7 @@ fn aim(
         host: address.to_string(),
         path: "/".into(),
         speech: Speech::Whatever { tls: false },
+        redirected: None,
     };
     let named = |host: &str, port: Port, path: &str, speech: Speech| {
         let ip =
@@ -305,7 +347,7 @@ fn aim(
             (_, port) => format!("{host}:{port}"),
         };
         let address = SocketAddr::new(ip, port.number());
-        Ok(Aim { address, others: Vec::new(), host, path: path.into(), speech })
+        Ok(Aim { address, others: Vec::new(), host, path: path.into(), speech, redirected: None })
     };
     match to {
         Destination::Url { tls, host, port, path } => {
@@ -343,6 +385,7 @@ fn aim(
                 host: host.map_or_else(|| address.to_string(), |host| host.to_string()),
                 path: path.as_ref().or(first).map_or_else(|| "/".into(), |path| path.to_string()),
                 speech: if listener.protocol.ends_tls() { Speech::Https } else { Speech::Http },
+                redirected: None,
             })
         }
     }
@@ -359,7 +402,9 @@ fn ingress_rule<'a>(
     });
     // In the clear where both are to be had.
     all.filter(|(_, _, rule)| {
-        rule.owner == owner && (host.is_none() || rule.host.as_deref() == host)
+        rule.redirect.is_none()
+            && rule.owner == owner
+            && (host.is_none() || rule.host.as_deref() == host)
     })
     .min_by_key(|(_, listener, _)| listener.protocol.ends_tls())
 }

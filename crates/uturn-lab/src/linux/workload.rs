@@ -55,6 +55,7 @@ impl Split {
             several => MeasuredFlow {
                 flow: flow.clone(),
                 counts: sum(several.iter().map(|one| &one.counts)),
+                limit: several.iter().map(|one| one.limit).max().unwrap_or_default(),
                 evidence: joined(several),
             },
         };

@@ -222,6 +222,7 @@ fn balancer(
                 service: shop(service),
                 owner: ObjectRef::namespaced(Kind::Service, &shop(service)),
                 targets: targets.collect(),
+                redirect: None,
             }],
         }],
     }

@@ -75,6 +75,15 @@ pub enum Event {
         /// The answer's status.
         status: u16,
     },
+    /// A client was told to ask elsewhere.
+    Redirected {
+        /// The connection.
+        connection: u64,
+        /// The answer's status.
+        status: u16,
+        /// Where to.
+        location: String,
+    },
     /// A connection on layer 4 was passed on to its end.
     Passed {
         /// The connection.

@@ -84,11 +84,17 @@ pub(crate) struct Exchange<'a> {
 struct OwnAnswer {
     status: u16,
     why: String,
+    /// Where the client is to ask instead.
+    location: Option<String>,
 }
 
 impl OwnAnswer {
     fn new(status: u16, why: impl Into<String>) -> Self {
-        Self { status, why: why.into() }
+        Self { status, why: why.into(), location: None }
+    }
+
+    fn elsewhere(status: u16, location: String) -> Self {
+        Self { status, why: String::new(), location: Some(location) }
     }
 }
 
@@ -109,7 +115,7 @@ impl Exchange<'_> {
             (Layer::L7, true) => self.answer_under(tls, &client),
             (Layer::L4, true) => self.pass_on(tls, &client),
             (Layer::L7, false) => {
-                let told = tell(400, &client).is_ok();
+                let told = tell(&OwnAnswer::new(400, ""), &client).is_ok();
                 self.failed(told.then_some(400), "the client does not speak TLS".into());
                 Ok(())
             }
@@ -166,8 +172,15 @@ impl Exchange<'_> {
         match answer {
             Ok(()) => Ok(()),
             Err(own) => {
-                let told = tell(own.status, stream).is_ok();
-                self.failed(told.then_some(own.status), own.why);
+                let told = tell(&own, stream).is_ok();
+                match own.location {
+                    Some(location) if told => (self.report)(&Event::Redirected {
+                        connection: self.connection,
+                        status: own.status,
+                        location,
+                    }),
+                    _ => self.failed(told.then_some(own.status), own.why),
+                }
                 Ok(())
             }
         }
@@ -185,6 +198,10 @@ impl Exchange<'_> {
         let is_head = request.method == "HEAD";
         let rule = rules::position(&self.service.rules, request.host, request.path)
             .ok_or_else(|| OwnAnswer::new(404, "no rule for this host and path"))?;
+        if let Some(redirect) = &self.service.rules[rule].redirect {
+            let location = redirect.location(request.host, request.path);
+            return Err(OwnAnswer::elsewhere(redirect.code, location));
+        }
         let (target, upstream) = self.reach(rule)?;
         head.closing();
         head.append("X-Forwarded-For", &self.client.ip().to_string());
@@ -329,8 +346,13 @@ fn answer(is_head: bool, mut client: &Socket, upstream: &Socket) -> io::Result<u
 }
 
 /// Answers in the load balancer's own name.
-fn tell(status: u16, mut client: &Socket) -> io::Result<()> {
+fn tell(own: &OwnAnswer, mut client: &Socket) -> io::Result<()> {
+    let status = own.status;
     let reason = match status {
+        301 => "Moved Permanently",
+        302 => "Found",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
         404 => "Not Found",
         431 => "Request Header Fields Too Large",
@@ -340,9 +362,11 @@ fn tell(status: u16, mut client: &Socket) -> io::Result<()> {
     };
     let text = format!("{status} {reason}\n");
     let length = text.len();
+    let location = own.location.as_ref();
+    let location = location.map_or_else(String::new, |url| format!("Location: {url}\r\n"));
     write!(
         client,
-        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\n\
+        "HTTP/1.1 {status} {reason}\r\n{location}Content-Type: text/plain\r\n\
          Content-Length: {length}\r\nConnection: close\r\n\r\n{text}"
     )?;
     client.shutdown(Shutdown::Write)?;

@@ -31,7 +31,7 @@ use crate::hash::FastMap;
 use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
 use crate::nft::{Table, TableFamily};
-use crate::{Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
+use crate::{Assumed, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
 
 /// More ways than this are not followed: a walk that meets so many rules that nobody
 /// models ends [`EndKind::Unsettled`](crate::EndKind::Unsettled).
@@ -84,7 +84,18 @@ impl Kernel {
     /// tracking remembers from before; a packet of such a connection meets no rule of the
     /// table `nat`.
     pub fn walk(&self, packet: &Packet, entry: &Entry, known: &[Connection]) -> Vec<End> {
-        let mut open: OpenWays = vec![Box::new(Walk::new(packet, entry))];
+        self.walk_assuming(packet, entry, known, &Assumed::default())
+    }
+
+    /// The same, where something is taken for true of rules that nobody models.
+    pub fn walk_assuming(
+        &self,
+        packet: &Packet,
+        entry: &Entry,
+        known: &[Connection],
+        assumed: &Assumed,
+    ) -> Vec<End> {
+        let mut open: OpenWays = vec![Box::new(Walk::new(packet, entry, assumed))];
         let mut ends = Vec::new();
         while let Some(walk) = open.pop() {
             let crowded = ends.len() + open.len() >= MOST_WAYS;

@@ -287,6 +287,7 @@ fn onward(walk: &mut Walk) -> Option<EndKind> {
             walk.iif = walk.oif.take();
             if let Tracking::New { confirmed, .. } = &mut walk.tracking {
                 *confirmed = true;
+                walk.thrown = false;
             }
             walk.enter(Hook::Prerouting);
         }

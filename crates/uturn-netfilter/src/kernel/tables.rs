@@ -8,7 +8,7 @@ use super::walk::{Frame, OpenWays, Tracking, Walk};
 use super::{Kernel, MOST_RULES};
 use crate::iptables::catalogue::{self, Treatment};
 use crate::iptables::{Chain, ConnmarkOp, Match, Policy, Rule, Table, TableKind, Target};
-use crate::packet::{DropReason, EndKind};
+use crate::packet::{Doubt, DropReason, EndKind};
 
 /// How a packet came out of a stage.
 pub(super) enum Passed {
@@ -119,6 +119,7 @@ impl Kernel {
             Target::Jump(_) | Target::Goto(_) | Target::Dnat(_) | Target::Snat(_) | Target::Accept
         );
         if odds < 1.0 {
+            walk.thrown = true;
             let mut other = walk.fork();
             other.share *= 1.0 - odds;
             if let Some(frame) = other.frames.last_mut().filter(|_| picks) {
@@ -248,6 +249,15 @@ impl Kernel {
             // It may let the packet pass, change it or keep it: followed as if it did
             // nothing, and as if it kept it.
             Target::Other(extension) => {
+                if let Some(passes) = walk.assumed.of(&by()) {
+                    let does = if passes { "does nothing" } else { "keeps the packet" };
+                    let why = format!("{}: taken for one that {does}", extension.name);
+                    walk.note(StepKind::Unknown, why, by());
+                    return match passes {
+                        true => Done::Next,
+                        false => Done::End(EndKind::Drop(DropReason::Rule(by()))),
+                    };
+                }
                 if crowded {
                     return Done::Crowded(by());
                 }
@@ -256,8 +266,10 @@ impl Kernel {
                 kept.share /= 2.0;
                 let name = &extension.name;
                 let reason = catalogue::of_target(name).reason().unwrap_or("nobody models this");
-                walk.meet_unknown(format!("{name}: {reason}: as if it did nothing"), by());
-                kept.meet_unknown(format!("{name}: {reason}: as if it kept the packet"), by());
+                let why = format!("{name}: {reason}: as if it did nothing");
+                walk.meet_open(Doubt::Pass, why, by());
+                let why = format!("{name}: {reason}: as if it kept the packet");
+                kept.meet_open(Doubt::Pass, why, by());
                 // The copy ends at once, where this table would drop it.
                 std::mem::swap(walk, &mut kept);
                 open.push(kept);
@@ -283,6 +295,14 @@ fn settle(
     if let Some((.., taken)) = walk.taken.iter().find(same) {
         return Some(*taken);
     }
+    let by = running.by(chain, at);
+    if let Some(taken) = walk.assumed.of(&by) {
+        let as_if = if taken { "taken to match" } else { "taken not to match" };
+        let why = format!("{}: {as_if}", open_question(running.rule(chain, at).0));
+        walk.note(StepKind::Unknown, why, by);
+        walk.taken.push((number, leg, walk.hook, taken));
+        return Some(taken);
+    }
     if crowded {
         return None;
     }
@@ -292,7 +312,7 @@ fn settle(
         one.taken.push((number, leg, one.hook, taken));
         let as_if = if taken { "as if it matched" } else { "as if it did not match" };
         let why = format!("{}: {as_if}", open_question(running.rule(chain, at).0));
-        one.meet_unknown(why, running.by(chain, at));
+        one.meet_open(Doubt::Match, why, by.clone());
     }
     open.push(other);
     Some(true)

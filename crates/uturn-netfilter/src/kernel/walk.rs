@@ -9,7 +9,9 @@ use super::compile::Hook;
 use super::ipvs::Handled;
 use super::nft::Place;
 use super::trail::Trail;
-use crate::packet::{Connection, DropReason, End, EndKind, Entry, Packet};
+use crate::packet::{
+    Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, Packet, Question,
+};
 
 /// Ways that are still to be followed. Boxed, since a walk is large and goes from hand to
 /// hand.
@@ -43,8 +45,14 @@ pub(super) struct Walk {
     pub(super) asked: u32,
     /// A process has it already: TPROXY gave it to its socket.
     pub(super) proxied: bool,
+    /// A rule threw dice that the connection's next packet would throw anew, should this one
+    /// get no further.
+    pub(super) thrown: bool,
     pub(super) trail: Trail,
     pub(super) unknown: Vec<By>,
+    pub(super) open: Vec<Question>,
+    /// What is taken for true of rules that nobody models.
+    pub(super) assumed: Assumed,
     pub(super) supposed: Vec<Supposition>,
     /// What was taken for true of matches that nobody models.
     pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
@@ -106,7 +114,7 @@ impl Tracking {
 }
 
 impl Walk {
-    pub(super) fn new(packet: &Packet, entry: &Entry) -> Self {
+    pub(super) fn new(packet: &Packet, entry: &Entry, assumed: &Assumed) -> Self {
         let (hook, iif) = match entry {
             Entry::Interface(name) => (Hook::Prerouting, Some(name.clone())),
             Entry::Local => (Hook::Output, None),
@@ -131,8 +139,11 @@ impl Walk {
             frames: Vec::new(),
             asked: 0,
             proxied: false,
+            thrown: false,
             trail: Trail::default(),
             unknown: Vec::new(),
+            open: Vec::new(),
+            assumed: assumed.clone(),
             supposed: Vec::new(),
             taken: Vec::new(),
             listed: Vec::new(),
@@ -164,6 +175,8 @@ impl Walk {
                 frames
             },
             unknown: self.unknown.clone(),
+            open: self.open.clone(),
+            assumed: self.assumed.clone(),
             supposed: self.supposed.clone(),
             taken: self.taken.clone(),
             listed: self.listed.clone(),
@@ -185,6 +198,15 @@ impl Walk {
         }
     }
 
+    /// The same of one that is followed both ways.
+    pub(super) fn meet_open(&mut self, about: Doubt, why: impl Into<Text>, by: By) {
+        let question = Question { by: by.clone(), about };
+        if !self.open.contains(&question) {
+            self.open.push(question);
+        }
+        self.meet_unknown(why, by);
+    }
+
     /// Ends as dropped, for a reason that is not a rule's.
     pub(super) fn dropped(&mut self, reason: DropReason, why: impl Into<Text>, by: By) -> EndKind {
         self.note(StepKind::Drop, why, by);
@@ -203,6 +225,9 @@ impl Walk {
             EndKind::Unsettled => false,
         };
         let leaves = kind == EndKind::Forward;
+        // What rules put on lists and into sets stays there, and mostly it is whom they picked.
+        let is_kept = !self.listed.is_empty() || self.nft.has_added();
+        let anew = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
         let way = self.way.filter(|_| leaves);
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
         End {
@@ -212,8 +237,10 @@ impl Walk {
             out: way.as_ref().map(|way| way.dev.clone()),
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
+            anew,
             steps: self.trail.into_steps(),
             unknown: self.unknown,
+            open: self.open,
             supposed: self.supposed,
         }
     }

@@ -6,6 +6,9 @@ use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
 use uturn_model::route::{By, StepKind};
 use uturn_model::{Cluster, Origin, Step, Supposition};
 
+/// How what the world outside answers is settled.
+pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
+
 /// The answer to a question, a step for it, and what is supposed.
 pub(super) fn answer(
     cluster: &Cluster,
@@ -69,9 +72,7 @@ pub(super) fn answer(
         let why = format!("{name} is not known outside the cluster");
         return (Answer::Reply(Reply::nothing(Rcode::NxDomain)), step(why, by), None);
     }
-    let unknown = Unknown {
-        why: format!("what the world outside answers to {name}"),
-        settle: "state it in Facts: spec.dns.outside".into(),
-    };
+    let unknown =
+        Unknown { why: format!("what the world outside answers to {name}"), settle: SETTLE.into() };
     (Answer::Unknown(unknown), None, None)
 }

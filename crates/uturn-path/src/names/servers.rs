@@ -81,6 +81,11 @@ impl<'a> Servers<'a> {
         }
     }
 
+    /// Whether a Corefile cannot be read.
+    pub(super) fn are_unread(&self) -> bool {
+        self.coredns.is_err() || self.node_local.as_ref().is_some_and(Result::is_err)
+    }
+
     /// What stands in the `resolv.conf` of pods that ask the cluster first.
     pub(super) fn of_pods(&self) -> &[IpAddr] {
         &self.of_pods

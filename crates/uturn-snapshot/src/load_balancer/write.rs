@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    HealthCheck, Listener, PassiveCheck, ProbeSource, Profile, Rule, Scheduler, Source, Target,
-    TargetKind,
+    HealthCheck, Listener, PassiveCheck, ProbeSource, Profile, Redirect, Rule, Scheduler, Source,
+    Target, TargetKind,
 };
 use uturn_model::{LoadBalancer, ObjectRef};
 
@@ -179,6 +179,17 @@ fn rule(rule: &Rule) -> Json {
         ("service", Some(text(&rule.service))),
         ("owner", Some(object(&rule.owner))),
         ("targets", Some(list(&rule.targets, target))),
+        ("redirect", rule.redirect.as_ref().map(redirect)),
+    ])
+}
+
+fn redirect(redirect: &Redirect) -> Json {
+    Json::Map(vec![
+        ("status", Some(Json::Number(redirect.code.into()))),
+        ("tls", Some(Json::Bool(redirect.tls))),
+        ("host", redirect.host.as_ref().map(text)),
+        ("port", Some(Json::Number(redirect.port.number().into()))),
+        ("path", redirect.path.as_ref().map(text)),
     ])
 }
 

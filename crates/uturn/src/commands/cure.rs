@@ -1,7 +1,7 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use uturn_diagnose::cure::{self, Case, Twin};
-use uturn_diagnose::{Code, Example, Finding, diagnose};
+use uturn_diagnose::{Alike, Code, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Cluster, Flow, Kind, Mechanism, NamespacedName, Verdict};
 use uturn_path::{Cannot, Engine};
@@ -176,24 +176,28 @@ const MOST_TRIED: usize = 20;
 /// Texts longer than this are not edited, read and walked again for every finding.
 pub(super) const MOST_BYTES: usize = 1 << 20;
 /// Nor are they for more findings than so many.
-pub(super) const MOST_FINDINGS: usize = 40;
+const MOST_FINDINGS: usize = 40;
 
-/// Gives findings the cures that work, where that does not take long; else they keep the one
-/// that a walk confirmed.
-pub(super) fn name_cures(twin: &Twin<'_>, findings: &mut [Finding]) {
-    if findings.len() > MOST_FINDINGS {
-        return;
-    }
-    for finding in findings {
-        if let Some(cures) = tried(twin, finding) {
-            finding.cures = titles(&cures);
-        }
-    }
-}
-
-/// Every cure of a finding, those that do not work here as well, where that does not take long.
-pub(super) fn of_finding(twin: &Twin<'_>, finding: &Finding) -> Vec<cure::Cure> {
-    tried(twin, finding).unwrap_or_default()
+/// Gives the first of those that are alike the cures that work, where that does not take
+/// long; else they keep the one that a walk confirmed. Of each of the first, every cure that
+/// was tried, those that do not work here as well.
+pub(super) fn name(
+    twin: &Twin<'_>,
+    findings: &mut [(usize, Finding)],
+    alike: &[Alike],
+) -> Vec<Vec<cure::Cure>> {
+    let of = |(number, one): (usize, &Alike)| {
+        let (reading, finding) = &mut findings[one.first];
+        // A twin is of what is taken for true.
+        let may = *reading == 0 && number < MOST_FINDINGS;
+        let Some(mut cures) = may.then(|| tried(twin, finding)).flatten() else {
+            return Vec::new();
+        };
+        finding.cures = titles(&cures);
+        cures.iter_mut().for_each(|one| one.tried = None);
+        cures
+    };
+    alike.iter().enumerate().map(of).collect()
 }
 
 fn tried(twin: &Twin<'_>, finding: &Finding) -> Option<Vec<cure::Cure>> {

@@ -16,7 +16,7 @@ use std::env;
 use std::io::ErrorKind;
 
 use serde_json::json;
-use uturn_lab::agree::{Agreement, agrees};
+use uturn_lab::agree::{Agreement, agrees, outcomes_within, within};
 use uturn_lab::{LabError, MeasuredFlow, Plan, Unavailable};
 use uturn_model::{Flow, Mechanism, Outcome, Verdict};
 use uturn_path::Engine;
@@ -313,14 +313,16 @@ fn judge(
     let mut differences = Vec::new();
     // A scenario may leave open what must come out.
     let states = !expected.outcomes.is_empty();
-    if states && let Agreement::Differs(all) = agrees(&expected.outcomes, &measured.counts, exact) {
+    let wanted = outcomes_within(&expected.outcomes, measured.limit);
+    if states && let Agreement::Differs(all) = agrees(&wanted, &measured.counts, exact) {
         differences.extend(
             all.iter().map(|one| format!("measured against expected: {}", one.told("expected"))),
         );
     }
     if predicts {
         differences.extend(unlike(expected, &verdict));
-        if let Agreement::Differs(all) = agrees(&verdict.outcomes, &measured.counts, exact) {
+        let seen = within(&verdict, measured.limit);
+        if let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact) {
             differences.extend(all.iter().map(|one| format!("measured against predicted: {one}")));
         }
     }

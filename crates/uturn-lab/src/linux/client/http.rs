@@ -36,6 +36,10 @@ impl Plain {
         (Self { stream, request, heard: Vec::new(), takes_whatever }, begun)
     }
 
+    pub(super) fn location(&self) -> Option<String> {
+        location(&self.heard)
+    }
+
     pub(super) fn waits_for(&self) -> PollFd<'_> {
         let flags = if self.request.is_some() { PollFlags::OUT } else { PollFlags::IN };
         PollFd::new(&self.stream, flags)
@@ -59,13 +63,6 @@ impl Plain {
     }
 }
 
-/// A connection that is being made, and whether that could be begun at all.
-pub(super) fn connect(address: SocketAddr) -> io::Result<(TcpStream, io::Result<()>)> {
-    let socket = open(address)?;
-    let begun = begin(&socket, address);
-    Ok((socket.into(), begun))
-}
-
 /// A socket for a connection; it stays in the namespace of the thread that opens it.
 pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -73,7 +70,7 @@ pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn begin(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+pub(super) fn begin(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     match socket.connect(&address.into()) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => Ok(()),
         begun => begun,
@@ -98,6 +95,14 @@ fn read(stream: &mut TcpStream, heard: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
+/// Where an answer sends the client.
+pub(super) fn location(heard: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(heard);
+    let (head, _) = text.split_once("\r\n\r\n")?;
+    let found = head.lines().find_map(|line| line.strip_prefix("Location: "))?;
+    Some(found.to_owned())
+}
+
 /// What a whole answer means.
 pub(super) fn read_answer(
     heard: &[u8],
@@ -115,7 +120,7 @@ pub(super) fn read_answer(
         Some(_) if takes_whatever && head.contains(WANTS_TLS) => {
             Ok((Outcome::Answered { after }, Answer::from_text(body)))
         }
-        Some(code @ 400..) => Ok((Outcome::Status { code, after }, None)),
+        Some(code @ 300..) => Ok((Outcome::Status { code, after }, None)),
         Some(_) => Ok((Outcome::Answered { after }, Answer::from_text(body))),
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Aim {
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) speech: Speech,
+    /// Where it goes on if it is told so: the URL, and what that is in numbers.
+    pub(crate) redirected: Option<(String, Box<Aim>)>,
 }
 
 /// How a client speaks.
@@ -61,6 +63,8 @@ pub(crate) struct Attempt {
     talk: Talk,
     /// For another try in the clear, where TLS turns out not to be spoken.
     spare: Option<(Socket, Aim)>,
+    /// For where it is sent.
+    elsewhere: Option<(Socket, Aim)>,
     ending: Option<io::Result<Ending>>,
 }
 
@@ -110,7 +114,12 @@ impl Attempt {
                 (Talk::Datagram(question), begun)
             }
         };
-        Ok(Self { flow, began, limit, talk, spare, ending: begun.err().map(failure) })
+        let elsewhere = match &aim.redirected {
+            Some((_, next)) => Some((http::open(next.address)?, aim.clone())),
+            None => None,
+        };
+        let ending = begun.err().map(failure);
+        Ok(Self { flow, began, limit, talk, spare, elsewhere, ending })
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -150,6 +159,9 @@ impl Attempt {
         self.ending = match result {
             Ok(None) => None,
             Ok(Some((Outcome::TlsError, _))) if self.spare.is_some() => self.speak_clearly(),
+            Ok(Some((Outcome::Status { code: 300..400, .. }, _))) if self.is_sent_elsewhere() => {
+                self.go_elsewhere()
+            }
             Ok(Some(ending)) => Some(Ok(ending)),
             Err(error) => Some(failure(error)),
         };
@@ -160,6 +172,38 @@ impl Attempt {
         let (socket, aim) = self.spare.take()?;
         let (plain, begun) = Plain::on(socket, &aim);
         self.talk = Talk::Plain(plain);
+        begun.err().map(failure)
+    }
+
+    /// Whether it is told to go where it expects to be sent.
+    fn is_sent_elsewhere(&self) -> bool {
+        let told = match &self.talk {
+            Talk::Plain(plain) => plain.location(),
+            Talk::Tls(tls) => tls.location(),
+            Talk::Datagram(_) => None,
+        };
+        let wanted = self.elsewhere.as_ref().and_then(|(_, aim)| aim.redirected.as_ref());
+        wanted.is_some_and(|(url, _)| told.as_ref() == Some(url))
+    }
+
+    /// Goes on where it was sent; whether that cannot even be begun.
+    fn go_elsewhere(&mut self) -> Option<io::Result<Ending>> {
+        let (socket, aim) = self.elsewhere.take()?;
+        let (_, next) = aim.redirected?;
+        let begun = match next.speech {
+            Speech::Https => match Tls::on(socket, &next) {
+                Ok((tls, begun)) => {
+                    self.talk = Talk::Tls(Box::new(tls));
+                    begun
+                }
+                Err(error) => Err(error),
+            },
+            _ => {
+                let (plain, begun) = Plain::on(socket, &next);
+                self.talk = Talk::Plain(plain);
+                begun
+            }
+        };
         begun.err().map(failure)
     }
 

@@ -11,9 +11,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+use socket2::Socket;
 use uturn_model::Outcome;
 
-use super::http::{connect, read_answer, request};
+use super::http::{begin, location, open, read_answer, request};
 use super::{Aim, Ending};
 
 /// A request under TLS on its way, and what has come back.
@@ -27,7 +28,13 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
-        let (stream, begun) = connect(aim.address)?;
+        Self::on(open(aim.address)?, aim)
+    }
+
+    /// On a socket that was opened before.
+    pub(super) fn on(socket: Socket, aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
+        let begun = begin(&socket, aim.address);
+        let stream = socket.into();
         let name = match aim.host.rsplit_once(':') {
             Some((host, port)) if port.parse::<u16>().is_ok() => host,
             _ => &aim.host,
@@ -40,6 +47,10 @@ impl Tls {
         // Kept until both sides speak TLS.
         connection.writer().write_all(request(aim).as_bytes())?;
         Ok((Self { stream, connection, is_connected: false, heard: Vec::new() }, begun))
+    }
+
+    pub(super) fn location(&self) -> Option<String> {
+        location(&self.heard)
     }
 
     pub(super) fn waits_for(&self) -> PollFd<'_> {

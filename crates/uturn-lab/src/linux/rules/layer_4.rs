@@ -189,6 +189,7 @@ mod tests {
             service: service.clone(),
             owner: ObjectRef::namespaced(Kind::Service, &service),
             targets: weights.iter().enumerate().map(target).collect(),
+            redirect: None,
         };
         let listener = Listener {
             port: Port::new(80).unwrap(),

@@ -130,3 +130,10 @@ pub(super) struct Place {
     /// What rules put into sets on the way.
     added: Vec<(usize, Box<[u128]>)>,
 }
+
+impl Place {
+    /// Whether rules put anything into sets.
+    pub(super) fn has_added(&self) -> bool {
+        !self.added.is_empty()
+    }
+}

@@ -12,7 +12,7 @@ use super::value::{Field, Nat, NatAddress, Op, Verdict};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
 use crate::kernel::tables::listening;
 use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
-use crate::packet::{DropReason, EndKind, RejectWith, Transport};
+use crate::packet::{Doubt, DropReason, EndKind, RejectWith, Transport};
 
 /// What a step of a rule did.
 enum Done {
@@ -310,22 +310,25 @@ impl Kernel {
                 _ => break,
             }
         }
-        let taken = self.taken(number, walk);
+        let (by, about) = (self.nft_by(at.0, at.1), Doubt::Match);
+        let taken = self.taken(number, walk).or_else(|| {
+            let taken = walk.assumed.of(&by)?;
+            let as_if = if taken { "taken to match" } else { "taken not to match" };
+            let why = format!("nobody models this match: {as_if}");
+            walk.note(StepKind::Unknown, why, by.clone());
+            walk.taken.push((number, walk.packet.leg(), walk.hook, taken));
+            Some(taken)
+        });
         match taken {
             Some(true) => Done::On,
             Some(false) => Done::Next,
             None if crowded => Done::Crowded,
             None => {
-                let by = self.nft_by(at.0, at.1);
                 let mut other = walk.fork();
-                take(
-                    &mut other,
-                    number,
-                    false,
-                    "nobody models this match: as if it did not match",
-                    &by,
-                );
-                take(walk, number, true, "nobody models this match: as if it matched", &by);
+                let why = "nobody models this match: as if it did not match";
+                take(&mut other, number, false, why, (about, &by));
+                let why = "nobody models this match: as if it matched";
+                take(walk, number, true, why, (about, &by));
                 other.nft.turn = None;
                 open.push(other);
                 Done::On
@@ -350,14 +353,25 @@ impl Kernel {
     ) -> Done {
         match self.taken(number, walk) {
             Some(_) => Done::On,
+            None if let Some(passes) = walk.assumed.of(&self.nft_by(at.0, at.1)) => {
+                let by = self.nft_by(at.0, at.1);
+                let does = if passes { "does nothing" } else { "keeps the packet" };
+                let why = format!("nobody models {name}: taken for one that {does}");
+                walk.note(StepKind::Unknown, why, by.clone());
+                match passes {
+                    true => Done::On,
+                    false => Done::End(EndKind::Drop(DropReason::Rule(by))),
+                }
+            }
             None if crowded => Done::Crowded,
             None => {
                 let by = self.nft_by(at.0, at.1);
+                let about = Doubt::Pass;
                 let mut other = walk.fork();
                 let why = format!("nobody models {name}: as if it did nothing");
-                take(&mut other, number, true, &why, &by);
+                take(&mut other, number, true, &why, (about, &by));
                 let why = format!("nobody models {name}: as if it kept the packet");
-                take(walk, number, false, &why, &by);
+                take(walk, number, false, &why, (about, &by));
                 other.nft.turn = None;
                 open.push(other);
                 Done::End(EndKind::Drop(DropReason::Rule(by)))
@@ -463,10 +477,10 @@ impl Kernel {
     }
 }
 
-fn take(one: &mut Walk, number: u32, taken: bool, why: &str, by: &By) {
+fn take(one: &mut Walk, number: u32, taken: bool, why: &str, (about, by): (Doubt, &By)) {
     one.share /= 2.0;
     one.taken.push((number, one.packet.leg(), one.hook, taken));
-    one.meet_unknown(why, by.clone());
+    one.meet_open(about, why, by.clone());
 }
 
 fn reject_with(kind: RejectKind, code: &str, family: Family) -> Option<RejectWith> {

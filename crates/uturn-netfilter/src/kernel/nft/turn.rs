@@ -53,6 +53,8 @@ impl Kernel {
         let take = |one: &mut Walk, way: &Way| {
             one.share *= way.share;
             one.nft.turn = Some(way.number);
+            // A hash falls alike for each packet of a connection.
+            one.thrown |= !turn.hashed && way.share < 1.0;
             if way.share < 1.0 {
                 one.note(StepKind::Balance, way.why.clone(), self.nft_by(at.0, at.1));
             }

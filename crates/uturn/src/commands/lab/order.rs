@@ -108,6 +108,7 @@ fn of_flow(one: &MeasuredFlow) -> Value {
         "counts": one.counts.iter().map(|(outcome, count)| {
             json!([json::outcome(*outcome), count])
         }).collect::<Vec<_>>(),
+        "limit": one.limit.as_secs_f64(),
         "reached": seen.reached_load_balancer,
         "picked": counts(&seen.picked),
         "timed_out": counts(&seen.timed_out),
@@ -131,6 +132,7 @@ fn to_flow(one: &Value, flow: &Flow) -> Option<MeasuredFlow> {
     Some(MeasuredFlow {
         flow: flow.clone(),
         counts: pairs(&one["counts"], outcome)?,
+        limit: Duration::try_from_secs_f64(one["limit"].as_f64()?).ok()?,
         evidence: Evidence {
             reached_load_balancer: one["reached"].as_u64()?,
             picked: pairs(&one["picked"], address)?,
@@ -227,6 +229,7 @@ mod tests {
         let measured = MeasuredFlow {
             flow: flow.clone(),
             counts: outcomes.into_iter().zip(1..).collect(),
+            limit: Duration::from_millis(2500),
             evidence: Evidence {
                 reached_load_balancer: 7,
                 picked: vec![(target, 1)],

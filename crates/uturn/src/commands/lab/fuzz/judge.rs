@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use uturn_lab::agree::{Agreement, agrees};
+use uturn_lab::agree::{Agreement, agrees, within};
 use uturn_lab::{MeasuredFlow, TargetHealth};
 use uturn_model::{Destination, Flow, Mechanism, Outcome};
 use uturn_path::{Engine, Health};
@@ -72,9 +72,8 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
     let exact = !verdict.is_by_chance();
     let health = health(engine, &measured.flow).unwrap_or_default();
     let by_chance = health.iter().any(is_tossed);
-    if !by_chance
-        && let Agreement::Differs(all) = agrees(&verdict.outcomes, &measured.counts, exact)
-    {
+    let seen = within(&verdict, measured.limit);
+    if !by_chance && let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact) {
         differences.extend(all.iter().map(ToString::to_string));
         kind.predicted = verdict.outcomes.iter().map(|(one, _)| word(*one)).collect();
         kind.measured = measured.counts.iter().map(|(one, _)| word(*one)).collect();

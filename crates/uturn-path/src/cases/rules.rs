@@ -1,0 +1,59 @@
+//! Rules that nobody models: what becomes of a flow if one matches, and if it does not, all
+//! over the cluster.
+
+use uturn_model::{Flow, Supposition, Text, Verdict};
+use uturn_netfilter::{Assumed, Doubt, Question};
+
+use super::either;
+use crate::engine::{Cannot, Engine};
+use crate::travel::add_new;
+
+/// Of at most so many rules that nobody models, both is tried.
+const MOST: usize = 3;
+
+impl Engine<'_> {
+    /// A verdict for each case of what rules do that nobody models.
+    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+        self.split(flow, &Assumed::default(), MOST)
+    }
+
+    /// The same, with something taken for true of some of them; of so many more, both is tried.
+    fn split(&self, flow: &Flow, assumed: &Assumed, more: usize) -> Result<Vec<Verdict>, Cannot> {
+        let (verdicts, open) = self.by_cluster(flow, assumed)?;
+        let unasked = |one: &&Question| assumed.of(&one.by).is_none();
+        let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
+            return Ok(verdicts);
+        };
+        let of = |holds| self.split(flow, &assumed.and(question.by.rule.clone(), holds), more - 1);
+        Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
+            verdict.conditions.insert(0, holding(question, holds));
+            add_new(&mut verdict.supposed, vec![taken(question, holds)]);
+        }))
+    }
+}
+
+/// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`.
+fn holding(question: &Question, holds: bool) -> Text {
+    let does = match (question.about, holds) {
+        (Doubt::Match, true) => "matches",
+        (Doubt::Match, false) => "does not match",
+        (Doubt::Pass, true) => "lets it pass",
+        (Doubt::Pass, false) => "keeps it",
+    };
+    format!("rule {} {does}", question.by).into()
+}
+
+fn taken(question: &Question, holds: bool) -> Supposition {
+    let taken = match (question.about, holds) {
+        (Doubt::Match, true) => "it matches what meets it",
+        (Doubt::Match, false) => "it does not match what meets it",
+        (Doubt::Pass, true) => "it lets pass what it matches",
+        (Doubt::Pass, false) => "it keeps what it matches",
+    };
+    Supposition {
+        about: format!("rule {}", question.by.rule).into(),
+        taken: taken.into(),
+        because: "one case of several: uturn does not model it".into(),
+        settle: "see whether its counter grows when the client calls".into(),
+    }
+}
