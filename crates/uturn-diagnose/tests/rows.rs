@@ -16,6 +16,13 @@ use uturn_path::Engine;
 
 /// What has no cure, and why.
 const WITHOUT: &[(&str, &str)] = &[
+    ("mixed-rules: outside → http://shop.example.com:8080/sealed", MIXED),
+    ("mixed-rules: outside → http://shop.example.com:8080/unnamed", MIXED),
+    ("mixed-rules: outside → https://shop.example.com:8443/clear", MIXED),
+    (
+        "mixed-rules: outside → https://shop.example.com/sealed",
+        "the Ingress names the ports that it listens on, and 443 is none of them",
+    ),
     (
         "anti-affinity-local-all-nodes: probes of 10.0.0.100:80",
         "where probes pass, only the node of the client's own pod counts as alive, and that one \
@@ -34,6 +41,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),
 ];
 
+const MIXED: &str = "the Ingress says in so many words on which of its ports the path stands";
 const NO_POD: &str = "no pod is there that the Service could select";
 
 /// What fails in a row.
