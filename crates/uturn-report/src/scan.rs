@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use uturn_diagnose::{Evidence, Finding, Severity};
-use uturn_model::{Kind, Origin, Skipped, Supposition, Text};
+use uturn_diagnose::{Evidence, Example, Finding, Severity};
+use uturn_model::{Origin, Protocol, Skipped, Supposition, Text};
 
 use crate::style::Style;
 use crate::{table, words};
@@ -270,10 +270,17 @@ fn summary(report: &ScanReport, style: Style) -> String {
             Some(&pod.namespace) == first.subject.namespace.as_ref()
         };
         let client = first.clients.iter().filter(at_home).min().or(first.clients.iter().min());
-        if let (Some(client), Kind::Service | Kind::Ingress) = (client, first.subject.kind) {
+        // Of health checks there is no call to follow.
+        let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));
+        if let Some(flow) = flow {
+            let from = client.map_or_else(|| flow.from.to_string(), |pod| format!("pod/{pod}"));
+            let proto = match flow.protocol {
+                Protocol::Tcp => String::new(),
+                other => format!(" --proto {}", other.to_string().to_lowercase()),
+            };
             text.push_str(&format!(
-                "; uturn trace --from pod/{client} --to {} shows the way, packet by packet",
-                first.subject.short()
+                "; uturn trace --from {from} --to {}{proto} shows the way, packet by packet",
+                flow.to
             ));
         }
         text.push('\n');

@@ -41,6 +41,7 @@ built_in![
     "l7-host-one-node",
     "l7-loop",
     "l7-loop-one-node",
+    "l7-loop-strict-filter",
     "l7-snat",
     "l7-snat-sg",
     "lb-sg-443",

@@ -1,6 +1,8 @@
 //! Whole commands: what a user types, and everything that comes back.
 
-use super::common::{run, uturn};
+use std::fs;
+
+use super::common::{root, run, uturn};
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -237,4 +239,22 @@ fn help_and_usage() {
 #[test]
 fn lab_list() {
     assert_snapshot!(run(&["lab", "list"]));
+}
+
+/// The call that a scan says to follow is one that fails.
+#[test]
+fn what_scan_says_to_type_shows_what_it_found() {
+    let mut followed = 0;
+    for entry in fs::read_dir(root().join("scenarios")).unwrap() {
+        let file = entry.unwrap().path();
+        let file = file.to_str().unwrap();
+        let said = run(&["scan", "-f", file]);
+        let Some((_, after)) = said.split_once("; uturn trace ") else { continue };
+        let (words, _) = after.split_once(" shows the way").unwrap();
+        let words: Vec<&str> = ["trace", "-f", file].into_iter().chain(words.split(' ')).collect();
+        let trace = run(&words);
+        assert!(trace.starts_with("exit 1\n"), "{}: {trace}", words.join(" "));
+        followed += 1;
+    }
+    assert!(followed > 20, "{followed}");
 }
