@@ -238,19 +238,32 @@ pub struct Verdict {
     pub routes: Vec<Route>,
 }
 
+/// So many outcomes are found by looking at each.
+const FEW: usize = 16;
+
 impl Verdict {
     /// Adds routes up. Shares are scaled so that they add up to 1.
     pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
         let total: f64 = routes.iter().map(|route| route.share).sum();
         let mut outcomes: Vec<(Outcome, f64)> = Vec::new();
         let mut mechanisms = Vec::new();
+        // Retries can end in thousands of ways.
         let mut places: HashMap<Outcome, usize> = HashMap::new();
         for route in &routes {
             let share = route.share / total;
-            let at = *places.entry(route.outcome).or_insert(outcomes.len());
-            match outcomes.get_mut(at) {
+            let known = match outcomes.len() {
+                0..=FEW => outcomes.iter().position(|(one, _)| *one == route.outcome),
+                _ => places.get(&route.outcome).copied(),
+            };
+            match known.and_then(|at| outcomes.get_mut(at)) {
                 Some((_, sum)) => *sum += share,
-                None => outcomes.push((route.outcome, share)),
+                None => {
+                    outcomes.push((route.outcome, share));
+                    let new = if outcomes.len() == FEW + 1 { 0 } else { outcomes.len() - 1 };
+                    if outcomes.len() > FEW {
+                        places.extend((new..).zip(&outcomes[new..]).map(|(at, one)| (one.0, at)));
+                    }
+                }
             }
             for mechanism in &route.mechanisms {
                 if !mechanisms.contains(mechanism) {

@@ -5,19 +5,19 @@
 //! detectors, a node's own rules): two addresses within the same ranges are alike. A node or
 //! pod with an address that somebody else has too is like nobody else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::ops::Range;
 
-use ipnet::IpNet;
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod};
-use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::crowd::Crowd;
 use crate::marks::Marks;
+use crate::ranges::Ranges;
 use crate::residents::{Resident, Residents};
 
 /// Gives equal things equal numbers.
@@ -145,14 +145,21 @@ impl<'a> Census<'a> {
             }
         }
         let mut there: Vec<u32> = Vec::new();
+        let mut not_plain: FastSet<IpAddr> = FastSet::default();
         for (ip, pods) in residents.iter() {
             there.clear();
             there.extend(pods.iter().filter_map(|one| one.place));
             there.extend(nodes_at.get(&ip).into_iter().flatten());
-            there.extend(ranges.holder(ip));
+            let holder = ranges.holder(ip);
+            there.extend(holder);
             let are_several = there.iter().any(|place| *place != there[0]);
-            if pods.len() > 1 || are_several || services_at.contains_key(&ip) {
+            let is_shared = pods.len() > 1 || services_at.contains_key(&ip);
+            if is_shared || are_several {
                 odd.extend(&there);
+            }
+            let is_elsewhere = holder.is_some_and(|holder| pods[0].place != Some(holder));
+            if is_shared || is_elsewhere || nodes_at.contains_key(&ip) {
+                not_plain.insert(ip);
             }
         }
         let is_taken = |ip: &IpAddr| residents.has(*ip) || nodes_at.contains_key(ip);
@@ -190,7 +197,7 @@ impl<'a> Census<'a> {
             everywhere,
             behind: Vec::new(),
         };
-        census.count_pods(&pods, marks);
+        census.count_pods(&pods, &not_plain, marks);
         census.fill_classes();
         census
     }
@@ -198,6 +205,12 @@ impl<'a> Census<'a> {
     /// Where a node stands.
     pub(crate) fn place_of(&self, node: &Name) -> Option<u32> {
         self.node_places.get(node).copied()
+    }
+
+    /// Where a node's clients end of whom one that stands there is alike.
+    pub(crate) fn run_at(&self, place: u32, at: u32) -> u32 {
+        let kinds = &self.nodes[place as usize].kinds;
+        kinds.iter().find(|(_, range)| range.contains(&at)).map_or(at + 1, |(_, range)| range.end)
     }
 
     /// The node that packets to an address are delivered to.
@@ -237,7 +250,12 @@ impl<'a> Census<'a> {
         own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
     }
 
-    fn count_pods(&mut self, pods: &[Resident<'a>], marks: &mut Marks) {
+    fn count_pods(
+        &mut self,
+        pods: &[Resident<'a>],
+        not_plain: &FastSet<IpAddr>,
+        marks: &mut Marks,
+    ) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
@@ -257,7 +275,7 @@ impl<'a> Census<'a> {
             } else {
                 looks.clear();
                 for ip in &pod.ips {
-                    let odd = (!self.is_plain(*ip)).then_some(*ip);
+                    let odd = not_plain.contains(ip).then_some(*ip);
                     let in_range = self.ranges.holder(*ip).is_some();
                     looks.push((Family::of(*ip), marks.of(*ip), odd, in_range));
                 }
@@ -361,48 +379,4 @@ fn look(cluster: &Cluster, node: &Node, marks: &mut Marks, is_odd: bool) -> Stri
 
 pub(crate) fn said(what: &dyn Debug) -> String {
     format!("{what:?}")
-}
-
-/// Nodes by the ranges of their pods.
-struct Ranges {
-    /// By length, the longest first: the node of each range.
-    by_length: Vec<(u8, FastMap<IpAddr, u32>)>,
-}
-
-impl Ranges {
-    /// With the nodes whose ranges overlap.
-    fn new(nodes: &[&Node]) -> (Self, BTreeSet<u32>) {
-        let mut by_length: BTreeMap<u8, FastMap<IpAddr, u32>> = BTreeMap::new();
-        let mut odd = BTreeSet::new();
-        for (place, node) in nodes.iter().enumerate() {
-            for net in &node.pod_cidrs {
-                let there = by_length.entry(net.prefix_len()).or_default();
-                let holder = *there.entry(net.network()).or_insert(place as u32);
-                if holder != place as u32 {
-                    odd.extend([holder, place as u32]);
-                }
-            }
-        }
-        let ranges = Self { by_length: by_length.into_iter().rev().collect() };
-        for (place, node) in nodes.iter().enumerate() {
-            for net in &node.pod_cidrs {
-                for holder in ranges.holders(net.network()).filter(|one| *one != place as u32) {
-                    odd.extend([holder, place as u32]);
-                }
-            }
-        }
-        (ranges, odd)
-    }
-
-    fn holders(&self, ip: IpAddr) -> impl Iterator<Item = u32> + '_ {
-        self.by_length.iter().filter_map(move |(length, nets)| {
-            let net = IpNet::new(ip, *length).ok()?;
-            nets.get(&net.network()).copied()
-        })
-    }
-
-    /// The node whose range has the address: the first by name, where ranges overlap.
-    fn holder(&self, ip: IpAddr) -> Option<u32> {
-        self.holders(ip).min()
-    }
 }

@@ -13,7 +13,7 @@ use crate::crew::side_by_side;
 use crate::engine::{Cannot, Engine};
 use crate::scan::{Atlas, ScanTarget};
 use crate::sketch::Care;
-use crate::walks::{Answered, Errand, Sure, Walked, Walker};
+use crate::walks::{Answered, Errand, Known, Sure, Walked, Walker};
 
 /// What came of an errand, by its place among the targets.
 type Answer<'a> = Result<Answered<'a>, Cannot>;
@@ -185,7 +185,11 @@ impl<'a> Alike<'a> {
     /// The verdicts of another's classes, where they are known without walking it.
     fn known(&self, other: &Errand<'a>) -> Option<Vec<Arc<[Verdict]>>> {
         let of_first = self.common.as_ref().filter(|_| other.sketch.drawn.sizes == self.sizes);
-        of_first.cloned().or_else(|| self.sure.iter().cloned().collect())
+        let verdicts = |known: &Known| match known {
+            Known::Verdicts(verdicts) => Some(Arc::clone(verdicts)),
+            Known::Nothing | Known::Lesson(_) => None,
+        };
+        of_first.cloned().or_else(|| self.sure.iter().map(verdicts).collect())
     }
 }
 
