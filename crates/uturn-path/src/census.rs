@@ -18,7 +18,7 @@ use uturn_netfilter::hash::{FastMap, FastSet};
 use crate::crowd::Crowd;
 use crate::marks::Marks;
 use crate::ranges::Ranges;
-use crate::residents::{Resident, Residents};
+use crate::residents::{Resident, Residents, alive};
 
 /// Gives equal things equal numbers.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub(crate) struct Census<'a> {
     pub(crate) clients: Vec<&'a Pod>,
     /// The node that each of them is on.
     pub(crate) homes: Vec<u32>,
-    /// Where a pod stands among the clients.
-    pub(crate) client_places: FastMap<IpAddr, u32>,
+    /// Where a pod with a network of its own stands among the clients, by its number.
+    client_places: Vec<Option<u32>>,
     /// The pods with a network of their own that have an address.
     residents: Residents<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
@@ -96,6 +96,20 @@ pub(crate) struct NodeClass {
     pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Crowd)>,
 }
 
+/// Who has an address.
+pub(crate) struct Holders<'a> {
+    /// The node that packets to it are delivered to.
+    pub(crate) towards: Option<u32>,
+    /// The pod with a network of its own that has it: the last one, if several do.
+    pub(crate) pod: Option<&'a Pod>,
+    /// Where it stands among the clients.
+    pub(crate) client: Option<u32>,
+    /// Whether it is a node's own.
+    pub(crate) is_node: bool,
+    /// Whether nobody else has it and it is in no other node's range.
+    pub(crate) is_plain: bool,
+}
+
 /// What rules see of a pod's address: its family, its marks, itself where somebody else has
 /// it too, and whether it is in a node's range.
 type Look = (Family, u32, Option<IpAddr>, bool);
@@ -108,15 +122,7 @@ impl<'a> Census<'a> {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
             nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();
-        let pods: Vec<Resident<'a>> = cluster
-            .pods
-            .values()
-            .filter(|pod| pod.is_alive())
-            .map(|pod| {
-                let home = pod.node.as_ref().and_then(|name| node_places.get(name));
-                Resident { pod, place: home.copied() }
-            })
-            .collect();
+        let pods = alive(cluster, &node_places);
         let residents = Residents::new(&pods);
         let mut nodes_at: FastMap<IpAddr, Vec<u32>> = FastMap::default();
         for (place, node) in nodes.iter().enumerate() {
@@ -186,7 +192,7 @@ impl<'a> Census<'a> {
             }),
             clients: Vec::new(),
             homes: Vec::new(),
-            client_places: FastMap::default(),
+            client_places: Vec::new(),
             residents,
             nodes_at,
             ranges,
@@ -234,13 +240,22 @@ impl<'a> Census<'a> {
         self.nodes_at.contains_key(&ip)
     }
 
-    /// Whether nobody else has this address and it is in no other node's range.
-    pub(crate) fn is_plain(&self, ip: IpAddr) -> bool {
-        let pods = self.pods_at(ip).len();
-        let nodes = self.nodes_at.get(&ip).map_or(0, Vec::len);
-        pods + nodes <= 1
+    /// Who has an address.
+    pub(crate) fn holders(&self, ip: IpAddr) -> Holders<'a> {
+        let nodes = self.nodes_at.get(&ip).map_or(&[][..], Vec::as_slice);
+        let pods = self.pods_at(ip);
+        let range = self.ranges.holder(ip);
+        let towards = match (nodes, pods) {
+            ([first, ..], _) => Some(*first),
+            ([], [.., last]) => last.place,
+            ([], []) => range,
+        };
+        let is_plain = pods.len() + nodes.len() <= 1
             && !self.services_at.contains_key(&ip)
-            && self.ranges.holder(ip).is_none_or(|holder| self.node_towards(ip) == Some(holder))
+            && range.is_none_or(|range| towards == Some(range));
+        let clients = pods.iter().filter_map(|pod| self.client_places[pod.number as usize]);
+        let (pod, client) = (pods.last().map(|one| one.pod), clients.max());
+        Holders { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
     }
 
     /// Every node that has something to do with an address.
@@ -260,16 +275,17 @@ impl<'a> Census<'a> {
         // No pod with a network of its own has no address at all and is in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
         debug_assert_eq!(host, HOST, "the first number");
-        let mut clients: Vec<([u32; 4], &'a Pod)> = Vec::with_capacity(pods.len());
+        let mut clients: Vec<([u32; 4], u32, &'a Pod)> = Vec::with_capacity(pods.len());
+        let mut listens: FastSet<(u16, u32)> = FastSet::default();
         let mut looks = Vec::new();
-        for Resident { pod, place } in pods.iter().copied() {
+        for Resident { pod, number, place } in pods.iter().copied() {
             let Some(place) = place else { continue };
             let mut kind = HOST;
             if pod.spec.host_network {
                 for port in pod.spec.ports() {
-                    let there = self.host_ports.entry(port.port.number()).or_default();
-                    if there.iter().all(|(node, _)| *node != place) {
-                        there.push((place, pod));
+                    let port = port.port.number();
+                    if listens.insert((port, place)) {
+                        self.host_ports.entry(port).or_default().push((place, pod));
                     }
                 }
             } else {
@@ -282,12 +298,12 @@ impl<'a> Census<'a> {
                 kind = kinds.of_list(&looks);
             }
             let class = self.nodes[place as usize].class;
-            clients.push(([class[0], class[1], kind, place], pod));
+            clients.push(([class[0], class[1], kind, place], number, pod));
         }
-        self.client_places.reserve(clients.len());
+        self.client_places = vec![None; pods.len()];
         // Of pods that are alike, the order of names stays.
-        clients.sort_by_key(|(key, _)| *key);
-        for (at, ([_, _, kind, place], pod)) in clients.iter().enumerate() {
+        clients.sort_unstable_by_key(|(key, number, _)| (*key, *number));
+        for (at, ([_, _, kind, place], number, pod)) in clients.iter().enumerate() {
             let at = at as u32;
             let kinds = &mut self.nodes[*place as usize].kinds;
             match kinds.last_mut() {
@@ -295,11 +311,11 @@ impl<'a> Census<'a> {
                 _ => kinds.push((*kind, at..at + 1)),
             }
             if !pod.spec.host_network {
-                self.client_places.extend(pod.ips.iter().map(|ip| (*ip, at)));
+                self.client_places[*number as usize] = Some(at);
             }
         }
-        self.homes = clients.iter().map(|([_, _, _, place], _)| *place).collect();
-        self.clients = clients.into_iter().map(|(_, pod)| pod).collect();
+        self.homes = clients.iter().map(|([_, _, _, place], ..)| *place).collect();
+        self.clients = clients.into_iter().map(|(.., pod)| pod).collect();
     }
 
     fn fill_classes(&mut self) {
