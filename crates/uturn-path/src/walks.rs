@@ -45,6 +45,13 @@ pub(crate) struct Errand<'a> {
     pub(crate) care: Care,
 }
 
+impl<'a> Errand<'a> {
+    /// Each class of its clients with its verdicts.
+    pub(crate) fn answered(&self, verdicts: Vec<Arc<[Verdict]>>) -> Answered<'a> {
+        self.sketch.drawn.callers.iter().cloned().zip(verdicts).collect()
+    }
+}
+
 /// Walks errands; many do at a time.
 pub(crate) struct Walker<'a> {
     pub(crate) census: Arc<Census<'a>>,
