@@ -1,6 +1,5 @@
 //! What is said of a flow: its routes, hop by hop, and what they add up to.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -245,16 +244,19 @@ impl Verdict {
     /// Adds routes up. Shares are scaled so that they add up to 1.
     pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
         let total: f64 = routes.iter().map(|route| route.share).sum();
-        let mut outcomes: Vec<(Outcome, f64)> = Vec::new();
         let mut mechanisms = Vec::new();
-        let mut places: HashMap<Outcome, usize> = HashMap::new();
-        for route in &routes {
-            let share = route.share / total;
-            let at = *places.entry(route.outcome).or_insert(outcomes.len());
-            match outcomes.get_mut(at) {
-                Some((_, sum)) => *sum += share,
-                None => outcomes.push((route.outcome, share)),
+        let ends = routes.iter().map(|route| (route.outcome, route.share / total));
+        let mut ends: Vec<(Outcome, f64)> = ends.collect();
+        // Shares of one outcome are added up in the order of the routes.
+        ends.sort_by_key(|one| one.0);
+        let mut outcomes: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
+        for (outcome, share) in ends {
+            match outcomes.last_mut() {
+                Some((last, sum)) if *last == outcome => *sum += share,
+                _ => outcomes.push((outcome, share)),
             }
+        }
+        for route in &routes {
             for mechanism in &route.mechanisms {
                 if !mechanisms.contains(mechanism) {
                     mechanisms.push(*mechanism);

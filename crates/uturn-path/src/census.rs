@@ -5,22 +5,22 @@
 //! detectors, a node's own rules): two addresses within the same ranges are alike. A node or
 //! pod with an address that somebody else has too is like nobody else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod};
-use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::crowd::Crowd;
 use crate::marks::Marks;
 use crate::node::World;
-use crate::residents::{Resident, Residents};
+use crate::ranges::Ranges;
+use crate::residents::{Resident, Residents, alive};
 
 /// Gives equal things equal numbers.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ pub(crate) struct Census<'a> {
     pub(crate) clients: Vec<&'a Pod>,
     /// The node that each of them is on.
     pub(crate) homes: Vec<u32>,
-    /// Where a pod stands among the clients.
-    pub(crate) client_places: FastMap<IpAddr, u32>,
+    /// Where a pod with a network of its own stands among the clients, by its number.
+    client_places: Vec<Option<u32>>,
     /// The pods with a network of their own that have an address.
     residents: Residents<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
@@ -100,6 +100,20 @@ pub(crate) struct NodeClass {
     pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Crowd)>,
 }
 
+/// Who has an address.
+pub(crate) struct Holders<'a> {
+    /// The node that packets to it are delivered to.
+    pub(crate) towards: Option<u32>,
+    /// The pod with a network of its own that has it: the last one, if several do.
+    pub(crate) pod: Option<&'a Pod>,
+    /// Where it stands among the clients.
+    pub(crate) client: Option<u32>,
+    /// Whether it is a node's own.
+    pub(crate) is_node: bool,
+    /// Whether nobody else has it and it is in no other node's range.
+    pub(crate) is_plain: bool,
+}
+
 /// What rules see of a pod's address: its family, its marks, itself where somebody else has
 /// it too, and whether it is in a node's range.
 type Look = (Family, u32, Option<IpAddr>, bool);
@@ -117,15 +131,7 @@ impl<'a> Census<'a> {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
             nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();
-        let pods: Vec<Resident<'a>> = cluster
-            .pods
-            .values()
-            .filter(|pod| pod.is_alive())
-            .map(|pod| {
-                let home = pod.node.as_ref().and_then(|name| node_places.get(name));
-                Resident { pod, place: home.copied() }
-            })
-            .collect();
+        let pods = alive(cluster, &node_places);
         let residents = Residents::new(&pods);
         let mut nodes_at: FastMap<IpAddr, Vec<u32>> = FastMap::default();
         for (place, node) in nodes.iter().enumerate() {
@@ -154,14 +160,21 @@ impl<'a> Census<'a> {
             }
         }
         let mut there: Vec<u32> = Vec::new();
+        let mut not_plain: FastSet<IpAddr> = FastSet::default();
         for (ip, pods) in residents.iter() {
             there.clear();
             there.extend(pods.iter().filter_map(|one| one.place));
             there.extend(nodes_at.get(&ip).into_iter().flatten());
-            there.extend(ranges.holder(ip));
+            let holder = ranges.holder(ip);
+            there.extend(holder);
             let are_several = there.iter().any(|place| *place != there[0]);
-            if pods.len() > 1 || are_several || services_at.contains_key(&ip) {
+            let is_shared = pods.len() > 1 || services_at.contains_key(&ip);
+            if is_shared || are_several {
                 odd.extend(&there);
+            }
+            let is_elsewhere = holder.is_some_and(|holder| pods[0].place != Some(holder));
+            if is_shared || is_elsewhere || nodes_at.contains_key(&ip) {
+                not_plain.insert(ip);
             }
         }
         let is_taken = |ip: &IpAddr| residents.has(*ip) || nodes_at.contains_key(ip);
@@ -188,7 +201,7 @@ impl<'a> Census<'a> {
             }),
             clients: Vec::new(),
             homes: Vec::new(),
-            client_places: FastMap::default(),
+            client_places: Vec::new(),
             residents,
             nodes_at,
             ranges,
@@ -200,7 +213,7 @@ impl<'a> Census<'a> {
             behind: Vec::new(),
             captured,
         };
-        census.count_pods(&pods, marks);
+        census.count_pods(&pods, &not_plain, marks);
         census.fill_classes();
         census
     }
@@ -213,6 +226,12 @@ impl<'a> Census<'a> {
     /// Where a node stands.
     pub(crate) fn place_of(&self, node: &Name) -> Option<u32> {
         self.node_places.get(node).copied()
+    }
+
+    /// Where a node's clients end of whom one that stands there is alike.
+    pub(crate) fn run_at(&self, place: u32, at: u32) -> u32 {
+        let kinds = &self.nodes[place as usize].kinds;
+        kinds.iter().find(|(_, range)| range.contains(&at)).map_or(at + 1, |(_, range)| range.end)
     }
 
     /// The node that packets to an address are delivered to.
@@ -236,13 +255,22 @@ impl<'a> Census<'a> {
         self.nodes_at.contains_key(&ip)
     }
 
-    /// Whether nobody else has this address and it is in no other node's range.
-    pub(crate) fn is_plain(&self, ip: IpAddr) -> bool {
-        let pods = self.pods_at(ip).len();
-        let nodes = self.nodes_at.get(&ip).map_or(0, Vec::len);
-        pods + nodes <= 1
+    /// Who has an address.
+    pub(crate) fn holders(&self, ip: IpAddr) -> Holders<'a> {
+        let nodes = self.nodes_at.get(&ip).map_or(&[][..], Vec::as_slice);
+        let pods = self.pods_at(ip);
+        let range = self.ranges.holder(ip);
+        let towards = match (nodes, pods) {
+            ([first, ..], _) => Some(*first),
+            ([], [.., last]) => last.place,
+            ([], []) => range,
+        };
+        let is_plain = pods.len() + nodes.len() <= 1
             && !self.services_at.contains_key(&ip)
-            && self.ranges.holder(ip).is_none_or(|holder| self.node_towards(ip) == Some(holder))
+            && range.is_none_or(|range| towards == Some(range));
+        let clients = pods.iter().filter_map(|pod| self.client_places[pod.number as usize]);
+        let (pod, client) = (pods.last().map(|one| one.pod), clients.max());
+        Holders { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
     }
 
     /// Every node that has something to do with an address.
@@ -252,39 +280,45 @@ impl<'a> Census<'a> {
         own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
     }
 
-    fn count_pods(&mut self, pods: &[Resident<'a>], marks: &mut Marks) {
+    fn count_pods(
+        &mut self,
+        pods: &[Resident<'a>],
+        not_plain: &FastSet<IpAddr>,
+        marks: &mut Marks,
+    ) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
         debug_assert_eq!(host, HOST, "the first number");
-        let mut clients: Vec<([u32; 4], &'a Pod)> = Vec::with_capacity(pods.len());
+        let mut clients: Vec<([u32; 4], u32, &'a Pod)> = Vec::with_capacity(pods.len());
+        let mut listens: FastSet<(u16, u32)> = FastSet::default();
         let mut looks = Vec::new();
-        for Resident { pod, place } in pods.iter().copied() {
+        for Resident { pod, number, place } in pods.iter().copied() {
             let Some(place) = place else { continue };
             let mut kind = HOST;
             if pod.spec.host_network {
                 for port in pod.spec.ports() {
-                    let there = self.host_ports.entry(port.port.number()).or_default();
-                    if there.iter().all(|(node, _)| *node != place) {
-                        there.push((place, pod));
+                    let port = port.port.number();
+                    if listens.insert((port, place)) {
+                        self.host_ports.entry(port).or_default().push((place, pod));
                     }
                 }
             } else {
                 looks.clear();
                 for ip in &pod.ips {
-                    let odd = (!self.is_plain(*ip)).then_some(*ip);
+                    let odd = not_plain.contains(ip).then_some(*ip);
                     let in_range = self.ranges.holder(*ip).is_some();
                     looks.push((Family::of(*ip), marks.of(*ip), odd, in_range));
                 }
                 kind = kinds.of_list(&looks);
             }
             let class = self.nodes[place as usize].class;
-            clients.push(([class[0], class[1], kind, place], pod));
+            clients.push(([class[0], class[1], kind, place], number, pod));
         }
-        self.client_places.reserve(clients.len());
+        self.client_places = vec![None; pods.len()];
         // Of pods that are alike, the order of names stays.
-        clients.sort_by_key(|(key, _)| *key);
-        for (at, ([_, _, kind, place], pod)) in clients.iter().enumerate() {
+        clients.sort_unstable_by_key(|(key, number, _)| (*key, *number));
+        for (at, ([_, _, kind, place], number, pod)) in clients.iter().enumerate() {
             let at = at as u32;
             let kinds = &mut self.nodes[*place as usize].kinds;
             match kinds.last_mut() {
@@ -292,11 +326,11 @@ impl<'a> Census<'a> {
                 _ => kinds.push((*kind, at..at + 1)),
             }
             if !pod.spec.host_network {
-                self.client_places.extend(pod.ips.iter().map(|ip| (*ip, at)));
+                self.client_places[*number as usize] = Some(at);
             }
         }
-        self.homes = clients.iter().map(|([_, _, _, place], _)| *place).collect();
-        self.clients = clients.into_iter().map(|(_, pod)| pod).collect();
+        self.homes = clients.iter().map(|([_, _, _, place], ..)| *place).collect();
+        self.clients = clients.into_iter().map(|(.., pod)| pod).collect();
     }
 
     fn fill_classes(&mut self) {
@@ -376,48 +410,4 @@ fn look(cluster: &Cluster, node: &Node, marks: &mut Marks, is_odd: bool) -> Stri
 
 pub(crate) fn said(what: &dyn Debug) -> String {
     format!("{what:?}")
-}
-
-/// Nodes by the ranges of their pods.
-struct Ranges {
-    /// By length, the longest first: the node of each range.
-    by_length: Vec<(u8, FastMap<IpAddr, u32>)>,
-}
-
-impl Ranges {
-    /// With the nodes whose ranges overlap.
-    fn new(nodes: &[&Node]) -> (Self, BTreeSet<u32>) {
-        let mut by_length: BTreeMap<u8, FastMap<IpAddr, u32>> = BTreeMap::new();
-        let mut odd = BTreeSet::new();
-        for (place, node) in nodes.iter().enumerate() {
-            for net in &node.pod_cidrs {
-                let there = by_length.entry(net.prefix_len()).or_default();
-                let holder = *there.entry(net.network()).or_insert(place as u32);
-                if holder != place as u32 {
-                    odd.extend([holder, place as u32]);
-                }
-            }
-        }
-        let ranges = Self { by_length: by_length.into_iter().rev().collect() };
-        for (place, node) in nodes.iter().enumerate() {
-            for net in &node.pod_cidrs {
-                for holder in ranges.holders(net.network()).filter(|one| *one != place as u32) {
-                    odd.extend([holder, place as u32]);
-                }
-            }
-        }
-        (ranges, odd)
-    }
-
-    fn holders(&self, ip: IpAddr) -> impl Iterator<Item = u32> + '_ {
-        self.by_length.iter().filter_map(move |(length, nets)| {
-            let net = IpNet::new(ip, *length).ok()?;
-            nets.get(&net.network()).copied()
-        })
-    }
-
-    /// The node whose range has the address: the first by name, where ranges overlap.
-    fn holder(&self, ip: IpAddr) -> Option<u32> {
-        self.holders(ip).min()
-    }
 }

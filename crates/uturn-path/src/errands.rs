@@ -13,7 +13,7 @@ use crate::crew::side_by_side;
 use crate::engine::{Cannot, Engine};
 use crate::scan::{Atlas, ScanTarget};
 use crate::sketch::Care;
-use crate::walks::{Answered, Errand, Sure, Walked, Walker};
+use crate::walks::{Answered, Errand, Known, Sure, Walked, Walker};
 
 /// What came of an errand, by its place among the targets.
 type Answer<'a> = Result<Answered<'a>, Cannot>;
@@ -23,6 +23,14 @@ type Placed<'a> = (usize, Errand<'a>);
 
 /// What came of walking an errand; nothing where classes do not settle it.
 type Found<'a> = Result<Option<Walked<'a>>, Cannot>;
+
+/// What came of all targets so far.
+struct Errands<'a> {
+    answers: Vec<Option<Answer<'a>>>,
+    alike: Vec<Alike<'a>>,
+    /// Those that classes do not settle.
+    unsettled: Vec<Placed<'a>>,
+}
 
 /// Targets of one shape, the first being on its way.
 #[derive(Default)]
@@ -47,117 +55,17 @@ impl<'a> Engine<'a> {
             census: Arc::clone(&atlas.sketcher.census),
             keeps_every_way: self.keeps_every_way,
         };
-        let mut answers: Vec<Option<Answer<'a>>> = targets.iter().map(|_| None).collect();
-        let mut shapes: FastMap<Vec<u64>, usize> = FastMap::default();
-        let mut alike: Vec<Alike<'a>> = Vec::new();
-        let sketch_all = |walk: &mut dyn FnMut((Option<usize>, Placed<'a>))| {
-            for (at, target) in targets.iter().enumerate() {
-                let mut errand = match self.errand(atlas, target) {
-                    Ok(errand) => errand,
-                    Err(why) => {
-                        answers[at] = Some(Err(why));
-                        return;
-                    }
-                };
-                if self.walks_whole(&errand) {
-                    let walked = walker.walk_in(self, &errand, &[]);
-                    answers[at] = Some(walked.map(all_of));
-                } else if errand.care != Care::Classes {
-                    walk((None, (at, errand)));
-                } else {
-                    let shape = std::mem::take(&mut errand.sketch.shape);
-                    let number = *shapes.entry(shape).or_insert(alike.len());
-                    match alike.get_mut(number) {
-                        Some(known) => known.others.push((at, errand)),
-                        None => {
-                            let sizes = errand.sketch.drawn.sizes.clone();
-                            alike.push(Alike { sizes, ..Alike::default() });
-                            walk((Some(number), (at, errand)));
-                        }
-                    }
-                }
-            }
+        let mut errands = Errands {
+            answers: targets.iter().map(|_| None).collect(),
+            alike: Vec::new(),
+            unsettled: Vec::new(),
         };
-        let firsts = side_by_side(sketch_all, |(number, (at, errand))| {
-            let found = walker.walk(&errand, &[]);
-            (number, (at, errand), found)
-        });
-        let mut unsettled: Vec<Placed<'a>> = Vec::new();
-        for (number, (at, errand), found) in firsts {
-            match (found, number) {
-                (Err(why), _) => answers[at] = Some(Err(why)),
-                (Ok(walked), None) => answers[at] = Some(Ok(all_of(walked))),
-                (Ok(None), Some(number)) => {
-                    alike[number].needs_all = true;
-                    unsettled.push((at, errand));
-                }
-                (Ok(Some(walked)), Some(number)) => {
-                    alike[number].learn(&walked);
-                    answers[at] = Some(Ok(walked.answered));
-                }
-            }
-        }
-        let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
-        for (number, one) in alike.iter_mut().enumerate() {
-            let others = std::mem::take(&mut one.others);
-            if one.needs_all {
-                unsettled.extend(others);
-                continue;
-            }
-            let mut sized: FastMap<Vec<u64>, usize> = FastMap::default();
-            for (at, errand) in others {
-                match one.known(&errand) {
-                    Some(known) => {
-                        answers[at] = Some(Ok(errand
-                            .sketch
-                            .drawn
-                            .callers
-                            .iter()
-                            .cloned()
-                            .zip(known)
-                            .collect()));
-                    }
-                    None => {
-                        let sizes = errand.sketch.drawn.sizes.clone();
-                        let batch = *sized.entry(sizes).or_insert(batches.len());
-                        match batches.get_mut(batch) {
-                            Some((_, batch)) => batch.push((at, errand)),
-                            None => batches.push((number, vec![(at, errand)])),
-                        }
-                    }
-                }
-            }
-        }
-        let hand_out = |walk: &mut dyn FnMut(_)| batches.into_iter().for_each(walk);
-        let found = side_by_side(hand_out, |(number, batch): (usize, Vec<Placed<'a>>)| {
-            walker.walk_alike(&alike[number].sure, batch)
-        });
-        for ((at, errand), found) in found.into_iter().flatten() {
-            match found {
-                Err(why) => answers[at] = Some(Err(why)),
-                Ok(Some(answered)) => answers[at] = Some(Ok(answered)),
-                Ok(None) => unsettled.push((at, errand)),
-            }
-        }
-        let sketch_again = |walk: &mut dyn FnMut(Placed<'a>)| {
-            for (at, Errand { target, sketch, .. }) in unsettled {
-                let care = Care::EveryNode;
-                let sketch = atlas.sketcher.sketch(sketch.scope, care, None);
-                let errand = Errand { target, sketch, care };
-                match self.walks_whole(&errand) {
-                    true => answers[at] = Some(walker.walk_in(self, &errand, &[]).map(all_of)),
-                    false => walk((at, errand)),
-                }
-            }
-        };
-        for (at, found) in
-            side_by_side(sketch_again, |(at, errand)| (at, walker.walk(&errand, &[])))
-        {
-            answers[at] = Some(found.map(all_of));
-        }
+        errands.walk_firsts(self, atlas, &walker, targets);
+        errands.walk_others(&walker);
+        errands.walk_unsettled(self, atlas, &walker);
         atlas.sketcher.forget();
         // Behind the first that cannot be walked, nothing is.
-        answers.into_iter().flatten().collect()
+        errands.answers.into_iter().flatten().collect()
     }
 
     fn errand(
@@ -179,6 +87,126 @@ impl<'a> Engine<'a> {
     }
 }
 
+impl<'a> Errands<'a> {
+    /// Sketches all targets; the first of each shape, and those that are like no other, are
+    /// walked meanwhile.
+    fn walk_firsts(
+        &mut self,
+        engine: &Engine<'a>,
+        atlas: &mut Atlas<'a>,
+        walker: &Walker<'a>,
+        targets: &[Arc<ScanTarget>],
+    ) {
+        let mut shapes: FastMap<Vec<u64>, usize> = FastMap::default();
+        let sketch_all = |walk: &mut dyn FnMut((Option<usize>, Placed<'a>))| {
+            for (at, target) in targets.iter().enumerate() {
+                let mut errand = match engine.errand(atlas, target) {
+                    Ok(errand) => errand,
+                    Err(why) => {
+                        self.answers[at] = Some(Err(why));
+                        return;
+                    }
+                };
+                if engine.walks_whole(&errand) {
+                    let walked = walker.walk_in(engine, &errand, &[]);
+                    self.answers[at] = Some(walked.map(all_of));
+                } else if errand.care != Care::Classes {
+                    walk((None, (at, errand)));
+                } else {
+                    let shape = std::mem::take(&mut errand.sketch.shape);
+                    let number = *shapes.entry(shape).or_insert(self.alike.len());
+                    match self.alike.get_mut(number) {
+                        Some(known) => known.others.push((at, errand)),
+                        None => {
+                            let sizes = errand.sketch.drawn.sizes.clone();
+                            self.alike.push(Alike { sizes, ..Alike::default() });
+                            walk((Some(number), (at, errand)));
+                        }
+                    }
+                }
+            }
+        };
+        let firsts = side_by_side(sketch_all, |(number, (at, errand))| {
+            let found = walker.walk(&errand, &[]);
+            (number, (at, errand), found)
+        });
+        for (number, (at, errand), found) in firsts {
+            match (found, number) {
+                (Err(why), _) => self.answers[at] = Some(Err(why)),
+                (Ok(walked), None) => self.answers[at] = Some(Ok(all_of(walked))),
+                (Ok(None), Some(number)) => {
+                    self.alike[number].needs_all = true;
+                    self.unsettled.push((at, errand));
+                }
+                (Ok(Some(walked)), Some(number)) => {
+                    self.alike[number].learn(&walked);
+                    self.answers[at] = Some(Ok(walked.answered));
+                }
+            }
+        }
+    }
+
+    /// Says of the others of each shape what is known, and walks the rest.
+    fn walk_others(&mut self, walker: &Walker<'a>) {
+        let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
+        for (number, one) in self.alike.iter_mut().enumerate() {
+            let others = std::mem::take(&mut one.others);
+            if one.needs_all {
+                self.unsettled.extend(others);
+                continue;
+            }
+            let mut sized: FastMap<Vec<u64>, usize> = FastMap::default();
+            for (at, errand) in others {
+                if let Some(known) = one.known(&errand) {
+                    self.answers[at] = Some(Ok(errand.answered(known)));
+                    continue;
+                }
+                let sizes = errand.sketch.drawn.sizes.clone();
+                let batch = *sized.entry(sizes).or_insert(batches.len());
+                match batches.get_mut(batch) {
+                    Some((_, batch)) => batch.push((at, errand)),
+                    None => batches.push((number, vec![(at, errand)])),
+                }
+            }
+        }
+        let alike = &self.alike;
+        let found = side_by_side(
+            |walk| batches.into_iter().for_each(walk),
+            |(number, batch)| walker.walk_alike(&alike[number].sure, batch),
+        );
+        for ((at, errand), found) in found.into_iter().flatten() {
+            match found {
+                Err(why) => self.answers[at] = Some(Err(why)),
+                Ok(Some(answered)) => self.answers[at] = Some(Ok(answered)),
+                Ok(None) => self.unsettled.push((at, errand)),
+            }
+        }
+    }
+
+    /// Where classes do not settle it, every node is taken by itself.
+    fn walk_unsettled(&mut self, engine: &Engine<'a>, atlas: &mut Atlas<'a>, walker: &Walker<'a>) {
+        let unsettled = std::mem::take(&mut self.unsettled);
+        let sketch_again = |walk: &mut dyn FnMut(Placed<'a>)| {
+            for (at, Errand { target, sketch, .. }) in unsettled {
+                let care = Care::EveryNode;
+                let sketch = atlas.sketcher.sketch(sketch.scope, care, None);
+                let errand = Errand { target, sketch, care };
+                match engine.walks_whole(&errand) {
+                    true => {
+                        let walked = walker.walk_in(engine, &errand, &[]);
+                        self.answers[at] = Some(walked.map(all_of));
+                    }
+                    false => walk((at, errand)),
+                }
+            }
+        };
+        let walk = |(at, errand): Placed<'a>| (at, walker.walk(&errand, &[]));
+        for (at, found) in side_by_side(sketch_again, walk) {
+            self.answers[at] = Some(found.map(all_of));
+        }
+    }
+}
+
 impl<'a> Alike<'a> {
     /// What the first says of all others.
     fn learn(&mut self, first: &Walked<'a>) {
@@ -190,7 +218,11 @@ impl<'a> Alike<'a> {
     /// The verdicts of another's classes, where they are known without walking it.
     fn known(&self, other: &Errand<'a>) -> Option<Vec<Arc<[Verdict]>>> {
         let of_first = self.common.as_ref().filter(|_| other.sketch.drawn.sizes == self.sizes);
-        of_first.cloned().or_else(|| self.sure.iter().cloned().collect())
+        let verdicts = |known: &Known| match known {
+            Known::Verdicts(verdicts) => Some(Arc::clone(verdicts)),
+            Known::Nothing | Known::Lesson(_) => None,
+        };
+        of_first.cloned().or_else(|| self.sure.iter().map(verdicts).collect())
     }
 }
 
@@ -204,8 +236,7 @@ impl<'a> Walker<'a> {
         let mut common: Option<Vec<Arc<[Verdict]>>> = None;
         let walk = |(at, errand): Placed<'a>| {
             if let Some(known) = &common {
-                let callers = errand.sketch.drawn.callers.iter().cloned();
-                let answered = callers.zip(known.iter().cloned()).collect();
+                let answered = errand.answered(known.clone());
                 return ((at, errand), Ok(Some(answered)));
             }
             let found: Found<'a> = self.walk(&errand, sure);

@@ -26,10 +26,12 @@
 //! `sketch` puts nodes, endpoints and clients into classes and says who stands for each.
 //! Targets of which the same can be said (`telling`) share their verdicts; for others `mini`
 //! makes a small cluster in which each part stands for many, and the engine walks that, one
-//! client a class. Numbers come in as shares, where rules or load balancers pick one of
-//! many (`travel`). Where a load balancer asks one target after the other, what a few said is
-//! put in line for all (`ring`), and arithmetic adds it up (`odds`). `tests/classes.rs` holds
-//! all this against brute force.
+//! client a class (`walks`). Numbers come in as shares, where rules or load balancers pick one
+//! of many (`travel`). Where a load balancer asks one target after the other, what a few said
+//! is put in line for all (`ring`), and arithmetic adds it up (`odds`); where what they said
+//! is certain, it is said again of other lines (`lessons`). Sketches are made one after the
+//! other, walks are shared between processors (`errands`, `crew`), and what comes of it does
+//! not depend on how many there are. `tests/classes.rs` holds all this against brute force.
 //!
 //! A captured node is like no other, and its rules may do with each Service as they please:
 //! beside captures each target is walked for itself, with all its endpoints, through the
@@ -59,6 +61,7 @@ pub mod engine;
 mod errands;
 mod exchange;
 mod fabric;
+mod lessons;
 mod line;
 mod located;
 mod marks;
@@ -67,6 +70,7 @@ mod names;
 mod node;
 mod odds;
 mod probes;
+mod ranges;
 mod refusal;
 mod residents;
 mod retries;

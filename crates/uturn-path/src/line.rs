@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use uturn_model::lb::{Target, TargetKind};
 use uturn_model::{Family, Name, Outcome, Route, Service, Verdict};
-use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::census::Census;
 use crate::exchange::Exchange;
-use crate::ring::{Caller, Ring, Spot, Spots};
+use crate::ring::{Asked, Caller, Ring, Spot, Spots};
 use crate::sketch::Sketch;
 use crate::spread::Why;
 
@@ -26,6 +26,8 @@ pub(crate) struct Line {
     endpoints: Rc<Spots>,
     nodes_here: FastMap<Name, Spot>,
     endpoints_here: FastMap<IpAddr, Spot>,
+    /// What endpoints are like, by the numbers that say who is alike.
+    endpoints_like: Vec<Option<Alike>>,
     /// Whether an address is an endpoint more than once.
     is_doubtful: bool,
     /// The client that is walked, and one of its class whom it speaks for.
@@ -37,10 +39,21 @@ pub(crate) struct Line {
     pub(crate) met: RefCell<Vec<Rc<Round>>>,
 }
 
+/// What targets are like, said alike for all targets of a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Alike {
+    /// The class of a node.
+    Node(u32),
+    /// The class of an endpoint's node, and all that is seen of the endpoint.
+    Endpoint(u32, u32),
+}
+
 /// What a client meets at a load balancer that asks one target after the other.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) ring: Ring,
+    /// Who was asked, and how that ended.
+    pub(crate) asked: Vec<Asked>,
     /// How long a target is waited for.
     pub(crate) timeout: Duration,
     /// Whether dice were thrown.
@@ -105,6 +118,7 @@ impl Line {
         let family = Family::of(sketch.scope.asked.to.ip());
         let slices = census.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
         let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();
+        let mut endpoints_like = Vec::new();
         let mut endpoints: Vec<Spot> = Vec::new();
         let mut endpoints_here = FastMap::default();
         let mut is_doubtful = false;
@@ -120,6 +134,9 @@ impl Line {
             };
             let next = likes.len() as u32;
             let like = *likes.entry(alike).or_insert(next);
+            if like == next {
+                endpoints_like.push(alike.0.map(|class| Alike::Endpoint(class, number)));
+            }
             let spot = Spot { place, like, client };
             is_doubtful |= endpoints_here.insert(ip, spot).is_some();
             endpoints.push(spot);
@@ -129,6 +146,7 @@ impl Line {
             endpoints: Rc::new(Spots::endpoints(endpoints)),
             nodes_here,
             endpoints_here,
+            endpoints_like,
             is_doubtful,
             walked: Cell::default(),
             speaks_for: Cell::default(),
@@ -150,6 +168,28 @@ impl Line {
         match targets.first()?.kind {
             TargetKind::NodePort(_) => Some(&self.nodes),
             TargetKind::Pod { .. } => (!self.is_doubtful).then_some(&self.endpoints),
+        }
+    }
+
+    /// All in line, and those of them who stand for all, in their order; nothing where that is
+    /// not known.
+    pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<Spots>, Vec<Spot>)> {
+        let nodes = self.nodes_here.values().copied();
+        if are_nodes {
+            let mut standing: Vec<Spot> = nodes.collect();
+            standing.sort_unstable_by_key(|one| one.place);
+            return Some((&self.nodes, standing));
+        }
+        let places: FastSet<Option<u32>> = nodes.map(|one| one.place).collect();
+        let standing = self.endpoints.iter().filter(|one| places.contains(&one.place)).copied();
+        (!self.is_doubtful).then(|| (&self.endpoints, standing.collect()))
+    }
+
+    /// What a target is like; nothing if it is like nobody else.
+    pub(crate) fn alike(&self, spot: &Spot, are_nodes: bool) -> Option<Alike> {
+        match are_nodes {
+            true => Some(Alike::Node(spot.like)),
+            false => self.endpoints_like.get(spot.like as usize).copied().flatten(),
         }
     }
 

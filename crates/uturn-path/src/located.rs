@@ -36,9 +36,8 @@ impl<'a> Sketcher<'a> {
             for one in &slice.endpoints {
                 let census = &self.census;
                 let ip = one.address;
-                let place = census.node_towards(ip);
-                let pod = census.pods_at(ip).last().map(|one| one.pod);
-                let client = pod.and_then(|_| census.client_places.get(&ip)).copied();
+                let holders = census.holders(ip);
+                let (place, pod, client) = (holders.towards, holders.pod, holders.client);
                 // Mostly what is written says the same as the address.
                 let is_there =
                     |place: &u32, name: &Name| census.nodes[*place as usize].node.name == *name;
@@ -47,7 +46,7 @@ impl<'a> Sketcher<'a> {
                 });
                 let names: Vec<u32> =
                     one.node_hints.iter().filter_map(|name| census.place_of(name)).collect();
-                let is_plain = (census.is_plain(ip) || census.is_node(ip))
+                let is_plain = (holders.is_plain || holders.is_node)
                     && written.is_none_or(|written| written == place)
                     && one.node_hints.len() == names.len()
                     && names.iter().all(|hint| Some(*hint) == place)
@@ -64,7 +63,7 @@ impl<'a> Sketcher<'a> {
                 };
                 let flags = [one.ready, one.serving, one.terminating, written.is_some()]
                     .into_iter()
-                    .chain([!names.is_empty(), census.is_node(ip)])
+                    .chain([!names.is_empty(), holders.is_node])
                     .fold(0, |flags, flag| flags << 1 | u64::from(flag));
                 let mark = u64::from(self.marks.of(ip));
                 let zones = match one.zone_hints.is_empty() {

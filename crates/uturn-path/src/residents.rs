@@ -3,13 +3,20 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use uturn_model::Pod;
+use uturn_model::{Cluster, Name, Pod};
 use uturn_netfilter::hash::FastMap;
+
+use crate::crew::side_by_side;
+
+/// Pods are looked up so many at a time.
+const PIECE: usize = 4096;
 
 /// A pod, and the place of its node where that is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resident<'a> {
     pub(crate) pod: &'a Pod,
+    /// Its number among all pods.
+    pub(crate) number: u32,
     pub(crate) place: Option<u32>,
 }
 
@@ -49,4 +56,19 @@ impl<'a> Residents<'a> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (IpAddr, &[Resident<'a>])> {
         self.at.iter().map(|(ip, range)| (*ip, &self.all[range.start as usize..range.end as usize]))
     }
+}
+
+/// All pods that are alive, each with its node, numbered in their order.
+pub(crate) fn alive<'a>(cluster: &'a Cluster, nodes: &FastMap<&'a Name, u32>) -> Vec<Resident<'a>> {
+    let all: Vec<&'a Pod> = cluster.pods.values().collect();
+    let homes = side_by_side(
+        |piece| all.chunks(PIECE).for_each(piece),
+        |pods: &[&'a Pod]| {
+            let alive = pods.iter().copied().filter(|pod| pod.is_alive());
+            let home = |pod: &Pod| pod.node.as_ref().and_then(|name| nodes.get(name)).copied();
+            alive.map(|pod| (pod, home(pod))).collect::<Vec<_>>()
+        },
+    );
+    let resident = |(number, (pod, place))| Resident { pod, number, place };
+    (0..).zip(homes.into_iter().flatten()).map(resident).collect()
 }

@@ -89,7 +89,8 @@ impl Attempts<'_, '_> {
             });
             Some((line.spot(target)?, at, kind))
         });
-        let ring = Ring::new(spots, line.walked.get(), asked.collect());
+        let asked: Vec<Asked> = asked.collect();
+        let ring = Ring::new(spots, line.walked.get(), &asked);
         let mut start = trip.clone();
         start.chance |= self.results.iter().flatten().any(|one| one.chance);
         if self.engine.is_brief {
@@ -97,6 +98,7 @@ impl Attempts<'_, '_> {
         }
         let round = Rc::new(Round {
             ring,
+            asked,
             timeout: profile.connect_timeout,
             chance: start.chance,
             is_all: Cell::new(false),

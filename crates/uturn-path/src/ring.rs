@@ -62,6 +62,10 @@ impl Spots {
         Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: Some(on_node) }
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Spot> {
+        self.all.iter()
+    }
+
     pub(crate) fn at(&self, at: u32) -> Option<Spot> {
         self.all.get(at as usize).copied()
     }
@@ -104,11 +108,11 @@ pub(crate) struct Caller {
 }
 
 impl Spot {
-    fn is_near(&self, caller: Caller) -> bool {
+    pub(crate) fn is_near(&self, caller: Caller) -> bool {
         self.place == Some(caller.place)
     }
 
-    fn is(&self, caller: Caller) -> bool {
+    pub(crate) fn is(&self, caller: Caller) -> bool {
         self.client == Some(caller.at)
     }
 }
@@ -121,6 +125,8 @@ pub(crate) struct Ring {
     pub(crate) examples: Vec<usize>,
     /// The first kind that ends like each, whyever.
     looks: Vec<u32>,
+    /// How often asking each fails.
+    fails: Vec<f64>,
     /// Whether nobody ever answers.
     is_hopeless: bool,
     spots: Rc<Spots>,
@@ -149,16 +155,16 @@ pub(crate) type Asked = (Spot, usize, Option<Kind>);
 
 impl Ring {
     /// From what the client of a small cluster found of those who stand for all.
-    pub(crate) fn new(spots: &Rc<Spots>, walked: Caller, asked: Vec<Asked>) -> Self {
+    pub(crate) fn new(spots: &Rc<Spots>, walked: Caller, asked: &[Asked]) -> Self {
         let (mut kinds, mut examples): (Vec<Kind>, Vec<usize>) = (Vec::new(), Vec::new());
         let (mut near, mut itself) = (FastMap::default(), NOBODY);
         let mut far: Vec<Option<u32>> = vec![None; spots.likes];
         for (spot, target, kind) in asked {
-            let number = kind.map_or(NOBODY, |kind| {
-                let known = kinds.iter().position(|one| one.is_like(&kind));
+            let number = kind.as_ref().map_or(NOBODY, |kind| {
+                let known = kinds.iter().position(|one| one.is_like(kind));
                 let at = known.unwrap_or_else(|| {
-                    kinds.push(kind);
-                    examples.push(target);
+                    kinds.push(kind.clone());
+                    examples.push(*target);
                     kinds.len() - 1
                 });
                 at as u32
@@ -187,8 +193,14 @@ impl Ring {
         let first_like = |kind: &Kind| kinds.iter().position(|one| one.ends_like(kind));
         let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
         let is_hopeless = kinds.iter().all(Kind::is_hopeless);
+        let fails = kinds.iter().map(Kind::fails).collect();
         let spots = Rc::clone(spots);
-        Self { kinds, examples, looks, is_hopeless, spots, stretches, near, itself }
+        Self { kinds, examples, looks, fails, is_hopeless, spots, stretches, near, itself }
+    }
+
+    /// Whether the targets are nodes.
+    pub(crate) fn are_nodes(&self) -> bool {
+        self.spots.on_node.is_none()
     }
 
     /// The kind of one of those asked to clients elsewhere.
@@ -304,7 +316,7 @@ impl Ring {
             if kind == NOBODY {
                 continue;
             }
-            let failing = self.kinds[kind as usize].fails();
+            let failing = self.fails[kind as usize];
             // Nobody comes from before one who answers for sure, and nobody goes on from it.
             if failing == 0.0 && step < 0 {
                 return;

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use uturn_model::{NamespacedName, Pod, Service};
-use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_netfilter::hash::FastMap;
 
 use crate::census::{Census, Numbers};
 use crate::crowd::Crowd;
@@ -99,10 +99,17 @@ impl<'a> Callers<'a> {
             return parts.pop();
         }
         let ranges = parts.iter().flat_map(|one| one.crowd.ranges()).collect();
+        let mut nodes = parts.iter().map(|one| one.nodes).sum();
         let first = parts.into_iter().next()?;
         let crowd = Crowd::new(ranges);
-        let nodes: FastSet<u32> = crowd.iter().map(|at| census.homes[at]).collect();
-        Some(Self { crowd, nodes: nodes.len(), ..first })
+        // Only endpoints of one node can be in several parts.
+        if first.itself {
+            let mut homes: Vec<u32> = crowd.iter().map(|at| census.homes[at]).collect();
+            homes.sort_unstable();
+            homes.dedup();
+            nodes = homes.len();
+        }
+        Some(Self { crowd, nodes, ..first })
     }
 
     /// Parts of them that meet targets in an order of their own, each with one of it. Who is
@@ -126,11 +133,10 @@ impl<'a> Callers<'a> {
             let mut at = range.start;
             while at < range.end {
                 let place = census.homes[at as usize];
-                let rest = &census.homes[at as usize..range.end as usize];
                 // Pods of a node stand together. Of endpoints each is by itself.
                 let many = match self.itself {
                     true => 1,
-                    false => rest.iter().take_while(|one| **one == place).count() as u32,
+                    false => census.run_at(place, at).min(range.end) - at,
                 };
                 let caller = Caller { place, at };
                 tell(caller, &mut told);

@@ -1,5 +1,6 @@
 //! One target: its sketch is walked, a client of each class.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use uturn_model::route::Route;
@@ -8,6 +9,8 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::census::Census;
 use crate::engine::{Cannot, Engine, Fault};
+use crate::lessons::Lesson;
+use crate::line::Line;
 use crate::mini::mini;
 use crate::scan::ScanTarget;
 use crate::sketch::{Callers, Care, Sketch};
@@ -15,14 +18,21 @@ use crate::sketch::{Callers, Care, Sketch};
 /// Classes of clients, each with its verdicts.
 pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
 
-/// For classes of clients in a sketch's order: the verdicts where numbers of equals make no
-/// difference.
-pub(crate) type Sure = Vec<Option<Arc<[Verdict]>>>;
+/// What is known of a class of clients however many equals there are.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    Nothing,
+    Verdicts(Arc<[Verdict]>),
+    Lesson(Arc<Lesson>),
+}
+
+/// What is known of classes of clients, in a sketch's order.
+pub(crate) type Sure = Vec<Known>;
 
 /// What came of walking a sketch.
 pub(crate) struct Walked<'a> {
     pub(crate) answered: Answered<'a>,
-    /// The verdicts of each class of clients that are the same however many equals there are.
+    /// What is known of each class of clients however many equals there are.
     pub(crate) sure: Sure,
     /// Whether every target of the same shape and sizes has the same verdicts.
     pub(crate) is_common: bool,
@@ -33,6 +43,13 @@ pub(crate) struct Errand<'a> {
     pub(crate) target: Arc<ScanTarget>,
     pub(crate) sketch: Sketch<'a>,
     pub(crate) care: Care,
+}
+
+impl<'a> Errand<'a> {
+    /// Each class of its clients with its verdicts.
+    pub(crate) fn answered(&self, verdicts: Vec<Arc<[Verdict]>>) -> Answered<'a> {
+        self.sketch.drawn.callers.iter().cloned().zip(verdicts).collect()
+    }
 }
 
 /// Walks errands; many do at a time.
@@ -47,8 +64,11 @@ impl<'a> Walker<'a> {
     pub(crate) fn walk(
         &self,
         errand: &Errand<'a>,
-        sure: &[Option<Arc<[Verdict]>>],
+        sure: &[Known],
     ) -> Result<Option<Walked<'a>>, Cannot> {
+        if let Some(said) = self.say_again(errand, sure) {
+            return Ok(Some(said));
+        }
         let (cluster, weights) = mini(&self.census, &errand.sketch);
         let mut engine = Engine::of(&cluster, (errand.care == Care::Classes).then_some(weights));
         engine.adopt(&self.census);
@@ -62,7 +82,7 @@ impl<'a> Walker<'a> {
         &self,
         engine: &Engine<'_>,
         errand: &Errand<'a>,
-        known: &[Option<Arc<[Verdict]>>],
+        known: &[Known],
     ) -> Result<Option<Walked<'a>>, Cannot> {
         let Errand { target, sketch, .. } = errand;
         let asked = sketch.scope.asked.target();
@@ -71,9 +91,12 @@ impl<'a> Walker<'a> {
         let mut sure = Sure::with_capacity(sketch.drawn.callers.len());
         let mut is_common = true;
         for (at, callers) in sketch.drawn.callers.iter().enumerate() {
-            if let Some(Some(verdicts)) = known.get(at) {
-                answered.push((callers.clone(), Arc::clone(verdicts)));
-                sure.push(Some(Arc::clone(verdicts)));
+            if let Some(known) = known.get(at)
+                && let Some((said, is_said_of_all)) = self.say(callers, line, known)
+            {
+                answered.extend(said);
+                is_common &= is_said_of_all;
+                sure.push(known.clone());
                 continue;
             }
             let flow = Flow {
@@ -97,14 +120,18 @@ impl<'a> Walker<'a> {
             }
             let Some(verdicts) = walk()? else { return Ok(None) };
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
+            let is_sure = verdicts.iter().all(regardless_of_numbers);
+            let lesson = || line.and_then(|line| Lesson::of(engine, line, &rounds));
             let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
-                let is_sure = verdicts.iter().all(regardless_of_numbers);
-                sure.push(is_sure.then(|| Arc::clone(&verdicts)));
+                sure.push(match is_sure {
+                    true => Known::Verdicts(Arc::clone(&verdicts)),
+                    false => Known::learned(lesson()),
+                });
                 answered.push((callers.clone(), verdicts));
                 continue;
             };
             is_common = false;
-            sure.push(None);
+            sure.push(Known::learned(lesson()));
             let mut parts = Vec::new();
             for (first, part) in callers.told_apart(&self.census, &rounds) {
                 let verdicts = match rounds.as_slice() {
@@ -121,6 +148,56 @@ impl<'a> Walker<'a> {
             answered.extend(together(&self.census, parts));
         }
         Ok(Some(Walked { answered, sure, is_common }))
+    }
+
+    /// What is known of all classes, where nobody has to be walked.
+    fn say_again(&self, errand: &Errand<'a>, known: &[Known]) -> Option<Walked<'a>> {
+        let callers = &errand.sketch.drawn.callers;
+        let is_known = |one: &Known| !matches!(one, Known::Nothing);
+        if known.len() != callers.len() || !known.iter().all(is_known) {
+            return None;
+        }
+        let behind = errand.sketch.scope.tries_again();
+        let line = behind.map(|behind| Line::new(&self.census, &errand.sketch, behind));
+        let mut answered = Vec::with_capacity(callers.len());
+        let mut is_common = true;
+        for (callers, known) in callers.iter().zip(known) {
+            let (said, is_said_of_all) = self.say(callers, line.as_ref(), known)?;
+            answered.extend(said);
+            is_common &= is_said_of_all;
+        }
+        Some(Walked { answered, sure: known.to_vec(), is_common })
+    }
+
+    /// What is known of a class, and whether it is known of all that are alike.
+    fn say(
+        &self,
+        callers: &Callers<'a>,
+        line: Option<&Line>,
+        known: &Known,
+    ) -> Option<(Answered<'a>, bool)> {
+        let lesson = match known {
+            Known::Nothing => return None,
+            Known::Verdicts(verdicts) => {
+                return Some((vec![(callers.clone(), Arc::clone(verdicts))], true));
+            }
+            Known::Lesson(lesson) => lesson,
+        };
+        let caller = callers.caller(&self.census);
+        let round = lesson.round(line?, caller)?;
+        if round.ring.is_even() {
+            return Some((vec![(callers.clone(), [round.verdict(caller)].into())], true));
+        }
+        let rounds = [Rc::new(round)];
+        let parts = callers.told_apart(&self.census, &rounds).into_iter();
+        let parts = parts.map(|(first, part)| (part, [rounds[0].verdict(first)].into()));
+        Some((together(&self.census, parts.collect()), false))
+    }
+}
+
+impl Known {
+    fn learned(lesson: Option<Lesson>) -> Self {
+        lesson.map_or(Self::Nothing, |lesson| Self::Lesson(Arc::new(lesson)))
     }
 }
 
