@@ -1,7 +1,7 @@
 //! What a finding rests on, so that it can be checked by hand.
 
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{By, Route, Text, Verdict};
+use uturn_model::{By, Hop, Mechanism, Place, Route, Text, Verdict};
 use uturn_path::{Cannot, Engine};
 
 use crate::clients::Example;
@@ -48,7 +48,7 @@ impl Finding {
     /// What it rests on: the example is walked once more for it.
     pub fn evidence(&self, engine: &Engine<'_>) -> Result<Vec<Evidence>, Cannot> {
         let verdicts = match &self.example {
-            Example::Met(met) => engine.explain(met)?,
+            Example::Met(met) => engine.explain_worst(met)?,
             Example::Flow(flow) => engine.verdicts(flow)?,
             Example::Written => return Ok(self.written.clone()),
             Example::Probes(listener, protocol) => {
@@ -64,8 +64,23 @@ impl Finding {
                 return Ok(dead.chain(self.written.iter().cloned()).collect());
             }
         };
-        let walked = verdicts.iter().find_map(worst).or_else(|| verdicts.first()?.routes.first());
-        let mut all = walked.map(of_route).unwrap_or_default();
+        let mut bad: Vec<&Route> = verdicts
+            .iter()
+            .flat_map(|one| &one.routes)
+            .filter(|route| !route.outcome.is_fine())
+            .collect();
+        bad.sort_by(|a, b| {
+            let ends_so = |route: &Route| route.outcome == self.outcome;
+            ends_so(b).cmp(&ends_so(a)).then(b.share.total_cmp(&a.share))
+        });
+        let fine = || verdicts.first()?.routes.first();
+        let of = match self.mechanism {
+            Some(Mechanism::AsymmetricReturn) => of_turn,
+            _ => of_route,
+        };
+        // Of very many ways not all are told.
+        let told = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
+        let mut all = told.unwrap_or_default();
         all.extend(self.written.iter().cloned());
         Ok(all)
     }
@@ -79,6 +94,19 @@ pub(crate) fn worst(verdict: &Verdict) -> Option<&Route> {
 
 /// The steps that decided: what was picked, translated, and how it ended.
 pub(crate) fn of_route(route: &Route) -> Vec<Evidence> {
+    of_hops(&route.hops)
+}
+
+/// Of several targets that a load balancer tried, the one at which it turned round.
+fn of_turn(route: &Route) -> Vec<Evidence> {
+    let turns = |hop: &Hop| hop.steps.iter().any(|step| step.kind == StepKind::Turn);
+    let picks = |hop: &Hop| matches!(hop.place, Place::LoadBalancer(_));
+    let hops = &route.hops;
+    let from = hops.iter().position(turns).and_then(|turn| hops[..turn].iter().rposition(picks));
+    of_hops(&hops[from.unwrap_or(0)..])
+}
+
+fn of_hops(hops: &[Hop]) -> Vec<Evidence> {
     let decides = |step: &Step| {
         matches!(
             step.kind,
@@ -91,7 +119,7 @@ pub(crate) fn of_route(route: &Route) -> Vec<Evidence> {
         )
     };
     let mut evidence = Vec::new();
-    for hop in &route.hops {
+    for hop in hops {
         for step in hop.steps.iter().filter(|step| decides(step)) {
             evidence.push(Evidence {
                 place: hop.place.to_string(),

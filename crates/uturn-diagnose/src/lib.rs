@@ -11,6 +11,7 @@
 //!
 //! **Start reading** at [`finding`], then [`cure`].
 
+pub mod alike;
 mod beyond;
 mod bypass;
 pub mod cases;
@@ -25,6 +26,7 @@ pub mod finding;
 pub mod pages;
 mod written;
 
+pub use alike::Alike;
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;

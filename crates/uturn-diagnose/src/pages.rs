@@ -87,6 +87,7 @@ mod tests {
                 "Why",
                 "Cures",
                 "Check by hand",
+                "See it on a kernel",
                 "What it is not",
             ] {
                 assert!(page.contains(&format!("\n## {section}\n")), "{code} lacks {section}");
@@ -96,6 +97,25 @@ mod tests {
             assert!(find(mechanism.as_str()).is_some(), "no page for {mechanism}");
         }
         assert!(find("UT999").is_none());
+    }
+
+    /// The scenarios that a page names are in the tree, and most pages name some.
+    #[test]
+    fn every_scenario_that_is_named_exists() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut pages = 0;
+        for (page, text) in texts() {
+            let (_, after) = text.split_once("\n## See it on a kernel\n").unwrap();
+            let section = after.split("\n## ").next().unwrap();
+            let named = section.lines().filter_map(|line| line.strip_prefix("    uturn lab run "));
+            let named: Vec<&str> = named.collect();
+            for name in &named {
+                assert!(folder.join(format!("{name}.yaml")).exists(), "{page} names {name}");
+            }
+            assert!(!named.is_empty() || section.contains("No scenario"), "{page}: {section}");
+            pages += usize::from(!named.is_empty());
+        }
+        assert!(pages > 20, "{pages}");
     }
 
     #[test]

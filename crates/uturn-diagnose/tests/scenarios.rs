@@ -6,12 +6,15 @@
 mod common;
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use common::{case_of, scenarios, standing};
 use uturn_diagnose::cure::{self, Case, Cure, Twin};
-use uturn_diagnose::{Code, diagnose};
-use uturn_model::{Kind, Outcome};
+use uturn_diagnose::{Code, Severity, cases, check, diagnose};
+use uturn_model::{Cluster, Kind, NamespacedName, Outcome, Pod};
 use uturn_path::Engine;
+use uturn_snapshot::{Manifests, Source};
 
 #[test]
 fn every_failing_flow_has_its_cures() {
@@ -121,4 +124,175 @@ fn every_scenario_is_diagnosed() {
         }
     }
     insta::assert_snapshot!(text);
+}
+
+/// Clusters of which it is known that nothing loops: no false alarm. A server that calls its
+/// own load balancer is told apart from its clients, and is no more than a warning.
+#[test]
+fn where_nothing_loops_nothing_is_found() {
+    let calm = [
+        "public",
+        "l7-snat",
+        "anti-affinity-local",
+        "direct-pod-other-node",
+        "l4-iptables",
+        "l4-ipvs-unbound-cluster",
+        "l4-prevent-loopback",
+        "ipvs-hairpin",
+        "ipvs-host",
+        "vpc-cni-needs-no-pod-routes",
+    ];
+    let all = scenarios();
+    let mut looked_at = 0;
+    for name in calm {
+        let (source, scenario) = all.iter().find(|(_, one)| *one.name == *name).unwrap();
+        // With a single node nobody else is there to be picked.
+        for case in scenario.cases.iter().filter(|case| case.nodes > 1 || name == "ipvs-hairpin") {
+            let manifests = case_of(source, scenario, case);
+            let cluster = manifests.cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let met = engine.scan(&engine.targets()).unwrap();
+            for one in diagnose(&engine, &met).unwrap() {
+                assert_eq!(one.severity, Severity::Warning, "{name}, {}: {one:?}", case.label);
+                let serves = |pod: &Pod| {
+                    let mut slices = cluster.endpoints.values().flatten();
+                    slices.any(|slice| {
+                        slice.endpoints.iter().any(|end| end.pod.as_ref() == Some(&pod.name))
+                    })
+                };
+                let servers = cluster.pods.values().filter(|pod| serves(pod)).count();
+                assert!(one.clients.pod_count() <= servers, "{name}, {}: {one:?}", case.label);
+            }
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 15, "{looked_at}");
+}
+
+/// What a load balancer does is known of one cloud: where nothing says which one it is, that
+/// is a condition.
+#[test]
+fn a_supposed_cloud_is_a_condition() {
+    let text = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web, ports: [{containerPort: 8080}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+";
+    let conditions = |more: &str| {
+        let text = format!("{text}{more}");
+        let source = Source { name: "a.yaml".into(), text };
+        let cluster = Manifests::of(vec![source]).cluster().unwrap();
+        let engine = Engine::new(&cluster).unwrap();
+        let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+        let told = cases::together(&cluster, vec![found]).into_iter();
+        let told = told.filter(|(_, one)| one.subject.kind == Kind::Ingress);
+        told.map(|(_, one)| (one.severity, one.conditions.join(", "))).collect::<Vec<_>>()
+    };
+    let cloud = |one: &(Severity, String)| one.1.contains("the cloud is tke");
+    let supposed = conditions("");
+    let is_guess = |one| cloud(one) && one.0 <= Severity::Warning;
+    assert!(!supposed.is_empty() && supposed.iter().all(is_guess), "{supposed:?}");
+    let stated = "---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {provider: tke}\n";
+    let stated = conditions(stated);
+    assert!(stated.iter().any(|one| one.0 == Severity::Error), "{stated:?}");
+    assert!(!stated.iter().any(cloud), "{stated:?}");
+}
+
+/// Where only workloads are given, an operator may make the pods of a Service.
+#[test]
+fn pods_that_others_may_make_are_a_condition() {
+    let text = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: client, namespace: shop}
+spec:
+  selector: {matchLabels: {app: client}}
+  template:
+    metadata: {labels: {app: client}}
+    spec: {containers: [{name: c, image: c}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {selector: {database: db}, ports: [{port: 5432}], clusterIP: 172.16.0.9}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec: {kubeProxy: {mode: iptables, version: v1.34.4}}
+";
+    let read = |more: &str| {
+        let source = Source { name: "a.yaml".into(), text: format!("{text}{more}") };
+        Manifests::of(vec![source]).cluster().unwrap()
+    };
+    let of_scan = |cluster: &Cluster| {
+        let engine = Engine::new(cluster).unwrap();
+        let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+        let told = cases::together(cluster, vec![found]).into_iter();
+        told.map(|(_, one)| format!("{} {:?}", one.code, one.conditions)).collect::<Vec<_>>()
+    };
+    let of_check = |cluster: &Cluster| {
+        let engine = Engine::new(cluster).unwrap();
+        let name = NamespacedName::new("shop", "db").unwrap();
+        let lists = check::check(&engine, check::Topic::Service, Some(&name));
+        let failed = |one: &&check::Check| one.state == check::State::Failed;
+        lists.iter().flat_map(|one| &one.checks).filter(failed).count()
+    };
+    let open = read("");
+    assert_eq!(of_scan(&open), ["UT311 [\"nothing else makes pods with its labels\"]"]);
+    assert_eq!(of_check(&open), 0);
+    // Pods are given, and none is selected: nothing is open.
+    let whole = read(
+        "---
+apiVersion: v1
+kind: Pod
+metadata: {name: client-x, namespace: shop, labels: {app: client}}
+spec: {nodeName: n1, containers: [{name: c, image: c}]}
+status: {phase: Running, podIP: 10.1.1.9, conditions: [{type: Ready, status: \"True\"}]}
+",
+    );
+    assert_eq!(of_scan(&whole), ["UT311 []"]);
+    assert_eq!(of_check(&whole), 2);
+}
+
+/// `docs/cures.md` has every cure that a scenario knows, and none that there is not.
+#[test]
+fn every_cure_is_on_its_page() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let page = read(&here.join("../../docs/cures.md"));
+    let shown: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    let tried =
+        read(&here.join("tests/snapshots/scenarios__every_failing_flow_has_its_cures.snap"));
+    for line in tried.lines() {
+        let Some(rest) = line.strip_prefix("    + ").or(line.strip_prefix("    - ")) else {
+            continue;
+        };
+        let name = rest.split(':').next().unwrap();
+        assert!(shown.contains(&name), "{name} is not on the page");
+    }
+    let code: String = fs::read_dir(here.join("src/cure"))
+        .unwrap()
+        .map(|entry| read(&entry.unwrap().path()))
+        .collect();
+    for name in &shown {
+        assert!(code.contains(&format!("\"{name}\"")), "there is no cure {name}");
+    }
+    assert!(shown.len() > 20, "{shown:?}");
 }

@@ -42,15 +42,21 @@ pub struct Difference {
     pub of: u64,
 }
 
+impl Difference {
+    /// In a line; `whose` says what the measured is held against: `predicted`, `expected`.
+    pub fn told(&self, whose: &str) -> String {
+        let Self { outcome, predicted, measured, of } = self;
+        let should = match *predicted {
+            0.0 => "none".to_owned(),
+            share => format!("{:.1}", share * *of as f64),
+        };
+        format!("{outcome}: {measured} of {of} measured, {should} {whose}")
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { outcome, predicted, measured, of } = self;
-        write!(f, "{outcome}: {measured} of {of} measured, ")?;
-        if *predicted == 0.0 {
-            f.write_str("none predicted")
-        } else {
-            write!(f, "{:.1} predicted", predicted * *of as f64)
-        }
+        f.write_str(&self.told("predicted"))
     }
 }
 
@@ -142,6 +148,8 @@ mod tests {
         let Agreement::Differs(differences) = verdict else { panic!("they differ") };
         assert_eq!(differences.len(), 2);
         assert_eq!(differences[0].to_string(), "answered at once: 9 of 12 measured, 8.0 predicted");
+        let told = differences[0].told("expected");
+        assert_eq!(told, "answered at once: 9 of 12 measured, 8.0 expected");
     }
 
     #[test]

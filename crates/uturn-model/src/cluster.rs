@@ -71,6 +71,19 @@ impl Cluster {
         self.endpoints.get(service).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether pods that a Service selects may well exist, although none is known: no Pod
+    /// object is given, and none of the workloads that are makes such pods. An operator may.
+    pub fn may_have_other_pods(&self, service: &Service) -> bool {
+        let Some(selector) = &service.selector else { return false };
+        let makes = |one: &Workload| {
+            one.name.namespace == service.name.namespace && selector.matches(&one.template.labels)
+        };
+        !self.workloads.is_empty()
+            && self.slices(&service.name).is_empty()
+            && self.pods.values().all(|pod| pod.supposed)
+            && !self.workloads.values().any(makes)
+    }
+
     /// Every pod on a node.
     pub fn pods_on<'a>(&'a self, node: &'a Name) -> impl Iterator<Item = &'a Pod> {
         self.pods.values().filter(move |pod| pod.node.as_ref() == Some(node))

@@ -21,6 +21,8 @@ pub struct Node {
     pub external_ips: Vec<IpAddr>,
     /// `spec.podCIDRs`.
     pub pod_cidrs: Vec<IpNet>,
+    /// `spec.providerID`: `qcloud:///…`, `aws:///…`.
+    pub provider_id: Option<Text>,
     /// The Ready condition is True (or there is no status to say otherwise).
     pub ready: bool,
     /// `spec.unschedulable`: cordoned.
@@ -60,6 +62,7 @@ impl Node {
             internal_ips: Vec::new(),
             external_ips: Vec::new(),
             pod_cidrs: Vec::new(),
+            provider_id: None,
             ready: true,
             unschedulable: false,
             kube_proxy_version: None,

@@ -126,6 +126,10 @@ impl fmt::Display for Variant {
     }
 }
 
+/// What the ranges are called by which kube-proxy tells pods of the cluster, where they are
+/// supposed.
+pub const CLUSTER_CIDR: &str = "kube-proxy cluster CIDR";
+
 /// `detectLocalMode` and what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalDetector {

@@ -81,11 +81,14 @@ impl Spent {
     }
 }
 
-/// Seconds that this process was on the processor, where the kernel says it.
+/// Seconds that all threads of this process were on the processor, where the kernel says it:
+/// the fourteenth and fifteenth word of its line, in hundredths.
 fn busy() -> Option<f64> {
-    let text = fs::read_to_string("/proc/self/schedstat").ok()?;
-    let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds / 1e9)
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    // The second word is a name in brackets, which may have spaces.
+    let (_, words) = text.rsplit_once(')')?;
+    let ticks = words.split_whitespace().skip(11).take(2).map(|word| word.parse::<f64>().ok());
+    Some(ticks.sum::<Option<f64>>()? / 100.0)
 }
 
 /// The most memory this process has had, where the kernel says it.

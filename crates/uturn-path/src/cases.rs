@@ -1,7 +1,8 @@
 //! What is not known and matters: a verdict for each case, merged where they come out equal.
 //!
-//! Two things are often missing and decide a lot: how kube-proxy runs (its mode, and whether
-//! it is the cloud's own build), and where pods will run that do not exist yet. Each reading
+//! Two things are often missing and decide a lot: how kube-proxy runs (its mode, whether it is
+//! the cloud's own build, and whether it knows the pods' ranges, without which it keeps pods
+//! from a Service of policy Local), and where pods will run that do not exist yet. Each reading
 //! of them is a cluster of its own that the same engine walks. A third is what rules do that
 //! nobody models (`rules`), a fourth what a name leads to (`names`). Readings with one verdict
 //! are one case, and what makes no difference is not said.
@@ -12,7 +13,8 @@ mod rules;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use uturn_model::proxy::Variant;
+use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
+use uturn_model::service::Policy;
 use uturn_model::{
     Client, Cluster, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text, Verdict,
     Version,
@@ -35,6 +37,8 @@ struct Running {
     mode: ProxyMode,
     /// Whose build it is, where that makes a difference and is not known.
     build: Option<Variant>,
+    /// Whether it knows the ranges of pods, where that makes a difference and is not known.
+    tells_pods: Option<bool>,
 }
 
 /// A kind of node that pods may run on.
@@ -162,7 +166,7 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     let is_captured = |name: &Name| cluster.captures.contains_key(name);
     let own = proxy.mode.value;
     if cluster.nodes.keys().all(is_captured) {
-        return vec![Running { mode: own, build: None }];
+        return vec![Running { mode: own, build: None, tells_pods: None }];
     }
     let mut modes = vec![own];
     if proxy.mode.is_supposed() {
@@ -170,6 +174,9 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     }
     // A build of the cloud's may lack a mode of upstream's.
     modes.retain(|mode| *mode != ProxyMode::Nftables || proxy.version.value >= NFTABLES);
+    let asks_for_pods = proxy.detector.is_supposed()
+        && proxy.detector.value != LocalDetector::None
+        && cluster.services.values().any(|one| one.external_policy == Policy::Local);
     let mut runnings = Vec::new();
     for mode in modes {
         if mode == ProxyMode::Ipvs && proxy.variant.is_supposed() {
@@ -178,9 +185,19 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
                 Variant::Upstream => Variant::Tke,
                 Variant::Tke => Variant::Upstream,
             };
-            runnings.extend([own, other].map(|build| Running { mode, build: Some(build) }));
+            runnings.extend([own, other].map(|build| Running {
+                mode,
+                build: Some(build),
+                tells_pods: None,
+            }));
+        } else if mode != ProxyMode::Ipvs && asks_for_pods {
+            runnings.extend([true, false].map(|tells| Running {
+                mode,
+                build: None,
+                tells_pods: Some(tells),
+            }));
         } else {
-            runnings.push(Running { mode, build: None });
+            runnings.push(Running { mode, build: None, tells_pods: None });
         }
     }
     runnings
@@ -190,15 +207,18 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
 fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
     let because = "one case of several";
-    if cluster.proxy.mode.is_supposed() {
-        cluster.proxy.mode = Known::supposed(running.mode, because);
-        for one in cluster.supposed.iter_mut().filter(|one| *one.about == *MODE) {
-            *one = Supposition {
-                taken: running.mode.to_string().into(),
-                because: because.into(),
-                ..one.clone()
-            };
+    let mut say = |about: &str, taken: &str| {
+        for one in cluster.supposed.iter_mut().filter(|one| *one.about == *about) {
+            *one = Supposition { taken: taken.into(), because: because.into(), ..one.clone() };
         }
+    };
+    if cluster.proxy.mode.is_supposed() {
+        say(MODE, &running.mode.to_string());
+        cluster.proxy.mode = Known::supposed(running.mode, because);
+    }
+    if running.tells_pods == Some(false) {
+        say(CLUSTER_CIDR, "none");
+        cluster.proxy.detector = Known::supposed(LocalDetector::None, because);
     }
     if let Some(build) = running.build {
         cluster.proxy.variant = Known::supposed(build, because);
@@ -384,26 +404,46 @@ fn is_same(one: &Verdict, other: &Verdict) -> bool {
         && one.outcomes.iter().zip(&other.outcomes).all(close)
 }
 
-/// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`.
+/// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`, `kube-proxy mode is
+/// iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster CIDR`.
 fn said(some: &[Running], all: &[Running]) -> Text {
+    let how = |one: &Running| {
+        let ways = |list: &[Running]| list.iter().filter(|other| other.mode == one.mode).count();
+        (ways(some) < ways(all)).then(|| one.how()).flatten()
+    };
+    if all.iter().all(|one| one.mode == all[0].mode && one.tells_pods.is_some()) {
+        let has = if some[0].tells_pods == Some(true) { "a" } else { "no" };
+        return format!("kube-proxy has {has} cluster CIDR").into();
+    }
+    let shared = some
+        .first()
+        .and_then(how)
+        .filter(|first| some.iter().all(|one| one.tells_pods.is_some() && how(one) == Some(first)));
     let mut words: Vec<String> = Vec::new();
     for one in some {
-        let builds = |list: &[Running]| list.iter().filter(|other| other.mode == one.mode).count();
-        let word = match one.build {
-            Some(build) if builds(some) < builds(all) => {
-                let whose = match build {
-                    Variant::Tke => "TKE's build",
-                    Variant::Upstream => "upstream's build",
-                };
-                format!("{} ({whose})", one.mode)
-            }
+        let word = match how(one) {
+            Some(how) if shared.is_none() => format!("{} ({how})", one.mode),
             _ => one.mode.to_string(),
         };
         if !words.contains(&word) {
             words.push(word);
         }
     }
-    format!("{MODE} is {}", listed(&words)).into()
+    let shared = shared.map_or_else(String::new, |how| format!(", {how}"));
+    format!("{MODE} is {}{shared}", listed(&words)).into()
+}
+
+impl Running {
+    /// What tells it from the others of its mode.
+    fn how(&self) -> Option<&'static str> {
+        match (self.build, self.tells_pods) {
+            (Some(Variant::Tke), _) => Some("TKE's build"),
+            (Some(Variant::Upstream), _) => Some("upstream's build"),
+            (None, Some(true)) => Some("with a cluster CIDR"),
+            (None, Some(false)) => Some("without a cluster CIDR"),
+            (None, None) => None,
+        }
+    }
 }
 
 /// `a, b or c`.

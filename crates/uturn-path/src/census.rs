@@ -10,6 +10,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::ops::Range;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use uturn_model::service::Service;
@@ -18,6 +19,7 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::crowd::Crowd;
 use crate::marks::Marks;
+use crate::node::World;
 use crate::residents::{Resident, Residents};
 
 /// Gives equal things equal numbers.
@@ -64,8 +66,6 @@ pub(crate) struct Census<'a> {
     pub(crate) homes: Vec<u32>,
     /// Where a pod stands among the clients.
     pub(crate) client_places: FastMap<IpAddr, u32>,
-    /// What addresses and ports are told apart by.
-    pub(crate) marks: Marks,
     /// The pods with a network of their own that have an address.
     residents: Residents<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
@@ -79,6 +79,8 @@ pub(crate) struct Census<'a> {
     pub(crate) everywhere: Vec<&'a Service>,
     /// Nodes that lack Services.
     pub(crate) behind: Vec<u32>,
+    /// The kernels of captured nodes.
+    pub(crate) captured: Vec<(&'a Name, Arc<World>)>,
 }
 
 /// A node.
@@ -106,8 +108,12 @@ type Look = (Family, u32, Option<IpAddr>, bool);
 pub(crate) const HOST: u32 = 0;
 
 impl<'a> Census<'a> {
-    pub(crate) fn new(cluster: &'a Cluster) -> Self {
-        let mut marks = Marks::new(cluster);
+    /// Of a cluster with these captured nodes.
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        captured: Vec<(&'a Name, Arc<World>)>,
+        marks: &mut Marks,
+    ) -> Self {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
             nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();
@@ -168,7 +174,7 @@ impl<'a> Census<'a> {
         let mut numbers = [Numbers::default(), Numbers::default()];
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
-            let look = look(cluster, node, &mut marks, is_odd);
+            let look = look(cluster, node, marks, is_odd);
             let zoned = numbers[1].of((look.clone(), node.zone()));
             let plain = numbers[0].of((look, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
@@ -183,7 +189,6 @@ impl<'a> Census<'a> {
             clients: Vec::new(),
             homes: Vec::new(),
             client_places: FastMap::default(),
-            marks,
             residents,
             nodes_at,
             ranges,
@@ -193,10 +198,16 @@ impl<'a> Census<'a> {
             ingresses_at,
             everywhere,
             behind: Vec::new(),
+            captured,
         };
-        census.count_pods(&pods);
+        census.count_pods(&pods, marks);
         census.fill_classes();
         census
+    }
+
+    /// Whether rules of a node are known that nobody wrote for each Service alike.
+    pub(crate) fn has_captures(&self) -> bool {
+        !self.captured.is_empty()
     }
 
     /// Where a node stands.
@@ -241,7 +252,7 @@ impl<'a> Census<'a> {
         own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
     }
 
-    fn count_pods(&mut self, pods: &[Resident<'a>]) {
+    fn count_pods(&mut self, pods: &[Resident<'a>], marks: &mut Marks) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
@@ -263,7 +274,7 @@ impl<'a> Census<'a> {
                 for ip in &pod.ips {
                     let odd = (!self.is_plain(*ip)).then_some(*ip);
                     let in_range = self.ranges.holder(*ip).is_some();
-                    looks.push((Family::of(*ip), self.marks.of(*ip), odd, in_range));
+                    looks.push((Family::of(*ip), marks.of(*ip), odd, in_range));
                 }
                 kind = kinds.of_list(&looks);
             }

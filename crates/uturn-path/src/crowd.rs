@@ -4,10 +4,11 @@
 //! those on three nodes" is four ranges, however many pods there are.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Places in a list: ranges in order, none empty, none touching the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Crowd(Vec<Range<u32>>);
+pub struct Crowd(Arc<[Range<u32>]>);
 
 impl Crowd {
     /// From ranges in any order, which may overlap.
@@ -21,7 +22,7 @@ impl Crowd {
                 _ => kept.push(one),
             }
         }
-        Self(kept)
+        Self(kept.into())
     }
 
     /// A single place.
@@ -33,7 +34,7 @@ impl Crowd {
     pub(crate) fn without(&self, those: &Self) -> Self {
         let mut kept = Vec::with_capacity(self.0.len() + those.0.len());
         let mut holes = those.0.iter().peekable();
-        for one in &self.0 {
+        for one in self.0.iter() {
             let mut start = one.start;
             while let Some(hole) = holes.peek() {
                 if hole.end <= start {
@@ -55,13 +56,13 @@ impl Crowd {
                 kept.push(start..one.end);
             }
         }
-        Self(kept)
+        Self(kept.into())
     }
 
     /// Both together.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        Self::new(self.0.iter().chain(&other.0).cloned().collect())
+        Self::new(self.0.iter().chain(&*other.0).cloned().collect())
     }
 
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u32>> + '_ {

@@ -45,14 +45,14 @@ fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Suppos
     };
     let class = class.map_or_else(|| "no class".to_owned(), |class| format!("class {class}"));
     let cloud = match cluster.provider.value {
-        Provider::Tke => "the cloud's controller does not read it",
-        Provider::None => "no cloud reads it",
+        Provider::Tke => "the cloud's controller does not read such",
+        Provider::None => "no cloud's controller is here to read it",
     };
     Supposition {
         about: about.into(),
-        taken: "nobody serves it".into(),
+        taken: "no load balancer of its own".into(),
         because: format!("it has {class}, and {cloud}").into(),
-        settle: "look at the Service and the pods of the controller that does".into(),
+        settle: "trace to the Service of the controller that reads it".into(),
     }
 }
 

@@ -192,7 +192,10 @@ impl<'a> Drawing<'_, 'a> {
         if let Some(second) = others.next() {
             stands.push(Stand { place: second, targets: rest as u32, homes: 1 });
         }
-        if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
+        if alike.has_endpoints && self.census.has_captures() {
+            // Captured rules name every endpoint.
+            stands.extend(others.map(|place| Stand { place, targets: 0, homes: 1 }));
+        } else if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
             stands.push(Stand { place: third, targets: 0, homes: rest as u32 - 1 });
         }
         self.shape.extend([homes.len() as u64, stands.len() as u64]);
@@ -234,7 +237,9 @@ impl<'a> Drawing<'_, 'a> {
             return;
         };
         let nodes = nodes.unwrap_or_else(|| {
-            let on: FastSet<_> = crowd.iter().map(|at| &clients[at].node).collect();
+            let mut on: Vec<u32> = crowd.iter().map(|at| self.census.homes[at]).collect();
+            on.sort_unstable();
+            on.dedup();
             on.len()
         });
         self.callers.push(Callers { pod, at, crowd: crowd.clone(), nodes, itself });

@@ -1,19 +1,22 @@
 //! The engine: a cluster made ready for walking.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use uturn_kubeproxy::Unsupported;
 use uturn_lb::controller;
 use uturn_model::route::Place;
 use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
-    Node, Origin, Pod, Port, Protocol, Route, Supposition, Text, Verdict,
+    Node, Origin, Pod, Port, Protocol, Route, Service, Supposition, Text, Verdict,
 };
+use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::{Assumed, Entry, Packet, Question};
 
+use crate::census::Census;
 use crate::doubts;
 use crate::exchange::{Exchange, Request};
 use crate::mini::{Weights, outline_of_listeners, outline_with};
@@ -32,10 +35,15 @@ pub struct Engine<'a> {
     pub(crate) keeps_every_way: bool,
     /// Whether nobody wants to know step by step.
     pub(crate) is_brief: bool,
+    /// Whether of many ways only the likeliest that fail are told step by step.
+    pub(crate) tells_worst: bool,
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
-    worlds: BTreeMap<&'a Name, OnceCell<World>>,
+    worlds: BTreeMap<&'a Name, OnceCell<Arc<World>>>,
+    /// All who are there, where this is a small cluster beside captured kernels: their rules
+    /// lead to whom they please.
+    whole: Option<&'a Census<'a>>,
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
@@ -44,11 +52,11 @@ pub struct Engine<'a> {
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was
     /// asked.
-    pub(crate) health: RefCell<HashMap<Probed, (f64, Vec<Mechanism>)>>,
-    pods_by_address: HashMap<IpAddr, &'a NamespacedName>,
-    nodes_by_address: HashMap<IpAddr, &'a Node>,
+    pub(crate) health: RefCell<FastMap<Probed, (f64, Vec<Mechanism>)>>,
+    pods_by_address: FastMap<IpAddr, &'a NamespacedName>,
+    nodes_by_address: FastMap<IpAddr, &'a Node>,
     /// The first pod in each node's network that listens on a port.
-    host_pods: HashMap<(&'a Name, u16), &'a Pod>,
+    host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     names: OnceCell<Names<'a>>,
     pub(crate) atlas: OnceCell<RefCell<Atlas<'a>>>,
 }
@@ -81,13 +89,13 @@ impl<'a> Engine<'a> {
         let own = alive().filter(|pod| !pod.spec.host_network);
         let pods_by_address =
             own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
-        let mut nodes_by_address = HashMap::new();
+        let mut nodes_by_address = FastMap::default();
         for node in cluster.nodes.values() {
             for ip in node.internal_ips.iter().chain(&node.external_ips) {
                 nodes_by_address.entry(*ip).or_insert(node);
             }
         }
-        let mut host_pods = HashMap::new();
+        let mut host_pods = FastMap::default();
         for pod in alive().filter(|pod| pod.spec.host_network) {
             let Some(node) = &pod.node else { continue };
             for port in pod.spec.ports() {
@@ -98,9 +106,11 @@ impl<'a> Engine<'a> {
             cluster,
             keeps_every_way: false,
             is_brief: false,
+            tells_worst: false,
             weights,
             balancers: OnceCell::new(),
             worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
+            whole: None,
             fault: RefCell::new(None),
             assumed: RefCell::default(),
             open: RefCell::default(),
@@ -123,7 +133,7 @@ impl<'a> Engine<'a> {
             let node = &cluster.nodes[*name];
             let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
             let made = match is_written {
-                true => World::new(cluster, node).map(|world| drop(cell.set(world))),
+                true => World::new(cluster, node).map(|world| drop(cell.set(world.into()))),
                 false if is_tried => continue,
                 false => World::new(&outline_with(cluster, node), node).map(drop),
             };
@@ -138,12 +148,65 @@ impl<'a> Engine<'a> {
     pub(crate) fn world(&self, node: &Name) -> &World {
         let make = || {
             let node = &self.cluster.nodes[node];
-            World::new(self.cluster, node).unwrap_or_else(|why| {
+            let world = World::new(self.cluster, node).unwrap_or_else(|why| {
                 self.fault.borrow_mut().get_or_insert(Fault::Cannot(why));
                 World::bare(node)
-            })
+            });
+            Arc::new(world)
         };
         self.worlds[node].get_or_init(make)
+    }
+
+    /// The kernels of the nodes that were captured.
+    pub(crate) fn captured(&self) -> Vec<(&'a Name, Arc<World>)> {
+        let captured = |(name, cell): (&&'a Name, &OnceCell<Arc<World>>)| {
+            self.cluster.captures.contains_key(*name).then(|| {
+                self.world(name);
+                Some((*name, Arc::clone(cell.get()?)))
+            })?
+        };
+        self.worlds.iter().filter_map(captured).collect()
+    }
+
+    /// In a small cluster: gives captured nodes the kernels that they have in the whole one.
+    pub(crate) fn adopt(&mut self, whole: &'a Census<'a>) {
+        for (name, world) in &whole.captured {
+            if let Some(own) = self.worlds.get(*name) {
+                // It is new: nobody has made one yet.
+                let _ = own.set(Arc::clone(world));
+            }
+        }
+        self.whole = Some(whole).filter(|one| one.has_captures());
+    }
+
+    /// Notes that a packet came to somebody who is not in this small cluster, if so.
+    pub(crate) fn mind_strangers(&self, to: SocketAddr) {
+        let Some(census) = self.whole else { return };
+        let is_stranger = |one: &Service| !self.cluster.services.contains_key(&one.name);
+        let ip = to.ip();
+        let at = census.services_at.get(&ip).into_iter().chain(census.services_on.get(&to.port()));
+        let is_balanced = || {
+            census.ingresses_at.contains_key(&ip)
+                && self.balancers().iter().all(|one| one.vip != ip)
+        };
+        let is_held = self.node_at(ip).is_some() || self.pod_at(ip).is_some();
+        if at.flatten().any(|one| is_stranger(one))
+            || (!is_held && census.node_towards(ip).is_some())
+            || is_balanced()
+        {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
+    }
+
+    /// Notes that a packet came to a process that is not in this small cluster, if so.
+    pub(crate) fn mind_processes(&self, node: &'a Node, port: u16) {
+        let Some(census) = self.whole else { return };
+        let on_port = census.host_ports.get(&port).into_iter().flatten();
+        let is_here = |place: &u32| census.nodes[*place as usize].node.name == node.name;
+        if self.host_pod_on(node, port).is_none() && on_port.into_iter().any(|(at, _)| is_here(at))
+        {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
     }
 
     fn names(&self) -> &Names<'a> {
@@ -166,12 +229,14 @@ impl<'a> Engine<'a> {
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| {
             let mut balancers = controller::load_balancers(self.cluster);
-            let weights = self.weights.as_ref();
+            let many = |target: &_| self.weights.as_ref()?.of_target(target);
             let listeners = balancers.iter_mut().flat_map(|one| &mut one.listeners);
-            for target in listeners.flat_map(|one| &mut one.rules).flat_map(|one| &mut one.targets)
-            {
-                let many = weights.and_then(|weights| weights.of_target(target));
-                target.weight *= many.unwrap_or(1);
+            for rule in listeners.flat_map(|one| &mut one.rules) {
+                for target in &mut rule.targets {
+                    target.weight *= many(target).unwrap_or(1);
+                }
+                // Who stands for none is not asked.
+                rule.targets.retain(|target| many(target) != Some(0));
             }
             balancers
         })
@@ -406,7 +471,7 @@ impl<'a> Engine<'a> {
                 };
                 let ip = service.cluster_ips.first().ok_or_else(|| {
                     Cannot::Later(format!(
-                        "{} has no cluster IP: name one of its pods",
+                        "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
                         service.object()
                     ))
                 })?;

@@ -53,6 +53,7 @@ impl<'a> Engine<'a> {
             trip.packet = trip.packet.with_leg(home);
         }
         let dst = trip.packet.dst;
+        self.mind_strangers(trip.packet.leg().dst);
         if let Some(balancer) = self.balancers().iter().position(|one| one.vip == dst) {
             if self.balancers()[balancer].scope == Scope::Public {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {

@@ -33,6 +33,11 @@
 //! put in line for all (`ring`), and arithmetic adds it up (`odds`). `tests/classes.rs` holds
 //! all this against brute force.
 //!
+//! A captured node is like no other, and its rules may do with each Service as they please:
+//! beside captures each target is walked for itself, with all its endpoints, through the
+//! captured kernels as they are. `captured` says what these tell addresses apart by. Where a
+//! packet gets to somebody whom the small cluster lacks, the whole one is walked.
+//!
 //! # Guarantees
 //! - The shares of a verdict's routes add up to 1.
 //! - A flow counts as answered only if the reply reaches the client with the addresses
@@ -44,13 +49,16 @@
 mod again;
 mod asking;
 mod balance;
+mod captured;
 pub mod cases;
 mod census;
+mod crew;
 mod crowd;
 mod doubts;
 mod drawing;
 mod elsewhere;
 pub mod engine;
+mod errands;
 mod exchange;
 mod fabric;
 mod line;

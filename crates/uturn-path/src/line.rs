@@ -84,23 +84,24 @@ impl Round {
 
 impl Line {
     pub(crate) fn new(census: &Census<'_>, sketch: &Sketch<'_>, behind: &Service) -> Self {
-        let classes = &census.classes[sketch.of];
+        let drawn = &sketch.drawn;
+        let classes = &census.classes[drawn.of];
         let untouched: Vec<u32> = (0..classes.len() as u32)
-            .map(|class| sketch.untouched.get(&class).copied().unwrap_or_default())
+            .map(|class| drawn.untouched.get(&class).copied().unwrap_or_default())
             .collect();
         let mut class_of: Vec<u32> =
-            census.nodes.iter().map(|one| untouched[one.class[sketch.of] as usize]).collect();
-        for (place, class) in &sketch.touched {
+            census.nodes.iter().map(|one| untouched[one.class[drawn.of] as usize]).collect();
+        for (place, class) in &drawn.touched {
             class_of[*place as usize] = *class;
         }
-        let nodes_here = sketch.stands.iter().filter(|one| one.targets > 0).map(|one| {
+        let nodes_here = drawn.stands.iter().filter(|one| one.targets > 0).map(|one| {
             let (place, like) = (Some(one.place), class_of[one.place as usize]);
             let name = census.nodes[one.place as usize].node.name.clone();
             (name, Spot { place, like, client: None })
         });
         let nodes_here = nodes_here.collect();
         let bundles: FastMap<IpAddr, (u32, Option<u32>)> =
-            sketch.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
+            drawn.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
         let family = Family::of(sketch.scope.asked.to.ip());
         let slices = census.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
         let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();

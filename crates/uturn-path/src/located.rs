@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use uturn_model::{Family, Pod, Service};
+use uturn_model::{Family, Name, Pod, Service};
 
 use crate::census::said;
 use crate::sketch::Sketcher;
@@ -34,12 +34,17 @@ impl<'a> Sketcher<'a> {
                 slice.ports.iter().map(|one| (&one.name, one.protocol, one.port)).collect();
             let slice_look = u64::from(self.texts.of(said(&(slice.family, ports))));
             for one in &slice.endpoints {
-                let census = &mut self.census;
+                let census = &self.census;
                 let ip = one.address;
                 let place = census.node_towards(ip);
                 let pod = census.pods_at(ip).last().map(|one| one.pod);
                 let client = pod.and_then(|_| census.client_places.get(&ip)).copied();
-                let written = one.node.as_ref().map(|name| census.place_of(name));
+                // Mostly what is written says the same as the address.
+                let is_there =
+                    |place: &u32, name: &Name| census.nodes[*place as usize].node.name == *name;
+                let written = one.node.as_ref().map(|name| {
+                    place.filter(|at| is_there(at, name)).or_else(|| census.place_of(name))
+                });
                 let names: Vec<u32> =
                     one.node_hints.iter().filter_map(|name| census.place_of(name)).collect();
                 let is_plain = (census.is_plain(ip) || census.is_node(ip))
@@ -61,7 +66,7 @@ impl<'a> Sketcher<'a> {
                     .into_iter()
                     .chain([!names.is_empty(), census.is_node(ip)])
                     .fold(0, |flags, flag| flags << 1 | u64::from(flag));
-                let mark = u64::from(census.marks.of(ip));
+                let mark = u64::from(self.marks.of(ip));
                 let zones = match one.zone_hints.is_empty() {
                     true => 0,
                     false => 1 + u64::from(self.texts.of(said(&one.zone_hints))),

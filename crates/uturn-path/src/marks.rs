@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-use uturn_model::{Cluster, Labels, Text};
+use uturn_model::{Cluster, Labels, Name, Text};
 
+use crate::captured::Captured;
 use crate::census::Numbers;
+use crate::node::World;
 
 /// What rules tell addresses, ports and nodes apart by.
 pub(crate) struct Marks {
@@ -17,14 +20,19 @@ pub(crate) struct Marks {
     pub(crate) node_labels: Vec<Labels>,
     /// Whether some rule may look at more than that.
     pub(crate) are_blind: bool,
+    /// Whether some node picks endpoints by more than turns and chance.
+    pub(crate) are_uneven: bool,
+    captured: Captured,
     numbers: Numbers<Vec<u32>>,
+    /// Those that an address is in, while it is looked at.
+    within: Vec<u32>,
 }
 
 impl Marks {
-    pub(crate) fn new(cluster: &Cluster) -> Self {
-        let mut nets: BTreeSet<IpNet> = BTreeSet::new();
-        let mut ports = BTreeSet::new();
-        let mut are_blind = !cluster.captures.is_empty();
+    /// Of a cluster with these captured nodes.
+    pub(crate) fn new(cluster: &Cluster, captured: &[(&Name, Arc<World>)]) -> Self {
+        let mut words = Words::default();
+        let Words { nets, ports, .. } = &mut words;
         let network = &cluster.network;
         for known in [&network.pod_cidrs, &network.service_cidrs, &network.vpc_cidrs] {
             nets.extend(&known.value);
@@ -55,36 +63,31 @@ impl Marks {
             .values()
             .filter_map(|node| node.firewall.as_ref().map(|one| &one.text))
             .collect();
-        for word in own.iter().flat_map(|text| text.split([' ', '\t', '\n', ',', '!', '"'])) {
-            if let Ok(net) = word.parse::<IpNet>() {
-                nets.insert(net);
-            } else if let Ok(ip) = word.parse::<IpAddr>() {
-                nets.insert(ip.into());
-            } else if let Some((low, high)) = port_range(word) {
-                ports.insert((low, high));
-            } else {
-                let looks_like_address = word.split(['-', '/']).any(|part| {
-                    part.len() > 2
-                        && (part.contains('.') || part.contains("::"))
-                        && part.parse::<IpAddr>().is_ok()
-                });
-                are_blind |= looks_like_address || word.contains("-set");
-            }
+        for line in own.iter().flat_map(|text| text.lines()) {
+            let singles = words.read_line(line);
+            words.nets.extend(singles.into_iter().map(IpNet::from));
+            words.are_blind |= line.contains("-set");
         }
+        let captured = Captured::new(cluster, captured, &mut words);
         Self {
-            nets: nets.into_iter().collect(),
-            ports: ports.into_iter().collect(),
+            nets: words.nets.into_iter().collect(),
+            ports: words.ports.into_iter().collect(),
             node_labels: node_labels.into_values().collect(),
-            are_blind,
+            are_blind: words.are_blind,
+            are_uneven: words.is_uneven,
+            captured,
             numbers: Numbers::default(),
+            within: Vec::new(),
         }
     }
 
     /// The ranges that an address is in, as one number.
     pub(crate) fn of(&mut self, ip: IpAddr) -> u32 {
         let within = self.nets.iter().enumerate().filter(|(_, net)| net.contains(&ip));
-        let within = within.map(|(place, _)| place as u32).collect();
-        self.numbers.of(within)
+        self.within.clear();
+        self.within.extend(within.map(|(place, _)| place as u32));
+        self.captured.tell(ip, &mut self.within);
+        self.numbers.of_list(&self.within)
     }
 
     /// The ranges that a port is in, as one number; those that usually speak TLS are apart.
@@ -95,6 +98,53 @@ impl Marks {
         within.push(u32::MAX - u32::from(matches!(port, 443 | 6443 | 8443)));
         self.numbers.of(within)
     }
+}
+
+/// What words of rules name.
+#[derive(Default)]
+pub(crate) struct Words {
+    pub(crate) nets: BTreeSet<IpNet>,
+    pub(crate) ports: BTreeSet<(u16, u16)>,
+    /// Whether some word may tell addresses apart in another way.
+    pub(crate) are_blind: bool,
+    /// Whether somebody picks endpoints by more than turns and chance.
+    pub(crate) is_uneven: bool,
+}
+
+impl Words {
+    /// Reads the words of a rule, and gives the single addresses.
+    pub(crate) fn read_line(&mut self, line: &str) -> Vec<IpAddr> {
+        let mut singles = Vec::new();
+        let mut is_masked = false;
+        for word in line.split([' ', '\t', ',', '!', '"', '{', '}']) {
+            match word.parse::<IpNet>() {
+                Ok(net) if net.prefix_len() == net.max_prefix_len() => singles.push(net.addr()),
+                Ok(net) => drop(self.nets.insert(net)),
+                Err(_) => {
+                    if let Ok(ip) = word.parse::<IpAddr>() {
+                        self.are_blind |= is_masked;
+                        singles.push(ip);
+                    } else if let Some(range) = port_range(word) {
+                        self.ports.insert(range);
+                    } else {
+                        self.are_blind |= tells_otherwise(word);
+                    }
+                }
+            }
+            is_masked = word == "&";
+        }
+        singles
+    }
+}
+
+/// Whether a word of a rule may tell addresses apart by more than ranges.
+fn tells_otherwise(word: &str) -> bool {
+    let is_range = word.split(['-', '/']).any(|part| {
+        part.len() > 2
+            && (part.contains('.') || part.contains("::"))
+            && part.parse::<IpAddr>().is_ok()
+    });
+    is_range || matches!(word, "jhash" | "symhash" | "NETMAP" | "prefix")
 }
 
 /// `80` or `30000:32767`.

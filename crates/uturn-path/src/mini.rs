@@ -38,21 +38,18 @@ impl Weights {
 
 /// Makes the small cluster of a sketch.
 pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weights) {
-    let scope = &sketch.scope;
+    let (scope, drawn) = (&sketch.scope, &sketch.drawn);
     let mut cluster = outline(census.cluster);
     let mut weights = Weights::default();
     let mut homes: FastMap<u32, (u32, u32)> = FastMap::default();
-    for stand in &sketch.stands {
+    for stand in &drawn.stands {
         let node = census.nodes[stand.place as usize].node;
         cluster.nodes.insert(node.name.clone(), node.clone());
-        if let Some(capture) = census.cluster.captures.get(&node.name) {
-            cluster.captures.insert(node.name.clone(), capture.clone());
-        }
         weights.nodes.insert(node.name.clone(), stand.targets);
         homes.insert(stand.place, (stand.homes, stand.targets));
     }
     let mut add = |pod: &Pod| drop(cluster.pods.insert(pod.name.clone(), pod.clone()));
-    for callers in &sketch.callers {
+    for callers in &drawn.callers {
         add(callers.pod);
     }
     for port in &scope.ports {
@@ -62,7 +59,7 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
             }
         }
     }
-    let loose: FastSet<IpAddr> = sketch.loose.iter().copied().collect();
+    let loose: FastSet<IpAddr> = drawn.loose.iter().copied().collect();
     for service in &scope.services {
         let mut slices = Vec::new();
         for slice in census.cluster.slices(&service.name) {

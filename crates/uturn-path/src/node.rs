@@ -1,8 +1,8 @@
 //! What a node's kernel knows: from its capture where there is one, else worked out.
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::OnceLock;
 
 use ipnet::IpNet;
 use uturn_kubeproxy::Program;
@@ -52,7 +52,7 @@ pub(crate) struct World {
     links: HashMap<IpAddr, Text>,
     usual_link: Text,
     /// The same node, forwarding, where it does not.
-    forwarding: OnceCell<Option<Kernel>>,
+    forwarding: OnceLock<Option<Kernel>>,
 }
 
 impl World {
@@ -118,7 +118,7 @@ impl World {
             NetworkMode::VpcCni => POD_LINKS,
         };
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
-        let (usual_link, forwarding) = (usual_link.into(), OnceCell::new());
+        let (usual_link, forwarding) = (usual_link.into(), OnceLock::new());
         Ok(Self { kernel, uplink, card, links, usual_link, forwarding })
     }
 
@@ -127,7 +127,7 @@ impl World {
         let state = NodeState::default();
         let kernel = Kernel::new(state).expect("nothing is in it that could be wrong");
         let uplink = Text::from(node.name.as_str());
-        let (usual_link, links, forwarding) = (uplink.clone(), HashMap::new(), OnceCell::new());
+        let (usual_link, links, forwarding) = (uplink.clone(), HashMap::new(), OnceLock::new());
         Self { kernel, uplink, card: None, links, usual_link, forwarding }
     }
 

@@ -105,11 +105,16 @@ impl Attempts<'_, '_> {
             is_all: Cell::new(false),
         });
         let start = ended(start, Outcome::AT_ONCE, None);
+        // There may be thousands of ways.
+        let untold = match self.engine.tells_worst {
+            true => Exchange { hops: Vec::new(), ..start.clone() },
+            false => start.clone(),
+        };
         let caller = line.speaks_for.get();
         for (outcome, why, share) in round.ends(caller) {
             let mechanisms = why.mechanisms();
             let (share, outcome) = (start.share * share, outcome.later(self.begun));
-            self.ways.push(Exchange { share, outcome, mechanisms, ..start.clone() });
+            self.ways.push(Exchange { share, outcome, mechanisms, ..untold.clone() });
         }
         if let Some(first) = self.ways.first_mut() {
             for result in self.results.iter().flatten() {
@@ -142,6 +147,11 @@ impl Attempts<'_, '_> {
     fn tell(&mut self, rule: &Rule, seen: Leg, start: &Exchange, ring: &Ring, line: &[usize]) {
         let mut order: Vec<usize> = (0..self.ways.len()).collect();
         order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
+        if self.engine.tells_worst {
+            order.retain(|at| !self.ways[*at].outcome.is_fine());
+            let most = order.first().map_or(0.0, |at| self.ways[*at].share);
+            order.retain(|at| self.ways[*at].share > most - NEGLIGIBLE);
+        }
         order.truncate(TOLD_WAYS);
         let mut untold = order;
         let mut sought = 0;
@@ -226,14 +236,36 @@ impl Attempts<'_, '_> {
     ) -> (Vec<Waiting>, Vec<Exchange>) {
         let mut left: Vec<Waiting> = Vec::new();
         let mut answered = Vec::new();
-        for one in waiting {
-            for result in &self.results[target] {
-                let mut way = one.way.clone();
-                way.share *= result.share;
+        for mut one in waiting {
+            let results = &self.results[target];
+            for (at, result) in results.iter().enumerate() {
+                let share = one.way.share * result.share;
+                let mut mechanisms = one.way.mechanisms.clone();
+                mechanisms.extend(&result.mechanisms);
+                mechanisms.sort_unstable();
+                mechanisms.dedup();
+                let is_answered = result.outcome.is_answered();
+                let timed_out = matches!(result.outcome, Outcome::Hangs);
+                let timeouts = one.timeouts + u32::from(timed_out);
+                let late = one.late + result.late;
+                let same = |known: &&mut Waiting| {
+                    (known.timeouts, known.timed_out, known.late) == (timeouts, timed_out, late)
+                        && known.way.mechanisms == mechanisms
+                };
+                let known = left.iter_mut().find(same).filter(|_| !is_answered);
+                if let Some(known) = known {
+                    known.way.share += share;
+                    known.way.chance |= one.way.chance || result.chance;
+                    continue;
+                }
+                // Ways are long: the last takes what the others copy.
+                let hops = std::mem::take(&mut one.way.hops);
+                let mut way = Exchange { share, mechanisms, ..one.way.clone() };
+                if at + 1 < results.len() {
+                    one.way.hops.clone_from(&hops);
+                }
+                way.hops = hops;
                 way.chance |= result.chance;
-                way.mechanisms.extend(&result.mechanisms);
-                way.mechanisms.sort_unstable();
-                way.mechanisms.dedup();
                 let is_told = !self.engine.is_brief && way.hops.len() < TOLD;
                 if is_told {
                     add_new(&mut way.supposed, result.supposed.clone());
@@ -247,23 +279,10 @@ impl Attempts<'_, '_> {
                     answered.push(way);
                     continue;
                 }
-                let timed_out = matches!(result.outcome, Outcome::Hangs);
                 if timed_out && is_told {
                     self.note_timeout(&mut way, rule, target);
                 }
-                let timeouts = one.timeouts + u32::from(timed_out);
-                let late = one.late + result.late;
-                let same = |known: &&mut Waiting| {
-                    (known.timeouts, known.timed_out, known.late) == (timeouts, timed_out, late)
-                        && known.way.mechanisms == way.mechanisms
-                };
-                match left.iter_mut().find(same) {
-                    Some(known) => {
-                        known.way.share += way.share;
-                        known.way.chance |= way.chance;
-                    }
-                    None => left.push(Waiting { way, timeouts, timed_out, late }),
-                }
+                left.push(Waiting { way, timeouts, timed_out, late });
             }
         }
         (left, answered)

@@ -67,11 +67,12 @@ impl Spots {
     }
 
     /// The places in line of those on a node.
-    fn on(&self, place: u32) -> Vec<u32> {
-        match &self.on_node {
-            None => vec![place],
-            Some(on_node) => on_node.get(&place).cloned().unwrap_or_default(),
-        }
+    fn on(&self, place: u32) -> impl Iterator<Item = u32> {
+        let (itself, several) = match &self.on_node {
+            None => (Some(place), None),
+            Some(on_node) => (None, on_node.get(&place)),
+        };
+        itself.into_iter().chain(several.into_iter().flatten().copied())
     }
 
     fn is_one_a_node(&self) -> bool {
@@ -213,13 +214,12 @@ impl Ring {
     }
 
     /// The kinds of all targets on the client's own node, with their places among those asked.
-    fn owns(&self, caller: Caller) -> Vec<(u32, u32)> {
-        let spots = self.spots.on(caller.place).into_iter();
-        let own = |at: u32| {
+    fn owns(&self, caller: Caller) -> impl Iterator<Item = (u32, u32)> {
+        let own = move |at: u32| {
             let place = self.place(at)?;
             Some((place, self.own(&self.spots.at(at)?, caller)))
         };
-        spots.filter_map(own).collect()
+        self.spots.on(caller.place).filter_map(own)
     }
 
     /// The kinds in line, as a client meets them.
@@ -239,7 +239,7 @@ impl Ring {
             Some(last) if last.kind == kind as usize => last.length += length,
             _ => runs.push(Run { kind: kind as usize, length }),
         };
-        let mut owns = self.owns(caller).into_iter().peekable();
+        let mut owns = self.owns(caller).peekable();
         for stretch in &self.stretches {
             let mut from = stretch.at.start;
             while let Some((at, own)) = owns.next_if(|(at, _)| *at < stretch.at.end) {
@@ -276,8 +276,8 @@ impl Ring {
     /// not as usual, and whom requests meet shortly before and after them.
     pub(crate) fn tell_apart(&self, caller: Caller, told: &mut Vec<u32>) {
         told.push(PART);
-        let mut unusual = self.owns(caller);
-        unusual.retain(|(at, own)| *own != self.usual(*at));
+        let is_unusual = |(at, own): &(u32, u32)| *own != self.usual(*at);
+        let unusual: Vec<(u32, u32)> = self.owns(caller).filter(is_unusual).collect();
         let is_seen = |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual(*at));
         let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
         for one in &unusual {

@@ -27,12 +27,12 @@ use uturn_netfilter::IpProtocol;
 use crate::census::Census;
 use crate::crowd::Crowd;
 use crate::engine::{Cannot, Engine};
+use crate::marks::Marks;
 use crate::mini::{mini, outline_of_listeners};
 use crate::ring::Caller;
 use crate::scope::{Asked, Listeners, Scope};
 use crate::sketch::{Care, Sketcher};
 use crate::travel::Party;
-use crate::walks::Shapes;
 
 /// Something that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,12 +161,14 @@ impl<'a> Engine<'a> {
     /// Walks every class of client against every target.
     pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<Met>, Cannot> {
         let mut atlas = self.atlas().borrow_mut();
-        let mut shapes = Shapes::default();
-        let mut met = Vec::new();
-        for target in targets {
-            let target = Arc::new(target.clone());
-            let mut here = self.answers(&mut atlas, &mut shapes, &target)?;
-            here.sort_by_key(|(one, _)| (&one.pod.node, one.pod.spec.host_network, one.itself));
+        let targets: Vec<Arc<ScanTarget>> = targets.iter().cloned().map(Arc::new).collect();
+        let answers = self.answers(&mut atlas, &targets)?;
+        let homes = &atlas.sketcher.census.homes;
+        let mut met = Vec::with_capacity(answers.iter().map(Vec::len).sum());
+        for (target, mut here) in targets.into_iter().zip(answers) {
+            here.sort_by_key(|(one, _)| {
+                (homes[one.at as usize], one.pod.spec.host_network, one.itself)
+            });
             met.extend(here.into_iter().map(|(one, verdicts)| Met {
                 clients: ClientClass {
                     first: one.pod.name.clone(),
@@ -185,27 +187,41 @@ impl<'a> Engine<'a> {
 
     /// What a class of clients met, hop by hop.
     pub fn explain(&self, met: &Met) -> Result<Vec<Verdict>, Cannot> {
+        self.explained(met, false)
+    }
+
+    /// The same where only the likeliest ways that fail are asked for: of many ways, the
+    /// others are not told step by step.
+    pub fn explain_worst(&self, met: &Met) -> Result<Vec<Verdict>, Cannot> {
+        self.explained(met, true)
+    }
+
+    fn explained(&self, met: &Met, tells_worst: bool) -> Result<Vec<Verdict>, Cannot> {
         let flow = met.flow();
-        // Rules of a large cluster are not written in full for a single flow.
-        let size = self.cluster.nodes.len() * self.cluster.services.len();
-        if size <= SMALL || !self.cluster.captures.is_empty() {
+        if !self.is_large() {
             return self.verdicts(&flow);
         }
         let mut atlas = self.atlas().borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
-        if self.takes_any_source(scope.asked.to.ip()) {
+        let care = self.care(&atlas, &scope);
+        let has_captures = atlas.sketcher.census.has_captures();
+        if (has_captures && care != Care::Classes) || self.takes_any_source(scope.asked.to.ip()) {
             return self.verdicts(&flow);
         }
-        let care = self.care(&atlas, &scope);
         let sketch = atlas.sketcher.sketch(scope, care, Some(met.clients.at as u32));
         let (cluster, weights) = mini(&atlas.sketcher.census, &sketch);
         let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
         engine.keeps_every_way = self.keeps_every_way;
+        engine.adopt(&atlas.sketcher.census);
+        engine.tells_worst = tells_worst;
         if let Some(line) = engine.weights.as_ref().and_then(|weights| weights.line.as_ref()) {
             let at = met.clients.at as u32;
             line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
         }
         let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
+        if engine.fault.take().is_some() {
+            return self.verdicts(&flow);
+        }
         verdict.supposed.splice(0..0, self.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
         for step in hops.flat_map(|hop| &mut hop.steps) {
@@ -217,12 +233,19 @@ impl<'a> Engine<'a> {
         Ok(vec![verdict])
     }
 
+    /// Whether the rules of its nodes are too much to be written in full for a single flow.
+    pub fn is_large(&self) -> bool {
+        self.cluster.nodes.len() * self.cluster.services.len() > SMALL
+    }
+
     fn atlas(&self) -> &std::cell::RefCell<Atlas<'a>> {
         self.atlas.get_or_init(|| {
-            let census = Census::new(self.cluster);
+            let captured = self.captured();
+            let mut marks = Marks::new(self.cluster, &captured);
+            let census = Census::new(self.cluster, captured, &mut marks);
             let everyone = Arc::new(Everyone::of(&census));
             let listeners = Listeners::new(&outline_of_listeners(self.cluster));
-            let sketcher = Sketcher::new(census);
+            let sketcher = Sketcher::new(census, marks);
             std::cell::RefCell::new(Atlas { sketcher, listeners, everyone })
         })
     }
@@ -249,8 +272,9 @@ impl<'a> Engine<'a> {
             || matches!(scheduler, "" | "rr" | "wrr" | "lc" | "wlc");
         if scope.picks_by_client() {
             Care::EveryPod
-        } else if atlas.sketcher.census.marks.are_blind
+        } else if atlas.sketcher.marks.are_blind
             || scope.is_tangled
+            || atlas.sketcher.marks.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip())
         {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
@@ -44,7 +44,7 @@ pub(crate) struct Scope<'a> {
     /// Ports that may be asked on nodes' own addresses.
     pub(crate) ports: BTreeSet<u16>,
     /// The load balancer at the address asked.
-    pub(crate) balancer: Option<Rc<LoadBalancer>>,
+    pub(crate) balancer: Option<Arc<LoadBalancer>>,
     /// The listener that is asked, and the rule for the request, by their places.
     listener: Option<(usize, Option<usize>)>,
     /// The Ingresses whose listener that is, with no rule but the one for the request.
@@ -55,13 +55,13 @@ pub(crate) struct Scope<'a> {
 }
 
 /// Load balancers without targets: who listens where, for whom.
-pub(crate) struct Listeners(FastMap<IpAddr, Rc<LoadBalancer>>);
+pub(crate) struct Listeners(FastMap<IpAddr, Arc<LoadBalancer>>);
 
 impl Listeners {
     /// Of a cluster's outline with all Services and Ingresses, and no node.
     pub(crate) fn new(outline: &Cluster) -> Self {
         let all = controller::load_balancers(outline);
-        Self(all.into_iter().map(|one| (one.vip, Rc::new(one))).collect())
+        Self(all.into_iter().map(|one| (one.vip, Arc::new(one))).collect())
     }
 }
 

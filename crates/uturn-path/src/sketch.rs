@@ -21,6 +21,7 @@
 use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use uturn_model::{NamespacedName, Pod, Service};
 use uturn_netfilter::hash::{FastMap, FastSet};
@@ -30,6 +31,7 @@ use crate::crowd::Crowd;
 use crate::drawing::Drawing;
 use crate::line::Round;
 use crate::located::{Located, profile};
+use crate::marks::Marks;
 use crate::ring::Caller;
 use crate::scope::Scope;
 
@@ -40,6 +42,13 @@ pub(crate) const PART: u64 = u64::MAX;
 pub(crate) struct Sketch<'a> {
     pub(crate) scope: Scope<'a>,
     pub(crate) shape: Vec<u64>,
+    pub(crate) drawn: Arc<Drawn<'a>>,
+}
+
+/// What all targets have in common whose packets can meet the same Services.
+pub(crate) struct Drawn<'a> {
+    /// Its part of the shape.
+    shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) stands: Vec<Stand>,
     /// The class of each node that no Service in scope has to do with, by its number in the
@@ -163,17 +172,23 @@ pub(crate) enum Care {
 
 /// Makes sketches, and remembers what several need.
 pub(crate) struct Sketcher<'a> {
-    pub(crate) census: Census<'a>,
+    pub(crate) census: Arc<Census<'a>>,
+    /// What addresses and ports are told apart by.
+    pub(crate) marks: Marks,
     pub(crate) texts: Numbers<String>,
     pub(crate) profiles: Numbers<Vec<u64>>,
     bundles: Numbers<Vec<u64>>,
+    /// By the places of Services in memory, and by ports.
+    drawn: FastMap<(Vec<usize>, Vec<u16>), Arc<Drawn<'a>>>,
     /// What each Service says of itself, as the number of a text.
     pub(crate) services: FastMap<&'a NamespacedName, u32>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
+    /// How many sketches there are.
+    sketched: u64,
 }
 
-/// An endpoint's node and address, the number of its Service, and where it is found.
-type Place = (Option<u32>, IpAddr, u64, Rc<[Located]>, usize);
+/// An endpoint's node and address, the number of its Service, and where it is found there.
+type Place = (Option<u32>, IpAddr, usize, usize);
 
 /// An address with all that is said of it as an endpoint.
 pub(crate) struct Bundle {
@@ -190,14 +205,17 @@ pub(crate) struct Touched {
 }
 
 impl<'a> Sketcher<'a> {
-    pub(crate) fn new(census: Census<'a>) -> Self {
+    pub(crate) fn new(census: Census<'a>, marks: Marks) -> Self {
         Self {
-            census,
+            census: Arc::new(census),
+            marks,
             texts: Numbers::default(),
             profiles: Numbers::default(),
             bundles: Numbers::default(),
+            drawn: FastMap::default(),
             services: FastMap::default(),
             located: FastMap::default(),
+            sketched: 0,
         }
     }
 
@@ -208,7 +226,37 @@ impl<'a> Sketcher<'a> {
         care: Care,
         first: Option<u32>,
     ) -> Sketch<'a> {
+        let drawn = if care == Care::Classes && first.is_none() {
+            let services = scope.services.iter().map(|one| std::ptr::from_ref(*one).addr());
+            let key = (services.collect(), scope.ports.iter().copied().collect());
+            match self.drawn.get(&key) {
+                Some(drawn) => Arc::clone(drawn),
+                None => {
+                    let drawn = Arc::new(self.draw(&scope, care, first));
+                    Arc::clone(self.drawn.entry(key).or_insert(drawn))
+                }
+            }
+        } else {
+            Arc::new(self.draw(&scope, care, first))
+        };
+        let mut shape = drawn.shape.clone();
+        self.say(&scope, &mut shape);
+        if self.census.has_captures() {
+            // Captured rules may do with each Service as they please.
+            self.sketched += 1;
+            shape.extend([PART, self.sketched]);
+        }
+        Sketch { scope, shape, drawn }
+    }
+
+    /// Forgets what targets had in common, but for what each is told apart by.
+    pub(crate) fn forget(&mut self) {
+        self.drawn = FastMap::default();
+    }
+
+    fn draw(&mut self, scope: &Scope<'a>, care: Care, first: Option<u32>) -> Drawn<'a> {
         let mut all: Vec<Place> = Vec::new();
+        let mut found: Vec<Rc<[Located]>> = Vec::with_capacity(scope.services.len());
         let mut heeds_zones = false;
         let mut odd: Vec<u32> = Vec::new();
         for (number, service) in scope.services.iter().enumerate() {
@@ -216,23 +264,27 @@ impl<'a> Sketcher<'a> {
             for (at, one) in located.iter().enumerate() {
                 heeds_zones |= one.has_zones;
                 odd.extend(&one.odd);
-                all.push((one.place, one.ip, number as u64, Rc::clone(&located), at));
+                all.push((one.place, one.ip, number, at));
             }
+            found.push(located);
         }
-        all.sort_by_key(|(place, ip, number, _, at)| (place.is_none(), *place, *ip, *number, *at));
+        all.sort_unstable_by_key(|(place, ip, number, at)| {
+            (place.is_none(), *place, *ip, *number, *at)
+        });
         let mut bundles: Vec<Bundle> = Vec::with_capacity(all.len());
         let mut touched: FastMap<u32, Touched> = FastMap::default();
         let mut loose: Range<usize> = 0..0;
         let mut rest = all.as_slice();
-        while let [(place, ip, _, located, at), ..] = rest {
+        let mut look = Vec::new();
+        while let [(place, ip, number, at), ..] = rest {
             let many = rest.iter().take_while(|one| one.0 == *place && one.1 == *ip).count();
-            let mut look = Vec::with_capacity(4 * many);
-            for (_, _, number, located, at) in &rest[..many] {
-                look.push(*number);
-                look.extend(located[*at].look);
+            look.clear();
+            for (_, _, number, at) in &rest[..many] {
+                look.push(*number as u64);
+                look.extend(found[*number][*at].look);
             }
-            let one = &located[*at];
-            let number = self.bundles.of(look);
+            let one = &found[*number][*at];
+            let number = self.bundles.of_list(&look);
             bundles.push(Bundle { number, ip: *ip, client: one.client });
             let range = match place {
                 Some(place) => &mut touched.entry(*place).or_default().bundles,
@@ -244,7 +296,7 @@ impl<'a> Sketcher<'a> {
             range.end = bundles.len();
             rest = &rest[many..];
         }
-        self.touch(&scope, care, &odd, &mut touched);
+        self.touch(scope, care, &odd, &mut touched);
         let mut drawing = Drawing {
             census: &self.census,
             of: usize::from(heeds_zones),
@@ -266,8 +318,7 @@ impl<'a> Sketcher<'a> {
         shape.push(PART);
         shape.extend(alone.iter().map(|one| u64::from(one.number)));
         let loose = alone.iter().map(|one| one.ip).collect();
-        self.say(&scope, &mut shape);
-        Sketch { scope, shape, sizes, stands, untouched, touched, of, bundles, loose, callers }
+        Drawn { shape, sizes, stands, untouched, touched, of, bundles, loose, callers }
     }
 
     fn touch(

@@ -79,11 +79,11 @@ impl<'a> Told<'_, 'a> {
                 self.addresses.len() - 1
             }
         };
-        let census = &mut self.sketcher.census;
+        let census = &self.sketcher.census;
         let family = u64::from(Family::of(ip) == Family::V6);
         // An address that somebody else has is not like any other.
         let place = census.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
-        shape.extend([at as u64, family << 32 | u64::from(census.marks.of(ip)), place]);
+        shape.extend([at as u64, family << 32 | u64::from(self.sketcher.marks.of(ip)), place]);
     }
 
     fn port(&mut self, port: u16, shape: &mut Vec<u64>) {
@@ -94,7 +94,7 @@ impl<'a> Told<'_, 'a> {
                 self.ports.len() - 1
             }
         };
-        let mark = self.sketcher.census.marks.of_port(port);
+        let mark = self.sketcher.marks.of_port(port);
         shape.extend([at as u64, u64::from(mark)]);
     }
 

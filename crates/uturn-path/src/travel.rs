@@ -304,6 +304,7 @@ impl<'a> Engine<'a> {
         match end.kind {
             EndKind::Local => {
                 let port = trip.packet.leg().dst.port();
+                self.mind_processes(node, port);
                 let pod = self.host_pod_on(node, port);
                 vec![Arrival { trip, stop: Stop::At(Party::Host(node, pod)) }]
             }
@@ -312,7 +313,10 @@ impl<'a> Engine<'a> {
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
-                _ => vec![lost(trip, Mechanism::NoEndpoint)],
+                _ => {
+                    self.mind_strangers(trip.packet.leg().dst);
+                    vec![lost(trip, Mechanism::NoEndpoint)]
+                }
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
@@ -352,6 +356,7 @@ impl<'a> Engine<'a> {
             chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
         });
         let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
+        self.mind_strangers(to);
         if is_another {
             Mechanism::Firewall
         } else if self.lacks_rules(Party::Host(node, None), to, protocol) {

@@ -1,5 +1,4 @@
-//! One target: its sketch is walked, a client of each class, or what was found of another
-//! target of the same shape is said again.
+//! One target: its sketch is walked, a client of each class.
 
 use std::sync::Arc;
 
@@ -10,118 +9,68 @@ use uturn_netfilter::hash::FastMap;
 use crate::census::Census;
 use crate::engine::{Cannot, Engine, Fault};
 use crate::mini::mini;
-use crate::scan::{Atlas, ScanTarget};
+use crate::scan::ScanTarget;
 use crate::sketch::{Callers, Care, Sketch};
-
-/// The verdicts of each class of clients of a sketch, in its order.
-type Answers = Arc<[Arc<[Verdict]>]>;
 
 /// Classes of clients, each with its verdicts.
 pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
 
-/// What came of walking a sketch.
-struct Walked<'a> {
-    answered: Answered<'a>,
-    /// The verdicts of each class of clients that are the same however many equals there are.
-    sure: Sure,
-    /// Whether every target of the same shape and sizes has the same verdicts.
-    is_common: bool,
-}
-
 /// For classes of clients in a sketch's order: the verdicts where numbers of equals make no
 /// difference.
-type Sure = Vec<Option<Arc<[Verdict]>>>;
+pub(crate) type Sure = Vec<Option<Arc<[Verdict]>>>;
 
-/// What is known of shapes.
-#[derive(Default)]
-pub(crate) struct Shapes(FastMap<Vec<u64>, Shape>);
-
-/// What is known of a shape.
-enum Shape {
-    Known {
-        sure: Sure,
-        /// By numbers of equals: what is known of all classes.
-        sized: FastMap<Vec<u64>, Answers>,
-    },
-    /// It takes everybody to know.
-    NeedsAll,
+/// What came of walking a sketch.
+pub(crate) struct Walked<'a> {
+    pub(crate) answered: Answered<'a>,
+    /// The verdicts of each class of clients that are the same however many equals there are.
+    pub(crate) sure: Sure,
+    /// Whether every target of the same shape and sizes has the same verdicts.
+    pub(crate) is_common: bool,
 }
 
-impl<'a> Engine<'a> {
-    /// Each class of clients with what becomes of its calls to a target.
-    pub(crate) fn answers(
-        &self,
-        atlas: &mut Atlas<'a>,
-        shapes: &mut Shapes,
-        target: &ScanTarget,
-    ) -> Result<Answered<'a>, Cannot> {
-        let scope = self.scope(atlas, target)?;
-        let mut care = self.care(atlas, &scope);
-        let mut sketch = atlas.sketcher.sketch(scope, care, None);
-        if care == Care::Classes {
-            let sure = match shapes.0.get(&sketch.shape) {
-                Some(Shape::Known { sure, sized }) => {
-                    if let Some(known) = sized.get(&sketch.sizes) {
-                        return Ok(sketch.callers.into_iter().zip(known.iter().cloned()).collect());
-                    }
-                    if let Some(known) = sure.iter().cloned().collect::<Option<Vec<_>>>() {
-                        return Ok(sketch.callers.into_iter().zip(known).collect());
-                    }
-                    Some(sure.as_slice())
-                }
-                Some(Shape::NeedsAll) => None,
-                None => Some([].as_slice()),
-            };
-            if let Some(sure) = sure {
-                if let Some(walked) = self.walk(atlas, &sketch, target, care, sure)? {
-                    remember(&mut shapes.0, &sketch, &walked);
-                    return Ok(walked.answered);
-                }
-                shapes.0.insert(sketch.shape, Shape::NeedsAll);
-            }
-            care = Care::EveryNode;
-            sketch = atlas.sketcher.sketch(sketch.scope, care, None);
-        }
-        let walked = self.walk(atlas, &sketch, target, care, &[])?;
-        Ok(walked.map(|walked| walked.answered).unwrap_or_default())
-    }
+/// A target that is to be walked.
+pub(crate) struct Errand<'a> {
+    pub(crate) target: Arc<ScanTarget>,
+    pub(crate) sketch: Sketch<'a>,
+    pub(crate) care: Care,
+}
 
-    /// Walks a client of each class of which nothing is sure yet; nothing where that does not
-    /// settle it.
-    fn walk(
+/// Walks errands; many do at a time.
+pub(crate) struct Walker<'a> {
+    pub(crate) census: Arc<Census<'a>>,
+    pub(crate) keeps_every_way: bool,
+}
+
+impl<'a> Walker<'a> {
+    /// Walks a client of each class of which nothing is sure yet, in a small cluster; nothing
+    /// where that does not settle it.
+    pub(crate) fn walk(
         &self,
-        atlas: &Atlas<'a>,
-        sketch: &Sketch<'a>,
-        target: &ScanTarget,
-        care: Care,
+        errand: &Errand<'a>,
         sure: &[Option<Arc<[Verdict]>>],
     ) -> Result<Option<Walked<'a>>, Cannot> {
-        let census = &atlas.sketcher.census;
-        let to = sketch.scope.asked.to.ip();
-        if !self.cluster.captures.is_empty() || self.takes_any_source(to) {
-            return self.walk_all(self, census, sketch, target, sure);
-        }
-        let (cluster, weights) = mini(census, sketch);
-        let mut engine = Engine::of(&cluster, (care == Care::Classes).then_some(weights));
+        let (cluster, weights) = mini(&self.census, &errand.sketch);
+        let mut engine = Engine::of(&cluster, (errand.care == Care::Classes).then_some(weights));
+        engine.adopt(&self.census);
         engine.keeps_every_way = self.keeps_every_way;
         engine.is_brief = true;
-        self.walk_all(&engine, census, sketch, target, sure)
+        self.walk_in(&engine, errand, sure)
     }
 
-    fn walk_all(
+    /// The same, where what is walked is known already.
+    pub(crate) fn walk_in(
         &self,
         engine: &Engine<'_>,
-        census: &Census<'a>,
-        sketch: &Sketch<'a>,
-        target: &ScanTarget,
+        errand: &Errand<'a>,
         known: &[Option<Arc<[Verdict]>>],
     ) -> Result<Option<Walked<'a>>, Cannot> {
+        let Errand { target, sketch, .. } = errand;
         let asked = sketch.scope.asked.target();
         let line = engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
-        let mut answered = Vec::with_capacity(sketch.callers.len());
-        let mut sure = Sure::with_capacity(sketch.callers.len());
+        let mut answered = Vec::with_capacity(sketch.drawn.callers.len());
+        let mut sure = Sure::with_capacity(sketch.drawn.callers.len());
         let mut is_common = true;
-        for (at, callers) in sketch.callers.iter().enumerate() {
+        for (at, callers) in sketch.drawn.callers.iter().enumerate() {
             if let Some(Some(verdicts)) = known.get(at) {
                 answered.push((callers.clone(), Arc::clone(verdicts)));
                 sure.push(Some(Arc::clone(verdicts)));
@@ -144,7 +93,7 @@ impl<'a> Engine<'a> {
                 Ok(Some([verdict].into()))
             };
             if let Some(line) = line {
-                line.begin(callers.caller(census));
+                line.begin(callers.caller(&self.census));
             }
             let Some(verdicts) = walk()? else { return Ok(None) };
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
@@ -157,7 +106,7 @@ impl<'a> Engine<'a> {
             is_common = false;
             sure.push(None);
             let mut parts = Vec::new();
-            for (first, part) in callers.told_apart(census, &rounds) {
+            for (first, part) in callers.told_apart(&self.census, &rounds) {
                 let verdicts = match rounds.as_slice() {
                     _ if first == line.walked.get() => Arc::clone(&verdicts),
                     [round] if round.is_all.get() => [round.verdict(first)].into(),
@@ -169,19 +118,9 @@ impl<'a> Engine<'a> {
                 };
                 parts.push((part, verdicts));
             }
-            answered.extend(together(census, parts));
+            answered.extend(together(&self.census, parts));
         }
         Ok(Some(Walked { answered, sure, is_common }))
-    }
-}
-
-fn remember(shapes: &mut FastMap<Vec<u64>, Shape>, sketch: &Sketch<'_>, walked: &Walked<'_>) {
-    let shape = shapes.entry(sketch.shape.clone());
-    let sure = || walked.sure.clone();
-    let shape = shape.or_insert_with(|| Shape::Known { sure: sure(), sized: FastMap::default() });
-    if let (Shape::Known { sized, .. }, true) = (shape, walked.is_common) {
-        let all = walked.answered.iter().map(|(_, one)| Arc::clone(one));
-        sized.insert(sketch.sizes.clone(), all.collect());
     }
 }
 

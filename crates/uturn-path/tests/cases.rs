@@ -85,10 +85,11 @@ fn the_mode_and_the_place_decide_together() {
     assert_eq!(
         told(PULL_REQUEST, "deploy/shop/client", "http://10.0.0.100/"),
         [
-            "kube-proxy mode is iptables or nftables and the client runs on a node without an \
-             endpoint of shop/web: 100 % hangs",
-            "kube-proxy mode is iptables or nftables and the client runs on a node with an \
-             endpoint of shop/web: 100 % answered at once",
+            "kube-proxy mode is iptables or nftables, with a cluster CIDR: 100 % answered at once",
+            "kube-proxy mode is iptables or nftables, without a cluster CIDR and the client runs \
+             on a node without an endpoint of shop/web: 100 % hangs",
+            "kube-proxy mode is iptables or nftables, without a cluster CIDR and the client runs \
+             on a node with an endpoint of shop/web: 100 % answered at once",
             "kube-proxy mode is ipvs and the client runs on a node without an endpoint of \
              shop/web: 100 % answered at once",
             "kube-proxy mode is ipvs and the client runs on a node with an endpoint of shop/web: \
@@ -103,9 +104,22 @@ fn what_is_stated_is_no_question() {
     assert_eq!(
         told(&stated, "deploy/shop/client", "http://10.0.0.100/"),
         [
-            "the client runs on a node without an endpoint of shop/web: 100 % hangs",
-            "the client runs on a node with an endpoint of shop/web: 100 % answered at once",
+            "kube-proxy has a cluster CIDR: 100 % answered at once",
+            "kube-proxy has no cluster CIDR and the client runs on a node without an endpoint of \
+             shop/web: 100 % hangs",
+            "kube-proxy has no cluster CIDR and the client runs on a node with an endpoint of \
+             shop/web: 100 % answered at once",
         ]
+    );
+    // With the ranges of pods all is said: kube-proxy lets pods through to other nodes.
+    let ranges = "  network: {podCIDRs: [10.1.0.0/16]}\n";
+    let known = format!(
+        "{PULL_REQUEST}{}{ranges}",
+        MODE.replace("spec: {kube", "spec:\n  kube").replace("}}", "}")
+    );
+    assert_eq!(
+        told(&known, "deploy/shop/client", "http://10.0.0.100/"),
+        [": 100 % answered at once"]
     );
     // Nodes do not move.
     let from_node = told(&stated, "node/n1", "http://10.0.0.100/");

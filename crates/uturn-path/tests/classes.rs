@@ -4,6 +4,8 @@
 //!
 //! `UTURN_CASES` says how many clusters (100 if it does not).
 
+#[path = "classes/captures.rs"]
+mod captures;
 #[path = "classes/dice.rs"]
 mod dice;
 
@@ -11,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
 use proptest::prelude::*;
-use uturn_model::{Client, Flow, Mechanism, NamespacedName, Outcome, Verdict};
+use uturn_model::{Client, Cluster, Flow, Mechanism, NamespacedName, Outcome, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::{Source, read};
 
@@ -35,13 +37,17 @@ fn same(one: &Verdict, other: &Verdict) -> bool {
         && one.0.iter().zip(&other.0).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-9)
 }
 
-fn check(text: &str) -> Result<(), TestCaseError> {
+/// A cluster as its text says.
+fn written(text: &str) -> Cluster {
     let source = Source { name: "random.yaml".into(), text: text.to_owned() };
-    let cluster = match read(vec![source]) {
+    match read(vec![source]) {
         Ok(read) => read.cluster,
         Err(faults) => panic!("{faults:?}\n{text}"),
-    };
-    let engine = Engine::new(&cluster).expect("rules that can be walked");
+    }
+}
+
+fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
+    let engine = Engine::new(cluster).unwrap_or_else(|faults| panic!("{faults:?}\n{text}"));
     let mut targets = engine.targets();
     // Two rules of an Ingress may be for the same host and path.
     let mut known = BTreeSet::new();
@@ -59,7 +65,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         }
     }
     // An engine of its own: nothing of what the scan worked out.
-    let judge = Engine::new(&cluster).expect("rules that can be walked");
+    let judge = Engine::new(cluster).expect("rules that can be walked");
     let mut seen = 0;
     for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
         for target in &targets {
@@ -94,7 +100,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
 #[test]
 fn a_source_that_is_another_service_s() {
     let text = dice::cluster(&mut Dice::new(3_619_954_685_450_528_174));
-    check(&text).expect("the same verdicts");
+    check(&written(&text), &text).expect("the same verdicts");
 }
 
 proptest! {
@@ -102,6 +108,16 @@ proptest! {
 
     #[test]
     fn classes_say_what_brute_force_says(seed in any::<u64>()) {
-        check(&dice::cluster(&mut Dice::new(seed)))?;
+        let text = dice::cluster(&mut Dice::new(seed));
+        check(&written(&text), &text)?;
+    }
+
+    #[test]
+    fn classes_beside_captures_say_what_brute_force_says(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let text = dice::cluster(dice);
+        let mut cluster = written(&text);
+        captures::add(&mut cluster, dice);
+        check(&cluster, &format!("{:#?}\n{text}", cluster.captures))?;
     }
 }

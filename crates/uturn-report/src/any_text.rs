@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use uturn_diagnose::Finding;
+use uturn_diagnose::alike::alike;
 use uturn_model::route::{Hop, Leg, Way};
 use uturn_model::{
-    By, Client, Destination, Flow, Mechanism, Origin, Outcome, Place, Protocol, Route, Step,
+    By, Client, Destination, Flow, Mechanism, Name, Origin, Outcome, Place, Protocol, Route, Step,
     StepKind, Verdict,
 };
 
@@ -19,7 +21,8 @@ proptest! {
         let report = sample::report(&text);
         well_formed(&junit::scan(&report))?;
         let shown = Shown { flow: Some(flow()), verdicts: verdicts(&text), cures: Vec::new() };
-        well_formed(&html::scan(&report, &[shown]))?;
+        let alike = alike(report.findings.iter());
+        well_formed(&html::scan(&report, &alike, &[shown]))?;
         well_formed(&svg::trace(&flow(), &verdicts(&text), std::slice::from_ref(&text)))?;
         let sarif = sarif::scan(&report).to_string();
         prop_assert!(serde_json::from_str::<serde_json::Value>(&sarif).is_ok());
@@ -51,7 +54,7 @@ fn tries_that_go_alike_are_drawn_once() {
     let mut all = verdicts("x");
     let route = &mut all[0].routes[0];
     let tried = |i: usize| {
-        let name = uturn_model::Name::new(format!("t{i}")).unwrap();
+        let name = Name::new(format!("t{i}")).unwrap();
         let by = || By::kernel("x");
         let lb = Place::LoadBalancer("x".into());
         [
@@ -67,23 +70,61 @@ fn tries_that_go_alike_are_drawn_once() {
     assert!(drawn.contains(">t0<") && !drawn.contains(">t1<"));
 }
 
-/// A large cluster: the page stays small, and what is folded is counted.
+/// A large cluster: the page stays small, those that are alike are told together, and what
+/// is folded is counted.
 #[test]
 fn many_findings_are_folded_and_counted() {
-    let names: Vec<String> = (0..12_000).map(|i| format!("front-{i}")).collect();
     let hosts: Vec<String> = (0..100).map(|i| format!(":80 host-{i}.example.com/")).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    let findings = names.iter().map(|name| sample::finding(name, &hosts)).collect();
+    let mut findings: Vec<Finding> =
+        (0..30_000).map(|i| sample::finding(&format!("front-{i}"), &hosts)).collect();
+    // And some of which each is like no other.
+    for (at, one) in findings.iter_mut().take(400).enumerate() {
+        one.conditions = vec![format!("the moon is {at}").into()];
+    }
     let report = crate::ScanReport::new(findings);
-    let shown = Shown { flow: Some(flow()), verdicts: verdicts("x"), cures: Vec::new() };
-    let page = html::scan(&report, &vec![shown; 400]);
+    let alike = alike(report.findings.iter());
+    assert_eq!(alike.len(), 401);
+    assert_eq!(alike.last().unwrap().all.len(), 29_600);
+    let shown = |at: usize| {
+        let from = Client::Node(Name::new(format!("n{at}")).unwrap());
+        let flow = Flow { from, ..flow() };
+        Shown { flow: Some(flow), verdicts: verdicts("x"), cures: Vec::new() }
+    };
+    let mut all: Vec<Shown> = (0..401).map(shown).collect();
+    // The same way is drawn once.
+    all[1] = all[0].clone();
+    let page = html::scan(&report, &alike, &all);
     assert!(page.len() < 5_000_000, "{}", page.len());
     well_formed(&page).unwrap();
     let drawn = page.matches("<svg ").count();
     let told = page.matches("<article ").count();
-    assert!(drawn > 20 && told >= 400, "{drawn} {told}");
-    assert_eq!(page.matches("-o svg</code>").count(), 400 - drawn);
-    let left = format!("{} more are folded here", crate::words::count(12_000 - told, "finding"));
+    assert!(drawn > 20 && told == 401, "{drawn} {told}");
+    assert_eq!(page.matches("way is drawn at <a href=\"#f1\">UT101").count(), 1);
+    let short = page.matches("Folded: there is no room").count();
+    assert!(short > 20, "{short}");
+    assert_eq!(page.matches("-o svg</code>").count(), told - drawn - 1 - short);
+    let lines = page.matches("<li><b>1 in 2").count();
+    assert!(lines > 10_000, "{lines}");
+    assert!(page.contains("<summary>All 29600 findings</summary>"));
+    let left = format!("<p class=\"folded\">and {} more", 29_600 - lines);
+    assert!(page.contains(&left), "{left}");
+}
+
+/// More that are told in full than there is room for.
+#[test]
+fn what_has_no_room_is_counted() {
+    let mut findings: Vec<Finding> =
+        (0..5000).map(|i| sample::finding(&format!("front-{i}"), &[":80"])).collect();
+    for (at, one) in findings.iter_mut().enumerate() {
+        one.conditions = vec![format!("the moon is {at}").into()];
+    }
+    let report = crate::ScanReport::new(findings);
+    let page = html::scan(&report, &alike(report.findings.iter()), &[]);
+    assert!(page.len() < 5_000_000, "{}", page.len());
+    let told = page.matches("<article ").count();
+    assert!((1000..5000).contains(&told), "{told}");
+    let left = format!("{} more are folded here", crate::words::count(5000 - told, "finding"));
     assert!(page.contains(&left), "{left}");
 }
 
@@ -131,7 +172,7 @@ fn verdicts(text: &str) -> Vec<Verdict> {
     let step = |kind| Step::new(kind, text, by());
     let hop = |place, way, steps| Hop { place, way, steps };
     let lb = || Place::LoadBalancer(text.into());
-    let node = || Place::Node(uturn_model::Name::new("n1").unwrap());
+    let node = || Place::Node(Name::new("n1").unwrap());
     let route = Route {
         late: Duration::ZERO,
         share: 1.0,

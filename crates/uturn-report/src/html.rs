@@ -1,15 +1,17 @@
 //! `scan -o html`: one page that needs no network and no other file.
 //!
 //! Findings stand by harm, each with what it rests on, its way as a picture, its cures with
-//! their diffs and its page. Everything is there without scripts; they only filter. What
-//! would make the page too large is folded, and said.
+//! their diffs and its page. Of many that are alike the worst stands for all, and they are
+//! a line each. Everything is there without scripts; they only filter. What would make the
+//! page too large is folded, and said.
 
 mod finding;
 mod page;
+mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use uturn_diagnose::{Code, Cure, Finding, Severity};
+use uturn_diagnose::{Alike, Code, Cure, Finding, Severity};
 use uturn_model::{Flow, Verdict};
 
 use crate::scan::{ScanReport, Why};
@@ -27,30 +29,53 @@ pub struct Shown {
     pub cures: Vec<Cure>,
 }
 
-/// Findings together take no more; the rest is counted.
-const MOST_BYTES: usize = 4_000_000;
-/// Pictures together take no more; the rest has the command that draws it.
+/// What is told in full takes no more, and with what is told in short no more than that; the
+/// rest is counted.
+const MOST_IN_FULL: usize = 2_000_000;
+const MOST_BYTES: usize = 2_300_000;
+/// Pictures together take no more of that; the rest has the command that draws it.
 const MOST_PICTURES: usize = 1_500_000;
 
-/// The page. What is shown of each finding comes in their order; it may be shorter.
-pub fn scan(report: &ScanReport, shown: &[Shown]) -> String {
+/// How the way of a finding is shown.
+enum Way {
+    /// As a picture.
+    Drawn(String),
+    /// It is the one that was drawn for another finding, of this number.
+    SeenAt(usize),
+    /// There is no room for it.
+    Named,
+    /// Nor is there for anything but its heading.
+    Untold,
+}
+
+/// The page. What is shown of the first of those that are alike comes in their order; it may
+/// be shorter.
+pub fn scan(report: &ScanReport, alike: &[Alike], shown: &[Shown]) -> String {
     let mut articles = String::new();
     let mut pictures = 0;
     let mut left: BTreeMap<Code, usize> = BTreeMap::new();
+    let mut drawn_at: HashMap<&Flow, usize> = HashMap::new();
     let nothing = Shown::default();
-    for (at, one) in report.findings.iter().enumerate() {
-        if articles.len() > MOST_BYTES {
-            *left.entry(one.code).or_default() += 1;
+    let mut listed = 0;
+    for (at, (one, list)) in alike.iter().zip(rows::lists(report, alike)).enumerate() {
+        if articles.len() - listed > MOST_BYTES {
+            *left.entry(report.findings[one.first].code).or_default() += one.all.len();
             continue;
         }
         let shown = shown.get(at).unwrap_or(&nothing);
-        let picture = finding::picture(at, one, shown);
-        let picture = picture.filter(|drawn| {
-            let fits = pictures + drawn.len() <= MOST_PICTURES;
-            pictures += if fits { drawn.len() } else { 0 };
-            fits
-        });
-        articles.push_str(&finding::article(report, at, shown, picture.as_deref()));
+        let known = shown.flow.as_ref().and_then(|flow| drawn_at.get(flow));
+        let way = match (known, finding::picture(report, one, shown)) {
+            _ if articles.len() - listed > MOST_IN_FULL => Way::Untold,
+            (Some(at), Some(_)) => Way::SeenAt(*at),
+            (None, Some(drawn)) if pictures + drawn.len() <= MOST_PICTURES => {
+                pictures += drawn.len();
+                drawn_at.extend(shown.flow.as_ref().map(|flow| (flow, one.first)));
+                Way::Drawn(drawn)
+            }
+            _ => Way::Named,
+        };
+        listed += list.len();
+        articles.push_str(&finding::article(report, one, shown, &way, &list));
     }
     let title = format!("uturn scan: {}", headline(report));
     format!(
@@ -102,7 +127,8 @@ fn header(report: &ScanReport) -> String {
     }
     tiles.push_str(&format!(
         "<li class=\"tile\"><b>{} of {}</b> flows fine</li>\n",
-        report.fine, report.flows
+        words::grouped(report.fine),
+        words::grouped(report.flows)
     ));
     if !report.aside.is_empty() {
         tiles.push_str(&format!(

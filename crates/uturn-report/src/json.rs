@@ -10,9 +10,11 @@ use crate::words;
 
 /// `scan -o json`.
 pub fn scan(report: &ScanReport) -> Value {
+    let most = words::most_names(report.findings.len());
+    let evidence = |at: usize| report.evidence.get(at).map_or(&[][..], Vec::as_slice);
     json!({
         "findings": report.findings.iter().enumerate()
-            .map(|(at, one)| finding(one, report.evidence.get(at).map_or(&[], Vec::as_slice)))
+            .map(|(at, one)| finding(one, evidence(at), most))
             .collect::<Vec<_>>(),
         "ignored": report.aside.iter().filter_map(|one| match &one.why {
             Why::Ignored { reason } => Some(aside(one, json!({ "reason": &**reason }))),
@@ -55,19 +57,22 @@ fn subject(one: &Finding) -> Map<String, Value> {
     subject
 }
 
-fn finding(one: &Finding, evidence: &[Evidence]) -> Value {
+/// With the names of at most so many pods and nodes; the counts say how many there are.
+fn finding(one: &Finding, evidence: &[Evidence], most: usize) -> Value {
+    let nodes = one.clients.nodes();
     let mut value = json!({
         "code": one.code.to_string(),
         "severity": one.severity.as_str(),
         "title": one.code.title(),
         "subject": subject(one),
         "targets": one.targets,
-        "clients": words::pods(&one.clients).into_iter()
+        "clients": words::pods(&one.clients, most).into_iter()
             .map(|pod| Client::Pod(pod.clone()).to_string())
             .chain(one.clients.others().iter().map(ToString::to_string))
             .collect::<Vec<_>>(),
         "client_count": one.clients.len(),
-        "nodes": one.clients.nodes().into_iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "nodes": nodes.iter().take(most).map(ToString::to_string).collect::<Vec<_>>(),
+        "node_count": nodes.len(),
         "if": one.conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
         "share_failing": one.share_failing,
         "mechanism": one.mechanism.map(|one| one.as_str()),

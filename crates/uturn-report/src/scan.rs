@@ -125,7 +125,8 @@ pub fn text(report: &ScanReport, style: Style) -> String {
     if style.wide {
         let evidence = report.evidence.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
         for (finding, evidence) in report.findings.iter().zip(evidence) {
-            text.push_str(&details(finding, evidence, style));
+            let most = words::most_names(report.findings.len());
+            text.push_str(&details(finding, evidence, most, style));
         }
     }
     text.push_str(&summary(report, style));
@@ -180,7 +181,7 @@ pub(crate) fn because(finding: &Finding) -> String {
     }
 }
 
-fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
+fn details(finding: &Finding, evidence: &[Evidence], most: usize, style: Style) -> String {
     let mut text = style.bold(&format!(
         "{} {}{}: {}\n",
         finding.code,
@@ -188,7 +189,7 @@ fn details(finding: &Finding, evidence: &[Evidence], style: Style) -> String {
         "",
         finding.code.title()
     ));
-    let some = words::pods(&finding.clients);
+    let some = words::pods(&finding.clients, most);
     let more = finding.clients.pod_count() - some.len();
     let others = finding.clients.others().iter().map(ToString::to_string);
     let some: Vec<String> = some.into_iter().map(ToString::to_string).chain(others).collect();
@@ -246,10 +247,13 @@ fn summary(report: &ScanReport, style: Style) -> String {
         0 => style.green("nothing found"),
         found => words::count(found, "finding"),
     };
+    // What is found if something else holds is no flow of what is taken to hold.
+    let is_if = report.findings.iter().any(|one| !one.conditions.is_empty());
     text.push_str(&format!(
-        "; {} of {} fine (a class of pods × a target each)\n",
+        "; {} of {} fine{} (a class of pods × a target each)\n",
         report.fine,
-        words::count(report.flows, "flow")
+        words::count(report.flows, "flow"),
+        if is_if { " as supposed" } else { "" }
     ));
     text.push_str(&set_aside(report));
     for one in &report.supposed {

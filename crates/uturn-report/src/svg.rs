@@ -16,44 +16,56 @@ use crate::xml::escape;
 use draw::Canvas;
 use story::Tale;
 
-/// More ways than these are not drawn.
+/// More ways than these are not drawn, nor in a page of many pictures.
 const MOST_WAYS: usize = 12;
+const MOST_IN_PAGE: usize = 4;
+/// So many endings are named above the ways; retries can end in very many.
+const MOST_ENDS: usize = 6;
 
 /// A document of its own.
 pub fn trace(flow: &Flow, verdicts: &[Verdict], codes: &[String]) -> String {
     let style = format!("<style>{STYLE}</style>");
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
-        whole(flow, verdicts, codes, "u", &style)
+        whole(flow, verdicts, codes, ("u", &style), MOST_WAYS)
     )
 }
 
 /// The same inside a page that has [`STYLE`]; no two pictures of a page have the same name.
 pub fn picture(flow: &Flow, verdicts: &[Verdict], codes: &[String], name: &str) -> String {
-    whole(flow, verdicts, codes, name, "")
+    whole(flow, verdicts, codes, (name, ""), MOST_IN_PAGE)
 }
 
-fn whole(flow: &Flow, verdicts: &[Verdict], codes: &[String], name: &str, style: &str) -> String {
+fn whole(
+    flow: &Flow,
+    verdicts: &[Verdict],
+    codes: &[String],
+    (name, style): (&str, &str),
+    most: usize,
+) -> String {
     let tales = story::tales(verdicts);
     let title = format!("{} → {} ({})", flow.from, flow.to, flow.protocol);
     let said: Vec<String> = verdicts
         .iter()
         .map(|one| match one.conditions.is_empty() {
-            true => words::verdict(one),
-            false => format!("if {}: {}", one.conditions.join(" and "), words::verdict(one)),
+            true => words::verdict(one, MOST_ENDS),
+            false => {
+                let said = words::verdict(one, MOST_ENDS);
+                format!("if {}: {said}", one.conditions.join(" and "))
+            }
         })
         .collect();
     let mut canvas = Canvas::new(&tales, name);
     canvas.heading(&title, &said, codes);
-    for tale in tales.iter().take(MOST_WAYS) {
+    for tale in tales.iter().take(most) {
         canvas.tale(tale);
     }
-    if tales.len() > MOST_WAYS {
-        let more = tales.len() - MOST_WAYS;
+    if tales.len() > most {
+        let more = tales.len() - most;
         canvas.remark(&format!("{more} more ways are not drawn: -o text tells them"));
     }
     canvas.legend();
-    let about = about(&said, &tales);
+    let about = about(&said, &tales[..most.min(tales.len())]);
     let (width, height) = canvas.size();
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ut\" viewBox=\"0 0 {width} {height}\" \
@@ -69,7 +81,7 @@ fn whole(flow: &Flow, verdicts: &[Verdict], codes: &[String], name: &str, style:
 /// The picture in words, for those who do not see it.
 fn about(said: &[String], tales: &[Tale<'_>]) -> String {
     let mut text = format!("{}.", said.join("; "));
-    for tale in tales.iter().take(MOST_WAYS) {
+    for tale in tales {
         text.push_str(&format!(" {}: {}.", tale.heading, tale.in_words()));
     }
     text

@@ -49,9 +49,12 @@ pub fn text(
     text
 }
 
+/// So many endings stand in one line; all are in JSON.
+const MOST_ENDS: usize = 12;
+
 /// What comes of a flow, in one line.
 fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
-    let said = words::verdict(verdict);
+    let said = words::verdict(verdict, MOST_ENDS);
     let said = if verdict.is_fine() { style.green(&said) } else { style.red(&said) };
     let mut text = match verdict.conditions.is_empty() {
         true => String::new(),

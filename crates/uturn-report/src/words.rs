@@ -23,14 +23,21 @@ pub fn share(share: f64) -> String {
     }
 }
 
-/// More pods than these are not named.
-const MOST_PODS: usize = 1000;
+/// More names than these are not given.
+const MOST_NAMES: usize = 1000;
+/// Nor are they of many findings together, but for some of each.
+const MOST_OF_ALL: usize = 100_000;
+const SOME: usize = 20;
 
-/// Pods by name: all of them, or the first of very many.
-pub fn pods(clients: &Clients) -> Vec<&NamespacedName> {
-    let mut names: Vec<&NamespacedName> = clients.iter().collect();
+/// So many pods and nodes of each finding are named, where there are so many findings.
+pub fn most_names(findings: usize) -> usize {
+    (MOST_OF_ALL / findings.max(1)).clamp(SOME, MOST_NAMES)
+}
+
+/// Pods by name: all of them, or some of very many.
+pub fn pods(clients: &Clients, most: usize) -> Vec<&NamespacedName> {
+    let mut names: Vec<&NamespacedName> = clients.iter().take(most).collect();
     names.sort_unstable();
-    names.truncate(MOST_PODS);
     names
 }
 
@@ -58,17 +65,34 @@ pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-/// A verdict in a line: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
-pub fn verdict(verdict: &Verdict) -> String {
-    let parts: Vec<String> = verdict
-        .outcomes
-        .iter()
+/// A verdict in a line: `1 in 3 answered after 4 s, 2 in 3 answered at once`; what is more than
+/// so many endings is counted.
+pub fn verdict(verdict: &Verdict, most: usize) -> String {
+    let told = verdict.outcomes.iter().take(most);
+    let mut parts: Vec<String> = told
         .map(|(outcome, part)| match share(*part).as_str() {
             "always" => outcome.to_string(),
             part => format!("{part} {outcome}"),
         })
         .collect();
+    match verdict.outcomes.len() - parts.len() {
+        0 => {}
+        more => parts.push(format!("and {more} other endings")),
+    }
     parts.join(", ")
+}
+
+/// `139 510 081`, with spaces at which nothing is broken.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) && digits.len() > 4 {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// `call svc/shop/front:80, or 3 more`.
@@ -119,6 +143,12 @@ mod tests {
         ] {
             assert_eq!(share(number), said);
         }
+    }
+
+    #[test]
+    fn long_numbers_are_grouped() {
+        let said = [0, 999, 8748, 12_345, 139_510_081].map(grouped);
+        assert_eq!(said, ["0", "999", "8748", "12\u{202f}345", "139\u{202f}510\u{202f}081"]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::objects::Objects;
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mut said = Said::default();
     let provider = provider::derive(&objects, &mut said);
-    let proxy = proxy::derive(&objects, &provider, &mut said);
+    let mut proxy = proxy::derive(&objects, &provider, &mut said);
     let mode = network::mode(&objects, &mut said);
     let mut ranges = ranges::Ranges::new(&objects);
     owners::settle(&mut objects);
@@ -38,6 +38,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     services::complete(&mut objects, &mut ranges, &mut said);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut said);
     let network = network::derive(&objects, mode, proxy.mode.value, &ranges, &mut said);
+    proxy::suppose_detector(&mut proxy, &objects, &network, &mut said);
     let endpoints = endpoints::derive(&mut objects, &mut said);
     let dns = dns(&mut objects);
     Cluster {

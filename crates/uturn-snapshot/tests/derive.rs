@@ -119,7 +119,8 @@ fn a_pull_request_is_enough() {
              objects with status.addresses)",
             "clusterIP of 1 Service: shop/web: free ones of 172.16.0.0/16 (no clusterIP is given; \
              give the applied Service objects)",
-            "kube-proxy cluster CIDR: none (nothing names a cluster CIDR for kube-proxy; state \
+            "kube-proxy cluster CIDR: 10.1.0.0/22, which has all pods (nothing names a cluster CIDR \
+             for kube-proxy; give kube-proxy's ConfigMap, or state \
              spec.network.podCIDRs in Facts)",
             "kube-proxy mode: iptables (nothing says it; iptables is kube-proxy's default; state \
              spec.kubeProxy.mode in Facts)",
@@ -138,6 +139,51 @@ fn a_pull_request_is_enough() {
     );
 }
 
+/// What an operator makes pods of is no workload: a Service for them is not said to be empty
+/// without a word.
+#[test]
+fn pods_that_others_may_make_are_said() {
+    let manifests = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: made, namespace: shop}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: made}}
+  template:
+    metadata: {labels: {app: made}}
+    spec: {containers: [{name: made, image: made}]}
+---
+apiVersion: databases.example.com/v1
+kind: Database
+metadata: {name: db, namespace: shop}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {selector: {database: db}, ports: [{port: 5432}], clusterIP: 172.16.0.9}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: made, namespace: shop}
+spec: {selector: {app: made}, ports: [{port: 80}], clusterIP: 172.16.0.10}
+";
+    let said = |text: &str| {
+        let cluster = cluster(text);
+        let all = cluster.supposed.iter().filter(|one| one.about.starts_with("endpoints"));
+        all.map(|one| one.about.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(manifests), ["endpoints of 1 Service: shop/db"]);
+    // Where pods are given, they are all that there are.
+    let pod = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: shop}
+spec: {nodeName: n1, containers: [{name: other, image: other}]}
+";
+    assert_eq!(said(&format!("{manifests}{pod}")), [""; 0]);
+}
+
 #[test]
 fn what_nobody_needs_is_not_supposed() {
     assert_eq!(cluster("").supposed, []);
@@ -154,6 +200,50 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
     );
     assert_eq!(cluster.supposed, []);
     assert_eq!(cluster.provider.value, Provider::None);
+}
+
+/// What another cloud's load balancers do is not known, and not taken from TKE's.
+#[test]
+fn another_clouds_load_balancers_are_not_looked_at() {
+    let service = |annotations: &str| {
+        format!(
+            "
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}
+spec: {{type: LoadBalancer, clusterIP: 172.16.0.10, ports: [{{port: 80, nodePort: 30080}}]}}
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.100}}]}}}}
+"
+        )
+    };
+    let node = |id: &str| {
+        format!(
+            "---
+apiVersion: v1
+kind: Node
+metadata: {{name: n1}}
+spec: {{podCIDR: 10.1.1.0/24, providerID: \"{id}\"}}
+status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
+"
+        )
+    };
+    let read = |text: String| {
+        let cluster = cluster(&text);
+        let said = cluster.supposed.iter().find(|one| *one.about == *"load balancers");
+        (cluster.provider.value, said.map(|one| one.because.to_string()))
+    };
+    let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
+    let (provider, because) = read(service(aws));
+    assert_eq!(provider, Provider::None);
+    let because = because.unwrap();
+    assert!(because.contains("aws-load-balancer-type of Service shop/web (AWS)"), "{because}");
+    let (provider, because) = read(service("") + &node("gce://project/zone/n1"));
+    assert_eq!(provider, Provider::None);
+    assert!(because.unwrap().contains("providerID gce:// of Node n1"));
+    // TKE's own traces say more.
+    let both = format!("{aws}, service.cloud.tencent.com/direct-access: \"true\"");
+    assert_eq!(read(service(&both)), (Provider::Tke, None));
+    assert_eq!(read(service("") + &node("qcloud:///800002/ins-1")), (Provider::Tke, None));
 }
 
 #[test]

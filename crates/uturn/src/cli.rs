@@ -21,17 +21,20 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// Where they stand in the help.
+const EVERYWHERE: &str = "Options of every command";
+
 /// Flags of every command.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
     /// Say more on stderr
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Say only what is wrong on stderr
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     pub(crate) quiet: bool,
     /// Colours: auto means on a terminal, unless NO_COLOR is set
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
 }
 
@@ -45,23 +48,46 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Find flows that fail: every class of client against every target
+    #[command(after_help = "Examples:
+  uturn scan -f deploy/
+  uturn scan -f deploy/ -f facts.yaml -o sarif > uturn.sarif
+  uturn scan -f deploy/ --baseline uturn.baseline")]
     Scan(Scan),
     /// Follow one flow, hop by hop, out and back
+    #[command(after_help = "Examples:
+  uturn trace -f examples/shop --from pod/shop/web-0 --to http://shop.example.com/
+  uturn trace -f deploy/ --from deploy/shop/web --to svc/shop/api:80
+  uturn trace -f deploy/ --from outside --to ingress/shop/front -o svg > way.svg")]
     Trace(Trace),
     /// Go through a checklist: each line ok, failed or unknown, with what to ask next
+    #[command(after_help = "Examples:
+  uturn check service shop/front -f deploy/
+  uturn check dns -f deploy/")]
     Check(Check),
     /// Say what helps: exact edits with what they need, cost and lead to
+    #[command(after_help = "Examples:
+  uturn cure UT101 shop/front -f deploy/
+  uturn cure --from pod/shop/web-0 --to http://10.0.0.100/ -f deploy/
+  uturn cure UT101 shop/front -f deploy/ --cure l7-snat -o yaml")]
     Cure(Cure),
     /// Print the page of a finding's code or of a mechanism
+    #[command(after_help = "Examples:
+  uturn explain UT101
+  uturn explain asymmetric-return")]
     Explain(Explain),
     /// Print what kube-proxy programs on a node, ready to load
+    #[command(after_help = "Examples:
+  uturn rules -f deploy/ --node n1
+  uturn rules -f deploy/ --node n1 --mode ipvs --format ipvs")]
     Rules(Rules),
     /// Lead one packet through one captured node
+    #[command(after_help = "Examples:
+  uturn walk --capture n1/ --in eth0 --src 10.1.1.10:40000 --dst 10.0.0.11:30080")]
     Walk(Walk),
     /// Build scenarios on a real kernel and measure them
     #[command(subcommand)]
     Lab(Lab),
-    /// Run the load balancer
+    /// Run a load balancer that does what the cloud's does (the lab uses it)
     #[command(subcommand)]
     Lb(Lb),
     /// Print a completion script
@@ -205,11 +231,19 @@ pub(crate) struct Check {
     /// What is checked
     pub(crate) topic: CheckTopic,
     /// One Service or Ingress, instead of all
-    #[arg(value_name = "NS/NAME")]
+    #[arg(value_name = "NS/NAME", value_parser = object)]
     pub(crate) object: Option<NamespacedName>,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
+}
+
+/// An object with its namespace.
+fn object(text: &str) -> Result<NamespacedName, String> {
+    match text.contains('/') {
+        true => text.parse().map_err(|why: uturn_model::InvalidName| why.to_string()),
+        false => Err(format!("expected NAMESPACE/NAME, such as default/{text}")),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -481,6 +515,23 @@ mod tests {
         super::Cli::command().debug_assert();
     }
 
+    /// So is what the help of a command gives as examples.
+    #[test]
+    fn every_example_parses() {
+        let command = super::Cli::command();
+        let helps = command.get_subcommands().filter_map(clap::Command::get_after_help);
+        let mut parsed = 0;
+        for help in helps {
+            for line in help.to_string().lines().filter_map(|line| line.strip_prefix("  uturn ")) {
+                let words = line.split('>').next().unwrap().split_whitespace();
+                let known = super::Cli::try_parse_from(["uturn"].into_iter().chain(words));
+                assert!(known.is_ok(), "uturn {line}: {}", known.unwrap_err());
+                parsed += 1;
+            }
+        }
+        assert!(parsed > 10, "{parsed}");
+    }
+
     /// What a page says to type is a command that there is.
     #[test]
     fn every_command_of_a_page_parses() {
@@ -509,5 +560,39 @@ mod tests {
             }
         }
         assert!(parsed > 20, "{parsed}");
+    }
+
+    /// The same of README.md and docs/: the lines of every block.
+    #[test]
+    fn every_command_of_the_docs_parses() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let mut parsed = 0;
+        for path in docs.chain([root.join("README.md")]) {
+            if path.extension().is_none_or(|ending| ending != "md") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
+            for block in text.split("```").skip(1).step_by(2) {
+                // Where output is shown, commands stand behind a prompt.
+                let shows_output = block.starts_with("console") || block.starts_with('\n');
+                for line in block.lines().map(str::trim_start) {
+                    let line = match line.strip_prefix("$ ") {
+                        Some(command) => command,
+                        None if shows_output => continue,
+                        None => line.trim_start_matches("- run: "),
+                    };
+                    let line = line.trim_start_matches("sudo ");
+                    let Some(command) = line.strip_prefix("uturn ") else { continue };
+                    let command = command.split(['|', '#', '>']).next().unwrap();
+                    let words = command.split_whitespace().map(|word| word.trim_matches('\''));
+                    let known = super::Cli::try_parse_from(["uturn"].into_iter().chain(words));
+                    let shown = path.display();
+                    assert!(known.is_ok(), "{shown}: uturn {command}: {}", known.unwrap_err());
+                    parsed += 1;
+                }
+            }
+        }
+        assert!(parsed > 30, "{parsed}");
     }
 }

@@ -6,6 +6,7 @@ mod cure;
 mod explain;
 mod lab;
 mod lb;
+mod near;
 mod rules;
 mod scan;
 mod trace;

@@ -229,6 +229,9 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
         service.name.namespace, service.name.name
     );
     match (ready, all.len()) {
+        (0, 0) if engine.cluster().may_have_other_pods(service) => {
+            Check::unknown(what, "no workload here makes pods with its labels").next(see)
+        }
         (0, 0) => Check::failed(what, "none at all").next("uturn explain UT311"),
         (0, many) => Check::failed(what, format!("{many}, and none is ready")).next(see),
         (some, many) => Check::ok(what, format!("{some} of {many}")).next(see),
@@ -248,7 +251,11 @@ pub(super) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Check {
         let to = Destination::Service(service.name.clone(), text);
         flows.extend(from_each(engine, &to, port.protocol));
     }
-    walked(engine, "the ClusterIP answers in the cluster", flows)
+    let what = "the ClusterIP answers in the cluster";
+    if engine.cluster().may_have_other_pods(service) {
+        return Check::unknown(what, "its pods are not known");
+    }
+    walked(engine, what, flows)
 }
 
 fn name(engine: &Engine<'_>, service: &Service) -> Check {

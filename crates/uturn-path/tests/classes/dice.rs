@@ -18,16 +18,16 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.roll() % limit as u64) as usize
     }
 
     /// One time in so many.
-    fn once_in(&mut self, many: usize) -> bool {
+    pub(crate) fn once_in(&mut self, many: usize) -> bool {
         self.below(many) == 0
     }
 
-    fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 }

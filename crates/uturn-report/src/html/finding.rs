@@ -1,62 +1,89 @@
 //! One finding on the page.
 
-use uturn_diagnose::cure::{Answer, Cure, unified};
-use uturn_diagnose::{Example, Finding};
+use std::collections::HashSet;
 
-use super::{Shown, badge};
+use uturn_diagnose::cure::{Answer, Cure, unified};
+use uturn_diagnose::{Alike, Example, Finding};
+use uturn_model::{Kind, ObjectRef, Outcome};
+
+use super::{Shown, Way, badge, rows};
 use crate::scan::{self, ScanReport};
 use crate::xml::escape;
 use crate::{cure, svg, words};
 
 /// So many names stand in a list; the rest is counted.
 const MOST_NAMES: usize = 60;
+/// So many clients may be searched for.
+const MOST_CLIENTS: usize = 1000;
 
 /// Its way, where one was walked.
-pub(super) fn picture(at: usize, finding: &Finding, shown: &Shown) -> Option<String> {
+pub(super) fn picture(report: &ScanReport, alike: &Alike, shown: &Shown) -> Option<String> {
+    let finding = &report.findings[alike.first];
     let flow = shown.flow.as_ref()?;
     if shown.verdicts.is_empty() || matches!(finding.example, Example::Probes(..)) {
         return None;
     }
-    let name = format!("w{}", at + 1);
+    let name = format!("w{}", alike.first + 1);
     Some(svg::picture(flow, &shown.verdicts, &[finding.code.to_string()], &name))
 }
 
+/// A finding, or the first of those that are alike with the list of all.
 pub(super) fn article(
     report: &ScanReport,
-    at: usize,
+    alike: &Alike,
     shown: &Shown,
-    picture: Option<&str>,
+    way: &Way,
+    list: &str,
 ) -> String {
+    let at = alike.first;
     let finding = &report.findings[at];
     let number = at + 1;
     let (code, severity) = (finding.code, finding.severity);
     let subject = finding.subject.short();
     let because = scan::because(finding);
     let who = words::who(&finding.clients);
-    let nodes: Vec<String> = finding.clients.nodes().iter().map(ToString::to_string).collect();
-    let pods: Vec<String> = words::pods(&finding.clients).iter().map(ToString::to_string).collect();
-    // What may be searched for: everything that is said in a line, and the names.
-    let mut find = format!("{code} {} {subject} {because} {who}", code.title());
-    for one in finding.targets.iter().chain(&nodes).chain(&pods).take(3 * MOST_NAMES) {
-        find.push_str(&format!(" {one}"));
-    }
-    let share = match finding.share_failing {
-        some if some > 0.0 => format!("{} {}", words::share(some), words::ending(finding.outcome)),
-        _ => "not yet".to_owned(),
+    let pods: Vec<String> =
+        words::pods(&finding.clients, MOST_CLIENTS).iter().map(ToString::to_string).collect();
+    let (heading, find) = match alike.all.len() {
+        1 if matches!(way, Way::Untold) => (subject.clone(), format!("{subject} {who}")),
+        1 => (subject.clone(), find(finding, &pods)),
+        many => (format!("{many} alike, {}", manner(finding.outcome)), String::new()),
     };
+    let find = format!("{code} {} {because} {find}", code.title());
     let mut text = format!(
         "<article id=\"f{number}\" class=\"{severity}\" data-severity=\"{severity}\" \
-         data-code=\"{code}\" data-find=\"{}\" aria-labelledby=\"f{number}-h\">\n\
-         <h3 id=\"f{number}-h\">{} {code} {}: {}</h3>\n\
-         <p><b>{}</b> for {} · {} · <a href=\"#page-{code}\">what {code} means</a></p>\n",
+         data-code=\"{code}\" data-count=\"{}\" data-find=\"{}\" aria-labelledby=\"f{number}-h\">\n\
+         <h3 id=\"f{number}-h\">{} {code} {}: {}</h3>\n",
+        alike.all.len(),
         escape(&find.to_lowercase()),
         badge(severity),
         escape(code.title()),
-        escape(&subject),
-        escape(&share),
+        escape(&heading),
+    );
+    if alike.all.len() > 1 {
+        text.push_str(&format!(
+            "<p>{} · <a href=\"#page-{code}\">what {code} means</a></p>\n{list}\
+             <h4>The worst of them: {}</h4>\n",
+            escape(&together(report, alike)),
+            escape(&subject)
+        ));
+    }
+    text.push_str(&format!(
+        "<p><b>{}</b> for {} · {}{}</p>\n",
+        escape(&rows::share(finding)),
         escape(&who),
         escape(&because),
-    );
+        match alike.all.len() {
+            1 => format!(" · <a href=\"#page-{code}\">what {code} means</a>"),
+            _ => String::new(),
+        }
+    ));
+    if matches!(way, Way::Untold) {
+        text.push_str(
+            "<p class=\"dim\">Folded: there is no room for more of it here</p>\n</article>\n",
+        );
+        return text;
+    }
     text.push_str(&names("Targets", &finding.targets, finding.targets.len()));
     text.push_str(&names("Clients", &pods, finding.clients.pod_count()));
     if let Some(origin) = report.origins.get(at) {
@@ -66,10 +93,59 @@ pub(super) fn article(
         text.push_str(&format!("<p>Cure: {}</p>\n", escape(&words::first_of(&finding.cures))));
     }
     text.push_str(&evidence(report, at));
-    text.push_str(&way(shown, picture));
+    text.push_str(&self::way(report, shown, way));
     text.push_str(&cures(finding, &shown.cures));
     text.push_str("</article>\n");
     text
+}
+
+/// What a finding may be searched for: everything that is said in a line, and the names.
+fn find(finding: &Finding, pods: &[String]) -> String {
+    let mut find = format!("{} {}", finding.subject.short(), words::who(&finding.clients));
+    let nodes: Vec<String> = finding.clients.nodes().iter().map(ToString::to_string).collect();
+    for one in finding.targets.iter().chain(&nodes).chain(pods).take(3 * MOST_NAMES) {
+        find.push_str(&format!(" {one}"));
+    }
+    find
+}
+
+/// What those that are alike have in common, and how far they differ.
+fn together(report: &ScanReport, alike: &Alike) -> String {
+    let all = || alike.all.iter().map(|at| &report.findings[*at]);
+    let subjects: HashSet<&ObjectRef> = all().map(|one| &one.subject).collect();
+    let by_share = |a: &&Finding, b: &&Finding| a.share_failing.total_cmp(&b.share_failing);
+    let first = &report.findings[alike.first];
+    let said = |one: &Finding| match words::share(one.share_failing).as_str() {
+        "always" => "all".to_owned(),
+        share => share.to_owned(),
+    };
+    let mut shares: Vec<String> =
+        [all().min_by(by_share), all().max_by(by_share)].into_iter().flatten().map(said).collect();
+    shares.dedup();
+    let objects = match (first.subject.kind, subjects.len()) {
+        (Kind::Ingress, many) if many > 1 => format!("{many} Ingresses"),
+        (kind, many) => words::count(many, kind.as_str()),
+    };
+    let share = match first.share_failing > 0.0 {
+        true => format!("{} of the calls to ", shares.join(" to ")),
+        false => String::new(),
+    };
+    let cure = match all().filter(|one| !one.cures.is_empty()).count() {
+        0 => "no cure was confirmed".to_owned(),
+        some if some == alike.all.len() => "each has a cure".to_owned(),
+        some => format!("a cure was confirmed for {some} of them"),
+    };
+    format!("{share}{objects}: {}; {cure}", scan::because(first))
+}
+
+/// How calls end, however long that takes.
+fn manner(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Answered { after } if after.is_zero() => "not yet".to_owned(),
+        Outcome::Answered { .. } => "answered late".to_owned(),
+        Outcome::Status { code, .. } => code.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn names(what: &str, names: &[String], all: usize) -> String {
@@ -79,7 +155,7 @@ fn names(what: &str, names: &[String], all: usize) -> String {
     let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|one| escape(one)).collect();
     let more = match all - shown.len() {
         0 => String::new(),
-        more => format!(" and {more} more (<code>uturn scan -o json</code> names them)"),
+        more => format!(" and {more} more"),
     };
     let list = format!("<code>{}</code>{more}", shown.join("</code>, <code>"));
     match names.len() > 4 {
@@ -119,17 +195,26 @@ fn evidence(report: &ScanReport, at: usize) -> String {
     }
 }
 
-fn way(shown: &Shown, picture: Option<&str>) -> String {
+fn way(report: &ScanReport, shown: &Shown, way: &Way) -> String {
     let Some(flow) = &shown.flow else { return String::new() };
     let trace = format!("uturn trace --from {} --to {}", flow.from, flow.to);
-    match picture {
-        Some(picture) => format!(
+    match way {
+        Way::SeenAt(at) => {
+            let (number, other) = (at + 1, &report.findings[*at]);
+            format!(
+                "<p>The packet's way is drawn at <a href=\"#f{number}\">{} {}</a></p>\n",
+                other.code,
+                escape(&other.subject.short())
+            )
+        }
+        Way::Drawn(picture) => format!(
             "<details>\n<summary>The packet's way</summary>\n<div class=\"way\" tabindex=\"0\" \
              role=\"region\" aria-label=\"The packet's way\">\n{picture}</div>\n<p>In words: \
              <code>{}</code></p>\n</details>\n",
             escape(&trace)
         ),
-        None => format!("<p>The packet's way: <code>{} -o svg</code></p>\n", escape(&trace)),
+        Way::Untold => String::new(),
+        Way::Named => format!("<p>The packet's way: <code>{} -o svg</code></p>\n", escape(&trace)),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some("coredns") => corefile,
         Some("coredns-custom") => corefile_custom,
         Some("node-local-dns") => node_local,
-        Some("kube-proxy") => kube_proxy,
+        Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
         Some("tke-service-controller-config") => controller_switches,
         _ => return configuration(doc, objects),

@@ -21,6 +21,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
                 (!empty).then(|| doc.read::<uturn_model::IpNet>(spec, "podCIDR")).flatten(),
             );
         }
+        node.provider_id = doc.read(spec, "providerID");
         node.unschedulable = doc.read(spec, "unschedulable").unwrap_or_default();
     }
     if let Some(status) = doc.map(doc.root, "status") {

@@ -28,6 +28,8 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
     }
     add_pods(objects, &mut slices);
     let mut unknown = Vec::new();
+    let mut unselected = Vec::new();
+    let are_pods_given = objects.pods.0.values().any(|pod| !pod.supposed);
     let silent = slices.is_empty() && objects.pods.0.is_empty() && objects.workloads.0.is_empty();
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     for service in objects.services.0.values() {
@@ -41,6 +43,9 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
             unknown.push(service.name.clone());
         }
         let selected = by_label.selected(&service.name.namespace, selector);
+        if selected.is_empty() && !silent && !are_pods_given && !has_workload(objects, service) {
+            unselected.push(service.name.clone());
+        }
         let derived = of_service(service, &selected, objects);
         if !derived.is_empty() {
             slices.insert(service.name.clone(), derived);
@@ -54,7 +59,28 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
             "give the EndpointSlices, or what the Services select",
         );
     }
+    if !unselected.is_empty() {
+        said.suppose(
+            format!(
+                "endpoints of {}: {}",
+                count(unselected.len(), "Service"),
+                some_of(&unselected)
+            ),
+            "none",
+            "no workload here makes pods with their labels; an operator, or manifests that are \
+             not here, may",
+            "give the EndpointSlices or the Pod objects",
+        );
+    }
     slices
+}
+
+/// Whether a workload makes pods that the Service selects, be it of none at present.
+fn has_workload(objects: &Objects, service: &Service) -> bool {
+    let Some(selector) = &service.selector else { return false };
+    objects.workloads.0.values().any(|one| {
+        one.name.namespace == service.name.namespace && selector.matches(&one.template.labels)
+    })
 }
 
 /// Says of each endpoint which pod it is, where the pod at its address tells. Its node is

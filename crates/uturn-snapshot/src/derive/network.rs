@@ -137,8 +137,10 @@ fn pods(
 fn services(objects: &Objects, proxy: ProxyMode, said: &mut Said) -> Known<Vec<IpNet>> {
     let ips = || objects.services.0.values().flat_map(|one| one.cluster_ips.iter().copied());
     let of = |family| ips().filter(move |ip| Family::of(*ip) == family);
-    let nets: Vec<IpNet> =
-        Family::BOTH.into_iter().filter_map(|family| covering(of(family))).collect();
+    let nets: Vec<IpNet> = Family::BOTH
+        .into_iter()
+        .filter_map(|family| covering(of(family).map(IpNet::from)))
+        .collect();
     let because = "the smallest that has every known clusterIP";
     if !nets.is_empty() && proxy == ProxyMode::Nftables {
         let settle = "state spec.network.serviceCIDRs in Facts";
@@ -147,15 +149,21 @@ fn services(objects: &Objects, proxy: ProxyMode, said: &mut Said) -> Known<Vec<I
     Known::supposed(nets, because)
 }
 
-/// The smallest range that has all of these addresses.
-fn covering(mut ips: impl Iterator<Item = IpAddr>) -> Option<IpNet> {
-    let mut net = IpNet::from(ips.next()?);
-    for ip in ips {
-        while !net.contains(&ip) {
-            net = net.supernet()?;
+/// One range for each family that has all of these.
+pub(super) fn covering_each(nets: &[IpNet]) -> Vec<IpNet> {
+    let of = |family| nets.iter().copied().filter(move |net| Family::of(net.addr()) == family);
+    Family::BOTH.into_iter().filter_map(|family| covering(of(family))).collect()
+}
+
+/// The smallest range that has all of these.
+fn covering(mut nets: impl Iterator<Item = IpNet>) -> Option<IpNet> {
+    let mut all = nets.next()?;
+    for net in nets {
+        while !all.contains(&net) {
+            all = all.supernet()?;
         }
     }
-    Some(net)
+    Some(all)
 }
 
 fn non_masquerade(

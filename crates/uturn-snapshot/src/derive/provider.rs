@@ -21,9 +21,61 @@ pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Provider> {
     let Some(object) = object else {
         return Known::derived(Provider::None, "nothing here asks for a cloud's load balancer");
     };
+    if let Some(trace) = elsewhere(objects) {
+        let settle = "state spec.provider: tke in Facts if yours do what Tencent's do";
+        let because = format!("{trace}: what that cloud's do is not known here");
+        said.suppose("load balancers", "not looked at", because, settle);
+        return Known::derived(Provider::None, trace);
+    }
     let because = format!("{object} needs a load balancer, and nothing names another cloud");
     said.suppose("cloud", "tke", because.as_str(), "state spec.provider in Facts");
     Known::supposed(Provider::Tke, because)
+}
+
+/// How keys of annotations and labels begin that other clouds read or write.
+const OTHERS: &[(&str, &str)] = &[
+    ("service.beta.kubernetes.io/aws-", "AWS"),
+    ("eks.amazonaws.com/", "AWS"),
+    ("service.beta.kubernetes.io/azure-", "Azure"),
+    ("kubernetes.azure.com/", "Azure"),
+    ("networking.gke.io/", "GCP"),
+    ("cloud.google.com/", "GCP"),
+    ("service.beta.kubernetes.io/alibaba-", "Alibaba"),
+    ("service.beta.kubernetes.io/alicloud-", "Alibaba"),
+    ("service.beta.kubernetes.io/do-", "DigitalOcean"),
+    ("service.beta.kubernetes.io/oci-", "Oracle"),
+    ("oci.oraclecloud.com/", "Oracle"),
+    ("service.beta.kubernetes.io/linode-", "Linode"),
+    ("service.beta.kubernetes.io/scw-", "Scaleway"),
+    ("load-balancer.hetzner.cloud/", "Hetzner"),
+    ("loadbalancer.openstack.org/", "OpenStack"),
+    ("kubernetes.io/elb.", "Huawei"),
+    ("metallb.universe.tf/", "MetalLB"),
+    ("metallb.io/", "MetalLB"),
+    ("kube-vip.io/", "kube-vip"),
+];
+
+/// What another cloud leaves behind.
+fn elsewhere(objects: &Objects) -> Option<String> {
+    let nodes = objects.nodes.0.values();
+    let by_id = nodes.clone().find_map(|node| {
+        let (scheme, _) = node.provider_id.as_ref()?.split_once("://")?;
+        let is_other = !scheme.is_empty() && scheme != "qcloud" && scheme != "tencentcloud";
+        is_other.then(|| format!("providerID {scheme}:// of Node {}", node.name))
+    });
+    let of = |labels: &Labels, object: &str| {
+        let mut keys = labels.iter().map(|(key, _)| key);
+        keys.find_map(|key| {
+            let (_, cloud) = OTHERS.iter().find(|(begins, _)| key.starts_with(begins))?;
+            Some(format!("{key} of {object} ({cloud})"))
+        })
+    };
+    let by_label = || nodes.clone().find_map(|one| of(&one.labels, &format!("Node {}", one.name)));
+    let by_service = || {
+        let mut services = objects.services.0.values();
+        services.find_map(|one| of(&one.annotations, &one.object().to_string()))
+    };
+    by_id.or_else(by_label).or_else(by_service)
 }
 
 /// What only TKE leaves behind.

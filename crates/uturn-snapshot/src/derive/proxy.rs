@@ -1,10 +1,12 @@
 //! How kube-proxy is set: Facts, then its ConfigMap, then its command line, then habit.
 
+use ipnet::IpNet;
 use uturn_model::cluster::Provider;
-use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::network::Network;
+use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
 use uturn_model::{Known, Origin, ProxyMode, ProxySettings, Text, Variant, Version, WorkloadKind};
 
-use super::Said;
+use super::{Said, joined, network};
 use crate::decode::proxy_config::{self, ProxyConfig};
 use crate::objects::Objects;
 
@@ -23,13 +25,13 @@ pub(super) fn derive(
         .map(|(_, arguments, origin)| proxy_config::from_arguments(arguments, origin));
     let configs: Vec<&ProxyConfig> =
         objects.proxy_config.iter().chain(arguments.as_ref()).collect();
-    let needed = objects.services.0.values().any(|service| !service.ports.is_empty());
+    let needed = needs_proxy(objects);
 
     let mode = mode(objects, &configs, needed, said);
     let version = version(objects, needed, said);
     let mut proxy = ProxySettings::new(mode, version);
     proxy.variant = variant(objects, provider, &proxy.version);
-    proxy.detector = detector(objects, &configs, needed, said);
+    proxy.detector = detector(objects, &configs);
     if proxy.mode.value == ProxyMode::Nftables {
         proxy.node_port_addresses = NodePortAddresses::Primary;
     }
@@ -129,12 +131,7 @@ fn variant(
     }
 }
 
-fn detector(
-    objects: &Objects,
-    configs: &[&ProxyConfig],
-    needed: bool,
-    said: &mut Said,
-) -> Known<LocalDetector> {
+fn detector(objects: &Objects, configs: &[&ProxyConfig]) -> Known<LocalDetector> {
     if let Some((detector, origin)) = configs.iter().find_map(|config| config.detector.as_ref()) {
         return Known::stated(detector.clone(), origin.clone());
     }
@@ -151,12 +148,43 @@ fn detector(
             "kube-proxy's configuration names no clusterCIDR",
         );
     }
-    let because = "nothing names a cluster CIDR for kube-proxy";
-    if needed {
-        let settle = "state spec.network.podCIDRs in Facts";
-        said.suppose("kube-proxy cluster CIDR", "none", because, settle);
+    Known::supposed(LocalDetector::None, NO_CIDR)
+}
+
+/// Why kube-proxy's cluster CIDR is supposed.
+const NO_CIDR: &str = "nothing names a cluster CIDR for kube-proxy";
+
+/// Where nothing says how kube-proxy tells pods of the cluster: by one range that has all of
+/// theirs (it takes no second one), as clusters are usually set up, if no node is in it.
+pub(super) fn suppose_detector(
+    proxy: &mut ProxySettings,
+    objects: &Objects,
+    network: &Network,
+    said: &mut Said,
+) {
+    if !proxy.detector.is_supposed() {
+        return;
     }
-    Known::supposed(LocalDetector::None, because)
+    let nets = network::covering_each(&network.pod_cidrs.value);
+    let has_node = |net: &IpNet| {
+        let mut ips = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
+        ips.any(|ip| net.contains(ip))
+    };
+    let taken = if nets.is_empty() || nets.iter().any(has_node) {
+        "none".into()
+    } else {
+        let taken = format!("{}, which has all pods", joined(&nets));
+        proxy.detector = Known::supposed(LocalDetector::ClusterCidr(nets), NO_CIDR);
+        taken
+    };
+    if needs_proxy(objects) {
+        let settle = "give kube-proxy's ConfigMap, or state spec.network.podCIDRs in Facts";
+        said.suppose(CLUSTER_CIDR, taken, NO_CIDR, settle);
+    }
+}
+
+fn needs_proxy(objects: &Objects) -> bool {
+    objects.services.0.values().any(|service| !service.ports.is_empty())
 }
 
 /// kube-proxy's image, where its DaemonSet or one of its pods is known.

@@ -120,6 +120,7 @@ const NAMES: &[&str] = &[
     "port",
     "ports",
     "protocol",
+    "providerID",
     "publishNotReadyAddresses",
     "ready",
     "replicas",

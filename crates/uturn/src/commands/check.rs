@@ -2,7 +2,7 @@
 
 use uturn_diagnose::check::{self, State, Topic};
 use uturn_path::Engine;
-use uturn_report::check as report;
+use uturn_report::{check as report, json};
 
 use super::print;
 use crate::cli::{Check, CheckTopic};
@@ -32,7 +32,17 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
             None => format!("there is no {what} in this cluster"),
         }));
     }
-    print(printer, args.output, |style| report::text(&lists, style), || report::json(&lists));
+    let supposed: Vec<String> = engine.supposed().iter().map(ToString::to_string).collect();
+    let text = |style| {
+        let said = supposed.iter().map(|one| format!("supposed: {one}\n"));
+        report::text(&lists, style) + &said.collect::<String>()
+    };
+    let value = || {
+        let mut value = report::json(&lists);
+        json::extend(&mut value, serde_json::json!({ "supposed": supposed }));
+        value
+    };
+    print(printer, args.output, text, value);
     let failed = lists.iter().flat_map(|one| &one.checks).any(|one| one.state == State::Failed);
     Ok(if failed { Status::Found } else { Status::Clean })
 }

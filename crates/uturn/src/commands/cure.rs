@@ -1,15 +1,15 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use uturn_diagnose::cure::{self, Case, Twin};
-use uturn_diagnose::{Code, Example, Finding, diagnose};
+use uturn_diagnose::{Alike, Code, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
+use uturn_model::{Client, Cluster, Flow, Kind, Mechanism, NamespacedName, Verdict};
 use uturn_path::{Cannot, Engine};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
-use super::print;
+use super::{near, print};
 use crate::cli::{Cure, Inputs, Output};
 use crate::input;
 use crate::printer::Printer;
@@ -23,7 +23,8 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
         (Some(code), Some(object), _, _) => found(&manifests, &engine, code, object)?,
         (_, _, Some(from), Some(to)) => {
             let flow = Flow { from: from.clone(), to: to.clone(), protocol: args.proto };
-            vec![Case::flow(&manifests, &engine, flow)?]
+            let case = Case::flow(&manifests, &engine, flow);
+            vec![case.map_err(|why| near::told(why, &loaded.cluster))?]
         }
         _ => return Err(Failure::usage("name CODE and NAMESPACE/NAME, or --from and --to")),
     };
@@ -175,24 +176,28 @@ const MOST_TRIED: usize = 20;
 /// Texts longer than this are not edited, read and walked again for every finding.
 pub(super) const MOST_BYTES: usize = 1 << 20;
 /// Nor are they for more findings than so many.
-pub(super) const MOST_FINDINGS: usize = 40;
+const MOST_FINDINGS: usize = 40;
 
-/// Gives findings the cures that work, where that does not take long; else they keep the one
-/// that a walk confirmed.
-pub(super) fn name_cures(twin: &Twin<'_>, findings: &mut [Finding]) {
-    if findings.len() > MOST_FINDINGS {
-        return;
-    }
-    for finding in findings {
-        if let Some(cures) = tried(twin, finding) {
-            finding.cures = titles(&cures);
-        }
-    }
-}
-
-/// Every cure of a finding, those that do not work here as well, where that does not take long.
-pub(super) fn of_finding(twin: &Twin<'_>, finding: &Finding) -> Vec<cure::Cure> {
-    tried(twin, finding).unwrap_or_default()
+/// Gives the first of those that are alike the cures that work, where that does not take
+/// long; else they keep the one that a walk confirmed. Of each of the first, every cure that
+/// was tried, those that do not work here as well.
+pub(super) fn name(
+    twin: &Twin<'_>,
+    findings: &mut [(usize, Finding)],
+    alike: &[Alike],
+) -> Vec<Vec<cure::Cure>> {
+    let of = |(number, one): (usize, &Alike)| {
+        let (reading, finding) = &mut findings[one.first];
+        // A twin is of what is taken for true.
+        let may = *reading == 0 && number < MOST_FINDINGS;
+        let Some(mut cures) = may.then(|| tried(twin, finding)).flatten() else {
+            return Vec::new();
+        };
+        finding.cures = titles(&cures);
+        cures.iter_mut().for_each(|one| one.tried = None);
+        cures
+    };
+    alike.iter().enumerate().map(of).collect()
 }
 
 fn tried(twin: &Twin<'_>, finding: &Finding) -> Option<Vec<cure::Cure>> {
@@ -233,7 +238,13 @@ pub(super) fn titles(cures: &[cure::Cure]) -> Vec<String> {
 
 fn report_of(twin: &Twin<'_>, case: &Case<'_>) -> CureReport {
     let kind = case.owner_kind().unwrap_or(Kind::Service);
-    let mut codes: Vec<Code> = case.mechanisms.iter().map(|one| Code::of(*one, kind)).collect();
+    let mut codes: Vec<Code> = match case.before {
+        // Health checks that die are one finding, whatever stops them.
+        cure::Standing::Probes { .. } if !case.before.is_fine() => {
+            vec![Code::of(Mechanism::ProbeBlackhole, kind)]
+        }
+        _ => case.mechanisms.iter().map(|one| Code::of(*one, kind)).collect(),
+    };
     codes.sort_unstable();
     codes.dedup();
     let is_fine = case.before.is_fine();

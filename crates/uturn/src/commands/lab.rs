@@ -315,7 +315,9 @@ fn judge(
     let states = !expected.outcomes.is_empty();
     let wanted = outcomes_within(&expected.outcomes, measured.limit);
     if states && let Agreement::Differs(all) = agrees(&wanted, &measured.counts, exact) {
-        differences.extend(all.iter().map(|one| format!("measured against expected: {one}")));
+        differences.extend(
+            all.iter().map(|one| format!("measured against expected: {}", one.told("expected"))),
+        );
     }
     if predicts {
         differences.extend(unlike(expected, &verdict));

@@ -1,8 +1,9 @@
 //! `uturn scan`: every class of client against every target.
 
+use uturn_diagnose::alike::alike;
 use uturn_diagnose::cases::together;
 use uturn_diagnose::cure::Twin;
-use uturn_diagnose::{Finding, Severity, diagnose};
+use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
 use uturn_path::{Engine, Met, ScanTarget, cases};
 use uturn_report::html::{self, Shown};
@@ -39,7 +40,6 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
             findings.retain(|one| !one.subject.namespace.as_ref().is_some_and(elsewhere));
         }
         if all.is_empty() {
-            cure::name_cures(&twin, &mut findings);
             met = here;
         }
         all.push(findings);
@@ -55,16 +55,27 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         known.write(file, &found, printer)?;
     }
     let gone = known.gone(&found);
-    let (findings, set_aside) = known.set_aside(&engines[0], found, printer);
-    let evidence = match args.output {
+    let (mut findings, set_aside) = known.set_aside(&engines[0], found, printer);
+    let alike = alike(findings.iter().map(|(_, one)| one));
+    let cures = cure::name(&twin, &mut findings, &alike);
+    let evidence = |at: usize| {
+        let (engine, one) = &findings[at];
+        one.evidence(&engines[*engine])
+    };
+    let evidence: Vec<Vec<Evidence>> = match args.output {
         ScanOutput::Text => Vec::new(),
-        _ => {
-            let of = |(at, one): &(usize, Finding)| one.evidence(&engines[*at]);
-            findings.iter().map(of).collect::<Result<_, _>>()?
+        // A page tells it of the first of those that are alike.
+        ScanOutput::Html => {
+            let mut all = vec![Vec::new(); findings.len()];
+            for one in &alike {
+                all[one.first] = evidence(one.first)?;
+            }
+            all
         }
+        _ => (0..findings.len()).map(evidence).collect::<Result<_, _>>()?,
     };
     let shown = match args.output {
-        ScanOutput::Html => shown(&twin, &engines, &findings)?,
+        ScanOutput::Html => shown(&engines, &findings, &alike, cures)?,
         _ => Vec::new(),
     };
     let engine = &engines[0];
@@ -92,7 +103,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     match args.output {
         ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
-        ScanOutput::Html => printer.result(&html::scan(&report, &shown)),
+        ScanOutput::Html => printer.result(&html::scan(&report, &alike, &shown)),
         ScanOutput::Junit => printer.result(&junit::scan(&report)),
         ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
     }
@@ -101,30 +112,30 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     Ok(if fails && !is_written { Status::Found } else { Status::Clean })
 }
 
-/// So many findings at most have their pictures drawn.
-const MOST_PICTURES: usize = 200;
-
-/// What a page shows beside the findings.
+/// What a page shows beside the first of those that are alike.
 fn shown(
-    twin: &Twin<'_>,
     engines: &[Engine<'_>],
     findings: &[(usize, Finding)],
+    alike: &[Alike],
+    cures: Vec<Vec<Cure>>,
 ) -> Result<Vec<Shown>, Failure> {
-    let is_few = findings.len() <= cure::MOST_FINDINGS;
-    let of = |(at, one): &(usize, Finding)| {
+    let of = |(one, cures): (&Alike, Vec<Cure>)| {
+        let (at, finding) = &findings[one.first];
         let engine = &engines[*at];
-        let flow = cure::flow_of(engine, one);
-        let verdicts = match &flow {
-            Some(flow) => engine.verdicts(flow)?,
-            None => Vec::new(),
-        };
-        let cures = match *at {
-            0 if is_few => cure::of_finding(twin, one),
-            _ => Vec::new(),
+        let (flow, verdicts) = match &finding.example {
+            // Rules of a large cluster are not written in full for a single flow.
+            Example::Met(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
+            _ => match cure::flow_of(engine, finding) {
+                Some(flow) => {
+                    let verdicts = engine.verdicts(&flow)?;
+                    (Some(flow), verdicts)
+                }
+                None => (None, Vec::new()),
+            },
         };
         Ok(Shown { flow, verdicts, cures })
     };
-    findings.iter().take(MOST_PICTURES).map(of).collect()
+    alike.iter().zip(cures).map(of).collect()
 }
 
 /// What is called, as far as it is asked for.

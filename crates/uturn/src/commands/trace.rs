@@ -5,7 +5,7 @@ use uturn_model::{Destination, Flow, Kind, Verdict};
 use uturn_path::Engine;
 use uturn_report::{json, svg, trace, words};
 
-use super::{cure, print};
+use super::{cure, near, print};
 use crate::cli::Trace;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
@@ -18,7 +18,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         engine = engine.with_every_way();
     }
     let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
-    let verdicts = engine.cases(&flow)?;
+    let verdicts = engine.cases(&flow).map_err(|why| near::told(why, cluster))?;
     let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
     let all = codes(&engine, &flow, &verdicts);
     let fine = verdicts.iter().all(Verdict::is_fine);

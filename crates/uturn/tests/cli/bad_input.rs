@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use super::common::{Folder, root};
+use super::common::{Folder, root, run};
 use insta::assert_snapshot;
 
 impl Folder {
@@ -105,4 +105,34 @@ fn nothing_at_all() {
     let folder = Folder::new("nothing");
     folder.file("empty.yaml", "");
     assert_snapshot!(folder.scan("empty.yaml"));
+}
+
+/// What is not there is said with what is.
+#[test]
+fn a_word_beside_what_there_is() {
+    let told = |from: &str, to: &str| {
+        let told = run(&["trace", "-f", "examples/shop", "--from", from, "--to", to]);
+        assert!(told.starts_with("exit 2\n"), "{told}");
+        told.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(
+        told("pod/shop/web-7", "svc/shop/front"),
+        "error: there is no pod/shop/web-7 in this cluster; there are pod/shop/web-0, \
+         pod/shop/web-1, pod/shop/web-2 and 4 more"
+    );
+    assert_eq!(
+        told("deploy/shop/wbe", "svc/shop/front"),
+        "error: there is no deploy/shop/wbe in this cluster; there are deploy/shop/web, \
+         deploy/shop/api and deploy/shop/front"
+    );
+    assert_eq!(
+        told("node/n9", "svc/shop/front"),
+        "error: there is no node/n9 in this cluster; there are node/n1, node/n2 and node/n3"
+    );
+    assert_eq!(
+        told("pod/shop/web-0", "ingress/shop/frnt"),
+        "error: there is no ingress/shop/frnt in this cluster; there is ingress/shop/front"
+    );
+    let bare = run(&["check", "service", "front", "-f", "examples/shop"]);
+    assert!(bare.contains("expected NAMESPACE/NAME, such as default/front"), "{bare}");
 }

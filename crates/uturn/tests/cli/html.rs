@@ -1,9 +1,12 @@
 //! `scan -o html` and `trace -o svg`: pages and pictures that need nothing else.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::{Command, Stdio};
 
-use super::common::{Folder, uturn};
+use serde_json::Value;
+
+use super::common::{Folder, root, uturn};
 
 fn page(args: &[&str]) -> String {
     let output = uturn(&[&["scan"], args, &["-o", "html"]].concat()).output().unwrap();
@@ -71,6 +74,90 @@ fn ways_that_end_alike_are_one_picture() {
     assert_eq!(picture.matches("ways that end alike").count(), 2);
 }
 
+/// The shop with so many more Ingresses that loop.
+fn many(test: &str, more: usize) -> Folder {
+    let folder = Folder::new(test);
+    for entry in fs::read_dir(root().join("examples/shop")).unwrap() {
+        let file = entry.unwrap();
+        let text = fs::read_to_string(file.path()).unwrap();
+        folder.file(file.file_name().to_str().unwrap(), &text);
+    }
+    let one = |at: usize| {
+        format!(
+            "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: more-{at}
+  namespace: shop
+  annotations: {{kubernetes.io/ingress.class: qcloud, kubernetes.io/ingress.subnetId: subnet-1}}
+spec:
+  rules:
+  - host: h{at}.example.com
+    http:
+      paths:
+      - path: /
+        pathType: ImplementationSpecific
+        backend: {{service: {{name: front, port: {{number: 80}}}}}}
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.9.{at}}}]}}}}
+"
+        )
+    };
+    folder.file("more.yaml", &(1..=more).map(one).collect::<String>());
+    folder
+}
+
+/// Of many that are alike one is told in full and each has a line, wherever it is looked for.
+#[test]
+fn what_is_alike_is_folded() {
+    let folder = many("folded", 60);
+    let at = folder.0.to_str().unwrap();
+    let page = page(&["-f", at]);
+    let output = uturn(&["scan", "-f", at, "-o", "json"]).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = told["findings"].as_array().unwrap();
+    let counts = values(&page, "data-count");
+    let count: usize = counts.iter().map(|one| one.parse::<usize>().unwrap()).sum();
+    assert_eq!(count, findings.len());
+    assert!(findings.len() > 60 && counts.len() < 10, "{} {}", findings.len(), counts.len());
+    assert!(page.contains("UT101 Ingress loopback: 61 alike, answered late"));
+    assert!(page.contains("1 in 3 of the calls to 61 Ingresses: asymmetric-return"));
+    // The first has cures of its own; each has what a walk confirmed.
+    assert!(page.contains("<span class=\"add\">+        rewrite name "));
+    for at in 1..=60 {
+        assert!(
+            page.contains(&format!("<code>ingress/shop/more-{at} :80 h{at}.example.com/</code>"))
+        );
+    }
+    let cured =
+        |one: &&Value| one["code"] == "UT101" && one["cures"][0] == "call svc/shop/front:80";
+    assert_eq!(findings.iter().filter(cured).count(), 61);
+    assert!(findings.iter().all(|one| !one["evidence"].as_array().unwrap().is_empty()));
+    let probe = "<script>\n\
+        var said = [];\n\
+        function see(what) {\n\
+          var open = document.querySelectorAll('details.alike[open]').length;\n\
+          said.push(what + '=' + count.textContent + ', ' + open + ' open');\n\
+        }\n\
+        function look(text) { words.value = text; filter.dispatchEvent(new Event('input')); }\n\
+        see('all'); look('more-17'); see('one'); look('UT101 h3'); see('some');\n\
+        look('nowhere'); see('none'); look(''); see('again');\n\
+        document.title = said.join('; ');\n</script>\n</body>";
+    let Some(title) = in_browser(&folder, &page.replace("</body>", probe)) else { return };
+    let all = findings.len();
+    // A looping client also takes a healthy target out, which is a finding of its own.
+    let of = |what: &str| findings.iter().filter(|one| one.to_string().contains(what)).count();
+    let one = of("shop\",\"name\":\"more-17\"");
+    assert_eq!(
+        title,
+        format!(
+            "all={all} of {all} shown, 0 open; one={one} of {all} shown, {one} open; \
+             some=11 of {all} shown, 1 open; none=0 of {all} shown, 0 open; \
+             again={all} of {all} shown, 0 open"
+        )
+    );
+}
+
 /// A real browser: the filter works, and nothing is complained of.
 #[test]
 fn the_page_works_in_a_browser() {
@@ -89,7 +176,16 @@ fn the_page_works_in_a_browser() {
           said.push('open=' + document.getElementById('page-UT101').open);\n\
           document.title = said.join('; ');\n\
         });\n</script>\n</body>";
-    folder.file("page.html", &shop.replace("</body>", probe));
+    let Some(title) = in_browser(&folder, &shop.replace("</body>", probe)) else { return };
+    assert_eq!(
+        title,
+        "all=2 of 2 shown; hit=1 of 2 shown; miss=0 of 2 shown; warnings=1 of 2 shown; open=true"
+    );
+}
+
+/// The title that a page has in the end; nothing is complained of.
+fn in_browser(folder: &Folder, page: &str) -> Option<String> {
+    folder.file("page.html", page);
     let browser = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
         .args(["--virtual-time-budget=2000", "--dump-dom"])
@@ -101,18 +197,17 @@ fn the_page_works_in_a_browser() {
         Ok(output) if output.status.success() => output,
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            return uturn_testing::left_out("the page in a browser", why);
+            uturn_testing::left_out("the page in a browser", why);
+            return None;
         }
         Err(why) => {
-            return uturn_testing::left_out("the page in a browser", format!("chromium: {why}"));
+            uturn_testing::left_out("the page in a browser", format!("chromium: {why}"));
+            return None;
         }
     };
-    let dom = String::from_utf8_lossy(&output.stdout);
-    let title = dom.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
-    assert_eq!(
-        title,
-        "all=2 of 2 shown; hit=1 of 2 shown; miss=0 of 2 shown; warnings=1 of 2 shown; open=true"
-    );
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(!complaints.contains("CONSOLE"), "{complaints}");
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let title = dom.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
+    Some(title.to_owned())
 }

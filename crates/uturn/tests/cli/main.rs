@@ -8,6 +8,7 @@ mod ci;
 mod commands;
 mod common;
 mod cure;
+mod docs;
 mod html;
 mod lab;
 #[cfg(target_os = "linux")]

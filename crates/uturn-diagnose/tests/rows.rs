@@ -1,0 +1,130 @@
+//! Every row of the design, which is a scenario each: whatever is wrong there has a finding,
+//! and a cure after which it is better; or it is said why there is none.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use common::{case_of, scenarios, standing};
+use uturn_diagnose::cure::{self, Case, Cure, Subject, Twin};
+use uturn_diagnose::{Code, diagnose};
+use uturn_model::{Kind, Mechanism, Outcome};
+use uturn_path::Engine;
+
+/// What has no cure, and why.
+const WITHOUT: &[(&str, &str)] = &[
+    (
+        "anti-affinity-local-all-nodes: probes of 10.0.0.100:80",
+        "where probes pass, only the node of the client's own pod counts as alive, and that one \
+         loops always: the flow's cures are the probes' too",
+    ),
+    (
+        "refusal-lost: pod/shop/client-1 → 10.0.0.101:81",
+        "nobody offers port 81: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-lost: pod/shop/client-1 → 10.0.0.12:30080",
+        "no pod is there that the Service could select: a refusal that arrives is no answer either",
+    ),
+    ("refused-hairpin: node/n1 → http://10.0.0.100/", NO_POD),
+    ("refused-hairpin: pod/shop/client-1 → http://10.0.0.100/", NO_POD),
+    ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),
+];
+
+const NO_POD: &str = "no pod is there that the Service could select";
+
+/// What fails in a row.
+struct Wrong {
+    what: String,
+    codes: BTreeSet<String>,
+    before: String,
+    cure: Option<(&'static str, String)>,
+}
+
+#[test]
+fn every_row_has_its_finding_and_its_cure() {
+    let (mut text, mut missing) = (String::new(), Vec::new());
+    let mut used = BTreeSet::new();
+    for (source, scenario) in scenarios() {
+        let mut codes: BTreeSet<String> = BTreeSet::new();
+        // What fails in several cases is told of the largest.
+        let mut all: BTreeMap<String, Wrong> = BTreeMap::new();
+        for case in &scenario.cases {
+            let manifests = case_of(&source, &scenario, case);
+            let cluster = manifests.cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+            codes.extend(found.iter().map(|one| one.code.to_string()));
+            let twin = Twin::new(&manifests, &engine);
+            let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
+            let failing = case.flows.iter().filter(|one| !one.outcomes.iter().all(is_fine));
+            let flows = failing.map(|one| {
+                let what = format!("{} → {}", one.flow.from, one.flow.to);
+                (what, Case::flow(&manifests, &engine, one.flow.clone()).unwrap())
+            });
+            let probes = case.probes.iter().map(|one| {
+                let what = format!("probes of {}", one.listener);
+                (what, Case::probes(&manifests, &engine, one.listener, one.protocol))
+            });
+            for (what, case) in flows.chain(probes) {
+                if case.before.is_fine() {
+                    continue;
+                }
+                let wrong = judge(&twin, &case, what);
+                all.insert(wrong.what.clone(), wrong);
+            }
+        }
+        let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+        let found = if codes.is_empty() { "nothing".to_owned() } else { codes.join(", ") };
+        let _ = writeln!(text, "{}: a scan finds {found}", scenario.name);
+        let mut told: BTreeSet<String> = BTreeSet::new();
+        for wrong in all.values() {
+            assert!(!wrong.codes.is_empty(), "{}: {} has no finding", scenario.name, wrong.what);
+            let key = format!("{}: {}", scenario.name, wrong.what);
+            let cure = match &wrong.cure {
+                Some((name, after)) => format!("{name}: {} ⇒ {after}", wrong.before),
+                None => match WITHOUT.iter().find(|(row, _)| *row == key) {
+                    Some((row, why)) => {
+                        used.insert(*row);
+                        format!("no cure: {}; {why}", wrong.before)
+                    }
+                    None => {
+                        missing.push(key.clone());
+                        continue;
+                    }
+                },
+            };
+            let codes: Vec<&str> = wrong.codes.iter().map(String::as_str).collect();
+            // What several clients have in common is said of the first.
+            let line = format!("{} | {cure}", codes.join(" "));
+            if told.insert(line.clone()) {
+                let _ = writeln!(text, "  {} | {line}", wrong.what);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no cure, and nobody says why:\n{}", missing.join("\n"));
+    let unused: Vec<&str> =
+        WITHOUT.iter().map(|one| one.0).filter(|row| !used.contains(row)).collect();
+    assert!(unused.is_empty(), "has a cure, or is gone: {unused:?}");
+    insta::assert_snapshot!(text);
+}
+
+fn judge(twin: &Twin<'_>, case: &Case<'_>, what: String) -> Wrong {
+    let kind = case.owner_kind().unwrap_or(Kind::Service);
+    let of = |one: &Mechanism| match case.subject {
+        Subject::Probes(..) => Code::of(Mechanism::ProbeBlackhole, kind),
+        Subject::Flow(_) => Code::of(*one, kind),
+    };
+    let codes = case.mechanisms.iter().map(|one| of(one).to_string());
+    let cures = cure::cures(twin, case);
+    let first = cures.iter().find(|one| one.is_offered());
+    let cure = first.map(|one: &Cure| {
+        let after = one.after.as_ref().unwrap();
+        assert!(after.is_better_than(&case.before), "{what}: {}", one.title);
+        (one.name, standing(after))
+    });
+    Wrong { what, codes: codes.collect(), before: standing(&case.before), cure }
+}

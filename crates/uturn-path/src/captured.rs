@@ -1,0 +1,184 @@
+//! What captured kernels tell addresses apart by: the ranges and single addresses that their
+//! rules, sets and policies name, and where their routes lead.
+//!
+//! What kube-proxy writes for an endpoint asks only whether the endpoint calls itself: such
+//! clients are apart anyway. Of an interface, nothing counts but what rules and switches say
+//! of it: the links of a node's pods are mostly alike.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use uturn_model::{Cluster, Family, Name};
+use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_netfilter::{NodeState, PolicyRule, RouteEntry};
+
+use crate::census::{Numbers, said};
+use crate::marks::Words;
+use crate::node::World;
+
+/// Parts of an address's marks begin with this.
+const PART: u32 = u32::MAX;
+
+/// What captured kernels tell addresses apart by.
+#[derive(Default)]
+pub(crate) struct Captured {
+    /// Single addresses, each with what names it.
+    singles: FastMap<IpAddr, Vec<u32>>,
+    /// By kernel, family and routing table, the longest prefixes first: where its routes lead.
+    tables: Vec<(Family, Routes)>,
+    names: Numbers<String>,
+}
+
+/// By length of prefix: what is said of the routes to each network.
+type Routes = Vec<(u8, FastMap<IpAddr, u32>)>;
+
+impl Captured {
+    /// Of these nodes. The ranges that they name are put into `words`.
+    pub(crate) fn new(
+        cluster: &Cluster,
+        worlds: &[(&Name, Arc<World>)],
+        words: &mut Words,
+    ) -> Self {
+        let mut captured = Self::default();
+        if worlds.is_empty() {
+            return captured;
+        }
+        let slices = cluster.endpoints.values().flatten();
+        let endpoints: FastSet<IpAddr> =
+            slices.flat_map(|slice| &slice.endpoints).map(|one| one.address).collect();
+        for (name, world) in worlds {
+            let state = world.kernel.state();
+            let rules = rules_of(state);
+            captured.read_rules(&rules, &endpoints, words);
+            for (number, rule) in state.rules.iter().enumerate() {
+                captured.read_policy(name, number, rule, words);
+            }
+            captured.read_routes(world, &rules);
+            words.is_uneven |= state
+                .ipvs
+                .0
+                .iter()
+                .any(|one| !matches!(&*one.scheduler, "rr" | "wrr" | "lc" | "wlc"));
+        }
+        captured
+    }
+
+    /// Adds what the captured kernels make of an address to its marks.
+    pub(crate) fn tell(&self, ip: IpAddr, marks: &mut Vec<u32>) {
+        if self.tables.is_empty() {
+            return;
+        }
+        marks.push(PART);
+        marks.extend(self.singles.get(&ip).into_iter().flatten());
+        for (_, table) in self.tables.iter().filter(|(family, _)| *family == Family::of(ip)) {
+            let find = |(length, nets): &(u8, FastMap<IpAddr, u32>)| {
+                nets.get(&IpNet::new(ip, *length).ok()?.network()).copied()
+            };
+            marks.extend([PART, table.iter().find_map(find).unwrap_or(PART)]);
+        }
+    }
+
+    fn read_rules(&mut self, rules: &str, endpoints: &FastSet<IpAddr>, words: &mut Words) {
+        let mut is_proxys_table = false;
+        for line in rules.lines() {
+            if line.starts_with("table ") {
+                is_proxys_table = line.split(' ').nth(2) == Some("kube-proxy");
+            }
+            let is_proxys =
+                is_proxys_table || line.starts_with("-A KUBE-") || line.starts_with("add KUBE-");
+            for ip in words.read_line(line) {
+                if !(is_proxys && endpoints.contains(&ip)) {
+                    // Each has a number of its own.
+                    let number = self.names.of(ip.to_string());
+                    self.singles.insert(ip, vec![number]);
+                }
+            }
+        }
+    }
+
+    /// Policies that are alike but for the address that they are for tell nobody apart.
+    fn read_policy(&mut self, node: &Name, number: usize, rule: &PolicyRule, words: &mut Words) {
+        for (net, is_from) in [(rule.from, true), (rule.to, false)] {
+            let Some(net) = net else { continue };
+            if net.prefix_len() < net.max_prefix_len() {
+                words.nets.insert(net);
+                continue;
+            }
+            let other = if is_from { rule.to } else { rule.from };
+            let interfaces = (&rule.iif, &rule.oif);
+            let rank = (rule.priority, &rule.action, rule.mark, rule.invert);
+            // One that is for others too, or for a certain pair, is like no other.
+            let is_apart = (rule.invert || other.is_some()).then_some(number);
+            let what = said(&(node, is_from, rank, interfaces, is_apart));
+            let what = self.names.of(what);
+            self.singles.entry(net.addr()).or_default().push(what);
+        }
+    }
+
+    fn read_routes(&mut self, world: &World, rules: &str) {
+        let state = world.kernel.state();
+        let links = Links::new(world, rules);
+        type Networks<'r> = BTreeMap<(u8, IpAddr), Vec<&'r RouteEntry>>;
+        let mut tables: BTreeMap<(Family, u32), Networks<'_>> = BTreeMap::new();
+        for route in &state.routes {
+            let table = tables.entry((Family::of(route.dst.addr()), route.table)).or_default();
+            table.entry((route.dst.prefix_len(), route.dst.network())).or_default().push(route);
+        }
+        for ((family, _), networks) in tables {
+            let mut table: BTreeMap<u8, FastMap<IpAddr, u32>> = BTreeMap::new();
+            for ((length, network), routes) in networks {
+                let leads = |route: &&RouteEntry| {
+                    let link = route.dev.as_deref().map(|dev| links.look(dev));
+                    (route.kind, link, route.src, route.metric)
+                };
+                let leads: Vec<_> = routes.iter().map(leads).collect();
+                let number = self.names.of(said(&(length == 0, leads)));
+                table.entry(length).or_default().insert(network, number);
+            }
+            self.tables.push((family, table.into_iter().rev().collect()));
+        }
+    }
+}
+
+/// The rules and sets of a kernel, as text.
+fn rules_of(state: &NodeState) -> String {
+    let NodeState { iptables, ip6tables, nft, sets, .. } = state;
+    format!("{iptables}{ip6tables}{sets}{nft}")
+}
+
+/// What counts of interfaces.
+struct Links<'w> {
+    world: &'w World,
+    /// The names in rules, and what names in them begin with.
+    named: FastSet<&'w str>,
+    beginnings: Vec<&'w str>,
+}
+
+impl<'w> Links<'w> {
+    fn new(world: &'w World, rules: &'w str) -> Self {
+        let words = || rules.split([' ', '\n', '"', ',', '{', '}']).filter(|word| !word.is_empty());
+        let interfaces = &world.kernel.state().interfaces;
+        let known: FastSet<&str> = interfaces.iter().map(|one| &*one.name).collect();
+        let beginnings = words().filter_map(|word| word.strip_suffix(['+', '*']));
+        let mut beginnings: Vec<&str> = beginnings.collect();
+        beginnings.sort_unstable();
+        beginnings.dedup();
+        Self { world, named: words().filter(|word| known.contains(word)).collect(), beginnings }
+    }
+
+    fn look(&self, dev: &str) -> String {
+        let sysctls = &self.world.kernel.state().sysctls;
+        let switches = (
+            (sysctls.forwards_from(dev), sysctls.rp_filter(dev), sysctls.accept_local(dev)),
+            (sysctls.route_localnet(dev), sysctls.src_valid_mark(dev)),
+        );
+        let begins: Vec<bool> = self.beginnings.iter().map(|one| dev.starts_with(one)).collect();
+        let interfaces = &self.world.kernel.state().interfaces;
+        let own =
+            interfaces.iter().find(|one| *one.name == *dev).map(|one| (one.up, &one.addresses));
+        let name = self.named.get(dev);
+        said(&(self.world.leads_to_fabric(Some(dev)), name, begins, switches, own))
+    }
+}

@@ -1,0 +1,225 @@
+//! All targets of a scan: sketched one after the other, walked side by side.
+//!
+//! The first target of each shape is walked as soon as it is sketched. Of the others of that
+//! shape is said what was found of the first, as far as it is the same however many equals
+//! there are; for the rest, targets of the same sizes are walked once.
+
+use std::sync::Arc;
+
+use uturn_model::Verdict;
+use uturn_netfilter::hash::FastMap;
+
+use crate::crew::side_by_side;
+use crate::engine::{Cannot, Engine};
+use crate::scan::{Atlas, ScanTarget};
+use crate::sketch::Care;
+use crate::walks::{Answered, Errand, Sure, Walked, Walker};
+
+/// What came of an errand, by its place among the targets.
+type Answer<'a> = Result<Answered<'a>, Cannot>;
+
+/// An errand and its place among the targets.
+type Placed<'a> = (usize, Errand<'a>);
+
+/// What came of walking an errand; nothing where classes do not settle it.
+type Found<'a> = Result<Option<Walked<'a>>, Cannot>;
+
+/// Targets of one shape, the first being on its way.
+#[derive(Default)]
+struct Alike<'a> {
+    others: Vec<Placed<'a>>,
+    /// The sizes of the first.
+    sizes: Vec<u64>,
+    sure: Sure,
+    /// The verdicts of each class of the first, if all of the same sizes have them.
+    common: Option<Vec<Arc<[Verdict]>>>,
+    needs_all: bool,
+}
+
+impl<'a> Engine<'a> {
+    /// Each class of clients with what becomes of its calls to each target.
+    pub(crate) fn answers(
+        &self,
+        atlas: &mut Atlas<'a>,
+        targets: &[Arc<ScanTarget>],
+    ) -> Result<Vec<Answered<'a>>, Cannot> {
+        let walker = Walker {
+            census: Arc::clone(&atlas.sketcher.census),
+            keeps_every_way: self.keeps_every_way,
+        };
+        let mut answers: Vec<Option<Answer<'a>>> = targets.iter().map(|_| None).collect();
+        let mut shapes: FastMap<Vec<u64>, usize> = FastMap::default();
+        let mut alike: Vec<Alike<'a>> = Vec::new();
+        let sketch_all = |walk: &mut dyn FnMut((Option<usize>, Placed<'a>))| {
+            for (at, target) in targets.iter().enumerate() {
+                let mut errand = match self.errand(atlas, target) {
+                    Ok(errand) => errand,
+                    Err(why) => {
+                        answers[at] = Some(Err(why));
+                        return;
+                    }
+                };
+                if self.walks_whole(&errand) {
+                    let walked = walker.walk_in(self, &errand, &[]);
+                    answers[at] = Some(walked.map(all_of));
+                } else if errand.care != Care::Classes {
+                    walk((None, (at, errand)));
+                } else {
+                    let shape = std::mem::take(&mut errand.sketch.shape);
+                    let number = *shapes.entry(shape).or_insert(alike.len());
+                    match alike.get_mut(number) {
+                        Some(known) => known.others.push((at, errand)),
+                        None => {
+                            let sizes = errand.sketch.drawn.sizes.clone();
+                            alike.push(Alike { sizes, ..Alike::default() });
+                            walk((Some(number), (at, errand)));
+                        }
+                    }
+                }
+            }
+        };
+        let firsts = side_by_side(sketch_all, |(number, (at, errand))| {
+            let found = walker.walk(&errand, &[]);
+            (number, (at, errand), found)
+        });
+        let mut unsettled: Vec<Placed<'a>> = Vec::new();
+        for (number, (at, errand), found) in firsts {
+            match (found, number) {
+                (Err(why), _) => answers[at] = Some(Err(why)),
+                (Ok(walked), None) => answers[at] = Some(Ok(all_of(walked))),
+                (Ok(None), Some(number)) => {
+                    alike[number].needs_all = true;
+                    unsettled.push((at, errand));
+                }
+                (Ok(Some(walked)), Some(number)) => {
+                    alike[number].learn(&walked);
+                    answers[at] = Some(Ok(walked.answered));
+                }
+            }
+        }
+        let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
+        for (number, one) in alike.iter_mut().enumerate() {
+            let others = std::mem::take(&mut one.others);
+            if one.needs_all {
+                unsettled.extend(others);
+                continue;
+            }
+            let mut sized: FastMap<Vec<u64>, usize> = FastMap::default();
+            for (at, errand) in others {
+                match one.known(&errand) {
+                    Some(known) => {
+                        answers[at] = Some(Ok(errand
+                            .sketch
+                            .drawn
+                            .callers
+                            .iter()
+                            .cloned()
+                            .zip(known)
+                            .collect()));
+                    }
+                    None => {
+                        let sizes = errand.sketch.drawn.sizes.clone();
+                        let batch = *sized.entry(sizes).or_insert(batches.len());
+                        match batches.get_mut(batch) {
+                            Some((_, batch)) => batch.push((at, errand)),
+                            None => batches.push((number, vec![(at, errand)])),
+                        }
+                    }
+                }
+            }
+        }
+        let hand_out = |walk: &mut dyn FnMut(_)| batches.into_iter().for_each(walk);
+        let found = side_by_side(hand_out, |(number, batch): (usize, Vec<Placed<'a>>)| {
+            walker.walk_alike(&alike[number].sure, batch)
+        });
+        for ((at, errand), found) in found.into_iter().flatten() {
+            match found {
+                Err(why) => answers[at] = Some(Err(why)),
+                Ok(Some(answered)) => answers[at] = Some(Ok(answered)),
+                Ok(None) => unsettled.push((at, errand)),
+            }
+        }
+        let sketch_again = |walk: &mut dyn FnMut(Placed<'a>)| {
+            for (at, Errand { target, sketch, .. }) in unsettled {
+                let care = Care::EveryNode;
+                let sketch = atlas.sketcher.sketch(sketch.scope, care, None);
+                let errand = Errand { target, sketch, care };
+                match self.walks_whole(&errand) {
+                    true => answers[at] = Some(walker.walk_in(self, &errand, &[]).map(all_of)),
+                    false => walk((at, errand)),
+                }
+            }
+        };
+        for (at, found) in
+            side_by_side(sketch_again, |(at, errand)| (at, walker.walk(&errand, &[])))
+        {
+            answers[at] = Some(found.map(all_of));
+        }
+        atlas.sketcher.forget();
+        // Behind the first that cannot be walked, nothing is.
+        answers.into_iter().flatten().collect()
+    }
+
+    fn errand(
+        &self,
+        atlas: &mut Atlas<'a>,
+        target: &Arc<ScanTarget>,
+    ) -> Result<Errand<'a>, Cannot> {
+        let scope = self.scope(atlas, target)?;
+        let care = self.care(atlas, &scope);
+        let sketch = atlas.sketcher.sketch(scope, care, None);
+        Ok(Errand { target: Arc::clone(target), sketch, care })
+    }
+
+    /// Whether the whole cluster has to be walked, and not a small one.
+    fn walks_whole(&self, errand: &Errand<'a>) -> bool {
+        let to = errand.sketch.scope.asked.to.ip();
+        let is_told_apart = errand.care != Care::Classes;
+        (is_told_apart && !self.cluster.captures.is_empty()) || self.takes_any_source(to)
+    }
+}
+
+impl<'a> Alike<'a> {
+    /// What the first says of all others.
+    fn learn(&mut self, first: &Walked<'a>) {
+        let all = || first.answered.iter().map(|(_, one)| Arc::clone(one)).collect();
+        self.common = first.is_common.then(all);
+        self.sure.clone_from(&first.sure);
+    }
+
+    /// The verdicts of another's classes, where they are known without walking it.
+    fn known(&self, other: &Errand<'a>) -> Option<Vec<Arc<[Verdict]>>> {
+        let of_first = self.common.as_ref().filter(|_| other.sketch.drawn.sizes == self.sizes);
+        of_first.cloned().or_else(|| self.sure.iter().cloned().collect())
+    }
+}
+
+impl<'a> Walker<'a> {
+    /// Walks targets of one shape and the same sizes.
+    fn walk_alike(
+        &self,
+        sure: &Sure,
+        batch: Vec<Placed<'a>>,
+    ) -> Vec<(Placed<'a>, Result<Option<Answered<'a>>, Cannot>)> {
+        let mut common: Option<Vec<Arc<[Verdict]>>> = None;
+        let walk = |(at, errand): Placed<'a>| {
+            if let Some(known) = &common {
+                let callers = errand.sketch.drawn.callers.iter().cloned();
+                let answered = callers.zip(known.iter().cloned()).collect();
+                return ((at, errand), Ok(Some(answered)));
+            }
+            let found: Found<'a> = self.walk(&errand, sure);
+            if let Ok(Some(walked)) = &found
+                && walked.is_common
+            {
+                common = Some(walked.answered.iter().map(|(_, one)| Arc::clone(one)).collect());
+            }
+            ((at, errand), found.map(|walked| walked.map(|one| one.answered)))
+        };
+        batch.into_iter().map(walk).collect()
+    }
+}
+
+fn all_of(walked: Option<Walked<'_>>) -> Answered<'_> {
+    walked.map(|walked| walked.answered).unwrap_or_default()
+}

@@ -1,0 +1,62 @@
+//! Where something is asked for that is not there: what there is instead.
+
+use uturn_model::Cluster;
+use uturn_path::Cannot;
+
+use crate::status::Failure;
+
+/// So many are named.
+const MOST: usize = 3;
+
+/// Why a flow cannot be walked, with what its words may have meant.
+pub(super) fn told(why: Cannot, cluster: &Cluster) -> Failure {
+    match &why {
+        Cannot::Unknown(what) => match instead(what, cluster) {
+            Some(instead) => Failure::usage(format!("{why}; {instead}")),
+            None => why.into(),
+        },
+        _ => why.into(),
+    }
+}
+
+/// `there are pod/shop/web-0 and pod/shop/web-1`.
+fn instead(what: &str, cluster: &Cluster) -> Option<String> {
+    let (kind, wanted) = what.split_once('/')?;
+    let mut there = all_of(kind, cluster);
+    let namespace = wanted.split_once('/').map(|(namespace, _)| format!("{namespace}/"));
+    if let Some(namespace) = &namespace
+        && there.iter().any(|one| one.starts_with(namespace))
+    {
+        there.retain(|one| one.starts_with(namespace));
+    }
+    // The likest first: most letters alike from the beginning, then from the end.
+    let alike = |one: &str| {
+        let ahead = one.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
+        let behind = one.chars().rev().zip(wanted.chars().rev()).take_while(|(a, b)| a == b);
+        ahead + behind.count()
+    };
+    there.sort_by_key(|one| std::cmp::Reverse(alike(one)));
+    let mut named: Vec<String> =
+        there.iter().take(MOST).map(|one| format!("{kind}/{one}")).collect();
+    if there.len() > MOST {
+        named.push(format!("{} more", there.len() - MOST));
+    }
+    match named.split_last()? {
+        (only, []) => Some(format!("there is {only}")),
+        (last, others) => Some(format!("there are {} and {last}", others.join(", "))),
+    }
+}
+
+/// Everything of a kind, as it is typed without its kind.
+fn all_of(kind: &str, cluster: &Cluster) -> Vec<String> {
+    match kind {
+        "pod" => cluster.pods.keys().map(ToString::to_string).collect(),
+        "svc" => cluster.services.keys().map(ToString::to_string).collect(),
+        "ingress" => cluster.ingresses.keys().map(ToString::to_string).collect(),
+        "node" => cluster.nodes.keys().map(ToString::to_string).collect(),
+        _ => {
+            let own = cluster.workloads.keys().filter(|(known, _)| known.short() == kind);
+            own.map(|(_, name)| name.to_string()).collect()
+        }
+    }
+}

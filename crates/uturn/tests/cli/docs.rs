@@ -1,0 +1,252 @@
+//! What the pages for users show is what the program gives.
+//!
+//! In README.md and docs/*.md, every block of the language `console` is run from the root of
+//! the tree: lines after `$ uturn …` are its stdout and stderr, `$ echo $?` asks for its exit
+//! status, a line `…` stands for any number of lines that are left out, and `> FILE` after a
+//! command names a file of the tree that its stdout is. With `UTURN_DOCS=update` in the
+//! environment blocks and files are written anew instead of compared.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::common::{root, uturn};
+
+/// What stands for lines that are left out.
+const LEFT_OUT: &str = "…";
+
+/// Every page with its text.
+fn pages() -> Vec<(PathBuf, String)> {
+    let mut pages = vec![root().join("README.md")];
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    pages.extend(docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
+    pages.sort();
+    pages.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// A command and what the page shows of it.
+struct Shown {
+    command: String,
+    lines: Vec<String>,
+}
+
+/// Whether pages are written anew.
+fn is_update() -> bool {
+    std::env::var_os("UTURN_DOCS").is_some_and(|value| value == "update")
+}
+
+#[test]
+fn every_console_block_is_true() {
+    let update = is_update();
+    let (mut faults, mut shown) = (Vec::new(), 0);
+    for (path, text) in pages() {
+        let mut new = String::new();
+        let mut block: Option<Vec<Shown>> = None;
+        for line in text.lines() {
+            match (&mut block, line) {
+                (None, "```console") => block = Some(Vec::new()),
+                (Some(commands), "```") => {
+                    shown += commands.len();
+                    let name = path.strip_prefix(root()).unwrap().display().to_string();
+                    for one in play(commands, &name, &mut faults) {
+                        new.push_str(&format!("$ {}\n", one.command));
+                        one.lines.iter().for_each(|line| new.push_str(&format!("{line}\n")));
+                    }
+                    block = None;
+                }
+                (Some(commands), line) => {
+                    match line.strip_prefix("$ ") {
+                        Some(command) => {
+                            commands.push(Shown { command: command.into(), lines: Vec::new() });
+                        }
+                        None => commands.last_mut().unwrap().lines.push(line.into()),
+                    }
+                    continue;
+                }
+                (None, _) => {}
+            }
+            new.push_str(line);
+            new.push('\n');
+        }
+        assert!(block.is_none(), "{}: a block without an end", path.display());
+        if update && new != text {
+            fs::write(&path, new).unwrap();
+        }
+    }
+    assert!(shown > 20, "only {shown} commands are shown");
+    assert!(
+        faults.is_empty(),
+        "{}\n\nUTURN_DOCS=update cargo test -p uturn --test cli docs  writes anew what has no more \
+         than one {LEFT_OUT}",
+        faults.join("\n\n")
+    );
+}
+
+/// Runs the commands of a block; gives them as they should be shown.
+fn play(commands: &[Shown], page: &str, faults: &mut Vec<String>) -> Vec<Shown> {
+    let mut status = None;
+    let mut now = Vec::new();
+    for one in commands {
+        let given: Vec<String> = match one.command.strip_prefix("uturn ") {
+            None if one.command == "echo $?" => vec![status.unwrap_or(0).to_string()],
+            None => panic!("{page}: {:?} is no command that is run here", one.command),
+            Some(words) => {
+                let (words, file) = words.split_once(" > ").unwrap_or((words, ""));
+                let mut output = uturn(&split(words)).output().unwrap();
+                status = output.status.code();
+                if !file.is_empty() {
+                    hold(&root().join(file), std::mem::take(&mut output.stdout), faults);
+                }
+                let text = [output.stdout, output.stderr].concat();
+                String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
+            }
+        };
+        let mut lines = one.lines.clone();
+        if is_update() && !agree(&lines, &given) {
+            lines = anew(&lines, &given);
+        }
+        if !agree(&lines, &given) {
+            let (was, is) = (lines.join("\n"), given.join("\n"));
+            faults.push(format!("{page}: $ {}\nshown:\n{was}\ngiven:\n{is}", one.command));
+        }
+        now.push(Shown { command: one.command.clone(), lines });
+    }
+    now
+}
+
+/// A file of the tree is what a command prints.
+fn hold(file: &Path, given: Vec<u8>, faults: &mut Vec<String>) {
+    if fs::read(file).is_ok_and(|known| known == given) {
+        return;
+    }
+    if is_update() {
+        fs::write(file, given).unwrap();
+    } else {
+        faults.push(format!("{} is not what is printed now", file.display()));
+    }
+}
+
+/// Words of a command line; quotes hold some together.
+fn split(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for (at, part) in line.split('\'').enumerate() {
+        if at % 2 == 1 {
+            words.push(part);
+        } else {
+            words.extend(part.split_whitespace());
+        }
+    }
+    words
+}
+
+/// Whether what is shown is what was given, but for what is left out. An empty line at the
+/// end needs not be shown.
+fn agree(shown: &[String], given: &[String]) -> bool {
+    let (shown, given) = (trimmed(shown), trimmed(given));
+    let mut parts = shown.split(|line| line.trim() == LEFT_OUT);
+    let first = parts.next().unwrap_or_default();
+    if !given.starts_with(first) {
+        return false;
+    }
+    let mut rest = &given[first.len()..];
+    let parts: Vec<&[String]> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let found = rest.windows(part.len().max(1)).position(|lines| lines == *part);
+        let Some(at) = found else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+fn trimmed(lines: &[String]) -> &[String] {
+    let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
+    &lines[..end]
+}
+
+/// What should be shown: as many lines from the beginning and the end as now, where some are
+/// left out between; all, where none are. Where more than one place leaves some out, which is
+/// for people to say.
+fn anew(shown: &[String], given: &[String]) -> Vec<String> {
+    let shown = trimmed(shown);
+    let places: Vec<usize> = (0..shown.len()).filter(|at| shown[*at].trim() == LEFT_OUT).collect();
+    let given = trimmed(given);
+    match places[..] {
+        [at] if shown.len() <= given.len() => {
+            let after = given.len() - (shown.len() - at - 1);
+            [&given[..at], &shown[at..=at], &given[after..]].concat()
+        }
+        [_, _, ..] => shown.to_vec(),
+        _ => given.to_vec(),
+    }
+}
+
+/// Links lead somewhere: to a file of the tree, and to a heading where one is named.
+#[test]
+fn every_link_leads_somewhere() {
+    let mut links = 0;
+    for (path, text) in pages() {
+        for (at, _) in text.match_indices("](") {
+            let to = text[at + 2..].split(')').next().unwrap();
+            if to.starts_with("https://") {
+                continue;
+            }
+            let (file, heading) = to.split_once('#').unwrap_or((to, ""));
+            let target = match file {
+                "" => path.clone(),
+                file => path.parent().unwrap().join(file),
+            };
+            assert!(target.exists(), "{} links to {to}", path.display());
+            if !heading.is_empty() {
+                let found = headings(&target).contains(heading);
+                assert!(found, "{} links to {to}: {:?}", path.display(), headings(&target));
+            }
+            links += 1;
+        }
+    }
+    assert!(links > 50, "{links}");
+}
+
+/// Headings as links name them.
+fn headings(path: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(path).unwrap();
+    let titles = text.lines().filter(|line| line.starts_with('#'));
+    let named = titles.map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.collect::<String>().replace(' ', "-")
+    });
+    named.collect()
+}
+
+/// Codes that a page names are codes that there are.
+#[test]
+fn every_code_that_is_named_exists() {
+    let mut named = BTreeSet::new();
+    for (path, text) in pages() {
+        for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+            let is_code = word.len() == 5 && word.starts_with("UT");
+            if is_code && word[2..].bytes().all(|digit| digit.is_ascii_digit()) {
+                let page = uturn_diagnose::pages::find(word);
+                assert!(page.is_some(), "{}: {word} is no code", path.display());
+                named.insert(word.to_owned());
+            }
+        }
+    }
+    assert!(named.len() > 15, "{named:?}");
+}
+
+/// What the comparison lets pass and what not.
+#[test]
+fn lines_may_be_left_out_and_nothing_else() {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let given = lines("a\nb\nc\nd\ne\n\n");
+    for same in ["a\nb\nc\nd\ne", "a\n…\ne", "…\nc\n…", "a\n…\nc\nd\n…\ne", "…"] {
+        assert!(agree(&lines(same), &given), "{same:?}");
+    }
+    for other in ["", "a\nb", "a\n…\nd", "…\nc\nb\n…", "a\n…\nx\n…\ne", "b\n…"] {
+        assert!(!agree(&lines(other), &given), "{other:?}");
+    }
+    assert_eq!(anew(&lines("x\n…\ny"), &given), lines("a\n…\ne"));
+    assert_eq!(anew(&lines("x"), &given), lines("a\nb\nc\nd\ne"));
+}
