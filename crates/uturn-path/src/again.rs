@@ -140,10 +140,11 @@ impl<'a> Engine<'a> {
         let mut hopeless = trip.clone();
         hopeless.share *= lost.powf((left - 1) as f64);
         hopeless.tries.lost += left - 1;
-        let mut arrivals = go(open, &hopeless);
-        let mut why: Vec<Mechanism> = arrivals.iter().filter_map(why_lost).collect();
+        let hopeless = go(open, &hopeless);
+        let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
         why.sort_unstable();
         why.dedup();
+        let mut arrivals = Vec::new();
         for more in 0..left {
             let mut later = trip.clone();
             later.share *= lost.powf(more as f64);
@@ -159,6 +160,7 @@ impl<'a> Engine<'a> {
             }
             arrivals.extend(go(kept.clone(), &later));
         }
+        arrivals.extend(hopeless);
         arrivals
     }
 }
@@ -183,10 +185,13 @@ fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {
 
 fn dropped_before(many: usize, delay: Duration) -> Text {
     let seconds = delay.as_secs();
-    let packets = if many == 1 { "one packet".to_owned() } else { format!("{many} packets") };
+    let (packets, them) = match many {
+        1 => ("one packet".to_owned(), "it"),
+        _ => (format!("{many} packets"), "them"),
+    };
     format!(
-        "dropped {packets} before this one, and kept nothing of it: sent again, {seconds} s after \
-         the first, it meets the dice anew"
+        "dropped {packets} before this one and kept nothing of {them}: sent again, {seconds} s \
+         after the first, it meets the dice anew"
     )
     .into()
 }

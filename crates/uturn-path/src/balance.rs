@@ -417,8 +417,10 @@ impl Attempts<'_, '_> {
                 continue;
             }
             let timed_out = matches!(result.outcome, Outcome::Hangs);
-            let waited =
-                if timed_out { waited + self.listener.profile.connect_timeout } else { waited };
+            let waited = match timed_out {
+                true => waited + self.listener.profile.connect_timeout,
+                false => waited + result.late,
+            };
             if timed_out {
                 self.note_timeout(&mut way, rule, target);
             }

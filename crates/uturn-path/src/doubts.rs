@@ -15,8 +15,10 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
     for one in cluster.ingresses.values().filter(|one| !served(one)) {
         by_class.entry(one.class.as_ref()).or_default().push(one);
     }
-    let unserved = by_class.into_iter().map(|(class, all)| unserved(cluster, class, &all));
-    unserved.chain(contested(cluster)).chain(unread(cluster)).collect()
+    let mut unserved: Vec<Supposition> =
+        by_class.iter().map(|(class, all)| unserved(cluster, *class, all)).collect();
+    unserved.extend(by_class.into_iter().filter_map(|(class, all)| sealed(cluster, class?, &all)));
+    unserved.into_iter().chain(contested(cluster)).chain(unread(cluster)).collect()
 }
 
 /// Annotations that say where rules stand and cannot be read.
@@ -52,6 +54,38 @@ fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Suppos
         because: format!("it has {class}, and {cloud}").into(),
         settle: "trace to the Service of the controller that reads it".into(),
     }
+}
+
+/// The switch of ingress-nginx for redirects to HTTPS, on for hosts with TLS, and the one that
+/// redirects all others too.
+const REDIRECTS: &str = "nginx.ingress.kubernetes.io/ssl-redirect";
+const ALWAYS: &str = "nginx.ingress.kubernetes.io/force-ssl-redirect";
+
+/// An nginx of the cluster's own sends clients of these Ingresses from HTTP to HTTPS, and
+/// nobody follows them there.
+fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Supposition> {
+    let known = cluster.ingress_classes.values().find(|one| one.name.as_str() == &**class);
+    let is_nginx = match known {
+        Some(known) => &*known.controller == "k8s.io/ingress-nginx",
+        None => &**class == "nginx",
+    };
+    let redirects = |one: &&&Ingress| {
+        let usual = !one.tls.is_empty() && !one.annotations.is(REDIRECTS, "false");
+        usual || one.annotations.is(ALWAYS, "true")
+    };
+    let mut redirected = all.iter().filter(redirects);
+    let first = redirected.next().filter(|_| is_nginx)?.object();
+    let about = match redirected.count() {
+        0 => format!("{first} by http"),
+        more => format!("{first} and {more} more by http"),
+    };
+    Some(Supposition {
+        about: about.into(),
+        taken: "nginx answers itself".into(),
+        because: "ingress-nginx redirects hosts with TLS to https (308), which is not followed"
+            .into(),
+        settle: "trace the https URL too".into(),
+    })
 }
 
 /// An address and port, a host and a path, and whether it is exact.

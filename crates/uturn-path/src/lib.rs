@@ -11,7 +11,9 @@
 //! by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It says nothing about cures: that is `uturn-diagnose`.
 //!
 //! **Start reading** at [`engine`]; for many flows at once, at [`scan`]. Then `exchange` (a request and its reply), `travel` (a
-//! packet from place to place), `balance` (the load balancer's part).
+//! packet from place to place), `balance` (the load balancer's part),
+//! `again` (a first packet that is sent again), `elsewhere` (a redirect that is followed);
+//! what is not known becomes cases in `cases`.
 //!
 //! ```text
 //!  Flow ─ names ─▶ exchange ─▶ travel: pod ─ node ─ fabric ─ node ─ pod

@@ -73,7 +73,7 @@ impl Round {
         let mut ends: Vec<(Outcome, Why, f64)> = answered.collect();
         for (code, failed) in [(504, &odds.timed_out), (502, &odds.refused)] {
             ends.extend(failed.iter().map(|(why, timeouts, share)| {
-                (Outcome::Status { code, after: after(timeouts) }, why, share)
+                (Outcome::Status { code, after: after(timeouts) + why.late() }, why, share)
             }));
         }
         ends

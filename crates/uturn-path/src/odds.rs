@@ -32,6 +32,9 @@ pub(crate) struct Kind {
     pub(crate) failures: Vec<Failure>,
 }
 
+/// Whether a target timed out or refused, or nothing where it answered; how late, how often.
+type End = (Option<bool>, Duration, f64);
+
 impl Kind {
     pub(crate) fn fails(&self) -> f64 {
         self.failures.iter().map(|one| one.share).sum()
@@ -39,18 +42,20 @@ impl Kind {
 
     /// Whether asking it ends alike, whyever.
     pub(crate) fn ends_like(&self, other: &Self) -> bool {
-        let answered = |kind: &Self, late: Duration| {
-            let all = kind.answers.iter().filter(|one| one.0.late() == late);
-            all.map(|one| one.1).sum::<f64>()
+        let (own, others) = (self.ends(), other.ends());
+        let share = |all: &[End], end: &End| {
+            let same = all.iter().filter(|one| (one.0, one.1) == (end.0, end.1));
+            same.map(|one| one.2).sum::<f64>()
         };
-        let mut late = self.answers.iter().chain(&other.answers).map(|one| one.0.late());
-        let timed_out = |kind: &Self| {
-            let all = kind.failures.iter().filter(|one| one.is_timeout);
-            all.map(|one| one.share).sum::<f64>()
-        };
-        near(self.weight, other.weight)
-            && late.all(|late| near(answered(self, late), answered(other, late)))
-            && near(timed_out(self), timed_out(other))
+        let is_as_often = |end: &End| near(share(&own, end), share(&others, end));
+        near(self.weight, other.weight) && own.iter().chain(&others).all(is_as_often)
+    }
+
+    fn ends(&self) -> Vec<End> {
+        let answers = self.answers.iter().map(|(why, share)| (None, why.late(), *share));
+        let failures =
+            self.failures.iter().map(|one| (Some(one.is_timeout), one.why.late(), one.share));
+        answers.chain(failures).collect()
     }
 
     /// Whether it never answers.
@@ -173,7 +178,9 @@ impl Kind {
                 sum.add(&here, Why::default(), 0, self.weight * f64::from(length));
                 here
             }
-            [failure] if length > 2 => self.back_at_once(length, failure, next, sum),
+            [failure] if length > 2 && failure.why.late().is_zero() => {
+                self.back_at_once(length, failure, next, sum)
+            }
             failures => {
                 let mut here = next.clone();
                 for _ in 0..length {
@@ -283,7 +290,7 @@ fn all_fail(kinds: &[Kind], counts: &[u64], left_out: Option<usize>) -> Option<S
     for (kind, count) in with_counts() {
         let mut failing = Spread::default();
         match kind.failures.as_slice() {
-            [only] => {
+            [only] if only.why.late().is_zero() => {
                 let timeouts = count as usize * usize::from(only.is_timeout);
                 failing.row(only.why).add(timeouts, &[power(only.share, count)], 1.0);
             }
@@ -352,7 +359,10 @@ mod tests {
                 let share = |part: u32| f64::from(part) / all;
                 let failures = failures.into_iter().map(|(is_timeout, why, part)| Failure {
                     is_timeout,
-                    why: Why(1 << why >> 1),
+                    why: Why(1 << why >> 1).after(match is_timeout {
+                        true => Duration::ZERO,
+                        false => Duration::from_secs(why.into()),
+                    }),
                     share: share(part),
                 });
                 Kind {

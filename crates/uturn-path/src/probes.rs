@@ -47,9 +47,19 @@ impl<'a> Engine<'a> {
     pub fn health(&self, listener: SocketAddr, protocol: Protocol) -> Option<Vec<Health>> {
         let balancer = self.balancers().iter().position(|one| one.vip == listener.ip())?;
         let protocol = IpProtocol::from(protocol);
-        let listener = find_listener(&self.balancers()[balancer], listener.port(), protocol)?;
+        let here = find_listener(&self.balancers()[balancer], listener.port(), protocol)?;
         let mut all = Vec::new();
-        for rule in &listener.rules {
+        // What is redirected to another listener is served there.
+        let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
+        let there =
+            redirects.filter(|to| to.host.is_none() && to.port != here.port).filter_map(|to| {
+                find_listener(&self.balancers()[balancer], to.port.number(), protocol)
+            });
+        let there: Vec<&Listener> = there.collect();
+        let all_rules = [here].into_iter().chain(there);
+        for (listener, rule) in
+            all_rules.flat_map(|one| one.rules.iter().map(move |rule| (one, rule)))
+        {
             for one in self.health_of(balancer, listener, rule) {
                 if !all.contains(&one) {
                     all.push(one);

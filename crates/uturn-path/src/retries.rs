@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::Duration;
 
 use uturn_model::Outcome;
 use uturn_model::lb::{Rule, Scheduler, Target};
@@ -33,6 +34,8 @@ struct Waiting {
     way: Exchange,
     timeouts: u32,
     timed_out: bool,
+    /// How long those that refused took.
+    late: Duration,
 }
 
 impl Engine<'_> {
@@ -135,7 +138,7 @@ impl Attempts<'_, '_> {
             let mut start = trip.clone();
             start.share *= weight(target) / all;
             let way = ended(start, Outcome::AT_ONCE, None);
-            let first = vec![Waiting { way, timeouts: 0, timed_out: false }];
+            let first = vec![Waiting { way, timeouts: 0, timed_out: false, late: Duration::ZERO }];
             let (left, mut ends) = self.attempt(rule, seen, first, *target);
             ends.extend(left.into_iter().map(|one| self.gives_up(one)));
             self.ways.extend(ends);
@@ -165,7 +168,8 @@ impl Attempts<'_, '_> {
                 continue;
             }
             let way = Exchange { share: 1.0, ..start.clone() };
-            let mut waiting = vec![Waiting { way, timeouts: 0, timed_out: false }];
+            let mut waiting =
+                vec![Waiting { way, timeouts: 0, timed_out: false, late: Duration::ZERO }];
             let mut ends = Vec::new();
             for kind in asked() {
                 if waiting.is_empty() {
@@ -202,8 +206,9 @@ impl Attempts<'_, '_> {
             *sought += waiting.len();
             for (timeouts, _, why) in std::mem::take(&mut waiting) {
                 for (more, _) in &kind.answers {
-                    let after = after(timeouts) + more.late();
-                    ends.insert((Outcome::Answered { after }, why.and(*more).on_time()));
+                    let why = why.and(*more);
+                    let after = after(timeouts) + why.late();
+                    ends.insert((Outcome::Answered { after }, why.on_time()));
                 }
                 for one in &kind.failures {
                     let timeouts = timeouts + u32::from(one.is_timeout);
@@ -217,7 +222,8 @@ impl Attempts<'_, '_> {
         }
         for (timeouts, timed_out, why) in waiting {
             let code = if timed_out { 504 } else { 502 };
-            ends.insert((Outcome::Status { code, after: after(timeouts) }, why));
+            let after = after(timeouts) + why.late();
+            ends.insert((Outcome::Status { code, after }, why.on_time()));
         }
         ends
     }
@@ -243,8 +249,9 @@ impl Attempts<'_, '_> {
                 let is_answered = result.outcome.is_answered();
                 let timed_out = matches!(result.outcome, Outcome::Hangs);
                 let timeouts = one.timeouts + u32::from(timed_out);
+                let late = one.late + result.late;
                 let same = |known: &&mut Waiting| {
-                    (known.timeouts, known.timed_out) == (timeouts, timed_out)
+                    (known.timeouts, known.timed_out, known.late) == (timeouts, timed_out, late)
                         && known.way.mechanisms == mechanisms
                 };
                 let known = left.iter_mut().find(same).filter(|_| !is_answered);
@@ -269,14 +276,15 @@ impl Attempts<'_, '_> {
                 }
                 if let Outcome::Answered { after } = result.outcome {
                     let waited = self.listener.profile.connect_timeout * one.timeouts;
-                    way.outcome = Outcome::Answered { after: self.begun + waited + after };
+                    way.outcome =
+                        Outcome::Answered { after: self.begun + waited + one.late + after };
                     answered.push(way);
                     continue;
                 }
                 if timed_out && is_told {
                     self.note_timeout(&mut way, rule, target);
                 }
-                left.push(Waiting { way, timeouts, timed_out });
+                left.push(Waiting { way, timeouts, timed_out, late });
             }
         }
         (left, answered)
@@ -285,7 +293,8 @@ impl Attempts<'_, '_> {
     /// Nobody is left to be asked.
     fn gives_up(&self, one: Waiting) -> Exchange {
         let code = if one.timed_out { 504 } else { 502 };
-        let after = self.begun + self.listener.profile.connect_timeout * one.timeouts;
+        let timeouts = self.listener.profile.connect_timeout * one.timeouts;
+        let after = self.begun + timeouts + one.late;
         Exchange { outcome: Outcome::Status { code, after }, ..one.way }
     }
 }
@@ -307,13 +316,14 @@ fn kind(weight: f64, results: &[Exchange]) -> Kind {
     for one in results {
         let (mut why, share) = (Why::of(&one.mechanisms), one.share);
         if let Outcome::Answered { after } = one.outcome {
-            why = why.answered_after(after);
+            why = why.after(after);
             match kind.answers.iter_mut().find(|known| known.0 == why) {
                 Some(known) => known.1 += share,
                 None => kind.answers.push((why, share)),
             }
         } else {
             let is_timeout = matches!(one.outcome, Outcome::Hangs);
+            why = why.after(one.late);
             let same = |known: &&mut Failure| known.is_timeout == is_timeout && known.why == why;
             match kind.failures.iter_mut().find(same) {
                 Some(known) => known.share += share,

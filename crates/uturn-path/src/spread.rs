@@ -12,9 +12,11 @@ pub(crate) const NOTHING: f64 = 1e-18;
 /// Where the seconds begin, and the most that there is room for.
 const LATE: u32 = 24;
 const LATEST: u64 = 255;
+const MECHANISMS: u32 = (1 << LATE) - 1;
 const _: () = assert!(Mechanism::ALL.len() <= LATE as usize, "each mechanism has a bit");
 
-/// Mechanisms, a bit for each, and above them how many seconds whoever answers took to.
+/// Mechanisms, a bit for each, and above them how many seconds targets took
+/// that did not time out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Why(pub(crate) u32);
 
@@ -23,23 +25,26 @@ impl Why {
         Self(mechanisms.iter().fold(0, |all, one| all | 1 << *one as u32))
     }
 
+    /// For both reasons, and as late as both together.
     pub(crate) fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        let mechanisms = (self.0 | other.0) & MECHANISMS;
+        let late = (self.0 >> LATE) + (other.0 >> LATE);
+        Self(mechanisms | late.min(LATEST as u32) << LATE)
     }
 
-    /// The same of an answer that came so late.
-    pub(crate) fn answered_after(self, late: Duration) -> Self {
-        Self(self.0 | (late.as_secs().min(LATEST) as u32) << LATE)
+    /// The same of a target that took so long to answer or refuse.
+    pub(crate) fn after(self, late: Duration) -> Self {
+        Self(self.0 & MECHANISMS | (late.as_secs().min(LATEST) as u32) << LATE)
     }
 
-    /// How late an answer came, beside timeouts.
+    /// How long was waited, beside timeouts.
     pub(crate) fn late(self) -> Duration {
         Duration::from_secs((self.0 >> LATE).into())
     }
 
     /// Only why.
     pub(crate) fn on_time(self) -> Self {
-        Self(self.0 & ((1 << LATE) - 1))
+        Self(self.0 & MECHANISMS)
     }
 
     /// In their order.

@@ -157,3 +157,37 @@ fn what_was_kept_goes_the_same_way() {
 fn a_datagram_is_sent_once() {
     assert_eq!(told(&Case { protocol: Protocol::Udp, ..USUAL }), half_hangs());
 }
+
+#[test]
+fn classes_of_clients_meet_the_same_dice() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let names = ["dice-thrown-again.yaml", "dice-thrown-again-l7.yaml"];
+    let sources = names.map(|name| Source {
+        name: name.into(),
+        text: std::fs::read_to_string(folder.join(name)).unwrap(),
+    });
+    let mut late = 0;
+    for scenario in uturn_snapshot::scenario::read_all(sources.into()).unwrap() {
+        for case in &scenario.cases {
+            let engine = Engine::new(&case.cluster).unwrap();
+            for met in engine.scan(&engine.targets()).unwrap() {
+                for pod in met.clients.pods.iter() {
+                    let from = uturn_model::Client::Pod(pod.clone());
+                    let alone = engine.verdicts(&Flow { from, ..met.flow() }).unwrap().remove(0);
+                    let (mut one, mut other) =
+                        (met.verdicts[0].outcomes.clone(), alone.outcomes.clone());
+                    one.sort_by_key(|end| end.0);
+                    other.sort_by_key(|end| end.0);
+                    let what = format!("{} {pod} {}", case.label, met.target.label);
+                    assert_eq!(one.len(), other.len(), "{what}: {one:?} {other:?}");
+                    for (a, b) in one.iter().zip(&other) {
+                        let same = a.0 == b.0 && (a.1 - b.1).abs() < 1e-9;
+                        assert!(same, "{what}: {one:?} {other:?}");
+                        late += usize::from(a.0.after() == Some(Duration::from_secs(1)));
+                    }
+                }
+            }
+        }
+    }
+    assert!(late > 3, "{late}");
+}

@@ -272,3 +272,30 @@ fn a_plugin_that_nobody_models_is_two_cases() {
     assert!(yes.ends_with(": 100 % answered at once"), "{yes}");
     assert_eq!(no, "web has no address: 100 % name not found");
 }
+
+#[test]
+fn redirects_of_an_nginx_of_the_clusters_own_are_said() {
+    let ingress = |more: &str| {
+        format!(
+            r#"{}---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: web, namespace: shop, annotations: {{{more}}}}}
+spec:
+  ingressClassName: nginx
+  tls: [{{hosts: [shop.example.com], secretName: shop-tls}}]
+  rules: [{{host: shop.example.com, http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}}}]
+"#,
+            named(COREFILE)
+        )
+    };
+    let said = |text: String| {
+        let source = Source { name: "cluster.yaml".into(), text };
+        let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+        let engine = Engine::new(&cluster).unwrap();
+        let all: Vec<String> = engine.supposed().iter().map(|one| one.about.to_string()).collect();
+        all.iter().any(|about| about == "Ingress shop/web by http")
+    };
+    assert!(said(ingress("")));
+    assert!(!said(ingress("nginx.ingress.kubernetes.io/ssl-redirect: \"false\"")));
+}

@@ -70,7 +70,8 @@ fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
 
 fn of_ingress(dice: &mut Dice, ingress: &Ingress) -> Aim {
     let (host, path) = &ingress.rules[dice.below(ingress.rules.len())];
-    let scheme = if ingress.is_tls { "https" } else { "http" };
+    let in_clear = !ingress.is_tls || ingress.is_both && !dice.once_in(3);
+    let scheme = if in_clear { "http" } else { "https" };
     let to = match (dice.below(4), host) {
         (0, Some(host)) => format!("ingress/shop/{}/{host}{path}", ingress.name),
         (0, None) => format!("ingress/shop/{}", ingress.name),

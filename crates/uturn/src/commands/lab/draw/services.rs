@@ -36,6 +36,8 @@ pub(super) struct Ingress {
     pub(super) name: String,
     pub(super) vip: String,
     pub(super) is_tls: bool,
+    /// Whether somebody listens in the clear too.
+    pub(super) is_both: bool,
     /// Hosts and paths; no host means every one.
     pub(super) rules: Vec<(Option<String>, String)>,
 }
@@ -189,9 +191,11 @@ fn annotate(
 
 fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number: usize) -> Ingress {
     let name = format!("ing-{number}");
-    let is_tls = dice.once_in(5);
+    let is_tls = dice.once_in(3);
     let port = if is_tls { 443 } else { 80 };
-    let at = vip_for(dice, cluster, &[port]);
+    let is_both = is_tls && !dice.once_in(3);
+    let ports: &[u16] = if is_both { &[443, 80] } else { &[port] };
+    let at = vip_for(dice, cluster, ports);
     let vip = cluster.vips[at].address.clone();
     let (mut rules, mut said) = (Vec::new(), Vec::new());
     for rule in 1..=dice.between(1, 2) {
@@ -217,7 +221,7 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
         }
         said.push(rule);
     }
-    let mut annotations = json!({});
+    let mut annotations = if is_both { beside(dice, &said) } else { json!({}) };
     if dice.once_in(5) {
         annotations["ingress.cloud.tencent.com/direct-access"] = "true".into();
     }
@@ -242,7 +246,50 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
         "spec": spec,
         "status": { "loadBalancer": { "ingress": [{ "ip": vip }] } },
     }));
-    Ingress { name, vip, is_tls, rules }
+    Ingress { name, vip, is_tls, is_both, rules }
+}
+
+/// What makes an Ingress with TLS listen in the clear too: redirects, or some of its rules.
+fn beside(dice: &mut Dice, rules: &[Value]) -> Value {
+    match dice.below(4) {
+        0 | 1 => json!({
+            "ingress.cloud.tencent.com/rewrite-support": "true",
+            "ingress.cloud.tencent.com/auto-rewrite": "true",
+        }),
+        2 => json!({ "kubernetes.io/ingress.rule-mix-both": "true" }),
+        _ => {
+            let (mut clear, mut sealed) = (Vec::new(), Vec::new());
+            for rule in rules {
+                for path in rule["http"]["paths"].as_array().into_iter().flatten() {
+                    let service = &path["backend"]["service"];
+                    let mut entry = json!({
+                        "path": path["path"],
+                        "backend": {
+                            "serviceName": service["name"],
+                            "servicePort": service["port"]["number"].to_string(),
+                        },
+                    });
+                    if rule.get("host").is_some() {
+                        entry["host"] = rule["host"].clone();
+                    }
+                    match dice.below(4) {
+                        0 => clear.push(entry),
+                        1 => sealed.push(entry),
+                        2 => {
+                            clear.push(entry.clone());
+                            sealed.push(entry);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            json!({
+                "kubernetes.io/ingress.rule-mix": "true",
+                "kubernetes.io/ingress.http-rules": json!(clear).to_string(),
+                "kubernetes.io/ingress.https-rules": json!(sealed).to_string(),
+            })
+        }
+    }
 }
 
 fn set_check(dice: &mut Dice, listener: &mut Value) {
