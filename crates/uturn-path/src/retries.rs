@@ -159,7 +159,7 @@ impl Attempts<'_, '_> {
         let mut sought = 0;
         for first in 0..line.len() {
             if untold.is_empty() || sought > SOUGHT {
-                return;
+                break;
             }
             let asked = || (0..line.len()).map(|more| line[(first + more) % line.len()]);
             let found = self.ends_met(ring, asked(), &mut sought);
@@ -186,6 +186,31 @@ impl Attempts<'_, '_> {
                 self.ways[*at].hops.clone_from(&told.hops);
                 false
             });
+        }
+        untold.retain(|at| !self.ways[*at].outcome.is_fine());
+        self.tell_first(rule, seen, start, (ring, line), &untold);
+    }
+
+    /// Tells ways of thousands of attempts by the first that hears nothing.
+    fn tell_first(
+        &mut self,
+        rule: &Rule,
+        seen: Leg,
+        start: &Exchange,
+        (ring, line): (&Ring, &[usize]),
+        untold: &[usize],
+    ) {
+        let hears_nothing =
+            |kind: &&usize| ring.kinds[**kind].failures.iter().any(|one| one.is_timeout);
+        let Some(kind) = line.iter().find(hears_nothing).filter(|_| !untold.is_empty()) else {
+            return;
+        };
+        let way = Exchange { share: 1.0, ..start.clone() };
+        let waiting = vec![Waiting { way, timeouts: 0, timed_out: false }];
+        let (left, _) = self.attempt(rule, seen, waiting, ring.examples[*kind]);
+        let Some(first) = left.into_iter().find(|one| one.timed_out) else { return };
+        for at in untold {
+            self.ways[*at].hops.clone_from(&first.way.hops);
         }
     }
 

@@ -1,9 +1,13 @@
 //! Tries a proposal on a copy of the cluster.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
+use uturn_model::{Cluster, ObjectRef};
 use uturn_path::{Cannot, Engine};
 use uturn_snapshot::Manifests;
+use uturn_snapshot::edit::Tree;
+use uturn_snapshot::manifests::{Changed, Edit};
 
 use super::case::standing;
 use super::standing::{Everything, Spared};
@@ -14,12 +18,72 @@ pub struct Twin<'a> {
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
     everything: OnceCell<Result<Vec<Everything>, Cannot>>,
+    /// Copies that were made: many findings are cured by the same edits.
+    copies: RefCell<Vec<Rc<Edited>>>,
+}
+
+/// Copies are kept as long as their texts together are no longer.
+const MOST_KEPT: usize = 32 << 20;
+
+/// A cluster with edits made.
+struct Edited {
+    edits: Vec<Edit>,
+    added: Vec<(String, ObjectRef, Tree)>,
+    follows: Vec<Edit>,
+    changed: Vec<Changed>,
+    objects: Vec<(ObjectRef, Tree)>,
+    manifests: Manifests,
+    cluster: Cluster,
+    everything: OnceCell<Result<Vec<Everything>, Cannot>>,
+}
+
+impl Edited {
+    fn of(manifests: &Manifests, proposal: &Proposal) -> Result<Self, String> {
+        // A capture is of the rules as they are, and an edit changes them.
+        let mut written = manifests.without_captures();
+        let mut objects = Vec::new();
+        for (file, object, tree) in &proposal.objects {
+            written = written.with_object(file, tree);
+            objects.push((object.clone(), tree.clone()));
+        }
+        let written =
+            written.edited(&proposal.edits).map_err(|why| format!("not written here: {why}"))?;
+        for edit in &proposal.edits {
+            if objects.iter().all(|(object, _)| *object != edit.object)
+                && let Some(tree) = written.object(&edit.object)
+            {
+                objects.push((edit.object.clone(), tree));
+            }
+        }
+        let all = written.edited(&proposal.follows).map_err(|why| why.to_string())?;
+        let cluster = all.cluster().map_err(|faults| {
+            let first = faults.first().map_or_else(String::new, ToString::to_string);
+            format!("the edited manifests cannot be read: {first}")
+        })?;
+        Ok(Self {
+            edits: proposal.edits.clone(),
+            added: proposal.objects.clone(),
+            follows: proposal.follows.clone(),
+            changed: written.changed_since(manifests),
+            objects,
+            manifests: all,
+            cluster,
+            everything: OnceCell::new(),
+        })
+    }
+
+    fn is_of(&self, proposal: &Proposal) -> bool {
+        self.edits == proposal.edits
+            && self.added == proposal.objects
+            && self.follows == proposal.follows
+    }
 }
 
 impl<'a> Twin<'a> {
     /// Of a cluster and the texts it was read from.
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
-        Self { manifests, engine, everything: OnceCell::new() }
+        let (everything, copies) = (OnceCell::new(), RefCell::default());
+        Self { manifests, engine, everything, copies }
     }
 
     /// The texts that it was read from.
@@ -35,6 +99,20 @@ impl<'a> Twin<'a> {
     fn everything(&self) -> Result<&[Everything], String> {
         let all = self.everything.get_or_init(|| Everything::of_readings(self.engine));
         all.as_deref().map_err(ToString::to_string)
+    }
+
+    /// The cluster with the edits that are proposed.
+    fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, String> {
+        let known = self.copies.borrow().iter().find(|one| one.is_of(proposal)).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let new = Rc::new(Edited::of(self.manifests, proposal)?);
+        let mut copies = self.copies.borrow_mut();
+        if (copies.len() + 1) * self.manifests.bytes() <= MOST_KEPT {
+            copies.push(Rc::clone(&new));
+        }
+        Ok(new)
     }
 }
 
@@ -80,32 +158,15 @@ fn attempt(
         let after = stand(twin.engine, &wanted)?;
         return confirm(case, cure, after);
     }
-    // A capture is of the rules as they are, and an edit changes them.
-    let mut written = twin.manifests.without_captures();
-    for (file, object, tree) in &proposal.objects {
-        written = written.with_object(file, tree);
-        cure.objects.push((object.clone(), tree.clone()));
-    }
-    let written =
-        written.edited(&proposal.edits).map_err(|why| format!("not written here: {why}"))?;
-    cure.changed = written.changed_since(twin.manifests);
-    for edit in &proposal.edits {
-        if cure.objects.iter().all(|(object, _)| *object != edit.object)
-            && let Some(tree) = written.object(&edit.object)
-        {
-            cure.objects.push((edit.object.clone(), tree));
-        }
-    }
-    let all = written.edited(&proposal.follows).map_err(|why| why.to_string())?;
-    let cluster = all.cluster().map_err(|faults| {
-        let first = faults.first().map_or_else(String::new, ToString::to_string);
-        format!("the edited manifests cannot be read: {first}")
-    })?;
-    cure.tried = Some(all);
-    let engine = Engine::new(&cluster)
+    let copy = twin.copy(proposal)?;
+    cure.changed.clone_from(&copy.changed);
+    cure.objects.clone_from(&copy.objects);
+    cure.tried = Some(copy.manifests.clone());
+    let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
     confirm(case, cure, stand(&engine, &wanted)?)?;
-    let after = Everything::of_readings(&engine).map_err(|why| why.to_string())?;
+    let after = copy.everything.get_or_init(|| Everything::of_readings(&engine));
+    let after = after.as_deref().map_err(ToString::to_string)?;
     let spared = proposal.gives_up.as_ref().map(|name| Spared::of(twin.engine.cluster(), name));
     let worse = |before: &[Everything]| {
         let mut pairs = after.iter().zip(before);

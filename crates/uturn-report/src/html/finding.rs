@@ -47,7 +47,7 @@ pub(super) fn article(
     let (heading, find) = match alike.all.len() {
         1 if matches!(way, Way::Untold) => (subject.clone(), format!("{subject} {who}")),
         1 => (subject.clone(), find(finding, &pods)),
-        many => (format!("{many} alike, {}", manner(finding.outcome)), String::new()),
+        many => (format!("{many} alike ({})", manner(finding.outcome)), String::new()),
     };
     let find = format!("{code} {} {because} {find}", code.title());
     let mut text = format!(

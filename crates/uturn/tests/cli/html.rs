@@ -120,7 +120,7 @@ fn what_is_alike_is_folded() {
     let count: usize = counts.iter().map(|one| one.parse::<usize>().unwrap()).sum();
     assert_eq!(count, findings.len());
     assert!(findings.len() > 60 && counts.len() < 10, "{} {}", findings.len(), counts.len());
-    assert!(page.contains("UT101 Ingress loopback: 61 alike, answered late"));
+    assert!(page.contains("UT101 Ingress loopback: 61 alike (answered late)"));
     assert!(page.contains("1 in 3 of the calls to 61 Ingresses: asymmetric-return"));
     // The first has cures of its own; each has what a walk confirmed.
     assert!(page.contains("<span class=\"add\">+        rewrite name "));

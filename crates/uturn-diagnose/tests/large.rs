@@ -1,0 +1,114 @@
+//! A cluster too large for the rules of every node to be written: each finding still has what
+//! it rests on, and those that are alike are told together.
+
+use std::fmt::Write as _;
+
+use uturn_diagnose::alike::alike;
+use uturn_diagnose::diagnose;
+use uturn_model::Mechanism;
+use uturn_path::Engine;
+use uturn_snapshot::{Manifests, Source};
+
+const NODES: usize = 120;
+const SERVICES: usize = 180;
+const INGRESSES: usize = 50;
+
+/// Every node has a client; each Ingress leads to a Service of its own with pods on three nodes.
+fn cluster() -> String {
+    let mut text = "apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: tke
+  kubeProxy: {mode: iptables, version: v1.34.4}
+  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
+"
+    .to_owned();
+    let mut pod = |name: String, app: String, node: usize, host: usize| {
+        let _ = write!(
+            text,
+            "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: shop, labels: {{app: {app}}}}}
+spec: {{nodeName: n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 8080}}]}}]}}
+status: {{phase: Running, podIP: 10.1.{node}.{host}, conditions: [{{type: Ready, status: \"True\"}}]}}
+"
+        );
+    };
+    for node in 1..=NODES {
+        pod(format!("client-{node}"), "client".to_owned(), node, 10);
+    }
+    for at in 0..INGRESSES {
+        for turn in 0..3 {
+            let node = 1 + (at + 40 * turn) % NODES;
+            pod(format!("app-{at}-{turn}"), format!("app-{at}"), node, 20 + at);
+        }
+    }
+    for node in 1..=NODES {
+        let _ = write!(
+            text,
+            "---
+apiVersion: v1
+kind: Node
+metadata: {{name: n{node}}}
+spec: {{podCIDR: 10.1.{node}.0/24}}
+status: {{addresses: [{{type: InternalIP, address: 10.0.1.{node}}}]}}
+"
+        );
+    }
+    for at in 0..SERVICES {
+        let _ = write!(
+            text,
+            "---
+apiVersion: v1
+kind: Service
+metadata: {{name: app-{at}, namespace: shop}}
+spec:
+  type: NodePort
+  clusterIP: 172.16.0.{at}
+  selector: {{app: app-{at}}}
+  ports: [{{port: 80, targetPort: 8080, nodePort: {}}}]
+",
+            30_000 + at
+        );
+    }
+    for at in 0..INGRESSES {
+        let _ = write!(
+            text,
+            "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: web-{at}, namespace: shop, annotations: {{kubernetes.io/ingress.subnetId: s}}}}
+spec: {{rules: [{{http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: app-{at}, port: {{number: 80}}}}}}}}]}}}}]}}
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.9.{at}}}]}}}}
+"
+        );
+    }
+    text
+}
+
+#[test]
+fn every_finding_has_its_evidence_and_its_like() {
+    let source = Source { name: "large.yaml".into(), text: cluster() };
+    let cluster = Manifests::of(vec![source]).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    assert!(engine.is_large());
+    let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+    let loops = |one: &&uturn_diagnose::Finding| one.mechanism == Some(Mechanism::AsymmetricReturn);
+    assert!(found.iter().filter(loops).count() >= INGRESSES, "{found:#?}");
+    for one in &found {
+        let evidence = one.evidence(&engine).unwrap();
+        assert!(!evidence.is_empty(), "{one:?}");
+        // What the finding is about is what the evidence ends with.
+        if loops(&one) {
+            let last = evidence.last().unwrap();
+            assert!(last.what.contains("knows no connection with"), "{evidence:#?}");
+        }
+    }
+    let groups = alike(found.iter());
+    assert!(groups.len() < 10 && found.len() > 100, "{} of {}", groups.len(), found.len());
+    let mut all: Vec<usize> = groups.iter().flat_map(|one| one.all.clone()).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..found.len()), "each is in one group");
+    assert!(groups.iter().all(|one| one.all[0] == one.first));
+}
