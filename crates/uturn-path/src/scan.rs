@@ -25,6 +25,7 @@ use uturn_model::{
 use uturn_netfilter::IpProtocol;
 
 use crate::census::Census;
+use crate::crew::side_by_side;
 use crate::crowd::Crowd;
 use crate::engine::{Cannot, Engine};
 use crate::marks::Marks;
@@ -242,9 +243,17 @@ impl<'a> Engine<'a> {
         self.atlas.get_or_init(|| {
             let captured = self.captured();
             let mut marks = Marks::new(self.cluster, &captured);
-            let census = Census::new(self.cluster, captured, &mut marks);
+            let mut census = None;
+            let listeners = side_by_side(
+                |hand_out| {
+                    hand_out(self.cluster);
+                    census = Some(Census::new(self.cluster, captured, &mut marks));
+                },
+                |cluster| Listeners::new(&outline_of_listeners(cluster)),
+            );
+            let listeners = listeners.into_iter().next().expect("handed out above");
+            let census = census.expect("made while it was handed out");
             let everyone = Arc::new(Everyone::of(&census));
-            let listeners = Listeners::new(&outline_of_listeners(self.cluster));
             let sketcher = Sketcher::new(census, marks);
             std::cell::RefCell::new(Atlas { sketcher, listeners, everyone })
         })
