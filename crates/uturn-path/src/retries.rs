@@ -206,7 +206,7 @@ impl Attempts<'_, '_> {
             return;
         };
         let way = Exchange { share: 1.0, ..start.clone() };
-        let waiting = vec![Waiting { way, timeouts: 0, timed_out: false }];
+        let waiting = vec![Waiting { way, timeouts: 0, timed_out: false, late: Duration::ZERO }];
         let (left, _) = self.attempt(rule, seen, waiting, ring.examples[*kind]);
         let Some(first) = left.into_iter().find(|one| one.timed_out) else { return };
         for at in untold {
