@@ -217,8 +217,10 @@ impl<'a> Drawing<'_, 'a> {
     fn call(&mut self, home: u32, kind: u32, crowd: &Crowd, nodes: Option<usize>) {
         let itself = nodes.is_none();
         let clients = &self.census.clients;
-        // Where targets are tried in turns, it matters who of a node's endpoints one is.
-        if self.care == Care::EveryPod || (self.care == Care::EveryNode && itself) {
+        // Where targets are tried in turns, it matters who of a node's endpoints one is; and
+        // captured rules may know one and not the other.
+        let is_told_apart = self.care == Care::EveryNode || self.census.has_captures();
+        if self.care == Care::EveryPod || (is_told_apart && itself) {
             let each = crowd.iter().map(|at| Callers {
                 pod: clients[at],
                 at: at as u32,

@@ -198,6 +198,15 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Notes that rules sent a packet to somebody who is no endpoint of this small cluster's
+    /// Services, if so: who calls itself there is not known.
+    pub(crate) fn mind_endpoints(&self, ip: IpAddr) {
+        let is_known = |weights: &Weights| weights.endpoints.contains_key(&ip);
+        if self.whole.is_some() && !self.weights.as_ref().is_some_and(is_known) {
+            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+        }
+    }
+
     /// Notes that a packet came to a process that is not in this small cluster, if so.
     pub(crate) fn mind_processes(&self, node: &'a Node, port: u16) {
         let Some(census) = self.whole else { return };

@@ -188,7 +188,11 @@ impl<'a> Errands<'a> {
         let unsettled = std::mem::take(&mut self.unsettled);
         let sketch_again = |walk: &mut dyn FnMut(Placed<'a>)| {
             for (at, Errand { target, sketch, .. }) in unsettled {
-                let care = Care::EveryNode;
+                // Captured rules may lead to endpoints of any Service: who is one is not known.
+                let care = match atlas.sketcher.census.has_captures() {
+                    true => Care::EveryPod,
+                    false => Care::EveryNode,
+                };
                 let sketch = atlas.sketcher.sketch(sketch.scope, care, None);
                 let errand = Errand { target, sketch, care };
                 match engine.walks_whole(&errand) {

@@ -72,7 +72,13 @@ impl<'a> Sketcher<'a> {
                 };
                 let profile = match pod {
                     None => 0,
-                    Some(pod) => 1 + u64::from(self.profiles.of(profile(pod))),
+                    Some(pod) => {
+                        let mut seen = profile(pod);
+                        // As a client it may call from another of its addresses.
+                        let others = pod.ips.iter().filter(|other| **other != ip);
+                        seen.extend(others.map(|other| u64::from(self.marks.of(*other))));
+                        1 + u64::from(self.profiles.of(seen))
+                    }
                 };
                 found.push(Located {
                     ip,

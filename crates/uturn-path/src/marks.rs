@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, IpSubnets, Ipv4Subnets, Ipv6Subnets};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::{Cluster, Labels, Name, Text};
 
@@ -124,6 +124,8 @@ impl Words {
                     if let Ok(ip) = word.parse::<IpAddr>() {
                         self.are_blind |= is_masked;
                         singles.push(ip);
+                    } else if let Some(nets) = subnets(word) {
+                        self.nets.extend(nets);
                     } else if let Some(range) = port_range(word) {
                         self.ports.insert(range);
                     } else {
@@ -135,6 +137,17 @@ impl Words {
         }
         singles
     }
+}
+
+/// The networks that `10.0.0.5-10.0.0.9` is made of.
+fn subnets(word: &str) -> Option<Vec<IpNet>> {
+    let (first, last) = word.split_once('-')?;
+    let all = match (first.parse().ok()?, last.parse().ok()?) {
+        (IpAddr::V4(first), IpAddr::V4(last)) => IpSubnets::V4(Ipv4Subnets::new(first, last, 0)),
+        (IpAddr::V6(first), IpAddr::V6(last)) => IpSubnets::V6(Ipv6Subnets::new(first, last, 0)),
+        _ => return None,
+    };
+    Some(all.collect())
 }
 
 /// Whether a word of a rule may tell addresses apart by more than ranges.

@@ -279,14 +279,15 @@ impl<'a> Engine<'a> {
         let scheduler = &*proxy.ipvs_scheduler;
         let is_even = proxy.mode.value != ProxyMode::Ipvs
             || matches!(scheduler, "" | "rr" | "wrr" | "lc" | "wlc");
-        if scope.picks_by_client() {
-            Care::EveryPod
-        } else if atlas.sketcher.marks.are_blind
+        let is_told_apart = atlas.sketcher.marks.are_blind
             || scope.is_tangled
             || atlas.sketcher.marks.are_uneven
             || !is_even
-            || self.takes_any_source(scope.asked.to.ip())
-        {
+            || self.takes_any_source(scope.asked.to.ip());
+        if scope.picks_by_client() || (is_told_apart && atlas.sketcher.census.has_captures()) {
+            // Captured rules may lead to endpoints of any Service: who is one is not known.
+            Care::EveryPod
+        } else if is_told_apart {
             Care::EveryNode
         } else {
             Care::Classes

@@ -246,6 +246,13 @@ impl<'a> Engine<'a> {
             }
         }
         self.weigh(leg, &mut ends);
+        if trip.way == Way::Out {
+            for to in
+                ends.iter().map(|end| end.packet.leg().dst).filter(|to| to.ip() != leg.dst.ip())
+            {
+                self.mind_endpoints(to.ip());
+            }
+        }
         let stay = Stay { node, astray, sent_here: *entry == Entry::Local };
         self.after_dice(&stay, ends, &trip)
     }
