@@ -13,6 +13,10 @@ use uturn_model::{Client, Flow, NamespacedName, Verdict};
 use uturn_path::{Engine, Met, ScanTarget};
 use uturn_snapshot::{Source, read};
 
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let files: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     if files.is_empty() {

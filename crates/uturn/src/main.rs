@@ -17,6 +17,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// A scan makes and throws away millions of small things on several threads: with this it takes
+/// four fifths of the time.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     if uturn_machine::is_inside() {
         return uturn_machine::inside();
