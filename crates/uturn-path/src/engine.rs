@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use uturn_kubeproxy::Unsupported;
@@ -11,22 +11,20 @@ use uturn_lb::controller;
 use uturn_model::route::Place;
 use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
-    Node, Origin, Pod, Port, Protocol, Route, Service, Supposition, Text, Verdict,
+    Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::FastMap;
-use uturn_netfilter::{Assumed, Entry, Packet, Question};
+use uturn_netfilter::{Assumed, Packet, Question};
 
+use crate::aim::{CLIENT_PORT, Target};
 use crate::census::Census;
 use crate::doubts;
-use crate::exchange::{Exchange, Request};
+use crate::exchange::Exchange;
 use crate::mini::{Weights, outline_of_listeners, outline_with};
-use crate::names::{Asker, Names, Resolution};
+use crate::names::Names;
 use crate::node::World;
 use crate::scan::Atlas;
 use crate::travel::{Party, Trip, add_new};
-
-/// The port that clients connect from: any one of those that nobody else uses.
-const CLIENT_PORT: u16 = 40_000;
 
 /// A cluster made ready for walking. What a node's kernel knows is worked out when a packet
 /// first comes to it.
@@ -40,10 +38,10 @@ pub struct Engine<'a> {
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
-    worlds: BTreeMap<&'a Name, OnceCell<Arc<World>>>,
+    pub(crate) worlds: BTreeMap<&'a Name, OnceCell<Arc<World>>>,
     /// All who are there, where this is a small cluster beside captured kernels: their rules
     /// lead to whom they please.
-    whole: Option<&'a Census<'a>>,
+    pub(crate) whole: Option<&'a Census<'a>>,
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
@@ -157,68 +155,7 @@ impl<'a> Engine<'a> {
         self.worlds[node].get_or_init(make)
     }
 
-    /// The kernels of the nodes that were captured.
-    pub(crate) fn captured(&self) -> Vec<(&'a Name, Arc<World>)> {
-        let captured = |(name, cell): (&&'a Name, &OnceCell<Arc<World>>)| {
-            self.cluster.captures.contains_key(*name).then(|| {
-                self.world(name);
-                Some((*name, Arc::clone(cell.get()?)))
-            })?
-        };
-        self.worlds.iter().filter_map(captured).collect()
-    }
-
-    /// In a small cluster: gives captured nodes the kernels that they have in the whole one.
-    pub(crate) fn adopt(&mut self, whole: &'a Census<'a>) {
-        for (name, world) in &whole.captured {
-            if let Some(own) = self.worlds.get(*name) {
-                // It is new: nobody has made one yet.
-                let _ = own.set(Arc::clone(world));
-            }
-        }
-        self.whole = Some(whole).filter(|one| one.has_captures());
-    }
-
-    /// Notes that a packet came to somebody who is not in this small cluster, if so.
-    pub(crate) fn mind_strangers(&self, to: SocketAddr) {
-        let Some(census) = self.whole else { return };
-        let is_stranger = |one: &Service| !self.cluster.services.contains_key(&one.name);
-        let ip = to.ip();
-        let at = census.services_at.get(&ip).into_iter().chain(census.services_on.get(&to.port()));
-        let is_balanced = || {
-            census.ingresses_at.contains_key(&ip)
-                && self.balancers().iter().all(|one| one.vip != ip)
-        };
-        let is_held = self.node_at(ip).is_some() || self.pod_at(ip).is_some();
-        if at.flatten().any(|one| is_stranger(one))
-            || (!is_held && census.node_towards(ip).is_some())
-            || is_balanced()
-        {
-            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
-        }
-    }
-
-    /// Notes that rules sent a packet to somebody who is no endpoint of this small cluster's
-    /// Services, if so: who calls itself there is not known.
-    pub(crate) fn mind_endpoints(&self, ip: IpAddr) {
-        let is_known = |weights: &Weights| weights.endpoints.contains_key(&ip);
-        if self.whole.is_some() && !self.weights.as_ref().is_some_and(is_known) {
-            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
-        }
-    }
-
-    /// Notes that a packet came to a process that is not in this small cluster, if so.
-    pub(crate) fn mind_processes(&self, node: &'a Node, port: u16) {
-        let Some(census) = self.whole else { return };
-        let on_port = census.host_ports.get(&port).into_iter().flatten();
-        let is_here = |place: &u32| census.nodes[*place as usize].node.name == node.name;
-        if self.host_pod_on(node, port).is_none() && on_port.into_iter().any(|(at, _)| is_here(at))
-        {
-            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
-        }
-    }
-
-    fn names(&self) -> &Names<'a> {
+    pub(crate) fn names(&self) -> &Names<'a> {
         self.names.get_or_init(|| Names::new(self.cluster))
     }
 
@@ -363,170 +300,6 @@ impl<'a> Engine<'a> {
         Ok(ways)
     }
 
-    /// The concrete clients that a client of a flow means.
-    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
-        let cluster = self.cluster;
-        match client {
-            Client::Pod(name) => {
-                let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(client))?;
-                self.party(pod).map(|party| vec![party])
-            }
-            Client::Workload(kind, name) => {
-                let workload = cluster
-                    .workloads
-                    .get(&(*kind, name.clone()))
-                    .ok_or_else(|| Cannot::unknown(client))?;
-                let parties: Vec<Party<'a>> = cluster
-                    .pods
-                    .values()
-                    .filter(|pod| pod.name.namespace == name.namespace && pod.is_alive())
-                    .filter(|pod| workload.selector.matches(&pod.spec.labels))
-                    .filter_map(|pod| self.party(pod).ok())
-                    .collect();
-                if parties.is_empty() {
-                    return Err(Cannot::NoPods(client.to_string()));
-                }
-                Ok(parties)
-            }
-            Client::Node(name) => {
-                let node = cluster.nodes.get(name).ok_or_else(|| Cannot::unknown(client))?;
-                Ok(vec![Party::Host(node, None)])
-            }
-            Client::Outside(_) => Ok(vec![Party::Outside]),
-        }
-    }
-
-    /// A pod as somebody who sends and gets packets.
-    pub(crate) fn party(&self, pod: &'a Pod) -> Result<Party<'a>, Cannot> {
-        let node = pod
-            .node
-            .as_ref()
-            .and_then(|name| self.cluster.nodes.get(name))
-            .ok_or_else(|| Cannot::NotPlaced(pod.name.clone()))?;
-        Ok(if pod.spec.host_network { Party::Host(node, Some(pod)) } else { Party::Pod(pod) })
-    }
-
-    /// The address that a client sends from. On a node the kernel picks it, by the way the
-    /// packet takes: for an address of the node's own, that is the very address it calls.
-    pub(crate) fn source(
-        &self,
-        client: Party<'_>,
-        to: SocketAddr,
-        protocol: Protocol,
-    ) -> Option<SocketAddr> {
-        let family = Family::of(to.ip());
-        let ip = match client {
-            Party::Pod(pod) => pod.address(family)?,
-            Party::Host(node, _) => {
-                let anywhere = match family {
-                    Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                    Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-                };
-                let from = SocketAddr::new(anywhere, CLIENT_PORT);
-                let packet = Packet::new(protocol, from, to);
-                let ends = self.world(&node.name).kernel.walk(&packet, &Entry::Local, &[]);
-                let picked = ends
-                    .iter()
-                    .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
-                    .filter(|ip| !ip.is_unspecified());
-                picked.or_else(|| node.address(family))?
-            }
-            // Documentation addresses: nobody inside has them.
-            Party::Balancer(_) | Party::Outside => match family {
-                Family::V4 => IpAddr::from([198, 51, 100, 10]),
-                Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
-            },
-        };
-        Some(SocketAddr::new(ip, CLIENT_PORT))
-    }
-
-    /// Where a destination leads, for this client.
-    pub(crate) fn aim(&self, client: Party<'a>, to: &Destination) -> Result<Target, Cannot> {
-        let cluster = self.cluster;
-        let plain = |address: SocketAddr| {
-            Ok(Target { addresses: vec![address], request: Request::default(), resolved: None })
-        };
-        match to {
-            Destination::Address(address) => plain(*address),
-            Destination::Host(host, port) => {
-                Ok(self.aim_at_host(client, host, *port, Request::default()))
-            }
-            Destination::Url { tls, host, port, path } => {
-                let http = Some((host.to_string(), path.to_string()));
-                Ok(self.aim_at_host(
-                    client,
-                    host,
-                    *port,
-                    Request { http, tls: Some(*tls), followed: 0 },
-                ))
-            }
-            Destination::Pod(name, port) => {
-                let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(to))?;
-                let ip = pod.ips.first().ok_or_else(|| Cannot::NotPlaced(name.clone()))?;
-                plain(SocketAddr::new(*ip, port.number()))
-            }
-            Destination::Service(name, port) => {
-                let service = cluster.services.get(name).ok_or_else(|| Cannot::unknown(to))?;
-                let wanted = |one: &&uturn_model::service::ServicePort| match port {
-                    None => true,
-                    Some(text) => {
-                        one.name.as_ref() == Some(text) || text.parse::<Port>() == Ok(one.port)
-                    }
-                };
-                let number = match (service.ports.iter().find(wanted), port) {
-                    (Some(found), _) => found.port,
-                    (None, Some(text)) => text.parse().map_err(|_| Cannot::unknown(to))?,
-                    (None, None) => return Err(Cannot::unknown(to)),
-                };
-                let ip = service.cluster_ips.first().ok_or_else(|| {
-                    Cannot::Later(format!(
-                        "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
-                        service.object()
-                    ))
-                })?;
-                plain(SocketAddr::new(*ip, number.number()))
-            }
-            Destination::Ingress { name, host, path } => {
-                let ingress = cluster.ingresses.get(name).ok_or_else(|| Cannot::unknown(to))?;
-                let vip = ingress.load_balancer.iter().find_map(|one| one.ip).ok_or_else(|| {
-                    Cannot::Later(format!("{} has no address yet", ingress.object()))
-                })?;
-                let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
-                let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
-                let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-                let (port, speaks) =
-                    controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
-                let http = (
-                    host.map_or_else(|| vip.to_string(), |host| host.to_string()),
-                    path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
-                );
-                let tls = Some(speaks.ends_tls());
-                let request = Request { http: Some(http), tls, followed: 0 };
-                Ok(Target { addresses: vec![(vip, port.number()).into()], request, resolved: None })
-            }
-        }
-    }
-
-    pub(crate) fn aim_at_host(
-        &self,
-        client: Party<'a>,
-        host: &str,
-        port: Port,
-        request: Request,
-    ) -> Target {
-        if let Ok(ip) = host.parse::<IpAddr>() {
-            let addresses = vec![SocketAddr::new(ip, port.number())];
-            return Target { addresses, request, resolved: None };
-        }
-        let asker = match client {
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => Asker::Pod(pod),
-            _ => Asker::Elsewhere,
-        };
-        let resolution = self.names().resolve(asker, host);
-        let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
-        Target { addresses: sockets.collect(), request, resolved: Some(resolution) }
-    }
-
     /// The pod with a network of its own that has this address.
     pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
         self.pods_by_address.get(&address).and_then(|name| self.cluster.pods.get(*name))
@@ -603,14 +376,6 @@ fn supposed(cluster: &Cluster) -> Vec<Supposition> {
     supposed
 }
 
-/// Where a destination leads.
-pub(crate) struct Target {
-    /// Any of them alike; none where a name leads nowhere.
-    pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) request: Request,
-    pub(crate) resolved: Option<Resolution>,
-}
-
 /// Why a flow cannot be walked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cannot {
@@ -631,7 +396,7 @@ pub enum Cannot {
 }
 
 impl Cannot {
-    fn unknown(what: &dyn fmt::Display) -> Self {
+    pub(crate) fn unknown(what: &dyn fmt::Display) -> Self {
         Self::Unknown(what.to_string())
     }
 

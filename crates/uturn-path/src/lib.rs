@@ -49,6 +49,7 @@
 //! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
 
 mod again;
+mod aim;
 mod asking;
 mod balance;
 mod captured;
@@ -81,6 +82,7 @@ pub mod scan;
 mod scope;
 mod sketch;
 mod spread;
+mod strangers;
 mod telling;
 mod travel;
 mod walks;

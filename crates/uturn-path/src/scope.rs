@@ -14,8 +14,8 @@ use uturn_model::{Cluster, Ingress, NamespacedName, ProxyMode, Service};
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastMap;
 
+use crate::aim::Target;
 use crate::census::Census;
-use crate::engine::Target;
 use crate::exchange::Request;
 
 /// The ports that clients and probers have: answers go there.
