@@ -232,7 +232,7 @@ fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
             let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
             let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
             let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-            let (port, _) = controller::ingress_listens(ingress);
+            let (port, _) = controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
             let vip = ingress.load_balancer.iter().find_map(|one| one.ip);
             match vip {
                 Some(ip) => at(engine, SocketAddr::new(ip, port.number()), host, path, flow),

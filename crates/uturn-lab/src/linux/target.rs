@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
-use uturn_lb::rules;
+use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, Rule, Scope};
 use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, NamespacedName, ObjectRef, Port,
@@ -257,7 +257,7 @@ fn to_family(cluster: &Cluster, all: &[LoadBalancer], to: &Destination) -> Optio
         }
         Destination::Pod(name, _) => cluster.pods.get(name)?.ips.first().copied().and_then(family),
         Destination::Ingress { name, host, .. } => {
-            ingress_rule(all, name, host.as_deref()).and_then(|(lb, ..)| family(lb.vip))
+            ingress_balancer(all, name, host.as_deref()).and_then(|lb| family(lb.vip))
         }
         Destination::Service(..) => None,
     }
@@ -374,39 +374,40 @@ fn aim(
             Ok(plain(SocketAddr::new(ip, port.number())))
         }
         Destination::Ingress { name, host, path } => {
-            let (lb, listener, rule) = ingress_rule(load_balancers, name, host.as_deref())
+            let ingress = cluster.ingresses.get(name).ok_or_else(|| unknown(to))?;
+            let lb = ingress_balancer(load_balancers, name, host.as_deref())
                 .ok_or_else(|| LabError::Plan(format!("no load balancer serves {to}")))?;
-            let address = SocketAddr::new(lb.vip, listener.port.number());
-            let host = host.as_ref().or(rule.host.as_ref());
-            let first = rule.path.as_ref().map(|(path, _)| path);
+            let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
+            let host = host.as_ref().or(rule.and_then(|rule| rule.host.as_ref()));
+            let first = rule.and_then(|rule| Some(&rule.paths.first()?.path));
+            let path = path.as_ref().or(first);
+            let (port, speaks) = controller::ingress_serves(ingress, host, path);
+            let address = SocketAddr::new(lb.vip, port.number());
             Ok(Aim {
                 address,
                 others: Vec::new(),
                 host: host.map_or_else(|| address.to_string(), |host| host.to_string()),
-                path: path.as_ref().or(first).map_or_else(|| "/".into(), |path| path.to_string()),
-                speech: if listener.protocol.ends_tls() { Speech::Https } else { Speech::Http },
+                path: path.map_or_else(|| "/".into(), |path| path.to_string()),
+                speech: if speaks.ends_tls() { Speech::Https } else { Speech::Http },
                 redirected: None,
             })
         }
     }
 }
 
-fn ingress_rule<'a>(
+/// The load balancer that serves an Ingress, or a host of it.
+fn ingress_balancer<'a>(
     load_balancers: &'a [LoadBalancer],
     name: &NamespacedName,
     host: Option<&str>,
-) -> Option<(&'a LoadBalancer, &'a Listener, &'a Rule)> {
+) -> Option<&'a LoadBalancer> {
     let owner = ObjectRef::namespaced(uturn_model::Kind::Ingress, name);
-    let all = load_balancers.iter().flat_map(|lb| {
-        lb.listeners.iter().flat_map(move |one| one.rules.iter().map(move |rule| (lb, one, rule)))
-    });
-    // In the clear where both are to be had.
-    all.filter(|(_, _, rule)| {
+    let serves = |rule: &Rule| {
         rule.redirect.is_none()
             && rule.owner == owner
             && (host.is_none() || rule.host.as_deref() == host)
-    })
-    .min_by_key(|(_, listener, _)| listener.protocol.ends_tls())
+    };
+    load_balancers.iter().find(|lb| lb.listeners.iter().flat_map(|one| &one.rules).any(serves))
 }
 
 /// An address for a name, as far as the cluster itself says: literal, stated, a Service's

@@ -122,10 +122,11 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
             let stated = || outside.iter().find(|(name, _)| **name == **host).map(|(_, ip)| *ip);
             rule(host.parse().ok().or_else(stated)?, port.number())
         }
-        Destination::Ingress { name, .. } => {
+        Destination::Ingress { name, host, path } => {
             let ingress = engine.cluster().ingresses.get(name)?;
             let vip = ingress.load_balancer.iter().find_map(|one| one.ip)?;
-            let (port, _) = uturn_lb::controller::ingress_listens(ingress);
+            let (port, _) =
+                uturn_lb::controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
             rule(vip, port.number())
         }
         Destination::Service(..) | Destination::Pod(..) => None,
