@@ -114,7 +114,10 @@ fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
         4 => ("filter", format!("-A FORWARD -s 10.0.0.0/24 -j {verdict}")),
         5 => ("nat", "-A POSTROUTING -s 10.1.0.0/16 ! -d 10.1.0.0/16 -j MASQUERADE".to_owned()),
         6 => ("raw", format!("-A PREROUTING -d {vip} -j DROP")),
-        7 => ("filter", "-A INPUT -p tcp -j REJECT --reject-with tcp-reset".to_owned()),
+        7 => {
+            let ports = "--dport 30000:32767";
+            ("filter", format!("-A INPUT -p tcp -m tcp {ports} -j REJECT --reject-with tcp-reset"))
+        }
         _ => ("filter", "-A INPUT -m conntrack --ctstate INVALID -j DROP".to_owned()),
     };
     format!("*{table}\n{rule}\nCOMMIT\n")
