@@ -80,6 +80,29 @@ pub fn ingress_listens(ingress: &Ingress) -> (Port, ListenerProtocol) {
     found.map_or((HTTP, ListenerProtocol::Http), |one| (one.port, one.protocol))
 }
 
+/// A call of an Ingress, with all that whoever makes it may leave out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IngressCall {
+    /// The host; none where the rule that is called is for any.
+    pub host: Option<Text>,
+    /// The path; none where there is no rule.
+    pub path: Option<Text>,
+    /// The port of the listener where that rule stands.
+    pub port: Port,
+    /// What that listener speaks.
+    pub protocol: ListenerProtocol,
+}
+
+/// What is called of an Ingress: where no host is named, that of its first rule, and where no
+/// path is named, the first of the host.
+pub fn ingress_call(ingress: &Ingress, host: Option<&Text>, path: Option<&Text>) -> IngressCall {
+    let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
+    let host = host.or_else(|| rule?.host.as_ref());
+    let path = path.or_else(|| Some(&rule?.paths.first()?.path));
+    let (port, protocol) = ingress_serves(ingress, host, path);
+    IngressCall { host: host.cloned(), path: path.cloned(), port, protocol }
+}
+
 /// The same of one of its rules.
 pub fn ingress_serves(
     ingress: &Ingress,

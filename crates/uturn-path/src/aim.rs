@@ -151,18 +151,18 @@ impl<'a> Engine<'a> {
                 let vip = ingress.load_balancer.iter().find_map(|one| one.ip).ok_or_else(|| {
                     Cannot::Later(format!("{} has no address yet", ingress.object()))
                 })?;
-                let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
-                let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
-                let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-                let (port, speaks) =
-                    controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
+                let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
                 let http = (
-                    host.map_or_else(|| vip.to_string(), |host| host.to_string()),
-                    path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
+                    call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),
+                    call.path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
                 );
-                let tls = Some(speaks.ends_tls());
+                let tls = Some(call.protocol.ends_tls());
                 let request = Request { http: Some(http), tls, followed: 0 };
-                Ok(Target { addresses: vec![(vip, port.number()).into()], request, resolved: None })
+                Ok(Target {
+                    addresses: vec![(vip, call.port.number()).into()],
+                    request,
+                    resolved: None,
+                })
             }
         }
     }

@@ -15,7 +15,7 @@ use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{NodeState, PolicyRule, RouteEntry};
 
 use crate::census::{Numbers, said};
-use crate::marks::Words;
+use crate::marks::{Words, is_even};
 use crate::node::World;
 
 /// Parts of an address's marks begin with this.
@@ -56,11 +56,7 @@ impl Captured {
                 captured.read_policy(name, number, rule, words);
             }
             captured.read_routes(world, &rules);
-            words.is_uneven |= state
-                .ipvs
-                .0
-                .iter()
-                .any(|one| !matches!(&*one.scheduler, "rr" | "wrr" | "lc" | "wlc"));
+            words.is_uneven |= !state.ipvs.0.iter().all(|one| is_even(&one.scheduler));
         }
         captured
     }
@@ -120,6 +116,11 @@ impl Captured {
     fn read_routes(&mut self, world: &World, rules: &str) {
         let state = world.kernel.state();
         let links = Links::new(world, rules);
+        // A device may have thousands of addresses, and a route for each.
+        let mut looks: FastMap<&str, u32> = FastMap::default();
+        for dev in state.routes.iter().filter_map(|route| route.dev.as_deref()) {
+            looks.entry(dev).or_insert_with(|| self.names.of(links.look(dev)));
+        }
         type Networks<'r> = BTreeMap<(u8, IpAddr), Vec<&'r RouteEntry>>;
         let mut tables: BTreeMap<(Family, u32), Networks<'_>> = BTreeMap::new();
         for route in &state.routes {
@@ -130,7 +131,7 @@ impl Captured {
             let mut table: BTreeMap<u8, FastMap<IpAddr, u32>> = BTreeMap::new();
             for ((length, network), routes) in networks {
                 let leads = |route: &&RouteEntry| {
-                    let link = route.dev.as_deref().map(|dev| links.look(dev));
+                    let link = route.dev.as_deref().and_then(|dev| looks.get(dev));
                     (route.kind, link, route.src, route.metric)
                 };
                 let leads: Vec<_> = routes.iter().map(leads).collect();

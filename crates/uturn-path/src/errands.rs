@@ -12,6 +12,7 @@ use uturn_netfilter::hash::FastMap;
 use crate::crew::side_by_side;
 use crate::engine::{Cannot, Engine};
 use crate::scan::{Atlas, ScanTarget};
+use crate::scope::Scope;
 use crate::sketch::Care;
 use crate::walks::{Answered, Errand, Known, Sure, Walked, Walker};
 
@@ -80,10 +81,10 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether the whole cluster has to be walked, and not a small one.
-    fn walks_whole(&self, errand: &Errand<'a>) -> bool {
-        let to = errand.sketch.scope.asked.to.ip();
-        let is_told_apart = errand.care != Care::Classes;
-        (is_told_apart && !self.cluster.captures.is_empty()) || self.takes_any_source(to)
+    pub(crate) fn walks_whole(&self, scope: &Scope<'a>, care: Care) -> bool {
+        let is_told_apart = care != Care::Classes;
+        (is_told_apart && !self.cluster.captures.is_empty())
+            || self.takes_any_source(scope.asked.to.ip())
     }
 }
 
@@ -107,7 +108,7 @@ impl<'a> Errands<'a> {
                         return;
                     }
                 };
-                if engine.walks_whole(&errand) {
+                if engine.walks_whole(&errand.sketch.scope, errand.care) {
                     let walked = walker.walk_in(engine, &errand, &[]);
                     self.answers[at] = Some(walked.map(all_of));
                 } else if errand.care != Care::Classes {
@@ -195,7 +196,7 @@ impl<'a> Errands<'a> {
                 };
                 let sketch = atlas.sketcher.sketch(sketch.scope, care, None);
                 let errand = Errand { target, sketch, care };
-                match engine.walks_whole(&errand) {
+                match engine.walks_whole(&errand.sketch.scope, errand.care) {
                     true => {
                         let walked = walker.walk_in(engine, &errand, &[]);
                         self.answers[at] = Some(walked.map(all_of));

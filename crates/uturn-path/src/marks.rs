@@ -139,6 +139,11 @@ impl Words {
     }
 }
 
+/// Whether a scheduler of IPVS picks by turns or by load, and not by who calls.
+pub(crate) fn is_even(scheduler: &str) -> bool {
+    matches!(scheduler, "rr" | "wrr" | "lc" | "wlc")
+}
+
 /// The networks that `10.0.0.5-10.0.0.9` is made of.
 fn subnets(word: &str) -> Option<Vec<IpNet>> {
     let (first, last) = word.split_once('-')?;

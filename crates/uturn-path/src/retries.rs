@@ -38,6 +38,13 @@ struct Waiting {
     late: Duration,
 }
 
+impl Waiting {
+    /// Before anybody was asked.
+    fn new(way: Exchange) -> Self {
+        Self { way, timeouts: 0, timed_out: false, late: Duration::ZERO }
+    }
+}
+
 impl Engine<'_> {
     /// What asking each target gives. Where one client speaks for many, it is asked once.
     pub(crate) fn asked_once(&self, seen: Leg, ask: impl FnOnce() -> Results) -> Results {
@@ -138,7 +145,7 @@ impl Attempts<'_, '_> {
             let mut start = trip.clone();
             start.share *= weight(target) / all;
             let way = ended(start, Outcome::AT_ONCE, None);
-            let first = vec![Waiting { way, timeouts: 0, timed_out: false, late: Duration::ZERO }];
+            let first = vec![Waiting::new(way)];
             let (left, mut ends) = self.attempt(rule, seen, first, *target);
             ends.extend(left.into_iter().map(|one| self.gives_up(one)));
             self.ways.extend(ends);
@@ -168,8 +175,7 @@ impl Attempts<'_, '_> {
                 continue;
             }
             let way = Exchange { share: 1.0, ..start.clone() };
-            let mut waiting =
-                vec![Waiting { way, timeouts: 0, timed_out: false, late: Duration::ZERO }];
+            let mut waiting = vec![Waiting::new(way)];
             let mut ends = Vec::new();
             for kind in asked() {
                 if waiting.is_empty() {
@@ -206,7 +212,7 @@ impl Attempts<'_, '_> {
             return;
         };
         let way = Exchange { share: 1.0, ..start.clone() };
-        let waiting = vec![Waiting { way, timeouts: 0, timed_out: false, late: Duration::ZERO }];
+        let waiting = vec![Waiting::new(way)];
         let (left, _) = self.attempt(rule, seen, waiting, ring.examples[*kind]);
         let Some(first) = left.into_iter().find(|one| one.timed_out) else { return };
         for at in untold {

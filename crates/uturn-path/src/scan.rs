@@ -28,7 +28,7 @@ use crate::census::Census;
 use crate::crew::side_by_side;
 use crate::crowd::Crowd;
 use crate::engine::{Cannot, Engine};
-use crate::marks::Marks;
+use crate::marks::{Marks, is_even};
 use crate::mini::{mini, outline_of_listeners};
 use crate::ring::Caller;
 use crate::scope::{Asked, Listeners, Scope};
@@ -205,8 +205,7 @@ impl<'a> Engine<'a> {
         let mut atlas = self.atlas().borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
         let care = self.care(&atlas, &scope);
-        let has_captures = atlas.sketcher.census.has_captures();
-        if (has_captures && care != Care::Classes) || self.takes_any_source(scope.asked.to.ip()) {
+        if self.walks_whole(&scope, care) {
             return self.verdicts(&flow);
         }
         let sketch = atlas.sketcher.sketch(scope, care, Some(met.clients.at as u32));
@@ -277,8 +276,8 @@ impl<'a> Engine<'a> {
     pub(crate) fn care(&self, atlas: &Atlas<'a>, scope: &Scope<'a>) -> Care {
         let proxy = &self.cluster.proxy;
         let scheduler = &*proxy.ipvs_scheduler;
-        let is_even = proxy.mode.value != ProxyMode::Ipvs
-            || matches!(scheduler, "" | "rr" | "wrr" | "lc" | "wlc");
+        let is_even =
+            proxy.mode.value != ProxyMode::Ipvs || scheduler.is_empty() || is_even(scheduler);
         let is_told_apart = atlas.sketcher.marks.are_blind
             || scope.is_tangled
             || atlas.sketcher.marks.are_uneven

@@ -229,10 +229,8 @@ fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
         }
         Destination::Ingress { name, host, path } => {
             let Some(ingress) = cluster.ingresses.get(name) else { return Aim::default() };
-            let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
-            let host = host.clone().or_else(|| rule.and_then(|rule| rule.host.clone()));
-            let path = path.clone().or_else(|| Some(rule?.paths.first()?.path.clone()));
-            let (port, _) = controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
+            let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+            let (host, path, port) = (call.host, call.path, call.port);
             let vip = ingress.load_balancer.iter().find_map(|one| one.ip);
             match vip {
                 Some(ip) => at(engine, SocketAddr::new(ip, port.number()), host, path, flow),

@@ -377,18 +377,14 @@ fn aim(
             let ingress = cluster.ingresses.get(name).ok_or_else(|| unknown(to))?;
             let lb = ingress_balancer(load_balancers, name, host.as_deref())
                 .ok_or_else(|| LabError::Plan(format!("no load balancer serves {to}")))?;
-            let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host == *host);
-            let host = host.as_ref().or(rule.and_then(|rule| rule.host.as_ref()));
-            let first = rule.and_then(|rule| Some(&rule.paths.first()?.path));
-            let path = path.as_ref().or(first);
-            let (port, speaks) = controller::ingress_serves(ingress, host, path);
-            let address = SocketAddr::new(lb.vip, port.number());
+            let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+            let address = SocketAddr::new(lb.vip, call.port.number());
             Ok(Aim {
                 address,
                 others: Vec::new(),
-                host: host.map_or_else(|| address.to_string(), |host| host.to_string()),
-                path: path.map_or_else(|| "/".into(), |path| path.to_string()),
-                speech: if speaks.ends_tls() { Speech::Https } else { Speech::Http },
+                host: call.host.map_or_else(|| address.to_string(), |host| host.to_string()),
+                path: call.path.map_or_else(|| "/".into(), |path| path.to_string()),
+                speech: if call.protocol.ends_tls() { Speech::Https } else { Speech::Http },
                 redirected: None,
             })
         }

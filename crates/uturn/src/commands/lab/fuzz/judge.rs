@@ -125,9 +125,8 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
         Destination::Ingress { name, host, path } => {
             let ingress = engine.cluster().ingresses.get(name)?;
             let vip = ingress.load_balancer.iter().find_map(|one| one.ip)?;
-            let (port, _) =
-                uturn_lb::controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
-            rule(vip, port.number())
+            let call = uturn_lb::controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+            rule(vip, call.port.number())
         }
         Destination::Service(..) | Destination::Pod(..) => None,
     }
