@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use uturn_model::{Kind, Mechanism};
+use uturn_model::route::StepKind;
+use uturn_model::{Kind, Mechanism, Verdict};
+use uturn_path::is_unseen;
 
 /// What a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,9 +16,11 @@ impl Code {
     pub const INGRESS_LOOPBACK: Self = Self(101);
     /// The Service's load balancer does.
     pub const SERVICE_LOOPBACK: Self = Self(102);
+    /// A bridge shows answers to no rule that would translate them back.
+    pub const REPLY_UNSEEN: Self = Self(603);
 
     /// All of them, with what they are called.
-    pub const ALL: [(Self, &'static str); 26] = [
+    pub const ALL: [(Self, &'static str); 27] = [
         (Self(101), "Ingress loopback"),
         (Self(102), "Service loopback"),
         (Self(103), "no candidate"),
@@ -38,6 +42,7 @@ impl Code {
         (Self(501), "name not found"),
         (Self(601), "node firewall"),
         (Self(602), "rules missing on a node"),
+        (Self(603), "answers that no rule sees"),
         (Self(701), "no route"),
         (Self(702), "security group"),
         (Self(703), "no bandwidth to the internet"),
@@ -66,6 +71,22 @@ impl Code {
             Mechanism::NoBandwidth => Self(703),
             Mechanism::CrossNode => Self(704),
         }
+    }
+
+    /// The codes for what goes wrong in a verdict, told with its steps.
+    pub fn of_verdict(verdict: &Verdict, target: Kind) -> Vec<Self> {
+        let of = |mechanism: &Mechanism| match mechanism {
+            Mechanism::AsymmetricReturn if Self::is_reply_unseen(verdict) => Self::REPLY_UNSEEN,
+            _ => Self::of(*mechanism, target),
+        };
+        verdict.mechanisms.iter().map(of).collect()
+    }
+
+    /// Whether answers go astray because a bridge shows them to no rule.
+    pub(crate) fn is_reply_unseen(verdict: &Verdict) -> bool {
+        let hops = verdict.routes.iter().flat_map(|route| &route.hops);
+        let mut steps = hops.flat_map(|hop| &hop.steps);
+        steps.any(|step| step.kind == StepKind::Turn && is_unseen(&step.by))
     }
 
     pub(crate) const fn new(number: u16) -> Self {

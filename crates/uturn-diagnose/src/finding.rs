@@ -223,7 +223,10 @@ fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<F
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
     Ok(Some(Finding {
-        code: Code::of(mechanism, target.object.kind),
+        code: match are_replies_unseen(known.engine, met, mechanism)? {
+            true => Code::REPLY_UNSEEN,
+            false => Code::of(mechanism, target.object.kind),
+        },
         severity: severity(mechanism, met),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
@@ -236,6 +239,21 @@ fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<F
         cures: cures(known, met)?,
         conditions: Vec::new(),
     }))
+}
+
+/// Whether answers go astray because a bridge shows them to no rule.
+fn are_replies_unseen(
+    engine: &Engine<'_>,
+    met: &Met,
+    mechanism: Mechanism,
+) -> Result<bool, Cannot> {
+    let cluster = engine.cluster();
+    let is_said = !cluster.captures.is_empty()
+        || cluster.nodes.values().any(|node| node.bridge_rules == Some(false));
+    if mechanism != Mechanism::AsymmetricReturn || !is_said {
+        return Ok(false);
+    }
+    Ok(engine.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
 /// By harm: whether anybody is hurt who is not the target itself.

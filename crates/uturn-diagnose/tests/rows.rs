@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use common::{case_of, scenarios, standing};
-use uturn_diagnose::cure::{self, Case, Cure, Subject, Twin};
-use uturn_diagnose::{Code, diagnose};
-use uturn_model::{Kind, Mechanism, Outcome};
+use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use uturn_diagnose::diagnose;
+use uturn_model::Outcome;
 use uturn_path::Engine;
 
 /// What has no cure, and why.
@@ -121,12 +121,7 @@ fn every_row_has_its_finding_and_its_cure() {
 }
 
 fn judge(twin: &Twin<'_>, case: &Case<'_>, what: String) -> Wrong {
-    let kind = case.owner_kind().unwrap_or(Kind::Service);
-    let of = |one: &Mechanism| match case.subject {
-        Subject::Probes(..) => Code::of(Mechanism::ProbeBlackhole, kind),
-        Subject::Flow(_) => Code::of(*one, kind),
-    };
-    let codes = case.mechanisms.iter().map(|one| of(one).to_string());
+    let codes = case.codes();
     let cures = cure::cures(twin, case);
     let first = cures.iter().find(|one| one.is_offered());
     let cure = first.map(|one: &Cure| {
@@ -134,5 +129,10 @@ fn judge(twin: &Twin<'_>, case: &Case<'_>, what: String) -> Wrong {
         assert!(after.is_better_than(&case.before), "{what}: {}", one.title);
         (one.name, standing(after))
     });
-    Wrong { what, codes: codes.collect(), before: standing(&case.before), cure }
+    Wrong {
+        what,
+        codes: codes.iter().map(ToString::to_string).collect(),
+        before: standing(&case.before),
+        cure,
+    }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use common::{case_of, scenarios, standing};
 use uturn_diagnose::cure::{self, Case, Cure, Twin};
-use uturn_diagnose::{Code, Severity, cases, check, diagnose};
+use uturn_diagnose::{Severity, cases, check, diagnose};
 use uturn_model::{Cluster, Kind, NamespacedName, Outcome, Pod};
 use uturn_path::Engine;
 use uturn_snapshot::{Manifests, Source};
@@ -36,8 +36,7 @@ fn every_failing_flow_has_its_cures() {
                     continue;
                 }
                 let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
-                let kind = case.owner_kind().unwrap_or(Kind::Service);
-                let code = case.mechanisms.first().map(|one| Code::of(*one, kind)).unwrap();
+                let code = case.codes().into_iter().next().unwrap();
                 let told = format!(
                     "  {} → {}: {code} {}\n{}",
                     expected.flow.from,

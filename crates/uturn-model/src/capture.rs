@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Name, Text};
+use crate::{Family, Name, Text};
 
 /// What was captured of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,18 @@ pub struct Capture {
     pub node: Name,
     /// Each file with the path it was read from and its text.
     pub files: BTreeMap<CaptureFile, CapturedText>,
+}
+
+impl Capture {
+    /// Whether it says which rules of a family there are: else they are worked out.
+    pub fn has_rules(&self, family: Family) -> bool {
+        let saved = match family {
+            Family::V4 => CaptureFile::Iptables,
+            Family::V6 => CaptureFile::Ip6tables,
+        };
+        let both = [CaptureFile::Nft, CaptureFile::NftJson];
+        both.iter().chain([&saved]).any(|file| self.files.contains_key(file))
+    }
 }
 
 /// A captured file.

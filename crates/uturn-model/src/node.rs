@@ -39,6 +39,8 @@ pub struct Node {
     pub security_groups: Option<Vec<Text>>,
     /// Whether the node passes on packets that are not for itself, where Facts say it.
     pub forwards: Option<bool>,
+    /// Whether rules see what the node's bridge passes, where Facts say it.
+    pub bridge_rules: Option<bool>,
     /// Whether the VPC has routes to the node's pod ranges, where Facts say it.
     pub routed: Option<bool>,
     /// Rules that the node has beside kube-proxy's, where Facts say them.
@@ -71,6 +73,7 @@ impl Node {
             public_bandwidth: None,
             security_groups: None,
             forwards: None,
+            bridge_rules: None,
             routed: None,
             firewall: None,
             unprogrammed: Vec::new(),

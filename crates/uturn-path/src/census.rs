@@ -403,7 +403,13 @@ fn look(cluster: &Cluster, node: &Node, marks: &mut Marks, is_odd: bool) -> Stri
     let firewall = node.firewall.as_ref().map(|one| &one.text);
     let settings = (node.rp_filter, node.public_bandwidth, &node.security_groups);
     let unique = (capture || is_odd).then_some(&node.name);
-    let switches = (node.forwards, node.routed, node.excluded_from_load_balancers(), labels);
+    let switches = (
+        node.forwards,
+        node.bridge_rules,
+        node.routed,
+        node.excluded_from_load_balancers(),
+        labels,
+    );
     let kernel = (&node.kernel, firewall);
     said(&(own, external, ranges, settings, switches, kernel, unique))
 }

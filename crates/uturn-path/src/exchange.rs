@@ -10,6 +10,7 @@ use uturn_model::pod::ContainerPort;
 use uturn_netfilter::IpProtocol;
 
 use crate::again::owe;
+use crate::bridge::is_unseen;
 use crate::engine::Engine;
 use crate::travel::{Arrival, Party, Stop, Trip, add_new};
 
@@ -153,11 +154,13 @@ impl<'a> Engine<'a> {
         if let Party::Pod(pod) = party
             && let Some(node) = &pod.node
         {
-            let step = Step::new(
-                StepKind::Turn,
-                format!("goes straight to the pod, not {wanted}"),
-                By::kernel("routing: the destination is a pod of this node"),
-            );
+            let last = trip.hops.last().and_then(|hop| hop.steps.last());
+            let by = match last.filter(|step| is_unseen(&step.by)) {
+                Some(step) => step.by.clone(),
+                None => By::kernel("routing: the destination is a pod of this node"),
+            };
+            let why = format!("goes straight to the pod, not {wanted}");
+            let step = Step::new(StepKind::Turn, why, by);
             trip.note(Place::Node(node.clone()), step.seeing(leg));
         }
         let step = Step::new(

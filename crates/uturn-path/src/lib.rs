@@ -52,6 +52,8 @@ mod again;
 mod aim;
 mod asking;
 mod balance;
+mod blame;
+mod bridge;
 mod captured;
 pub mod cases;
 mod census;
@@ -87,6 +89,7 @@ mod telling;
 mod travel;
 mod walks;
 
+pub use bridge::is_unseen;
 pub use crowd::Crowd;
 pub use engine::{Cannot, Engine};
 pub use probes::Health;

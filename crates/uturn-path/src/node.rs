@@ -11,10 +11,11 @@ use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
 use uturn_model::{Cluster, Family, Node, Origin, Text};
 use uturn_netfilter::{
-    Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction,
-    Sysctls, ipset, iptables, ipvs, nft,
+    Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction, ipset,
+    iptables, ipvs, nft,
 };
 
+use crate::bridge::{BRIDGE_RULES, shows_rules};
 use crate::engine::Cannot;
 
 /// The interface that leads to the fabric, where no capture says its name.
@@ -71,14 +72,11 @@ impl World {
             state.rules = usual_rules();
         }
         let mut sysctls = sysctls(node);
-        let captured = [
-            has(CaptureFile::Iptables) || has(CaptureFile::Nft) || has(CaptureFile::NftJson),
-            has(CaptureFile::Ip6tables) || has(CaptureFile::Nft) || has(CaptureFile::NftJson),
-        ];
+        let has_rules = |family| capture.is_some_and(|one| one.has_rules(family));
         let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
-        for (family, captured) in Family::BOTH.into_iter().zip(captured) {
-            if captured || node.address(family).is_none() {
+        for family in Family::BOTH {
+            if has_rules(family) || node.address(family).is_none() {
                 continue;
             }
             let program = uturn_kubeproxy::compile(&programmed, &node.name, &cluster.proxy, family)
@@ -89,14 +87,20 @@ impl World {
             }
             bound.extend(program.bound);
         }
-        if let (Some(own), false) = (&node.firewall, captured[0]) {
+        if let (Some(own), false) = (&node.firewall, has_rules(Family::V4)) {
             let source = format!("{} iptables", own.origin);
             let base = std::mem::take(&mut state.iptables);
             state.iptables = iptables::parse_fragment(base, source, &own.text, Family::V4)
                 .map_err(|faults| unreadable(&faults))?;
         }
-        if !has(CaptureFile::Sysctls) {
-            state.sysctls = Sysctls::from_iter(sysctls);
+        // Two names of one switch.
+        if let Some(all) = state.sysctls.get("net.ipv4.conf.all.forwarding").map(str::to_owned) {
+            sysctls.retain(|(key, _)| **key != *FORWARDING[0] || all == "1");
+        }
+        for (key, value) in sysctls {
+            if state.sysctls.get(&key).is_none() {
+                state.sysctls.set(&key, &value);
+            }
         }
         let knows_links = has(CaptureFile::Addresses) && has(CaptureFile::Routes);
         if !knows_links {
@@ -162,6 +166,25 @@ impl World {
         forwarding.as_ref().unwrap_or(&self.kernel)
     }
 
+    /// Whether rules see what a bridge passes (br_netfilter), as Kubernetes wants it:
+    /// somebody has to say so where they do not.
+    pub(crate) fn bridge_shows_rules(&self, ip: IpAddr) -> bool {
+        self.kernel.state().sysctls.get(shows_rules(ip)) != Some("0")
+    }
+
+    /// Whether a pod shares this interface with others: it hangs off a bridge.
+    pub(crate) fn is_bridge(&self, link: &Text, pod: IpAddr) -> bool {
+        let is_own = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
+        self.kernel.state().routes.iter().any(|route| {
+            route.dev.as_ref() == Some(link)
+                && *link != self.uplink
+                && route.via.is_none()
+                && route.kind == RouteKind::Unicast
+                && route.dst.contains(&pod)
+                && !is_own(&route.dst)
+        })
+    }
+
     /// The interface that a pod of this node sends through.
     pub(crate) fn pod_link(&self, pod: IpAddr) -> Text {
         self.links.get(&pod).unwrap_or(&self.usual_link).clone()
@@ -173,6 +196,10 @@ fn sysctls(node: &Node) -> Vec<(Text, Text)> {
     let forwards = if node.forwards == Some(false) { "0" } else { "1" };
     let mut sysctls: Vec<(Text, Text)> =
         FORWARDING.map(|switch| (switch.into(), forwards.into())).into();
+    if let Some(sees) = node.bridge_rules {
+        let value = if sees { "1" } else { "0" };
+        sysctls.extend(BRIDGE_RULES.map(|switch| (switch.into(), value.into())));
+    }
     if let Some(rp_filter) = node.rp_filter {
         let value = match rp_filter {
             RpFilter::Off => "0",

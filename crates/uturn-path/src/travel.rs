@@ -1,14 +1,12 @@
 //! A packet from place to place, until a process, a load balancer or nobody gets it.
 
-use std::net::SocketAddr;
-
-use uturn_model::network::NetworkMode;
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Hop, IpNet, Mechanism, Name, Node, Outcome, Pod, Service, Supposition};
-use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet};
+use uturn_model::{Hop, Mechanism, Name, Node, Outcome, Pod, Supposition};
+use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith};
 
 use crate::again::{Pace, Tries};
+use crate::blame::mechanism_of;
+use crate::bridge::reset_in_vain;
 use crate::engine::{Engine, Fault};
 use crate::refusal;
 
@@ -130,7 +128,7 @@ impl Trip {
     }
 
     /// The same of a step that decides nothing: not even made where nobody wants to know it.
-    fn tell(&mut self, place: impl FnOnce() -> Place, step: impl FnOnce() -> Step) {
+    pub(crate) fn tell(&mut self, place: impl FnOnce() -> Place, step: impl FnOnce() -> Step) {
         match self.is_brief {
             true => self.hops.clear(),
             false => self.note(place(), step()),
@@ -155,6 +153,8 @@ pub(crate) struct Stay<'a> {
     astray: bool,
     /// Whether a process of this node sent it.
     pub(crate) sent_here: bool,
+    /// Through what it came, and with which addresses.
+    pub(crate) came: (Entry, Leg),
 }
 
 /// Where a packet ended.
@@ -235,6 +235,7 @@ impl<'a> Engine<'a> {
             && !known.iter().any(|one| one.original == leg || one.reply == leg);
         let world = self.world(&node.name);
         let kernel = match self.is_bridged(node, entry, &trip.packet) {
+            true if !world.bridge_shows_rules(leg.dst.ip()) => return self.past_rules(node, trip),
             true => world.bridging(),
             false => &world.kernel,
         };
@@ -253,19 +254,9 @@ impl<'a> Engine<'a> {
                 self.mind_endpoints(to.ip());
             }
         }
-        let stay = Stay { node, astray, sent_here: *entry == Entry::Local };
+        let stay =
+            Stay { node, astray, sent_here: *entry == Entry::Local, came: (entry.clone(), leg) };
         self.after_dice(&stay, ends, &trip)
-    }
-
-    /// Whether a packet goes from a pod to another on the same bridge, which no router sees.
-    fn is_bridged(&self, node: &Node, entry: &Entry, packet: &Packet) -> bool {
-        let Entry::Interface(link) = entry else { return false };
-        let is_here = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
-        let share = |net: &IpNet| net.contains(&packet.src) && net.contains(&packet.dst);
-        self.cluster.network.mode.value == NetworkMode::GlobalRouter
-            && node.pod_cidrs.iter().any(share)
-            && self.pod_at(packet.dst).is_some_and(is_here)
-            && self.world(&node.name).pod_link(packet.dst) == *link
     }
 
     /// Where endpoints stand for many, each is picked as often as all that it stands for.
@@ -347,64 +338,13 @@ impl<'a> Engine<'a> {
             }
             EndKind::Reject(how) => {
                 let why = self.why_stopped(node, &trip);
+                if how == RejectWith::TcpReset && self.resets_in_vain(stay, trip.packet.leg()) {
+                    return vec![reset_in_vain(stay, why, trip)];
+                }
                 let outcome = refusal::of_reject(how, trip.packet.protocol());
                 vec![Arrival { trip, stop: Stop::Refused(why, Party::Host(node, None), outcome) }]
             }
         }
-    }
-
-    /// Why a rule on a node stopped a packet: because kube-proxy found no endpoint or does
-    /// not know the Service, or because somebody wants it so.
-    fn why_stopped(&self, node: &'a Node, trip: &Trip) -> Mechanism {
-        let last = trip.hops.last().and_then(|hop| hop.steps.last());
-        // A rule of iptables that is in none of kube-proxy's chains; ipvsadm's begin alike.
-        let is_another = last.is_some_and(|step| {
-            let chain = step.by.rule.strip_prefix("-A ");
-            chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
-        });
-        let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
-        self.mind_strangers(to);
-        if is_another {
-            Mechanism::Firewall
-        } else if self.lacks_rules(Party::Host(node, None), to, protocol) {
-            Mechanism::RuleMissing
-        } else if self.lacks_endpoints(node, to, protocol) {
-            Mechanism::NoEndpoint
-        } else if self.has_service(to.ip()) && !self.has_port(to, protocol) {
-            Mechanism::WrongPort
-        } else {
-            Mechanism::Firewall
-        }
-    }
-
-    /// Whether a node lacks the rules for a Service that answers to this address: Facts say
-    /// that its kube-proxy has not programmed it.
-    pub(crate) fn lacks_rules(&self, at: Party<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
-        let Party::Host(node, _) = at else { return false };
-        let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
-        self.cluster
-            .services
-            .values()
-            .filter(missing)
-            .any(|service| port_behind(service, node, to, protocol).is_some())
-    }
-
-    /// Whether a Service answers to this address and has no endpoint that may serve it on
-    /// this node.
-    fn lacks_endpoints(&self, node: &Node, to: SocketAddr, protocol: IpProtocol) -> bool {
-        self.cluster.services.values().any(|service| {
-            let Some(port) = port_behind(service, node, to, protocol) else { return false };
-            let internal = service.cluster_ips.contains(&to.ip());
-            let policy = if internal { service.internal_policy } else { service.external_policy };
-            let mut serving = self
-                .cluster
-                .slices(&service.name)
-                .iter()
-                .filter(|slice| slice.ports.iter().any(|one| one.name == port.name))
-                .flat_map(|slice| &slice.endpoints)
-                .filter(|one| one.ready);
-            !serving.any(|one| policy == Policy::Cluster || one.node.as_ref() == Some(&node.name))
-        })
     }
 
     /// What a party's own doing rests on.
@@ -421,24 +361,6 @@ impl<'a> Engine<'a> {
             Party::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),
         }
     }
-}
-
-/// The port of a Service that an address leads to on a node.
-fn port_behind<'s>(
-    service: &'s Service,
-    node: &Node,
-    to: SocketAddr,
-    protocol: IpProtocol,
-) -> Option<&'s ServicePort> {
-    let on_node = node.has_address(to.ip());
-    if !on_node && !service.has_address(to.ip()) {
-        return None;
-    }
-    service.ports.iter().find(|port| {
-        let number = if on_node { port.node_port } else { Some(port.port) };
-        IpProtocol::from(port.protocol) == protocol
-            && number.is_some_and(|number| number.number() == to.port())
-    })
 }
 
 /// A rule that nobody models: both ways were followed, half and half.
@@ -468,7 +390,7 @@ fn sends(way: Way) -> &'static str {
 }
 
 /// A packet reaches a pod, whose own kernel takes none that claims to come from itself.
-fn arrive<'a>(pod: &'a Pod, mut trip: Trip) -> Vec<Arrival<'a>> {
+pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: Trip) -> Vec<Arrival<'a>> {
     let leg = trip.packet.leg();
     if !pod.ips.contains(&leg.src.ip()) {
         return vec![Arrival { trip, stop: Stop::At(Party::Pod(pod)) }];
@@ -482,14 +404,4 @@ fn arrive<'a>(pod: &'a Pod, mut trip: Trip) -> Vec<Arrival<'a>> {
 /// Nobody will ever answer this packet.
 pub(crate) fn lost<'a>(trip: Trip, mechanism: Mechanism) -> Arrival<'a> {
     Arrival { trip, stop: Stop::Lost(mechanism) }
-}
-
-fn mechanism_of(reason: &DropReason) -> Mechanism {
-    match reason {
-        DropReason::LocalSource => Mechanism::LocalSourceDrop,
-        DropReason::ReversePathFilter => Mechanism::ReversePathFilter,
-        DropReason::Rule(_) | DropReason::Policy(_) => Mechanism::Firewall,
-        DropReason::NotForwarding => Mechanism::CrossNode,
-        _ => Mechanism::NoRoute,
-    }
 }

@@ -29,6 +29,11 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     checks.push(lets(engine, node, "SSH (22)", (22, 22), anyone()));
     checks.push(stated("it forwards packets", node.forwards, "sysctl net.ipv4.ip_forward"));
     checks.push(stated(
+        "rules see what its bridge passes",
+        node.bridge_rules,
+        "sysctl net.bridge.bridge-nf-call-iptables",
+    ));
+    checks.push(stated(
         "the VPC has routes to its pods",
         node.routed,
         "look at the VPC's route table",

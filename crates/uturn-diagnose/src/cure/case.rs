@@ -1,5 +1,6 @@
 //! What is to be cured: a flow or health checks, and all that hangs on it.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::{controller, rules};
@@ -15,6 +16,7 @@ use uturn_path::{Cannot, Engine};
 use uturn_snapshot::Manifests;
 
 use super::Standing;
+use crate::Code;
 
 /// What fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Case<'a> {
     /// Why.
     pub mechanisms: Vec<Mechanism>,
     pub(crate) aim: Aim,
+    /// What its answers suffer is that a bridge shows them to no rule.
+    pub(super) is_reply_unseen: bool,
 }
 
 /// What a flow goes for.
@@ -73,7 +77,9 @@ impl<'a> Case<'a> {
         mechanisms.dedup();
         let before = standing(&flow, &verdicts);
         let aim = aim(engine, &flow, sent_to(&verdicts));
-        Ok(Self { manifests, engine, subject: Subject::Flow(flow), before, mechanisms, aim })
+        let subject = Subject::Flow(flow);
+        let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
+        Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen })
     }
 
     /// Health checks as they stand.
@@ -94,7 +100,23 @@ impl<'a> Case<'a> {
             Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
         let aim = aim(engine, &flow, None);
         let subject = Subject::Probes(listener, protocol);
-        Self { manifests, engine, subject, before, mechanisms, aim }
+        Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen: false }
+    }
+
+    /// The codes of what is wrong.
+    pub fn codes(&self) -> BTreeSet<Code> {
+        let kind = self.owner_kind().unwrap_or(Kind::Service);
+        let of = |one: &Mechanism| match one {
+            Mechanism::AsymmetricReturn if self.is_reply_unseen => Code::REPLY_UNSEEN,
+            _ => Code::of(*one, kind),
+        };
+        match self.before {
+            // Health checks that die are one finding, whatever stops them.
+            Standing::Probes { .. } if !self.before.is_fine() => {
+                BTreeSet::from([Code::of(Mechanism::ProbeBlackhole, kind)])
+            }
+            _ => self.mechanisms.iter().map(of).collect(),
+        }
     }
 
     /// What asked for the load balancer on the way.

@@ -30,6 +30,14 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             cost: "the node passes on packets that are not for itself, which is what a node does",
         }));
     }
+    if case.is_reply_unseen {
+        all.extend(settle(case, "bridgeRules", "true", |node| node.bridge_rules == Some(false), &Words {
+            name: "bridge-rules",
+            title: "the bridge's frames shown to the rules of",
+            command: "on node {}: modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1, and the same in /etc/modules-load.d and /etc/sysctl.d",
+            cost: "rules see every packet between pods of one node, network policies too",
+        }));
+    }
     if has(Mechanism::NoBandwidth) {
         all.extend(settle(case, "publicBandwidth", "true", |node| node.public_bandwidth == Some(false), &Words {
             name: "bandwidth",

@@ -242,8 +242,9 @@ pub(crate) fn fabric_kernel() -> io::Result<()> {
 fn node_kernel(node: &Node) -> io::Result<()> {
     paced(Some(node))?;
     router_kernel(node.rp_filter.unwrap_or(RpFilter::Off))?;
+    let sees = if node.bridge_rules == Some(false) { "0" } else { "1" };
     for family in ["iptables", "ip6tables"] {
-        Namespace::set_sysctl(&format!("net/bridge/bridge-nf-call-{family}"), "1")?;
+        Namespace::set_sysctl(&format!("net/bridge/bridge-nf-call-{family}"), sees)?;
     }
     if node.forwards == Some(false) {
         Namespace::set_sysctl("net/ipv4/ip_forward", "0")?;

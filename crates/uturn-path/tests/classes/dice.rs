@@ -164,6 +164,9 @@ fn facts(
             said.push("forwarding: false".to_owned());
         }
         if rare && dice.once_in(8) {
+            said.push("bridgeRules: false".to_owned());
+        }
+        if rare && dice.once_in(8) {
             said.push("podRoutes: false".to_owned());
         }
         if rare && dice.once_in(8) {

@@ -19,6 +19,7 @@
 //!       publicBandwidth: false
 //!       securityGroups: [sg-nodes]
 //!       forwarding: true                   # net.ipv4.ip_forward
+//!       bridgeRules: true                  # net.bridge.bridge-nf-call-iptables
 //!       podRoutes: true                    # the VPC has routes to its pod ranges
 //!       unprogrammed: [shop/web]           # Services that its kube-proxy has not programmed
 //!       iptables: |                        # rules of its own, beside kube-proxy's
@@ -96,6 +97,7 @@ pub(crate) struct NodeFacts {
     pub(crate) public_bandwidth: Fact<bool>,
     pub(crate) security_groups: Fact<Vec<Text>>,
     pub(crate) forwards: Fact<bool>,
+    pub(crate) bridge_rules: Fact<bool>,
     pub(crate) routed: Fact<bool>,
     pub(crate) firewall: Fact<Text>,
     pub(crate) unprogrammed: Fact<Vec<NamespacedName>>,
@@ -192,6 +194,7 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
             "publicBandwidth",
             "securityGroups",
             "forwarding",
+            "bridgeRules",
             "podRoutes",
             "unprogrammed",
             "iptables",
@@ -201,6 +204,7 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
     state(doc, node, "publicBandwidth", &mut known.public_bandwidth);
     state(doc, node, "securityGroups", &mut known.security_groups);
     state(doc, node, "forwarding", &mut known.forwards);
+    state(doc, node, "bridgeRules", &mut known.bridge_rules);
     state(doc, node, "podRoutes", &mut known.routed);
     state(doc, node, "unprogrammed", &mut known.unprogrammed);
     state(doc, node, "iptables", &mut known.firewall);

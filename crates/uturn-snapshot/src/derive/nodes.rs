@@ -103,6 +103,7 @@ fn add_facts(objects: &mut Objects) {
         node.public_bandwidth = value(&own.public_bandwidth, &every.public_bandwidth);
         node.security_groups = value(&own.security_groups, &every.security_groups);
         node.forwards = value(&own.forwards, &every.forwards);
+        node.bridge_rules = value(&own.bridge_rules, &every.bridge_rules);
         node.routed = value(&own.routed, &every.routed);
         let firewall = own.firewall.as_ref().or(every.firewall.as_ref());
         node.firewall =

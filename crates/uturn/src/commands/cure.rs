@@ -3,7 +3,7 @@
 use uturn_diagnose::cure::{self, Case, Twin};
 use uturn_diagnose::{Alike, Code, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Flow, Kind, Mechanism, NamespacedName, Verdict};
+use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
 use uturn_path::{Cannot, Engine};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
@@ -237,19 +237,9 @@ pub(super) fn titles(cures: &[cure::Cure]) -> Vec<String> {
 }
 
 fn report_of(twin: &Twin<'_>, case: &Case<'_>) -> CureReport {
-    let kind = case.owner_kind().unwrap_or(Kind::Service);
-    let mut codes: Vec<Code> = match case.before {
-        // Health checks that die are one finding, whatever stops them.
-        cure::Standing::Probes { .. } if !case.before.is_fine() => {
-            vec![Code::of(Mechanism::ProbeBlackhole, kind)]
-        }
-        _ => case.mechanisms.iter().map(|one| Code::of(*one, kind)).collect(),
-    };
-    codes.sort_unstable();
-    codes.dedup();
     let is_fine = case.before.is_fine();
     CureReport {
-        codes: codes.iter().map(ToString::to_string).collect(),
+        codes: case.codes().iter().map(ToString::to_string).collect(),
         now: case.before.clone(),
         cures: if is_fine { Vec::new() } else { cure::cures(twin, case) },
     }

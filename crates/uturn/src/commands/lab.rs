@@ -102,6 +102,7 @@ fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
 
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {
     let how = How::of(args)?;
+    let captures = how.captures()?;
     let (own, names) = cure::with_cured(scenarios::own(&args.files)?, args)?;
     let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &names)?;
     for scenario in &mut scenarios {
@@ -110,6 +111,12 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
             (args.nodes.is_empty() || args.nodes.contains(&case.nodes))
                 && (args.modes.is_empty() || args.modes.contains(&mode))
         });
+        // What is loaded is walked too.
+        for case in &mut scenario.cases {
+            let cluster = &mut case.cluster;
+            let there = captures.iter().filter(|(name, _)| cluster.nodes.contains_key(*name));
+            cluster.captures.extend(there.map(|(name, one)| (name.clone(), one.clone())));
+        }
     }
     let cases: Vec<Named<'_>> = scenarios
         .iter()

@@ -37,6 +37,24 @@ fn the_kernel_agrees() {
     }
 }
 
+/// What a capture says of a node is loaded there, and walked. Where a bridge shows its frames to
+/// no rule, an answer between its pods is not translated back.
+#[test]
+fn captures_are_loaded_and_walked() {
+    let folder = Folder::new("captures-are-loaded");
+    let off = "net.bridge.bridge-nf-call-iptables = 0\nnet.ipv4.ip_forward = 1\n";
+    let scenario = include_str!("../../../../scenarios/answers-unseen.yaml")
+        .replace("    nodes: {n1: {bridgeRules: false}}\n", "")
+        .replace("name: answers-unseen", "name: captured");
+    assert!(!scenario.contains("bridgeRules"));
+    folder.file("captured.yaml", &scenario).file("nodes/n1/sysctl", off);
+    let path = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
+    let (file, rules) = (path("captured.yaml"), path("nodes"));
+    let args = ["verify", "captured", "-f", &file, "--rules", &rules, "--connects", "3"];
+    let Some(output) = lab(&args) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+}
+
 /// A lab that is kept says how to look inside, and goes when somebody presses Enter.
 #[test]
 fn a_lab_is_kept_until_enter() {

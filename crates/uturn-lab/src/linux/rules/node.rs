@@ -18,28 +18,43 @@ use crate::{LabError, Plan};
 /// The device that kube-proxy binds addresses on in IPVS mode.
 pub(super) const IPVS_DEVICE: &str = "kube-ipvs0";
 
-/// Loads what kube-proxy programs on a node, or what was captured of it.
+/// Loads what was captured of a node, and what kube-proxy programs there where the capture
+/// has no rules.
 pub(crate) fn program_node(
     plan: &Plan<'_>,
     name: &Name,
     space: &Namespace,
 ) -> Result<(), LabError> {
-    if let Some(capture) = plan.rules.get(name) {
-        return captured::load(capture, space);
+    let capture = plan.rules.get(name);
+    let is_captured = |family| capture.is_some_and(|one| one.has_rules(family));
+    if !Family::BOTH.into_iter().all(is_captured) {
+        program(plan, name, space, is_captured)?;
     }
+    capture.map_or(Ok(()), |capture| captured::load(capture, space))
+}
+
+/// Loads the rules of those families that are not captured.
+fn program(
+    plan: &Plan<'_>,
+    name: &Name,
+    space: &Namespace,
+    is_captured: impl Fn(Family) -> bool,
+) -> Result<(), LabError> {
     let cluster = plan.cluster;
     let doing = format!("program node {name}");
     let node = &cluster.nodes[name];
     let programmed = cluster.programmed_on(node);
-    if cluster.proxy.mode.value == ProxyMode::Ipvs {
+    let is_missing = |family: &Family| node.address(*family).is_some() && !is_captured(*family);
+    let missing: Vec<Family> = Family::BOTH.into_iter().filter(is_missing).collect();
+    if cluster.proxy.mode.value == ProxyMode::Ipvs && !missing.is_empty() {
         space.run(add_ipvs_device).during(&doing)?;
     }
     let load_own = || match &node.firewall {
-        Some(own) => {
+        Some(own) if !is_captured(Family::V4) => {
             let doing = format!("{doing}: its own rules ({})", own.origin);
             restore_more(space, Family::V4, &own.text, &doing)
         }
-        None => Ok(()),
+        _ => Ok(()),
     };
     // Of chains with one priority the kernel runs the latest first. A node has its own rules
     // when kube-proxy comes; in the tables that both write, kube-proxy's stand first.
@@ -47,10 +62,7 @@ pub(crate) fn program_node(
     if !shares_tables {
         load_own()?;
     }
-    for family in Family::BOTH {
-        if node.address(family).is_none() {
-            continue;
-        }
+    for family in missing {
         let program = uturn_kubeproxy::compile(&programmed, name, &cluster.proxy, family)
             .map_err(|error| LabError::Plan(error.to_string()))?;
         load(space, family, &program, &doing)?;

@@ -262,6 +262,7 @@ mod tests {
             "unprogrammed:",
             "podRoutes:",
             "forwarding:",
+            "bridgeRules:",
             "publicBandwidth:",
             "rpFilter:",
             "keepaliveEnable:",

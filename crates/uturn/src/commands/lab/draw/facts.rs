@@ -85,6 +85,9 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
     if dice.once_in(16) {
         said.insert("forwarding".into(), false.into());
     }
+    if dice.once_in(16) {
+        said.insert("bridgeRules".into(), false.into());
+    }
     if dice.once_in(12) {
         said.insert("podRoutes".into(), false.into());
     }
@@ -115,8 +118,8 @@ fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
         5 => ("nat", "-A POSTROUTING -s 10.1.0.0/16 ! -d 10.1.0.0/16 -j MASQUERADE".to_owned()),
         6 => ("raw", format!("-A PREROUTING -d {vip} -j DROP")),
         7 => {
-            let ports = "--dport 30000:32767";
-            ("filter", format!("-A INPUT -p tcp -m tcp {ports} -j REJECT --reject-with tcp-reset"))
+            let chain = dice.pick(&["INPUT", "FORWARD"]);
+            ("filter", format!("-A {chain} -p tcp -j REJECT --reject-with tcp-reset"))
         }
         _ => ("filter", "-A INPUT -m conntrack --ctstate INVALID -j DROP".to_owned()),
     };
