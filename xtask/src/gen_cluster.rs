@@ -271,8 +271,10 @@ impl Writer {
             exposed.push((number, name.clone()));
             let policy = if self.dice.percent(30) { "Local" } else { "Cluster" };
             more = format!(r#","externalTrafficPolicy":"{policy}""#);
-            // There are not so many ports as such clusters want: the range is widened.
-            port = format!(r#","nodePort":{}"#, 10_000 + number % 50_000);
+            // The usual range is too small for such clusters; a port is one Service's alone.
+            let free = u16::try_from(9_999 + exposed.len());
+            let free = free.map_err(|_| io::Error::other("there are not so many node ports"))?;
+            port = format!(r#","nodePort":{free}"#);
         }
         if kind == "LoadBalancer" {
             let subnet = "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid";

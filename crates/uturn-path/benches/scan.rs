@@ -49,6 +49,13 @@ fn main() {
             met.iter().map(Met::flows).sum::<usize>(),
             most_memory(),
         );
+        let ways = |one: &Met| one.verdicts.iter().map(|verdict| verdict.routes.len()).sum();
+        let all: Vec<usize> = met.iter().map(ways).collect();
+        println!(
+            "  {} ways in all, {} at most of one class",
+            all.iter().sum::<usize>(),
+            all.iter().max().unwrap_or(&0)
+        );
         if let Some((size_before, scan_before)) = before {
             let exponent = (scan.busy / scan_before).ln() / (size / size_before).ln();
             println!("  scan grows with the size to the power of {exponent:.2}");

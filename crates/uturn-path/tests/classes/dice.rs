@@ -175,8 +175,10 @@ fn facts(
         if rare && dice.once_in(10) {
             let who = 10 + 1 + dice.below(nodes);
             said.push(format!(
-                "iptables: \"*filter\\n-A FORWARD -s 10.0.0.{who} -j DROP\\n-A INPUT -s 10.1.{}.0/24 -p tcp -j REJECT\\nCOMMIT\\n\"",
-                1 + dice.below(nodes)
+                "iptables: \"*filter\\n-A FORWARD -s 10.0.0.{who} -j DROP\\n-A INPUT -s 10.1.{}.0/24 -p tcp -j REJECT\\n-A FORWARD -d 10.1.{}.0/24 -p tcp -j REJECT --reject-with {}\\nCOMMIT\\n\"",
+                1 + dice.below(nodes),
+                1 + dice.below(nodes),
+                if dice.once_in(2) { "tcp-reset" } else { "icmp-port-unreachable" }
             ));
         }
         own.push(format!("    n{node}: {{{}}}", said.join(", ")));
