@@ -6,7 +6,7 @@
 //! workload is scaled to nothing is still said, as a warning: nobody's answer is wrong, there
 //! is none to give.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
@@ -75,9 +75,10 @@ pub fn diagnose(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot
     }
     let mut findings = found.findings;
     findings.sort_by_cached_key(|one| {
-        let harm = one.share_failing * one.clients.len() as f64;
+        // Of shares that are the same, sums differ in their last digits.
+        let harm = (one.share_failing * one.clients.len() as f64 * 1e6).round() as u64;
         let order = (one.code, one.subject.clone(), one.targets.clone());
-        (Reverse(one.severity), Reverse(Harm(harm)), order)
+        (Reverse(one.severity), Reverse(harm), order)
     });
     Ok(findings)
 }
@@ -160,29 +161,6 @@ impl Finding {
             self.share_failing = new.share_failing;
             self.outcome = new.outcome;
         }
-    }
-}
-
-/// A number that can be put in order.
-struct Harm(f64);
-
-impl PartialEq for Harm {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Harm {}
-
-impl PartialOrd for Harm {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Harm {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
     }
 }
 

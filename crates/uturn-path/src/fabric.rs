@@ -85,9 +85,13 @@ impl<'a> Engine<'a> {
                 }
             }
             None if self.is_cluster_address(dst) => {
-                let (why, mechanism) = match self.has_port(leg.dst, trip.packet.protocol()) {
-                    true => ("only rules on a node know it", Mechanism::RuleMissing),
-                    false => ("it has no such port, so no rule knew it", Mechanism::WrongPort),
+                let has_port = self.has_port(leg.dst, trip.packet.protocol());
+                let (why, mechanism) = match (has_port, out_of) {
+                    (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
+                    (true, None) => {
+                        ("only nodes know it, and it is called from outside", Mechanism::NoRoute)
+                    }
+                    (false, _) => ("it has no such port, so no rule knew it", Mechanism::WrongPort),
                 };
                 let step = Step::new(
                     StepKind::Drop,

@@ -133,7 +133,11 @@ impl Scene<'_> {
         let service = of(to)?;
         let has_port = service.ports.iter().any(|port| port.port.number() == to.port());
         let name = &service.name;
-        Some(if has_port {
+        // Whoever is outside comes in there.
+        let is_from_outside = &*self.places[one.place] == "edge";
+        Some(if has_port && is_from_outside {
+            (Mechanism::NoRoute, format!("only nodes know {to} (Service {name})"))
+        } else if has_port {
             let because = format!(
                 "no rule of its node takes {to} (Service {name}): it leaves the node as it is"
             );
