@@ -225,10 +225,7 @@ fn are_replies_unseen(
     met: &Met,
     mechanism: Mechanism,
 ) -> Result<bool, Cannot> {
-    let cluster = engine.cluster();
-    let is_said = !cluster.captures.is_empty()
-        || cluster.nodes.values().any(|node| node.bridge_rules == Some(false));
-    if mechanism != Mechanism::AsymmetricReturn || !is_said {
+    if mechanism != Mechanism::AsymmetricReturn || !engine.has_blind_bridges() {
         return Ok(false);
     }
     Ok(engine.explain_worst(met)?.iter().any(Code::is_reply_unseen))

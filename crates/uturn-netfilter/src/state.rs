@@ -43,6 +43,24 @@ pub struct NodeState {
     pub sysctls: Sysctls,
 }
 
+impl NodeState {
+    /// Whether a table of nftables is walked as one: not if it is what `iptables-nft` keeps of
+    /// a table that is known from `iptables-save`, which says more of it.
+    pub fn counts(&self, table: &nft::Table) -> bool {
+        let known = match table.family {
+            nft::TableFamily::Ip => &self.iptables,
+            nft::TableFamily::Ip6 => &self.ip6tables,
+            _ => return true,
+        };
+        let built_in = |name: &str| {
+            matches!(name, "PREROUTING" | "INPUT" | "FORWARD" | "OUTPUT" | "POSTROUTING")
+        };
+        let kept = table.chains.iter().all(|chain| chain.base.is_none() || built_in(&chain.name));
+        let same = known.tables.iter().any(|one| one.kind.as_str() == &*table.name);
+        !(kept && same)
+    }
+}
+
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {

@@ -18,6 +18,18 @@ pub(crate) const BRIDGE_RULES: [&str; 2] =
     ["net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"];
 
 impl<'a> Engine<'a> {
+    /// Whether some node is known to have a bridge that shows its frames to no rule.
+    pub fn has_blind_bridges(&self) -> bool {
+        let unspecified = [IpAddr::from([0; 4]), IpAddr::from([0; 16])];
+        let is_blind = |node: &Node| {
+            let world = || self.world(&node.name);
+            node.bridge_rules == Some(false)
+                || self.cluster.captures.contains_key(&node.name)
+                    && unspecified.iter().any(|ip| !world().bridge_shows_rules(*ip))
+        };
+        *self.blind_bridges.get_or_init(|| self.cluster.nodes.values().any(is_blind))
+    }
+
     /// Whether a packet goes from a pod to another on the same bridge, which no router sees.
     pub(crate) fn is_bridged(&self, node: &Node, entry: &Entry, packet: &Packet) -> bool {
         let Entry::Interface(link) = entry else { return false };

@@ -5,6 +5,7 @@
 //! detectors, a node's own rules): two addresses within the same ranges are alike. A node or
 //! pod with an address that somebody else has too is like nobody else.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -83,9 +84,9 @@ pub(crate) struct Census<'a> {
     pub(crate) captured: Vec<(&'a Name, Arc<World>)>,
 }
 
-/// A node.
+/// A node; as if it had not been captured, where that comes to the same.
 pub(crate) struct Counted<'a> {
-    pub(crate) node: &'a Node,
+    pub(crate) node: Cow<'a, Node>,
     /// Its class regardless of zones, and with regard to them.
     pub(crate) class: [u32; 2],
     /// Its pods: their kind, and where they stand among the clients.
@@ -122,10 +123,11 @@ type Look = (Family, u32, Option<IpAddr>, bool);
 pub(crate) const HOST: u32 = 0;
 
 impl<'a> Census<'a> {
-    /// Of a cluster with these captured nodes.
+    /// Of a cluster with these captured nodes, and with these as if they were not.
     pub(crate) fn new(
         cluster: &'a Cluster,
         captured: Vec<(&'a Name, Arc<World>)>,
+        mut plain: FastMap<&'a Name, Node>,
         marks: &mut Marks,
     ) -> Self {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
@@ -187,8 +189,10 @@ impl<'a> Census<'a> {
         let mut numbers = [Numbers::default(), Numbers::default()];
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
-            let look = look(cluster, node, marks, is_odd);
-            let zoned = numbers[1].of((look.clone(), node.zone()));
+            let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
+            let is_captured = captured.iter().any(|(name, _)| **name == node.name);
+            let look = look(&node, marks, is_captured || is_odd);
+            let zoned = numbers[1].of((look.clone(), node.zone().map(str::to_owned)));
             let plain = numbers[0].of((look, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
         }
@@ -388,7 +392,7 @@ fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
 }
 
 /// What a node looks like to rules, to the fabric and to load balancers.
-fn look(cluster: &Cluster, node: &Node, marks: &mut Marks, is_odd: bool) -> String {
+fn look(node: &Node, marks: &mut Marks, is_odd: bool) -> String {
     let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
     let own: Vec<_> = node.internal_ips.iter().map(&mut seen).collect();
     let external: Vec<_> = node.external_ips.iter().map(&mut seen).collect();
@@ -399,10 +403,9 @@ fn look(cluster: &Cluster, node: &Node, marks: &mut Marks, is_odd: bool) -> Stri
         .collect();
     let labels: Vec<bool> =
         marks.node_labels.iter().map(|wanted| node.labels.contains_all(wanted)).collect();
-    let capture = cluster.captures.contains_key(&node.name);
     let firewall = node.firewall.as_ref().map(|one| &one.text);
     let settings = (node.rp_filter, node.public_bandwidth, &node.security_groups);
-    let unique = (capture || is_odd).then_some(&node.name);
+    let unique = is_odd.then_some(&node.name);
     let switches = (
         node.forwards,
         node.bridge_rules,

@@ -56,6 +56,8 @@ pub struct Engine<'a> {
     /// The first pod in each node's network that listens on a port.
     host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     names: OnceCell<Names<'a>>,
+    /// Whether some bridge shows its frames to no rule.
+    pub(crate) blind_bridges: OnceCell<bool>,
     pub(crate) atlas: OnceCell<RefCell<Atlas<'a>>>,
 }
 
@@ -118,6 +120,7 @@ impl<'a> Engine<'a> {
             nodes_by_address,
             host_pods,
             names: OnceCell::new(),
+            blind_bridges: OnceCell::new(),
             atlas: OnceCell::new(),
         }
     }

@@ -81,9 +81,9 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether the whole cluster has to be walked, and not a small one.
-    pub(crate) fn walks_whole(&self, scope: &Scope<'a>, care: Care) -> bool {
+    pub(crate) fn walks_whole(&self, atlas: &Atlas<'a>, scope: &Scope<'a>, care: Care) -> bool {
         let is_told_apart = care != Care::Classes;
-        (is_told_apart && !self.cluster.captures.is_empty())
+        (is_told_apart && atlas.sketcher.census.has_captures())
             || self.takes_any_source(scope.asked.to.ip())
     }
 }
@@ -108,7 +108,7 @@ impl<'a> Errands<'a> {
                         return;
                     }
                 };
-                if engine.walks_whole(&errand.sketch.scope, errand.care) {
+                if engine.walks_whole(atlas, &errand.sketch.scope, errand.care) {
                     let walked = walker.walk_in(engine, &errand, &[]);
                     self.answers[at] = Some(walked.map(all_of));
                 } else if errand.care != Care::Classes {
@@ -196,7 +196,7 @@ impl<'a> Errands<'a> {
                 };
                 let sketch = atlas.sketcher.sketch(sketch.scope, care, None);
                 let errand = Errand { target, sketch, care };
-                match engine.walks_whole(&errand.sketch.scope, errand.care) {
+                match engine.walks_whole(atlas, &errand.sketch.scope, errand.care) {
                     true => {
                         let walked = walker.walk_in(engine, &errand, &[]);
                         self.answers[at] = Some(walked.map(all_of));

@@ -66,6 +66,7 @@ pub mod engine;
 mod errands;
 mod exchange;
 mod fabric;
+mod faithful;
 mod lessons;
 mod line;
 mod located;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, IpSubnets, Ipv4Subnets, Ipv6Subnets};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-use uturn_model::{Cluster, Labels, Name, Text};
+use uturn_model::{Cluster, Labels, Name, Node, Text};
+use uturn_netfilter::hash::FastMap;
 
 use crate::captured::Captured;
 use crate::census::Numbers;
@@ -29,8 +30,12 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Of a cluster with these captured nodes.
-    pub(crate) fn new(cluster: &Cluster, captured: &[(&Name, Arc<World>)]) -> Self {
+    /// Of a cluster with these captured nodes, and with these as if they were not.
+    pub(crate) fn new(
+        cluster: &Cluster,
+        captured: &[(&Name, Arc<World>)],
+        plain: &FastMap<&Name, Node>,
+    ) -> Self {
         let mut words = Words::default();
         let Words { nets, ports, .. } = &mut words;
         let network = &cluster.network;
@@ -61,6 +66,7 @@ impl Marks {
         let own: BTreeSet<&Text> = cluster
             .nodes
             .values()
+            .chain(plain.values())
             .filter_map(|node| node.firewall.as_ref().map(|one| &one.text))
             .collect();
         for line in own.iter().flat_map(|text| text.lines()) {

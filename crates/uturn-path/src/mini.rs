@@ -43,8 +43,8 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
     let mut weights = Weights::default();
     let mut homes: FastMap<u32, (u32, u32)> = FastMap::default();
     for stand in &drawn.stands {
-        let node = census.nodes[stand.place as usize].node;
-        cluster.nodes.insert(node.name.clone(), node.clone());
+        let node = &census.nodes[stand.place as usize].node;
+        cluster.nodes.insert(node.name.clone(), node.clone().into_owned());
         weights.nodes.insert(node.name.clone(), stand.targets);
         homes.insert(stand.place, (stand.homes, stand.targets));
     }

@@ -9,7 +9,7 @@ use uturn_kubeproxy::Program;
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
-use uturn_model::{Cluster, Family, Node, Origin, Text};
+use uturn_model::{Capture, Cluster, Family, Node, Origin, Text};
 use uturn_netfilter::{
     Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction, ipset,
     iptables, ipvs, nft,
@@ -46,7 +46,7 @@ const DEFAULT: u32 = 253;
 pub(crate) struct World {
     pub(crate) kernel: Kernel,
     /// The interface that leads to the fabric.
-    uplink: Text,
+    pub(crate) uplink: Text,
     /// The one that leads there for pods, where they have one of their own.
     card: Option<Text>,
     /// The interface of each pod; none means [`World::usual_link`].
@@ -60,7 +60,15 @@ impl World {
     /// Makes a node's world: from its capture where there is one, else worked out. What a
     /// capture lacks is worked out.
     pub(crate) fn new(cluster: &Cluster, node: &Node) -> Result<Self, Cannot> {
-        let capture = cluster.captures.get(&node.name);
+        Self::of(cluster, node, cluster.captures.get(&node.name))
+    }
+
+    /// The same as if it had not been captured.
+    pub(crate) fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, Cannot> {
+        Self::of(cluster, node, None)
+    }
+
+    fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, Cannot> {
         let has = |file| capture.is_some_and(|one| one.files.contains_key(&file));
         let mut state = match capture {
             Some(capture) => {

@@ -205,7 +205,7 @@ impl<'a> Engine<'a> {
         let mut atlas = self.atlas().borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
         let care = self.care(&atlas, &scope);
-        if self.walks_whole(&scope, care) {
+        if self.walks_whole(&atlas, &scope, care) {
             return self.verdicts(&flow);
         }
         let sketch = atlas.sketcher.sketch(scope, care, Some(met.clients.at as u32));
@@ -240,13 +240,13 @@ impl<'a> Engine<'a> {
 
     fn atlas(&self) -> &std::cell::RefCell<Atlas<'a>> {
         self.atlas.get_or_init(|| {
-            let captured = self.captured();
-            let mut marks = Marks::new(self.cluster, &captured);
+            let (captured, plain) = self.captured();
+            let mut marks = Marks::new(self.cluster, &captured, &plain);
             let mut census = None;
             let listeners = side_by_side(
                 |hand_out| {
                     hand_out(self.cluster);
-                    census = Some(Census::new(self.cluster, captured, &mut marks));
+                    census = Some(Census::new(self.cluster, captured, plain, &mut marks));
                 },
                 |cluster| Listeners::new(&outline_of_listeners(cluster)),
             );

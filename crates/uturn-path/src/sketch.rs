@@ -343,7 +343,7 @@ impl<'a> Sketcher<'a> {
             }
         }
         for place in &census.behind {
-            let node = census.nodes[*place as usize].node;
+            let node = &census.nodes[*place as usize].node;
             let lacks = |service: &&Service| node.unprogrammed.contains(&service.name);
             let lacking = scope.services.iter().enumerate().filter(|(_, one)| lacks(one));
             let lacking: Vec<u64> = lacking.map(|(number, _)| number as u64).collect();

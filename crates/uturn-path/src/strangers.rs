@@ -1,27 +1,40 @@
 //! Captured kernels in a small cluster: their rules lead to whom they please, and who is not
 //! there may be in the whole cluster. Where a packet gets to such a one, the whole is walked.
 
-use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use uturn_model::{Name, Node, Service};
+use uturn_netfilter::hash::FastMap;
 
 use crate::census::Census;
 use crate::engine::{Engine, Fault};
+use crate::faithful::{known_addresses, without_capture};
 use crate::mini::Weights;
 use crate::node::World;
 
+/// Captured nodes with their kernels.
+type Captured<'a> = Vec<(&'a Name, Arc<World>)>;
+
 impl<'a> Engine<'a> {
-    /// The kernels of the nodes that were captured.
-    pub(crate) fn captured(&self) -> Vec<(&'a Name, Arc<World>)> {
-        let captured = |(name, cell): (&&'a Name, &OnceCell<Arc<World>>)| {
-            self.cluster.captures.contains_key(*name).then(|| {
-                self.world(name);
-                Some((*name, Arc::clone(cell.get()?)))
-            })?
-        };
-        self.worlds.iter().filter_map(captured).collect()
+    /// The kernels of the nodes that were captured, and apart from them the nodes of whom a
+    /// capture says what would be worked out without it: as they are without.
+    pub(crate) fn captured(&self) -> (Captured<'a>, FastMap<&'a Name, Node>) {
+        let (mut captured, mut plain) = (Vec::new(), FastMap::default());
+        if self.cluster.captures.is_empty() {
+            return (captured, plain);
+        }
+        let known = known_addresses(self.cluster);
+        let is_captured = |name: &&'a Name| self.cluster.captures.contains_key(*name);
+        for name in self.worlds.keys().copied().filter(is_captured) {
+            let (node, world) = (&self.cluster.nodes[name], self.world(name));
+            if let Some(node) = without_capture(self.cluster, node, world, &known) {
+                plain.insert(name, node);
+            } else if let Some(world) = self.worlds[name].get() {
+                captured.push((name, Arc::clone(world)));
+            }
+        }
+        (captured, plain)
     }
 
     /// In a small cluster: gives captured nodes the kernels that they have in the whole one.

@@ -30,7 +30,6 @@ use self::walk::{OpenWays, Walk};
 use crate::hash::FastMap;
 use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
-use crate::nft::{Table, TableFamily};
 use crate::{Assumed, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
 
 /// More ways than this are not followed: a walk that meets so many rules that nobody
@@ -65,7 +64,7 @@ impl Kernel {
         let v6 = compile::programs(&state.ip6tables, &mut errors);
         let sets = Lookup::new(&state.sets);
         sets::check(&state, |name| sets.has(name), &mut errors);
-        let nft = nft::compile(&state.nft, |table| counts(table, &state), &mut errors);
+        let nft = nft::compile(&state.nft, |table| state.counts(table), &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -123,21 +122,6 @@ impl Kernel {
         let known = self.devices.get(device).copied();
         known.unwrap_or_else(|| DeviceSwitches::of(device, &self.state.sysctls))
     }
-}
-
-/// Whether a table of nftables is walked as one: not if it is what `iptables-nft` keeps of
-/// a table that is known from `iptables-save`, which says more of it.
-fn counts(table: &Table, state: &NodeState) -> bool {
-    let known = match table.family {
-        TableFamily::Ip => &state.iptables,
-        TableFamily::Ip6 => &state.ip6tables,
-        _ => return true,
-    };
-    let built_in =
-        |name: &str| matches!(name, "PREROUTING" | "INPUT" | "FORWARD" | "OUTPUT" | "POSTROUTING");
-    let kept = table.chains.iter().all(|chain| chain.base.is_none() || built_in(&chain.name));
-    let same = known.tables.iter().any(|one| one.kind.as_str() == &*table.name);
-    !(kept && same)
 }
 
 /// One interface's switches for IPv4.
