@@ -32,7 +32,11 @@ const OTHERS: [&str; 5] =
 
 /// Every address that a packet of a scan may have.
 pub(crate) fn known_addresses(cluster: &Cluster) -> Vec<IpAddr> {
-    let mut all: BTreeSet<IpAddr> = OTHERS.iter().filter_map(|one| one.parse().ok()).collect();
+    let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips);
+    let families: BTreeSet<Family> = nodes.map(|ip| Family::of(*ip)).collect();
+    let others = OTHERS.iter().filter_map(|one| one.parse().ok());
+    let mut all: BTreeSet<IpAddr> =
+        others.filter(|ip| families.contains(&Family::of(*ip))).collect();
     for node in cluster.nodes.values() {
         all.extend(node.internal_ips.iter().chain(&node.external_ips));
         for net in &node.pod_cidrs {

@@ -83,13 +83,17 @@ impl World {
         let has_rules = |family| capture.is_some_and(|one| one.has_rules(family));
         let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
+        let knows_links = has(CaptureFile::Addresses) && has(CaptureFile::Routes);
+        let knows_all = knows_links && has(CaptureFile::Sysctls);
         for family in Family::BOTH {
-            if has_rules(family) || node.address(family).is_none() {
+            if node.address(family).is_none() || (has_rules(family) && knows_all) {
                 continue;
             }
             let program = uturn_kubeproxy::compile(&programmed, &node.name, &cluster.proxy, family)
                 .map_err(|why| Cannot::Compile(node.name.clone(), why))?;
-            load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
+            if !has_rules(family) {
+                load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
+            }
             for (key, value) in program.sysctls {
                 sysctls.push((key.into(), value.into()));
             }
@@ -110,7 +114,6 @@ impl World {
                 state.sysctls.set(&key, &value);
             }
         }
-        let knows_links = has(CaptureFile::Addresses) && has(CaptureFile::Routes);
         if !knows_links {
             interfaces(cluster, node, &mut state);
             bind(&mut state, &bound, &node.origin);
