@@ -1,6 +1,6 @@
 //! Captures that say what would be worked out without them.
 //!
-//! A node that is well has the rules that kube-proxy writes, maybe some of its own behind them,
+//! A node that is well has the rules that kube-proxy writes, maybe some of its own beside them,
 //! and routes that lead where those of every node lead. Where a capture comes to just that for
 //! every address that anybody here has, a scan takes the node for one without a capture, with
 //! what it has of its own as the node's firewall: it is then like others of its class, and its
@@ -107,8 +107,8 @@ fn switch(plain: &mut Node, captured: &World) -> Option<()> {
     Some(())
 }
 
-/// What a ruleset has behind another, as a part of a dump; nothing where it is not that and
-/// more.
+/// What a ruleset has beside another, as a part of a dump that is loaded onto that; nothing
+/// where some rule of a chain of kube-proxy's is not there.
 fn beyond(base: &Ruleset, whole: &Ruleset) -> Option<String> {
     let mut text = String::new();
     for table in &whole.tables {
@@ -126,10 +126,16 @@ fn beyond(base: &Ruleset, whole: &Ruleset) -> Option<String> {
                 (None, Some(_)) => {}
             }
             let there = below.map_or(&[][..], |chain| chain.rules.as_slice());
-            let (first, rest) = chain.rules.split_at_checked(there.len())?;
-            if lines(&chain.name, first) != lines(&chain.name, there) {
-                return None;
-            }
+            let of = |rules| lines(&chain.name, rules);
+            let rest = match chain.rules.split_at_checked(there.len()) {
+                Some((first, rest)) if of(first) == of(there) => rest,
+                // What kube-proxy has in these is the same for all Services.
+                _ if chain.policy.is_some() => {
+                    let _ = writeln!(rules, "-F {}", chain.name);
+                    chain.rules.as_slice()
+                }
+                _ => return None,
+            };
             for rule in rest {
                 let _ = writeln!(rules, "{}", rule.line(&chain.name));
             }
@@ -385,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_has_behind_kube_proxys_rules_is_its_own() {
+    fn what_a_node_has_beside_kube_proxys_rules_is_its_own() {
         let base = "*filter\n:FORWARD ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n\
             -A FORWARD -m comment --comment \"a \\\"b\\\" c\" -j KUBE-SERVICES\n\
             -A KUBE-SERVICES -d 10.0.0.1/32 -j ACCEPT\n\
@@ -407,20 +413,25 @@ mod tests {
         assert_eq!(beyond(&rules(base), &rules(base)).unwrap(), "");
     }
 
+    const BASE: &str = "*filter\n:FORWARD ACCEPT [0:0]\n:K - [0:0]\n-A FORWARD -j K\n\
+        -A K -j DROP\nCOMMIT\n";
+
     #[test]
-    fn what_stands_before_kube_proxys_rules_or_lacks_one_is_not() {
-        let base =
-            "*filter\n:FORWARD ACCEPT [0:0]\n:K - [0:0]\n-A FORWARD -j K\n-A K -j DROP\nCOMMIT\n";
-        for other in [
-            "*filter\n:FORWARD ACCEPT [0:0]\n:K - [0:0]\n-A FORWARD -j ACCEPT\n-A FORWARD -j K\n-A K -j DROP\nCOMMIT\n",
-            "*filter\n:FORWARD ACCEPT [0:0]\n:K - [0:0]\n-A FORWARD -j K\nCOMMIT\n",
-        ] {
-            let found = beyond(&rules(base), &rules(other));
-            assert!(found.is_none(), "{found:?}");
-        }
+    fn what_stands_before_kube_proxys_rules_is_its_own_too() {
+        let whole = BASE.replace("-A FORWARD", "-A FORWARD -s 10.9.9.9/32 -j ACCEPT\n-A FORWARD");
+        let own = beyond(&rules(BASE), &rules(&whole)).unwrap();
+        let again =
+            uturn_netfilter::iptables::parse_fragment(rules(BASE), "x", &own, Family::V4).unwrap();
+        assert_eq!(chains(&again), chains(&rules(&whole)), "{own}");
+    }
+
+    #[test]
+    fn a_chain_of_kube_proxys_that_lacks_a_rule_is_none() {
+        let found = beyond(&rules(BASE), &rules(&BASE.replace("-A K -j DROP\n", "")));
+        assert!(found.is_none(), "{found:?}");
         // A chain that is not there at all is only met when all is put together.
         let lacking = rules("*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
-        assert_ne!(chains(&rules(base)), chains(&lacking));
+        assert_ne!(chains(&rules(BASE)), chains(&lacking));
     }
 
     #[test]

@@ -25,9 +25,10 @@ pub(crate) fn add(cluster: &mut Cluster, dice: &mut Dice) {
 }
 
 fn capture(cluster: &Cluster, node: &Node, dice: &mut Dice) -> Capture {
+    let is_well = dice.once_in(2);
     // kube-proxy may have missed what happened last.
     let mut seen = cluster.programmed_on(node).into_owned();
-    if dice.once_in(6) {
+    if !is_well && dice.once_in(6) {
         let mut all: Vec<_> = seen.endpoints.values_mut().collect();
         let many = all.len();
         if many > 1 {
@@ -52,10 +53,12 @@ fn capture(cluster: &Cluster, node: &Node, dice: &mut Dice) -> Capture {
         let own = dice.once_in(3);
         if own && program.nft.is_empty() {
             iptables = iptables.replacen("*filter\n", "*filter\n:OWN - [0:0]\n", 1);
-            let rules = format!("-A FORWARD -j OWN\n-A OWN -s {client} -j DROP\nCOMMIT\n");
+            let rules = format!("-A OWN -s {client} -j DROP\nCOMMIT\n");
             let at = iptables.find("*filter").expect("a table");
-            let rest = iptables.split_off(at);
-            iptables.push_str(&rest.replacen("COMMIT\n", &rules, 1));
+            let rest = iptables.split_off(at).replacen("COMMIT\n", &rules, 1);
+            // Before kube-proxy's or behind.
+            let place = if dice.once_in(2) { "-A " } else { "-A OWN" };
+            iptables.push_str(&rest.replacen(place, &format!("-A FORWARD -j OWN\n{place}"), 1));
         }
         texts.insert(file, iptables);
         texts.entry(CaptureFile::Ipset).or_default().push_str(&program.ipset);
@@ -75,12 +78,12 @@ fn capture(cluster: &Cluster, node: &Node, dice: &mut Dice) -> Capture {
             let _ = writeln!(sysctls, "{key} = {value}");
         }
     }
-    if dice.once_in(3) {
+    if !is_well && dice.once_in(3) {
         let files = [CaptureFile::Iptables, CaptureFile::Ip6tables, CaptureFile::Nft];
         lose_a_rule(&mut texts, dice.one_of(&files), dice);
     }
     if dice.once_in(2) {
-        routed(cluster, node, &bound, &mut texts, dice);
+        routed(cluster, node, &bound, &mut texts, is_well, dice);
         let forwards = u8::from(!dice.once_in(12));
         let _ = write!(
             sysctls,
@@ -135,6 +138,7 @@ fn routed(
     node: &Node,
     bound: &[IpAddr],
     texts: &mut BTreeMap<CaptureFile, String>,
+    is_well: bool,
     dice: &mut Dice,
 ) {
     let mut links: Vec<(String, Vec<String>)> = vec![
@@ -175,6 +179,7 @@ fn routed(
     for other in cluster.nodes.values().filter(|one| one.name != node.name) {
         for net in &other.pod_cidrs {
             let _ = match dice.below(9) {
+                0 | 1 if is_well => Ok(()),
                 0 => writeln!(routes, "blackhole {net}"),
                 1 => writeln!(routes, "unreachable {net}"),
                 2 => writeln!(routes, "{net} dev eth0 scope link"),
@@ -182,7 +187,7 @@ fn routed(
             };
         }
     }
-    if dice.once_in(4) {
+    if !is_well && dice.once_in(4) {
         let client = some_client(cluster, Family::V4, dice);
         let _ = match dice.below(3) {
             0 => writeln!(routes, "blackhole {client}"),
