@@ -5,7 +5,6 @@
 //! first does not answer. Whom it asks is decided by `uturn_lb::decide`, as on the wire.
 
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
@@ -22,22 +21,8 @@ use crate::again::Pace;
 use crate::elsewhere::Said;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, Request, ended};
+use crate::following::{Attempts, picks};
 use crate::travel::{Party, Trip, add_new};
-
-/// A layer-7 request that a load balancer is busy with.
-pub(crate) struct Attempts<'e, 'a> {
-    pub(crate) engine: &'e Engine<'a>,
-    pub(crate) choice: Choice<'e>,
-    pub(crate) listener: &'e Listener,
-    place: Place,
-    by: By,
-    /// How long the client had waited already.
-    pub(crate) begun: Duration,
-    /// What asking each target gives, by its place in the rule; nothing for one that is not
-    /// asked.
-    pub(crate) results: Rc<[Vec<Exchange>]>,
-    pub(crate) ways: Vec<Exchange>,
-}
 
 impl<'a> Engine<'a> {
     /// A packet reached a load balancer.
@@ -237,9 +222,7 @@ impl<'a> Engine<'a> {
             for (target, share) in shares {
                 let mut start = trip.clone();
                 start.share *= share;
-                let mut so_far = ended(start, Outcome::AT_ONCE, None);
-                attempts.note_pick(&mut so_far, rule, target, seen);
-                attempts.follow(rule, seen, &mut vec![target], begun, &so_far);
+                attempts.follow(rule, seen, target, ended(start, Outcome::AT_ONCE, None));
             }
         }
         let (place, by) = (attempts.place.clone(), attempts.by.clone());
@@ -387,76 +370,6 @@ impl<'a> Engine<'a> {
     }
 }
 
-impl Attempts<'_, '_> {
-    /// Follows one line of attempts to its ends. `tried` holds the targets in order, the
-    /// last one now being asked.
-    fn follow(
-        &mut self,
-        rule: &Rule,
-        seen: Leg,
-        tried: &mut Vec<usize>,
-        waited: Duration,
-        so_far: &Exchange,
-    ) {
-        let Some(&target) = tried.last() else { return };
-        for result in self.results[target].clone() {
-            let mut way = so_far.clone();
-            way.share *= result.share;
-            way.chance |= result.chance;
-            add_new(&mut way.supposed, result.supposed.clone());
-            way.hops.extend(result.hops.iter().cloned());
-            for mechanism in &result.mechanisms {
-                if !way.mechanisms.contains(mechanism) {
-                    way.mechanisms.push(*mechanism);
-                }
-            }
-            way.mechanisms.sort_unstable();
-            if let Outcome::Answered { after } = result.outcome {
-                way.outcome = Outcome::Answered { after: waited + after };
-                self.ways.push(way);
-                continue;
-            }
-            let timed_out = matches!(result.outcome, Outcome::Hangs);
-            let waited = match timed_out {
-                true => waited + self.listener.profile.connect_timeout,
-                false => waited + result.late,
-            };
-            if timed_out {
-                self.note_timeout(&mut way, rule, target);
-            }
-            match self.choice.next(tried) {
-                Some(next) => {
-                    self.note_pick(&mut way, rule, next, seen);
-                    tried.push(next);
-                    self.follow(rule, seen, tried, waited, &way);
-                    tried.pop();
-                }
-                None => {
-                    let code = if timed_out { 504 } else { 502 };
-                    way.outcome = Outcome::Status { code, after: waited };
-                    self.ways.push(way);
-                }
-            }
-        }
-        self.ways = self.engine.merged(std::mem::take(&mut self.ways));
-    }
-
-    pub(crate) fn note_pick(&self, way: &mut Exchange, rule: &Rule, target: usize, seen: Leg) {
-        self.note(way, picks(self.listener, rule, target, seen, self.by.clone()));
-    }
-
-    pub(crate) fn note_timeout(&self, way: &mut Exchange, rule: &Rule, target: usize) {
-        self.note(way, timeout(self.listener, rule, target, self.by.clone()));
-    }
-
-    fn note(&self, way: &mut Exchange, step: Step) {
-        match way.hops.last_mut() {
-            Some(hop) if hop.place == self.place => hop.steps.push(step),
-            _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
-        }
-    }
-}
-
 pub(crate) fn find_listener(
     balancer: &LoadBalancer,
     port: u16,
@@ -478,27 +391,6 @@ fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
         (ListenerProtocol::TcpSsl, false) => Some(Outcome::Reset),
         _ => None,
     }
-}
-
-/// The step in which a target is picked.
-fn picks(listener: &Listener, rule: &Rule, target: usize, seen: Leg, by: By) -> Step {
-    let chosen = &rule.targets[target];
-    let what = match chosen.kind.node() {
-        Some(node) => format!("{} on node {node}", chosen.address),
-        None => chosen.address.to_string(),
-    };
-    let src = match &listener.profile.source {
-        Source::Kept => "keeps the client's address",
-        Source::Replaced(_) => "replaces the client's address",
-    };
-    let why = format!("picks {what}, {src}");
-    Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst: chosen.address })
-}
-
-fn timeout(listener: &Listener, rule: &Rule, target: usize, by: By) -> Step {
-    let seconds = listener.profile.connect_timeout.as_secs_f64();
-    let why = format!("hears nothing from {} for {seconds} s", rule.targets[target].address);
-    Step::new(StepKind::Timeout, why, by)
 }
 
 fn answers(outcome: Outcome, asked: Leg, by: By) -> Step {

@@ -67,6 +67,7 @@ mod errands;
 mod exchange;
 mod fabric;
 mod faithful;
+mod following;
 mod lessons;
 mod line;
 mod located;

@@ -7,43 +7,24 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 use uturn_model::Outcome;
 use uturn_model::lb::{Rule, Scheduler, Target};
 use uturn_model::route::Leg;
 
-use crate::balance::Attempts;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, ended};
+use crate::following::{Attempts, Waiting};
 use crate::line::{Results, Round};
 use crate::odds::{Failure, Kind};
 use crate::ring::{Asked, Ring};
 use crate::spread::{NEGLIGIBLE, Why};
 use crate::travel::{Trip, add_new};
 
-/// Attempts after these are counted, not told.
-const TOLD: usize = 24;
 /// So many ways are told step by step, the likeliest first.
 const TOLD_WAYS: usize = 16;
 /// So many attempts are looked at to find those ways.
 const SOUGHT: usize = 200_000;
-
-/// A request that nobody has answered yet.
-struct Waiting {
-    way: Exchange,
-    timeouts: u32,
-    timed_out: bool,
-    /// How long those that refused took.
-    late: Duration,
-}
-
-impl Waiting {
-    /// Before anybody was asked.
-    fn new(way: Exchange) -> Self {
-        Self { way, timeouts: 0, timed_out: false, late: Duration::ZERO }
-    }
-}
 
 impl Engine<'_> {
     /// What asking each target gives. Where one client speaks for many, it is asked once.
@@ -257,76 +238,6 @@ impl Attempts<'_, '_> {
             ends.insert((Outcome::Status { code, after }, why.on_time()));
         }
         ends
-    }
-
-    /// Asks a target once: who still waits, and who has an answer.
-    fn attempt(
-        &self,
-        rule: &Rule,
-        seen: Leg,
-        waiting: Vec<Waiting>,
-        target: usize,
-    ) -> (Vec<Waiting>, Vec<Exchange>) {
-        let mut left: Vec<Waiting> = Vec::new();
-        let mut answered = Vec::new();
-        for mut one in waiting {
-            let results = &self.results[target];
-            for (at, result) in results.iter().enumerate() {
-                let share = one.way.share * result.share;
-                let mut mechanisms = one.way.mechanisms.clone();
-                mechanisms.extend(&result.mechanisms);
-                mechanisms.sort_unstable();
-                mechanisms.dedup();
-                let is_answered = result.outcome.is_answered();
-                let timed_out = matches!(result.outcome, Outcome::Hangs);
-                let timeouts = one.timeouts + u32::from(timed_out);
-                let late = one.late + result.late;
-                let same = |known: &&mut Waiting| {
-                    (known.timeouts, known.timed_out, known.late) == (timeouts, timed_out, late)
-                        && known.way.mechanisms == mechanisms
-                };
-                let known = left.iter_mut().find(same).filter(|_| !is_answered);
-                if let Some(known) = known {
-                    known.way.share += share;
-                    known.way.chance |= one.way.chance || result.chance;
-                    continue;
-                }
-                // Ways are long: the last takes what the others copy.
-                let hops = std::mem::take(&mut one.way.hops);
-                let mut way = Exchange { share, mechanisms, ..one.way.clone() };
-                if at + 1 < results.len() {
-                    one.way.hops.clone_from(&hops);
-                }
-                way.hops = hops;
-                way.chance |= result.chance;
-                let is_told = !self.engine.is_brief && way.hops.len() < TOLD;
-                if is_told {
-                    add_new(&mut way.supposed, result.supposed.clone());
-                    self.note_pick(&mut way, rule, target, seen);
-                    way.hops.extend(result.hops.iter().cloned());
-                }
-                if let Outcome::Answered { after } = result.outcome {
-                    let waited = self.listener.profile.connect_timeout * one.timeouts;
-                    way.outcome =
-                        Outcome::Answered { after: self.begun + waited + one.late + after };
-                    answered.push(way);
-                    continue;
-                }
-                if timed_out && is_told {
-                    self.note_timeout(&mut way, rule, target);
-                }
-                left.push(Waiting { way, timeouts, timed_out, late });
-            }
-        }
-        (left, answered)
-    }
-
-    /// Nobody is left to be asked.
-    fn gives_up(&self, one: Waiting) -> Exchange {
-        let code = if one.timed_out { 504 } else { 502 };
-        let timeouts = self.listener.profile.connect_timeout * one.timeouts;
-        let after = self.begun + timeouts + one.late;
-        Exchange { outcome: Outcome::Status { code, after }, ..one.way }
     }
 }
 
