@@ -11,7 +11,8 @@
 //! by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It says nothing about cures: that is `uturn-diagnose`.
 //!
 //! **Start reading** at [`engine`]; for many flows at once, at [`scan`]. Then `exchange` (a request and its reply), `travel` (a
-//! packet from place to place), `balance` (the load balancer's part),
+//! packet from place to place; `bridge` for what is special about pods on one, `blame` for why
+//! a node stopped it), `balance` (the load balancer's part; `following` from target to target),
 //! `again` (a first packet that is sent again), `elsewhere` (a redirect that is followed);
 //! what is not known becomes cases in `cases`.
 //!
@@ -35,10 +36,13 @@
 //! other, walks are shared between processors (`errands`, `crew`), and what comes of it does
 //! not depend on how many there are. `tests/classes.rs` holds all this against brute force.
 //!
-//! A captured node is like no other, and its rules may do with each Service as they please:
-//! beside captures each target is walked for itself, with all its endpoints, through the
-//! captured kernels as they are. `captured` says what these tell addresses apart by. Where a
-//! packet gets to somebody whom the small cluster lacks, the whole one is walked.
+//! A captured node that is well has what would be worked out without the capture, and some
+//! rules of its own: `faithful` holds the two against each other, and where they come to the
+//! same the node is like others of its class. Any other captured node is like no other, and its
+//! rules may do with each Service as they please: beside such ones each target is walked for
+//! itself, with all its endpoints, through the captured kernels as they are. `captured` says
+//! what these tell addresses apart by. Where a packet gets to somebody whom the small cluster
+//! lacks, the whole one is walked.
 //!
 //! # Guarantees
 //! - The shares of a verdict's routes add up to 1.
