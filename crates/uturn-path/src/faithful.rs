@@ -78,7 +78,8 @@ pub(crate) fn without_capture(
     }
     let worked_out = World::without_capture(cluster, &plain).ok()?;
     let is_same = are_alike(state, worked_out.kernel.state())
-        && (!knows_links(capture) || leads_alike(cluster, node, captured, &worked_out, known));
+        && has_same_links(cluster, node, captured, &worked_out)
+        && (!knows_links(capture) || leads_alike(captured, &worked_out, known));
     is_same.then_some(plain)
 }
 
@@ -232,7 +233,7 @@ fn chains(rules: &Ruleset) -> BTreeMap<(TableKind, &str), (String, Vec<String>)>
         .collect()
 }
 
-/// The tables of nftables: each chain as it is, of sets and maps the words in one order.
+/// The tables of nftables: each chain as it is, the elements of sets and maps in one order.
 fn blocks(state: &NodeState) -> BTreeMap<String, Vec<String>> {
     let tables = state.nft.tables.iter().filter(|table| state.counts(table));
     let mut blocks: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -243,53 +244,60 @@ fn blocks(state: &NodeState) -> BTreeMap<String, Vec<String>> {
             if !line.starts_with("\t\t") {
                 head = format!("{:?} {} {}", table.family, table.name, line.trim());
             }
-            let block = blocks.entry(head.clone()).or_default();
-            match head.contains(" chain ") {
-                true => block.push(line.trim().to_owned()),
-                false => block.extend(line.split([' ', ',', '\t']).map(str::to_owned)),
-            }
+            blocks.entry(head.clone()).or_default().push(line.trim().to_owned());
         }
     }
-    for (head, words) in &mut blocks {
-        if !head.contains(" chain ") {
-            words.retain(|word| !word.is_empty());
-            words.sort();
+    for (_, lines) in blocks.iter_mut().filter(|(head, _)| !head.contains(" chain ")) {
+        let text = lines.join(" ");
+        if let Some((before, elements)) = text.split_once("elements = {") {
+            let mut elements: Vec<String> =
+                elements.trim_end_matches([' ', '}']).split(',').map(one_space).collect();
+            elements.sort();
+            elements.push(one_space(before));
+            *lines = elements;
         }
     }
     blocks
 }
 
-/// Whether packets from and to all these addresses are led alike.
-fn leads_alike(
-    cluster: &Cluster,
-    node: &Node,
-    one: &World,
-    other: &World,
-    known: &[IpAddr],
-) -> bool {
-    let usual: Vec<String> = PolicyRule::defaults().iter().map(policy).collect();
-    let is_usual = |rule: &PolicyRule| usual.contains(&policy(rule));
-    let (own, worked_out) = (one.kernel.state(), other.kernel.state());
-    if !own.rules.iter().all(is_usual) {
-        return false;
-    }
+/// A text with one space where it has several.
+fn one_space(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether pods and the fabric are at the same links, and these are alike.
+fn has_same_links(cluster: &Cluster, node: &Node, one: &World, other: &World) -> bool {
     let pods = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
     let pods: Vec<IpAddr> = pods.flat_map(|pod| pod.ips.iter().copied()).collect();
     let link = |world: &World, pod: &IpAddr| {
         let link = world.pod_link(*pod);
         (world.is_bridge(&link, *pod), link)
     };
-    let mut links = vec![one.uplink.clone()];
-    links.extend(pods.first().map(|pod| link(one, pod).1));
+    let own = pods.first().map(|pod| link(one, pod).1);
+    let mut links = [Some(&one.uplink), one.card.as_ref(), own.as_ref()].into_iter().flatten();
+    let (state, others) = (one.kernel.state(), other.kernel.state());
+    (&one.uplink, &one.card) == (&other.uplink, &other.card)
+        && pods.iter().all(|pod| link(one, pod) == link(other, pod))
+        && links.all(|link| {
+            let look = looks(state, link);
+            look.is_some() && look == looks(others, link)
+        })
+}
+
+/// Whether packets from and to all these addresses are led alike.
+fn leads_alike(one: &World, other: &World, known: &[IpAddr]) -> bool {
+    let usual: Vec<String> = PolicyRule::defaults().iter().map(policy).collect();
+    let is_usual = |rule: &PolicyRule| usual.contains(&policy(rule));
+    let (own, worked_out) = (one.kernel.state(), other.kernel.state());
+    if !own.rules.iter().all(is_usual) {
+        return false;
+    }
     let ways = Ways::of(own);
     let others = Ways::of(worked_out);
-    one.uplink == other.uplink
-        && pods.iter().all(|pod| link(one, pod) == link(other, pod))
-        && links.iter().all(|link| looks(own, link) == looks(worked_out, link))
-        && known.iter().all(|ip| {
-            let found = ways.find(*ip);
-            found.is_some() && found == others.find(*ip)
-        })
+    known.iter().all(|ip| {
+        let found = ways.find(*ip);
+        found.is_some() && found == others.find(*ip)
+    })
 }
 
 /// An interface's switches, whether it is up, and its address of each family; nothing where
@@ -432,6 +440,22 @@ mod tests {
         // A chain that is not there at all is only met when all is put together.
         let lacking = rules("*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
         assert_ne!(chains(&rules(BASE)), chains(&lacking));
+    }
+
+    #[test]
+    fn elements_of_maps_have_no_order_and_keep_their_values() {
+        let of = |elements: &str| {
+            let text = format!(
+                "table ip kube-proxy {{\n\tmap m {{\n\t\ttype ipv4_addr : verdict\n\t\t\
+                 elements = {{ {elements} }}\n\t}}\n\n\tchain a {{\n\t\taccept\n\t}}\n\n\t\
+                 chain b {{\n\t\tdrop\n\t}}\n}}\n"
+            );
+            let nft = nft::parse("x", &text).unwrap();
+            blocks(&NodeState { nft, ..NodeState::default() })
+        };
+        let one = of("10.0.0.1 : goto a, 10.0.0.2 : goto b");
+        assert_eq!(one, of("10.0.0.2 : goto b,\n\t\t\t     10.0.0.1 : goto a"));
+        assert_ne!(one, of("10.0.0.1 : goto b, 10.0.0.2 : goto a"));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(crate) struct World {
     /// The interface that leads to the fabric.
     pub(crate) uplink: Text,
     /// The one that leads there for pods, where they have one of their own.
-    card: Option<Text>,
+    pub(crate) card: Option<Text>,
     /// The interface of each pod; none means [`World::usual_link`].
     links: HashMap<IpAddr, Text>,
     usual_link: Text,

@@ -90,6 +90,10 @@ fn capture(cluster: &Cluster, node: &Node, dice: &mut Dice) -> Capture {
             "net.ipv4.ip_forward = {forwards}\nnet.ipv6.conf.all.forwarding = {forwards}\nnet.ipv4.conf.all.rp_filter = {}\n",
             dice.below(3)
         );
+        if dice.once_in(3) {
+            let link = dice.one_of(&["eth0", "cbr0"]);
+            let _ = writeln!(sysctls, "net.ipv4.conf.{link}.rp_filter = {}", dice.below(3));
+        }
         texts.insert(CaptureFile::Sysctls, sysctls);
     }
     let files = texts.into_iter().filter(|(_, text)| !text.is_empty());
