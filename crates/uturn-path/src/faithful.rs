@@ -16,6 +16,7 @@ use uturn_model::node::{Firewall, RpFilter};
 use uturn_model::{Capture, Cluster, Family, Node, Text};
 use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::iptables::{Chain, Rule, Ruleset, TableKind};
+use uturn_netfilter::ipvs::{VirtualAddress, VirtualServer, VirtualServers};
 use uturn_netfilter::{NodeState, PolicyRule, RouteEntry, RouteKind, nft};
 
 use crate::census::addresses;
@@ -30,29 +31,40 @@ const SHARED: [&str; 4] =
 const OTHERS: [&str; 5] =
     ["198.51.100.10", "192.0.2.1", "100.64.0.1", "100.127.0.1", "2001:db8:ffff::1"];
 
-/// Every address that a packet of a scan may have.
-pub(crate) fn known_addresses(cluster: &Cluster) -> Vec<IpAddr> {
-    let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips);
-    let families: BTreeSet<Family> = nodes.map(|ip| Family::of(*ip)).collect();
-    let others = OTHERS.iter().filter_map(|one| one.parse().ok());
-    let mut all: BTreeSet<IpAddr> =
-        others.filter(|ip| families.contains(&Family::of(*ip))).collect();
-    for node in cluster.nodes.values() {
-        all.extend(node.internal_ips.iter().chain(&node.external_ips));
-        for net in &node.pod_cidrs {
+/// The addresses that packets of a scan have.
+pub(crate) struct Addresses {
+    /// Whom somebody may call, in their order.
+    called: BTreeSet<IpAddr>,
+    /// These, and those that packets may come from.
+    all: BTreeSet<IpAddr>,
+}
+
+impl Addresses {
+    /// Those of a cluster.
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let mut called = BTreeSet::new();
+        let nodes = || cluster.nodes.values();
+        called.extend(nodes().flat_map(|node| node.internal_ips.iter().chain(&node.external_ips)));
+        called.extend(cluster.pods.values().flat_map(|pod| &pod.ips));
+        called.extend(cluster.services.values().flat_map(addresses));
+        let slices = cluster.endpoints.values().flatten();
+        called.extend(slices.flat_map(|slice| &slice.endpoints).map(|one| one.address));
+        let ingresses = cluster.ingresses.values().flat_map(|one| &one.load_balancer);
+        called.extend(ingresses.filter_map(|one| one.ip));
+        called.extend(cluster.load_balancers.iter().map(|one| one.vip));
+        called.extend(cluster.dns.outside.iter().map(|(_, ip)| *ip));
+        let families: BTreeSet<Family> =
+            nodes().flat_map(|node| &node.internal_ips).map(|ip| Family::of(*ip)).collect();
+        let others = OTHERS.iter().filter_map(|one| one.parse().ok());
+        let mut all: BTreeSet<IpAddr> =
+            others.filter(|ip| families.contains(&Family::of(*ip))).collect();
+        for net in nodes().flat_map(|node| &node.pod_cidrs) {
             all.extend([net.network(), net.broadcast()]);
             all.extend(net.hosts().next());
         }
+        all.extend(&called);
+        Self { called, all }
     }
-    all.extend(cluster.pods.values().flat_map(|pod| &pod.ips));
-    all.extend(cluster.services.values().flat_map(addresses));
-    let slices = cluster.endpoints.values().flatten();
-    all.extend(slices.flat_map(|slice| &slice.endpoints).map(|one| one.address));
-    let ingresses = cluster.ingresses.values().flat_map(|one| &one.load_balancer);
-    all.extend(ingresses.filter_map(|one| one.ip));
-    all.extend(cluster.load_balancers.iter().map(|one| one.vip));
-    all.extend(cluster.dns.outside.iter().map(|(_, ip)| *ip));
-    all.into_iter().collect()
 }
 
 /// A captured node as it is without its capture, if that comes to the same.
@@ -60,7 +72,7 @@ pub(crate) fn without_capture(
     cluster: &Cluster,
     node: &Node,
     captured: &World,
-    known: &[IpAddr],
+    known: &Addresses,
 ) -> Option<Node> {
     let capture = cluster.captures.get(&node.name)?;
     let state = captured.kernel.state();
@@ -77,7 +89,13 @@ pub(crate) fn without_capture(
         }
     }
     let worked_out = World::without_capture(cluster, &plain).ok()?;
-    let is_same = are_alike(state, worked_out.kernel.state())
+    // Nothing of a family comes to a node that has none of its addresses.
+    let has = |family: &Family| {
+        let is_of = |net: &IpNet| Family::of(net.addr()) == *family;
+        node.address(*family).is_some() || node.pod_cidrs.iter().any(is_of)
+    };
+    let families: Vec<Family> = Family::BOTH.into_iter().filter(has).collect();
+    let is_same = are_alike(&families, known, state, worked_out.kernel.state())
         && has_same_links(cluster, node, captured, &worked_out)
         && (!knows_links(capture) || leads_alike(captured, &worked_out, known));
     is_same.then_some(plain)
@@ -167,52 +185,76 @@ fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
     lines
 }
 
-/// A rule's line without what is said of it.
+/// A rule's line without what is said of it and what it counts.
 fn without_comment(line: &str) -> String {
-    const COMMENT: &str = " -m comment --comment ";
-    let Some((before, after)) = line.split_once(COMMENT) else { return line.to_owned() };
-    let rest = match after.strip_prefix('"') {
-        Some(quoted) => {
-            let mut is_escaped = false;
-            let end = quoted.find(|c: char| {
-                let ends = c == '"' && !is_escaped;
-                is_escaped = c == '\\' && !is_escaped;
-                ends
-            });
-            end.map_or("", |end| &quoted[end + 1..])
-        }
-        None => after.find(' ').map_or("", |end| &after[end..]),
-    };
-    format!("{before}{rest}")
+    let mut left = line.to_owned();
+    for remark in [" -m comment --comment ", " -m nfacct --nfacct-name "] {
+        let Some((before, after)) = left.split_once(remark) else { continue };
+        let after = after.trim_start();
+        let rest = match after.strip_prefix('"') {
+            Some(quoted) => {
+                let mut is_escaped = false;
+                let end = quoted.find(|c: char| {
+                    let ends = c == '"' && !is_escaped;
+                    is_escaped = c == '\\' && !is_escaped;
+                    ends
+                });
+                end.map_or("", |end| &quoted[end + 1..])
+            }
+            None => after.find(' ').map_or("", |end| &after[end..]),
+        };
+        left = format!("{before}{rest}");
+    }
+    left
 }
 
-/// Whether two kernels have rules, sets, servers and switches that do the same.
-fn are_alike(one: &NodeState, other: &NodeState) -> bool {
+/// Whether two kernels have rules, sets, servers and switches that do the same to packets of
+/// these families.
+fn are_alike(families: &[Family], known: &Addresses, one: &NodeState, other: &NodeState) -> bool {
     let policies = |state: &NodeState| {
         let mut all: Vec<String> = state.rules.iter().map(policy).collect();
         all.sort();
         all
     };
-    let words = |text: String| {
-        let mut words: Vec<String> = text.lines().map(str::to_owned).collect();
-        words.sort();
-        words
+    let counts = |line: &&str| families.contains(&Family::V6) || !line.contains(" KUBE-6-");
+    let lines = |text: String| {
+        // How large a set is made says nothing.
+        let said = |line: &str| line.split(" hashsize ").next().unwrap_or_default().to_owned();
+        let mut lines: Vec<String> = text.lines().filter(counts).map(said).collect();
+        lines.sort();
+        lines
     };
     let switches = |state: &NodeState| {
         let all = &state.sysctls;
         (
-            [Family::V4, Family::V6].map(|family| all.ip_forward(family)),
+            families.iter().map(|family| all.ip_forward(*family)).collect::<Vec<_>>(),
             [all.tcp_be_liberal(), all.tcp_loose()],
             [all.ipvs_conntrack(), all.ipvs_sloppy_tcp(), all.ipvs_snat_reroute()],
         )
     };
-    chains(&one.iptables) == chains(&other.iptables)
-        && chains(&one.ip6tables) == chains(&other.ip6tables)
-        && blocks(one) == blocks(other)
-        && words(one.sets.to_string()) == words(other.sets.to_string())
-        && words(one.ipvs.to_string()) == words(other.ipvs.to_string())
+    let has_same_rules = |family: &Family| match family {
+        Family::V4 => chains(&one.iptables) == chains(&other.iptables),
+        Family::V6 => chains(&one.ip6tables) == chains(&other.ip6tables),
+    };
+    families.iter().all(has_same_rules)
+        && blocks(families, one) == blocks(families, other)
+        && lines(one.sets.to_string()) == lines(other.sets.to_string())
+        && servers(known, one) == servers(known, other)
         && policies(one) == policies(other)
         && switches(one) == switches(other)
+}
+
+/// The virtual servers that somebody may call. A node has those of node ports at each of its
+/// addresses, and the cluster does not know them all.
+fn servers(known: &Addresses, state: &NodeState) -> Vec<String> {
+    let is_called = |one: &&VirtualServer| match one.at {
+        VirtualAddress::Address { address, .. } => known.called.contains(&address.ip()),
+        VirtualAddress::Mark { .. } => true,
+    };
+    let called = VirtualServers(state.ipvs.0.iter().filter(is_called).cloned().collect());
+    let mut lines: Vec<String> = called.to_string().lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
 }
 
 fn policy(rule: &PolicyRule) -> String {
@@ -234,8 +276,13 @@ fn chains(rules: &Ruleset) -> BTreeMap<(TableKind, &str), (String, Vec<String>)>
 }
 
 /// The tables of nftables: each chain as it is, the elements of sets and maps in one order.
-fn blocks(state: &NodeState) -> BTreeMap<String, Vec<String>> {
-    let tables = state.nft.tables.iter().filter(|table| state.counts(table));
+fn blocks(families: &[Family], state: &NodeState) -> BTreeMap<String, Vec<String>> {
+    let is_met = |table: &&nft::Table| match table.family {
+        nft::TableFamily::Ip => families.contains(&Family::V4),
+        nft::TableFamily::Ip6 => families.contains(&Family::V6),
+        _ => true,
+    };
+    let tables = state.nft.tables.iter().filter(is_met).filter(|table| state.counts(table));
     let mut blocks: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for table in tables {
         let text = nft::Ruleset { tables: vec![table.clone()] }.to_string();
@@ -285,7 +332,7 @@ fn has_same_links(cluster: &Cluster, node: &Node, one: &World, other: &World) ->
 }
 
 /// Whether packets from and to all these addresses are led alike.
-fn leads_alike(one: &World, other: &World, known: &[IpAddr]) -> bool {
+fn leads_alike(one: &World, other: &World, known: &Addresses) -> bool {
     let usual: Vec<String> = PolicyRule::defaults().iter().map(policy).collect();
     let is_usual = |rule: &PolicyRule| usual.contains(&policy(rule));
     let (own, worked_out) = (one.kernel.state(), other.kernel.state());
@@ -294,7 +341,7 @@ fn leads_alike(one: &World, other: &World, known: &[IpAddr]) -> bool {
     }
     let ways = Ways::of(own);
     let others = Ways::of(worked_out);
-    known.iter().all(|ip| {
+    known.all.iter().all(|ip| {
         let found = ways.find(*ip);
         found.is_some() && found == others.find(*ip)
     })
@@ -392,10 +439,70 @@ impl<'s> Ways<'s> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use uturn_model::capture::CapturedText;
+    use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+    use uturn_model::{Name, ProxyMode};
+    use uturn_snapshot::Source;
+
     use super::*;
 
     fn rules(text: &str) -> Ruleset {
         uturn_netfilter::iptables::parse("x", text, Family::V4).unwrap()
+    }
+
+    /// What a real kube-proxy left is what is worked out, in all its modes. (The second node
+    /// with IPVS had the first one's address too.)
+    #[test]
+    fn what_kube_proxy_left_says_nothing_new() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../uturn-kubeproxy/tests/golden");
+        let objects = [golden.join("objects.yaml"), golden.join("beside.yaml")];
+        for (mode, nodes) in
+            [(ProxyMode::Iptables, 3), (ProxyMode::Nftables, 3), (ProxyMode::Ipvs, 1)]
+        {
+            let facts = format!(
+                "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  \
+                 kubeProxy: {{mode: {mode}, version: v1.34.4, variant: upstream}}\n  \
+                 network: {{mode: global-router, podCIDRs: [10.1.0.0/16], serviceCIDRs: [172.16.0.0/16]}}\n"
+            );
+            let mut sources = vec![Source { name: "facts".into(), text: facts }];
+            for path in &objects {
+                let name = path.display().to_string().into();
+                sources.push(Source { name, text: fs::read_to_string(path).unwrap() });
+            }
+            let mut cluster = uturn_snapshot::read(sources).unwrap().cluster;
+            for (node, number) in cluster.nodes.values_mut().zip(11..) {
+                node.internal_ips = vec![[10, 0, 0, number].into()];
+            }
+            let pods = vec!["10.1.0.0/16".parse().unwrap()];
+            cluster.proxy.detector.value = LocalDetector::ClusterCidr(pods);
+            cluster.proxy.node_port_addresses = match mode {
+                ProxyMode::Ipvs => NodePortAddresses::All,
+                ProxyMode::Iptables | ProxyMode::Nftables => NodePortAddresses::Primary,
+            };
+            for number in 1..=nodes {
+                let node: Name = format!("n{number}").parse().unwrap();
+                let folder = golden.join(format!("{mode}-{node}"));
+                let mut files = BTreeMap::new();
+                for file in CaptureFile::ALL {
+                    if let Ok(text) = fs::read_to_string(folder.join(file.file_name())) {
+                        let path = file.file_name().into();
+                        files.insert(file, CapturedText { path, text: text.into() });
+                    }
+                }
+                assert!(!files.is_empty(), "{}", folder.display());
+                cluster.captures.insert(node.clone(), Capture { node, files });
+            }
+            let known = Addresses::of(&cluster);
+            for name in cluster.captures.keys() {
+                let node = &cluster.nodes[name];
+                let captured = World::new(&cluster, node).unwrap();
+                let plain = without_capture(&cluster, node, &captured, &known);
+                assert!(plain.is_some(), "{mode} {name}");
+            }
+        }
     }
 
     #[test]
@@ -451,7 +558,7 @@ mod tests {
                  chain b {{\n\t\tdrop\n\t}}\n}}\n"
             );
             let nft = nft::parse("x", &text).unwrap();
-            blocks(&NodeState { nft, ..NodeState::default() })
+            blocks(&Family::BOTH, &NodeState { nft, ..NodeState::default() })
         };
         let one = of("10.0.0.1 : goto a, 10.0.0.2 : goto b");
         assert_eq!(one, of("10.0.0.2 : goto b,\n\t\t\t     10.0.0.1 : goto a"));

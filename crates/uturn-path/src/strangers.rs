@@ -9,7 +9,7 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::census::Census;
 use crate::engine::{Engine, Fault};
-use crate::faithful::{known_addresses, without_capture};
+use crate::faithful::{Addresses, without_capture};
 use crate::mini::Weights;
 use crate::node::World;
 
@@ -24,7 +24,7 @@ impl<'a> Engine<'a> {
         if self.cluster.captures.is_empty() {
             return (captured, plain);
         }
-        let known = known_addresses(self.cluster);
+        let known = Addresses::of(self.cluster);
         let is_captured = |name: &&'a Name| self.cluster.captures.contains_key(*name);
         for name in self.worlds.keys().copied().filter(is_captured) {
             let (node, world) = (&self.cluster.nodes[name], self.world(name));
