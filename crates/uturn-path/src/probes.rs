@@ -91,7 +91,7 @@ impl<'a> Engine<'a> {
             let found = self.probe(balancer, listener, prober, target.address, &pace);
             let (answered, mechanisms) = found;
             // Good and bad probes in a row decide; where chance has a say, the likelier wins.
-            Health { alive: answered > 0.5, answered, mechanisms, ..healthy(target) }
+            Health { alive: is_mostly(answered), answered, mechanisms, ..healthy(target) }
         };
         rule.targets.iter().map(judge).collect()
     }
@@ -129,7 +129,7 @@ impl<'a> Engine<'a> {
             Protocol::Tcp | Protocol::Sctp => (total(&asked, is_answered), asked),
         };
         let mut mechanisms: Vec<Mechanism> = Vec::new();
-        if answered <= 0.5 {
+        if !is_mostly(answered) {
             mechanisms.extend(ways.into_iter().flat_map(|way| way.mechanisms));
             mechanisms.sort_unstable();
             mechanisms.dedup();
@@ -137,6 +137,11 @@ impl<'a> Engine<'a> {
         self.health.borrow_mut().insert(key, (answered, mechanisms.clone()));
         (answered, mechanisms)
     }
+}
+
+/// Whether it is more than half. What rules' rounded probabilities add to a half does not count.
+fn is_mostly(share: f64) -> bool {
+    share > 0.5 + 1e-6
 }
 
 /// The share of the ways of which something is true.
