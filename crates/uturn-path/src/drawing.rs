@@ -189,14 +189,14 @@ impl<'a> Drawing<'_, 'a> {
         let mut others = alike.members.iter().copied().filter(|place| !homes.contains(place));
         let mut stands: Vec<Stand> =
             homes.iter().map(|place| Stand { place: *place, targets: 1, homes: 1 }).collect();
-        if let Some(second) = others.next() {
-            stands.push(Stand { place: second, targets: rest as u32, homes: 1 });
-        }
         if alike.has_endpoints && self.census.has_captures() {
-            // Captured rules name every endpoint.
-            stands.extend(others.map(|place| Stand { place, targets: 0, homes: 1 }));
-        } else if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
-            stands.push(Stand { place: third, targets: 0, homes: rest as u32 - 1 });
+            // Captured rules name every endpoint, and each of them calls for itself.
+            stands.extend(others.map(|place| Stand { place, targets: 1, homes: 1 }));
+        } else if let Some(second) = others.next() {
+            stands.push(Stand { place: second, targets: rest as u32, homes: 1 });
+            if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
+                stands.push(Stand { place: third, targets: 0, homes: rest as u32 - 1 });
+            }
         }
         self.shape.extend([homes.len() as u64, stands.len() as u64]);
         for (kind, one) in &alike.kinds {
