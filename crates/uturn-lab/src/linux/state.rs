@@ -158,7 +158,11 @@ fn alone() -> io::Result<File> {
     let path = Path::new(FOLDER).join(".lock");
     loop {
         fs::create_dir_all(FOLDER)?;
-        let lock = File::create(&path)?;
+        let lock = match File::create(&path) {
+            // Another run was the last one, and took the folder away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            lock => lock?,
+        };
         flock(&lock, FlockOperation::LockExclusive)?;
         // Whoever had it before may have removed it.
         let inode = lock.metadata()?.ino();
