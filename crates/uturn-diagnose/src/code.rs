@@ -75,11 +75,16 @@ impl Code {
 
     /// The codes for what goes wrong in a verdict, told with its steps.
     pub fn of_verdict(verdict: &Verdict, target: Kind) -> Vec<Self> {
-        let of = |mechanism: &Mechanism| match mechanism {
-            Mechanism::AsymmetricReturn if Self::is_reply_unseen(verdict) => Self::REPLY_UNSEEN,
-            _ => Self::of(*mechanism, target),
-        };
-        verdict.mechanisms.iter().map(of).collect()
+        let is_unseen = Self::is_reply_unseen(verdict);
+        verdict.mechanisms.iter().map(|one| Self::of_reply(*one, target, is_unseen)).collect()
+    }
+
+    /// The code for a mechanism, where it is known whether a bridge shows answers to no rule.
+    pub(crate) fn of_reply(mechanism: Mechanism, target: Kind, is_unseen: bool) -> Self {
+        match mechanism {
+            Mechanism::AsymmetricReturn if is_unseen => Self::REPLY_UNSEEN,
+            _ => Self::of(mechanism, target),
+        }
     }
 
     /// Whether answers go astray because a bridge shows them to no rule.

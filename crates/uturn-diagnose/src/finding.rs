@@ -201,10 +201,11 @@ fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<F
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
     Ok(Some(Finding {
-        code: match are_replies_unseen(known.engine, met, mechanism)? {
-            true => Code::REPLY_UNSEEN,
-            false => Code::of(mechanism, target.object.kind),
-        },
+        code: Code::of_reply(
+            mechanism,
+            target.object.kind,
+            are_replies_unseen(known.engine, met, mechanism)?,
+        ),
         severity: severity(mechanism, met),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],

@@ -23,6 +23,12 @@ impl Capture {
         let both = [CaptureFile::Nft, CaptureFile::NftJson];
         both.iter().chain([&saved]).any(|file| self.files.contains_key(file))
     }
+
+    /// Whether it says which interfaces there are and where routes lead.
+    pub fn has_links(&self) -> bool {
+        let both = [CaptureFile::Addresses, CaptureFile::Routes];
+        both.iter().all(|file| self.files.contains_key(file))
+    }
 }
 
 /// A captured file.

@@ -3,8 +3,6 @@
 //! Frames that a bridge passes from pod to pod meet the node's rules only where br_netfilter
 //! shows them; and a reset for any packet that came over a bridge leaves as a frame of its own.
 
-use std::net::IpAddr;
-
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Family, IpNet, Mechanism, Node, Origin, Pod};
@@ -20,12 +18,11 @@ pub(crate) const BRIDGE_RULES: [&str; 2] =
 impl<'a> Engine<'a> {
     /// Whether some node is known to have a bridge that shows its frames to no rule.
     pub fn has_blind_bridges(&self) -> bool {
-        let unspecified = [IpAddr::from([0; 4]), IpAddr::from([0; 16])];
         let is_blind = |node: &Node| {
             let world = || self.world(&node.name);
             node.bridge_rules == Some(false)
                 || self.cluster.captures.contains_key(&node.name)
-                    && unspecified.iter().any(|ip| !world().bridge_shows_rules(*ip))
+                    && Family::BOTH.iter().any(|family| !world().bridge_shows_rules(*family))
         };
         *self.blind_bridges.get_or_init(|| self.cluster.nodes.values().any(is_blind))
     }
@@ -48,7 +45,7 @@ impl<'a> Engine<'a> {
         };
         let leg = trip.packet.leg();
         let step = || {
-            let by = unseen(leg.dst.ip());
+            let by = unseen(Family::of(leg.dst.ip()));
             let why = "the bridge takes it from pod to pod, past all rules";
             Step::new(StepKind::Route, why, by).seeing(leg)
         };
@@ -65,19 +62,19 @@ impl<'a> Engine<'a> {
         let world = self.world(&stay.node.name);
         *sent != stopped
             && world.is_bridge(link, sent.src.ip())
-            && world.bridge_shows_rules(sent.src.ip())
+            && world.bridge_shows_rules(Family::of(sent.src.ip()))
     }
 }
 
 /// The switch that keeps a bridge's frames from rules, switched off.
-fn unseen(ip: IpAddr) -> By {
-    By::new(format!("{} = 0", shows_rules(ip)), Origin::file("sysctl"))
+fn unseen(family: Family) -> By {
+    By::new(format!("{} = 0", shows_rules(family)), Origin::file("sysctl"))
 }
 
 /// The switch that shows a bridge's frames to rules.
-pub(crate) fn shows_rules(ip: IpAddr) -> &'static str {
+pub(crate) fn shows_rules(family: Family) -> &'static str {
     let [v4, v6] = BRIDGE_RULES;
-    match Family::of(ip) {
+    match family {
         Family::V4 => v4,
         Family::V6 => v6,
     }

@@ -187,11 +187,11 @@ impl<'a> Census<'a> {
             .collect();
         let mut counted: Vec<Counted<'a>> = Vec::with_capacity(nodes.len());
         let mut numbers = [Numbers::default(), Numbers::default()];
+        let told_apart: FastSet<&Name> = captured.iter().map(|(name, _)| *name).collect();
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
             let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
-            let is_captured = captured.iter().any(|(name, _)| **name == node.name);
-            let look = look(&node, marks, is_captured || is_odd);
+            let look = look(&node, marks, is_odd || told_apart.contains(&node.name));
             let zoned = numbers[1].of((look.clone(), node.zone().map(str::to_owned)));
             let plain = numbers[0].of((look, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });

@@ -13,9 +13,9 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::capture::CaptureFile;
 use uturn_model::node::{Firewall, RpFilter};
-use uturn_model::{Capture, Cluster, Family, Node, Text};
-use uturn_netfilter::hash::FastMap;
-use uturn_netfilter::iptables::{Chain, Rule, Ruleset, TableKind};
+use uturn_model::{Cluster, Family, Node, Text};
+use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_netfilter::iptables::{Chain, Match, Rule, Ruleset, TableKind};
 use uturn_netfilter::ipvs::{VirtualAddress, VirtualServer, VirtualServers};
 use uturn_netfilter::{NodeState, PolicyRule, RouteEntry, RouteKind, nft};
 
@@ -82,13 +82,15 @@ pub(crate) fn without_capture(
     }
     if capture.has_rules(Family::V4) {
         plain.firewall = None;
-        let bare = World::without_capture(cluster, &plain).ok()?;
-        let own = beyond(&bare.kernel.state().iptables, &state.iptables)?;
+    }
+    let mut worked_out = World::without_capture(cluster, &plain).ok()?;
+    if capture.has_rules(Family::V4) {
+        let own = beyond(&worked_out.kernel.state().iptables, &state.iptables)?;
         if !own.is_empty() {
             plain.firewall = Some(Firewall { text: own.into(), origin: node.origin.clone() });
+            worked_out = World::without_capture(cluster, &plain).ok()?;
         }
     }
-    let worked_out = World::without_capture(cluster, &plain).ok()?;
     // Nothing of a family comes to a node that has none of its addresses.
     let has = |family: &Family| {
         let is_of = |net: &IpNet| Family::of(net.addr()) == *family;
@@ -97,14 +99,8 @@ pub(crate) fn without_capture(
     let families: Vec<Family> = Family::BOTH.into_iter().filter(has).collect();
     let is_same = are_alike(&families, known, state, worked_out.kernel.state())
         && has_same_links(cluster, node, captured, &worked_out)
-        && (!knows_links(capture) || leads_alike(captured, &worked_out, known));
+        && (!capture.has_links() || leads_alike(captured, &worked_out, known));
     is_same.then_some(plain)
-}
-
-fn knows_links(capture: &Capture) -> bool {
-    [CaptureFile::Addresses, CaptureFile::Routes]
-        .iter()
-        .all(|file| capture.files.contains_key(file))
 }
 
 /// States what the captured switches say; nothing where that cannot be stated.
@@ -117,12 +113,11 @@ fn switch(plain: &mut Node, captured: &World) -> Option<()> {
         2 => RpFilter::Loose,
         _ => return None,
     });
-    let [v4, v6] =
-        ["0.0.0.0", "::"].map(|ip| ip.parse().map(|ip| captured.bridge_shows_rules(ip)).ok());
+    let [v4, v6] = Family::BOTH.map(|family| captured.bridge_shows_rules(family));
     if v4 != v6 {
         return None;
     }
-    plain.bridge_rules = v4;
+    plain.bridge_rules = Some(v4);
     Some(())
 }
 
@@ -169,8 +164,7 @@ fn beyond(base: &Ruleset, whole: &Ruleset) -> Option<String> {
 
 /// The rules of a chain as they count: those of Services in a shared chain in one order.
 fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
-    let line = |rule: &Rule| without_comment(&rule.line(chain).to_string());
-    let mut lines: Vec<String> = rules.iter().map(line).collect();
+    let mut lines: Vec<String> = rules.iter().map(|rule| bare_line(chain, rule)).collect();
     if SHARED.contains(&chain) {
         // The rule for node ports is the last, and has several lines on some nodes.
         let is_last = |line: &String| line.contains("-j KUBE-NODEPORTS");
@@ -186,26 +180,10 @@ fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
 }
 
 /// A rule's line without what is said of it and what it counts.
-fn without_comment(line: &str) -> String {
-    let mut left = line.to_owned();
-    for remark in [" -m comment --comment ", " -m nfacct --nfacct-name "] {
-        let Some((before, after)) = left.split_once(remark) else { continue };
-        let after = after.trim_start();
-        let rest = match after.strip_prefix('"') {
-            Some(quoted) => {
-                let mut is_escaped = false;
-                let end = quoted.find(|c: char| {
-                    let ends = c == '"' && !is_escaped;
-                    is_escaped = c == '\\' && !is_escaped;
-                    ends
-                });
-                end.map_or("", |end| &quoted[end + 1..])
-            }
-            None => after.find(' ').map_or("", |end| &after[end..]),
-        };
-        left = format!("{before}{rest}");
-    }
-    left
+fn bare_line(chain: &str, rule: &Rule) -> String {
+    let asks = |one: &&Match| !matches!(one, Match::Comment(_) | Match::Nfacct(_));
+    let matches: Vec<Match> = rule.matches.iter().filter(asks).cloned().collect();
+    Rule { matches: matches.into(), ..rule.clone() }.line(chain).to_string()
 }
 
 /// Whether two kernels have rules, sets, servers and switches that do the same to packets of
@@ -377,6 +355,8 @@ type Way<'s> = (RouteKind, Option<&'s str>, Option<IpAddr>);
 /// longest first, and network.
 struct Ways<'s> {
     state: &'s NodeState,
+    /// The addresses of its interfaces, of which there may be thousands.
+    own: FastSet<IpAddr>,
     tables: BTreeMap<(Family, u8), Lengths<'s>>,
 }
 
@@ -397,13 +377,13 @@ impl<'s> Ways<'s> {
             let lengths = table.entry(std::cmp::Reverse(route.dst.prefix_len())).or_default();
             lengths.entry(route.dst.network()).or_default().push(route);
         }
-        Self { state, tables }
+        let own = state.interfaces.iter().flat_map(|one| &one.addresses).map(|(ip, _)| *ip);
+        Self { state, own: own.collect(), tables }
     }
 
     /// The way to an address; nothing where there are several of one rank.
     fn find(&self, ip: IpAddr) -> Option<Way<'s>> {
-        let is_here = |(own, _): &(IpAddr, u8)| *own == ip;
-        if self.state.interfaces.iter().any(|one| one.addresses.iter().any(is_here)) {
+        if self.own.contains(&ip) {
             return Some((RouteKind::Local, None, None));
         }
         let family = Family::of(ip);
@@ -418,7 +398,7 @@ impl<'s> Ways<'s> {
                 return Some(match best.kind {
                     RouteKind::Throw => break,
                     RouteKind::Unicast => {
-                        (best.kind, best.dev.as_deref(), best.src.or_else(|| self.own(best)))
+                        (best.kind, best.dev.as_deref(), best.src.or_else(|| self.source(best)))
                     }
                     other => (other, None, None),
                 });
@@ -428,7 +408,7 @@ impl<'s> Ways<'s> {
     }
 
     /// The address that a packet gets that leaves there.
-    fn own(&self, route: &RouteEntry) -> Option<IpAddr> {
+    fn source(&self, route: &RouteEntry) -> Option<IpAddr> {
         let family = Family::of(route.dst.addr());
         let dev: &Text = route.dev.as_ref()?;
         let link = self.state.interfaces.iter().find(|one| one.name == *dev)?;
@@ -444,7 +424,7 @@ mod tests {
 
     use uturn_model::capture::CapturedText;
     use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-    use uturn_model::{Name, ProxyMode};
+    use uturn_model::{Capture, Name, ProxyMode};
     use uturn_snapshot::Source;
 
     use super::*;

@@ -83,7 +83,7 @@ impl World {
         let has_rules = |family| capture.is_some_and(|one| one.has_rules(family));
         let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
-        let knows_links = has(CaptureFile::Addresses) && has(CaptureFile::Routes);
+        let knows_links = capture.is_some_and(Capture::has_links);
         let knows_all = knows_links && has(CaptureFile::Sysctls);
         for family in Family::BOTH {
             if node.address(family).is_none() || (has_rules(family) && knows_all) {
@@ -179,8 +179,8 @@ impl World {
 
     /// Whether rules see what a bridge passes (br_netfilter), as Kubernetes wants it:
     /// somebody has to say so where they do not.
-    pub(crate) fn bridge_shows_rules(&self, ip: IpAddr) -> bool {
-        self.kernel.state().sysctls.get(shows_rules(ip)) != Some("0")
+    pub(crate) fn bridge_shows_rules(&self, family: Family) -> bool {
+        self.kernel.state().sysctls.get(shows_rules(family)) != Some("0")
     }
 
     /// Whether a pod shares this interface with others: it hangs off a bridge.

@@ -235,7 +235,9 @@ impl<'a> Engine<'a> {
             && !known.iter().any(|one| one.original == leg || one.reply == leg);
         let world = self.world(&node.name);
         let kernel = match self.is_bridged(node, entry, &trip.packet) {
-            true if !world.bridge_shows_rules(leg.dst.ip()) => return self.past_rules(node, trip),
+            true if !world.bridge_shows_rules(trip.packet.family()) => {
+                return self.past_rules(node, trip);
+            }
             true => world.bridging(),
             false => &world.kernel,
         };

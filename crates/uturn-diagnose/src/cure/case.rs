@@ -106,10 +106,7 @@ impl<'a> Case<'a> {
     /// The codes of what is wrong.
     pub fn codes(&self) -> BTreeSet<Code> {
         let kind = self.owner_kind().unwrap_or(Kind::Service);
-        let of = |one: &Mechanism| match one {
-            Mechanism::AsymmetricReturn if self.is_reply_unseen => Code::REPLY_UNSEEN,
-            _ => Code::of(*one, kind),
-        };
+        let of = |one: &Mechanism| Code::of_reply(*one, kind, self.is_reply_unseen);
         match self.before {
             // Health checks that die are one finding, whatever stops them.
             Standing::Probes { .. } if !self.before.is_fine() => {
