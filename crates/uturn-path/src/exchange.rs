@@ -51,6 +51,9 @@ impl<'a> Engine<'a> {
             let Arrival { mut trip, stop } = arrival;
             match stop {
                 Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
+                Stop::Unknown(mechanism) => {
+                    ways.push(ended(trip, Outcome::Unknown, Some(mechanism)));
+                }
                 // Who is told of a rejection is whose address is on it. A client's own node
                 // tells it on the spot.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
@@ -139,6 +142,7 @@ impl<'a> Engine<'a> {
                     ended(trip, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
                 }
                 Stop::Lost(why) => ended(trip, Outcome::Hangs, Some(why)),
+                Stop::Unknown(why) => ended(trip, Outcome::Unknown, Some(why)),
                 Stop::Refused(why, ..) => ended(trip, Outcome::Hangs, Some(why)),
             })
             .collect()

@@ -64,6 +64,9 @@ impl<'a> Engine<'a> {
             }
             return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
         }
+        if let Some(gap) = self.gap_of_balancer(dst) {
+            return vec![gap.arrival(trip)];
+        }
         match self.node_towards(dst) {
             Some(node) if node.routed == Some(false) && is_in_range(node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);

@@ -173,6 +173,8 @@ pub(crate) enum Stop<'a> {
     Lost(Mechanism),
     /// Somebody on the way said no, and tells whoever sent it, who sees it as this.
     Refused(Mechanism, Party<'a>, Outcome),
+    /// What becomes of it cannot be judged.
+    Unknown(Mechanism),
 }
 
 impl<'a> Engine<'a> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use uturn_diagnose::{Evidence, Finding};
 use uturn_model::route::{Hop, Leg, Route, Step};
-use uturn_model::{Client, Flow, Outcome, Supposition, Verdict};
+use uturn_model::{Client, Flow, Outcome, Supposition, Unjudged, Verdict};
 
 use crate::scan::{Aside, ScanReport, Why};
 use crate::words;
@@ -26,11 +26,22 @@ pub fn scan(report: &ScanReport) -> Value {
         }).collect::<Vec<_>>(),
         "flows": report.flows,
         "fine": report.fine,
+        "open": report.open,
+        "not_judged": report.unjudged.iter().map(unjudged).collect::<Vec<_>>(),
         "supposed": report.supposed.iter().map(supposition).collect::<Vec<_>>(),
         "skipped": report.skipped.iter().map(|one| json!({"kind": &*one.kind, "count": one.count}))
             .collect::<Vec<_>>(),
         "seen": report.seen.iter().map(|(kind, count)| (kind.to_string(), json!(count)))
             .collect::<Map<_, _>>(),
+    })
+}
+
+fn unjudged(gap: &Unjudged) -> Value {
+    json!({
+        "what": gap.to_string(),
+        "objects": gap.objects.iter().map(uturn_model::ObjectRef::short).collect::<Vec<_>>(),
+        "because": &*gap.because,
+        "settle": &*gap.settle,
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use uturn_diagnose::{Evidence, Example, Finding, Severity};
-use uturn_model::{Origin, Protocol, Skipped, Supposition, Text};
+use uturn_model::{Origin, Protocol, Skipped, Supposition, Text, Unjudged};
 
 use crate::style::Style;
 use crate::{table, words};
@@ -28,6 +28,10 @@ pub struct ScanReport {
     pub flows: usize,
     /// How many of them are fine.
     pub fine: usize,
+    /// How many of them cannot be judged.
+    pub open: usize,
+    /// What keeps flows from being judged.
+    pub unjudged: Vec<Unjudged>,
     /// What was taken for true.
     pub supposed: Vec<Supposition>,
     /// Kinds that were seen and not needed.
@@ -48,6 +52,8 @@ impl ScanReport {
             fails_from: Some(Severity::Error),
             flows: 0,
             fine: 0,
+            open: 0,
+            unjudged: Vec::new(),
             supposed: Vec::new(),
             skipped: Vec::new(),
             seen: BTreeMap::new(),
@@ -242,6 +248,27 @@ fn set_aside(report: &ScanReport) -> String {
     text
 }
 
+/// What was not judged and what settles most of it in one line, then each cause.
+fn not_judged(unjudged: &[Unjudged]) -> String {
+    let Some(most) = unjudged.iter().max_by_key(|gap| gap.objects.len()) else {
+        return String::new();
+    };
+    let all: Vec<String> = unjudged.iter().map(ToString::to_string).collect();
+    let settles = match unjudged.len() {
+        1 => "to settle it",
+        _ => "to settle most of it",
+    };
+    let mut text = format!("not judged: {}; {settles}: {}\n", all.join(", "), most.settle);
+    for gap in unjudged {
+        let objects: Vec<String> = gap.objects.iter().map(uturn_model::ObjectRef::short).collect();
+        text.push_str(&format!("  {gap}: {}: {}\n", words::some_of(&objects), gap.because));
+        if !std::ptr::eq(gap, most) && gap.settle != most.settle {
+            text.push_str(&format!("    to settle it: {}\n", gap.settle));
+        }
+    }
+    text
+}
+
 fn summary(report: &ScanReport, style: Style) -> String {
     let mut text = match report.findings.len() {
         0 => style.green("nothing found"),
@@ -250,11 +277,13 @@ fn summary(report: &ScanReport, style: Style) -> String {
     // What is found if something else holds is no flow of what is taken to hold.
     let is_if = report.findings.iter().any(|one| !one.conditions.is_empty());
     text.push_str(&format!(
-        "; {} of {} fine{} (a class of pods × a target each)\n",
+        "; {} of {} fine{}{} (a class of pods × a target each)\n",
         report.fine,
         words::count(report.flows, "flow"),
-        if is_if { " as supposed" } else { "" }
+        if is_if { " as supposed" } else { "" },
+        if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() }
     ));
+    text.push_str(&not_judged(&report.unjudged));
     text.push_str(&set_aside(report));
     for one in &report.supposed {
         text.push_str(&format!("supposed: {one}\n"));

@@ -16,6 +16,7 @@ mod provider;
 mod proxy;
 mod ranges;
 mod services;
+mod unjudged;
 
 use std::collections::BTreeMap;
 
@@ -41,6 +42,9 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut said);
     let endpoints = endpoints::derive(&mut objects, &mut said);
     let dns = dns(&mut objects);
+    let mut gaps = unjudged::Gaps::default();
+    balancers::find_unjudged(&objects, &provider, &mut gaps);
+    let unjudged = gaps.settle(&mut objects);
     Cluster {
         provider,
         skipped: objects.skipped(),
@@ -60,6 +64,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         controller_switches: objects.controller_switches,
         network_policies: objects.network_policies.0,
         captures: BTreeMap::new(),
+        unjudged,
         supposed: said.into_sorted(),
     }
 }

@@ -229,8 +229,8 @@ status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
     };
     let read = |text: String| {
         let cluster = cluster(&text);
-        let said = cluster.supposed.iter().find(|one| *one.about == *"load balancers");
-        (cluster.provider.value, said.map(|one| one.because.to_string()))
+        let gap = cluster.unjudged.first();
+        (cluster.provider.value, gap.map(|gap| gap.because.to_string()))
     };
     let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
     let (provider, because) = read(service(aws));

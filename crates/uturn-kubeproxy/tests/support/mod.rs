@@ -78,6 +78,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
     }
@@ -106,6 +107,7 @@ pub(crate) fn service(text: &str, cluster_ip: &str) -> Service {
         load_balancer_class: None,
         families: Vec::new(),
         load_balancer: Vec::new(),
+        unjudged: Vec::new(),
         origin: origin(),
     }
 }

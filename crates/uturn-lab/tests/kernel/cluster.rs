@@ -90,6 +90,7 @@ fn empty() -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
     }
@@ -161,6 +162,7 @@ fn add_service(
         load_balancer_class: None,
         families: vec![Family::of(server.ips[0])],
         load_balancer: ingress.into_iter().collect(),
+        unjudged: Vec::new(),
         origin: here(),
     };
     let slice = EndpointSlice {

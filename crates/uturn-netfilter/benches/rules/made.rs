@@ -138,6 +138,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
     }
@@ -176,6 +177,7 @@ fn add(cluster: &mut Cluster, number: u32, endpoints: u32) {
         load_balancer_class: None,
         families: Vec::new(),
         load_balancer: Vec::new(),
+        unjudged: Vec::new(),
         origin: origin(),
     };
     let endpoint = |at: u32| Endpoint {

@@ -37,6 +37,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             tls,
             rules,
             load_balancer,
+            unjudged: Vec::new(),
             annotations: meta.annotations,
             origin: meta.origin,
             name: meta.name,

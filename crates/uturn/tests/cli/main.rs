@@ -14,4 +14,5 @@ mod lab;
 #[cfg(target_os = "linux")]
 mod machine;
 mod schema;
+mod unjudged;
 mod walk;
