@@ -91,7 +91,7 @@ impl<'a> Engine<'a> {
             own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
         let mut nodes_by_address = FastMap::default();
         for node in cluster.nodes.values() {
-            for ip in node.internal_ips.iter().chain(&node.external_ips) {
+            for ip in node.internal_ips.iter().chain(&node.external_ips).chain(&node.tunnel_ips) {
                 nodes_by_address.entry(*ip).or_insert(node);
             }
         }

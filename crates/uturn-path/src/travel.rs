@@ -315,10 +315,7 @@ impl<'a> Engine<'a> {
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
-                _ => {
-                    self.mind_strangers(trip.packet.leg().dst);
-                    vec![lost(trip, Mechanism::NoEndpoint)]
-                }
+                _ => self.leave_for_pods(node, trip),
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {

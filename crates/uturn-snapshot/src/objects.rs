@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::lb::TkeServiceConfig;
+use uturn_model::network::Transport;
 use uturn_model::{
     EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, Origin, Pod,
     Service, Skipped, Text, Workload, WorkloadKind,
@@ -38,6 +39,8 @@ pub(crate) struct Objects {
     pub(crate) node_local: Option<Corefile>,
     pub(crate) proxy_config: Option<ProxyConfig>,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
+    /// What Cilium's ConfigMap says of its tunnels.
+    pub(crate) cilium_transport: Option<(Transport, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,
     skipped: BTreeMap<Text, usize>,

@@ -26,8 +26,12 @@ pub(super) fn complete(
     let collected = !objects.pods.0.is_empty();
     place_written(objects, said);
     suppose(objects, collected, said);
-    let vpc = (mode == NetworkMode::VpcCni).then(|| ranges.vpc(objects));
-    add_addresses(objects, vpc, ranges, said);
+    let pool = match mode {
+        NetworkMode::GlobalRouter => None,
+        NetworkMode::VpcCni => Some(ranges.vpc(objects)),
+        NetworkMode::Routed => pool(objects, ranges),
+    };
+    add_addresses(objects, pool, ranges, said);
 }
 
 /// Puts pods that were written by hand, and so are on no node, on one.
@@ -229,7 +233,18 @@ impl Spread {
     }
 }
 
-fn add_addresses(objects: &mut Objects, vpc: Option<IpNet>, ranges: &mut Ranges, said: &mut Said) {
+/// Where the addresses of pods come from that have none, where nodes have no range for them.
+fn pool(objects: &Objects, ranges: &mut Ranges) -> Option<IpNet> {
+    if objects.nodes.0.values().all(|node| !node.pod_cidrs.is_empty()) {
+        return None;
+    }
+    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
+    let stated = objects.facts.pod_cidrs.as_ref().or(config);
+    let stated = stated.and_then(|(nets, _)| nets.first().copied());
+    Some(stated.unwrap_or_else(|| ranges.for_pods(objects.nodes.0.len())))
+}
+
+fn add_addresses(objects: &mut Objects, pool: Option<IpNet>, ranges: &mut Ranges, said: &mut Said) {
     let nodes = &objects.nodes.0;
     let mut without: BTreeSet<&Name> = BTreeSet::new();
     let mut given = 0;
@@ -245,8 +260,8 @@ fn add_addresses(objects: &mut Objects, vpc: Option<IpNet>, ranges: &mut Ranges,
         if pod.phase != Phase::Running {
             continue;
         }
-        let nets = match vpc {
-            Some(vpc) => vec![vpc],
+        let nets = match pool {
+            Some(pool) => vec![pool],
             None => node.pod_cidrs.clone(),
         };
         let ips: Vec<IpAddr> = nets.iter().filter_map(|net| ranges.address(*net, 10)).collect();
