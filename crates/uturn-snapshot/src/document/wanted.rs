@@ -217,7 +217,7 @@ mod tests {
     ];
 
     /// Words that stand between quotes there and are no fields.
-    const NO_FIELDS: [&str; 11] = [
+    const NO_FIELDS: [&str; 14] = [
         "apps",
         "batch",
         "config",
