@@ -23,8 +23,9 @@ pub(super) fn derive(
     let arguments = container
         .as_ref()
         .map(|(_, arguments, origin)| proxy_config::from_arguments(arguments, origin));
+    let k3s = k3s(objects);
     let configs: Vec<&ProxyConfig> =
-        objects.proxy_config.iter().chain(arguments.as_ref()).collect();
+        objects.proxy_config.iter().chain(arguments.as_ref()).chain(k3s.as_ref()).collect();
     let needed = needs_proxy(objects);
 
     let mode = mode(objects, &configs, needed, said);
@@ -60,6 +61,44 @@ pub(super) fn derive(
     proxy
 }
 
+/// The annotation in which k3s and RKE2 note the arguments of a node's own agent or server, of
+/// which kube-proxy is a part.
+const K3S_ARGUMENTS: &str = "k3s.io/node-args";
+
+/// The arguments of k3s on its first server, else on any node: a list of words in JSON.
+fn k3s_arguments(objects: &Objects) -> Option<(Vec<String>, &Origin)> {
+    let all = || {
+        objects.nodes.0.values().filter_map(|node| {
+            let words = serde_json::from_str::<Vec<String>>(node.annotations.get(K3S_ARGUMENTS)?);
+            Some((words.ok()?, &node.origin))
+        })
+    };
+    all().find(|(words, _)| words.first().is_some_and(|word| word == "server")).or(all().next())
+}
+
+/// How k3s sets its kube-proxy.
+fn k3s(objects: &Objects) -> Option<ProxyConfig> {
+    let (words, origin) = k3s_arguments(objects)?;
+    let values = |flag: &str| -> Vec<Text> {
+        let mut found = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            match word.strip_prefix(flag) {
+                Some("") => found.extend(words.get(at + 1).map(|value| Text::from(&**value))),
+                Some(rest) => found.extend(rest.strip_prefix('=').map(Text::from)),
+                None => {}
+            }
+        }
+        found
+    };
+    let ranges = values("--cluster-cidr");
+    let ranges = ranges.first().map_or("10.42.0.0/16", |ranges| ranges);
+    let mut arguments: Vec<Text> = vec![format!("--cluster-cidr={ranges}").into()];
+    let own = values("--kube-proxy-arg").into_iter();
+    arguments
+        .extend(own.map(|argument| Text::from(format!("--{}", argument.trim_start_matches('-')))));
+    Some(proxy_config::from_arguments(&arguments, origin))
+}
+
 fn set<T>(place: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *place = value;
@@ -84,6 +123,10 @@ fn mode(
     }
     if has_all_flags(objects) {
         let from = "kube-proxy's arguments, which name no mode: its default";
+        return Known::derived(ProxyMode::Iptables, from);
+    }
+    if k3s_arguments(objects).is_some() {
+        let from = "k3s's arguments, which name no mode of kube-proxy: its default";
         return Known::derived(ProxyMode::Iptables, from);
     }
     let because = "nothing says it; iptables is kube-proxy's default";
