@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use uturn_model::{Origin, WorkloadKind};
 
 use crate::decode::{self, Doc};
-use crate::document::{self, Keep, Node, Value};
-use crate::fault::{Fault, Faults};
+use crate::document::{self, Keep, Node, Trouble, Value};
+use crate::fault::{Fault, Faults, Note};
 use crate::objects::Objects;
 use crate::scenario::{self, Scenario};
 use crate::source::Source;
@@ -136,31 +136,58 @@ pub(crate) fn collect(sources: Vec<Source>) -> Collected {
             });
         });
     }
+    objects.notes = faults.borrow_mut().take_notes();
     Collected { objects, scenarios, faults }
 }
 
 /// Reads every document of a source, unless it is given up for too many faults.
+///
+/// What kubectl lets pass is a fault where the source has documents of uturn's own: nobody
+/// else reads those.
 pub(crate) fn each_document(
     source: &Source,
     faults: &RefCell<Faults>,
     each: &mut dyn FnMut(&Doc<'_>),
 ) {
+    let (mut passed, mut ours) = (Vec::new(), false);
     document::read(&source.text, Keep::Wanted, &mut |one| {
         match one {
-            Ok(root) => each(&Doc::new(&source.name, &root, faults)),
-            Err(trouble) => {
-                let (line, column) = (trouble.line, trouble.column);
-                let origin = Origin { file: source.name.clone(), line, column };
-                let (message, hint) = (trouble.message, trouble.hint);
-                faults.borrow_mut().push(Fault { origin, field: None, message, hint });
+            Ok(root) => {
+                let version = root.get("apiVersion").and_then(Node::as_str);
+                ours |= version.is_some_and(document::is_ours);
+                each(&Doc::new(&source.name, &root, faults));
             }
+            Err(trouble) if trouble.note.is_some() && passed.len() < MOST_PASSED => {
+                passed.push(trouble);
+            }
+            Err(trouble) => faults.borrow_mut().push(fault(source, trouble)),
         }
         match faults.borrow().gives_up() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
-    faults.borrow_mut().finish();
+    let mut faults = faults.borrow_mut();
+    for trouble in passed {
+        match trouble.note.filter(|_| !ours) {
+            None => faults.push(fault(source, trouble)),
+            Some((taken, because)) => {
+                let Fault { origin, message, hint, .. } = fault(source, trouble);
+                let settle = hint.unwrap_or_default();
+                faults.note(Note { origin, message, taken, because, settle });
+            }
+        }
+    }
+    faults.finish();
+}
+
+/// A source with more oddities than this is no manifest.
+const MOST_PASSED: usize = 100;
+
+fn fault(source: &Source, trouble: Trouble) -> Fault {
+    let Trouble { line, column, message, hint, .. } = trouble;
+    let origin = Origin { file: source.name.clone(), line, column };
+    Fault { origin, field: None, message, hint }
 }
 
 /// A document, or each item of a List, with its `apiVersion` and `kind`.

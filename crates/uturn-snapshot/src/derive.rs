@@ -27,6 +27,10 @@ use crate::objects::Objects;
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mut said = Said::default();
+    for note in std::mem::take(&mut objects.notes) {
+        let about = format!("{}: {}", note.origin, note.message);
+        said.suppose(about, note.taken, note.because, note.settle);
+    }
     let provider = provider::derive(&objects, &mut said);
     let mut proxy = proxy::derive(&objects, &provider, &mut said);
     let mode = network::mode(&objects, &mut said);

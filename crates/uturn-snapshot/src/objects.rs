@@ -13,6 +13,7 @@ use uturn_model::{
 use crate::decode::Doc;
 use crate::decode::facts::Facts;
 use crate::decode::proxy_config::ProxyConfig;
+use crate::fault::Note;
 
 /// All that was read.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,8 @@ pub(crate) struct Objects {
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,
+    /// What is odd about the texts.
+    pub(crate) notes: Vec<Note>,
     skipped: BTreeMap<Text, usize>,
     /// How many of each kind that is needed.
     pub(crate) seen: BTreeMap<Text, usize>,

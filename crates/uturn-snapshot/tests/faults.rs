@@ -43,7 +43,7 @@ fn a_file_cut_in_half() {
     );
     assert_eq!(
         messages("apiVersion: v1\nkind: Service\nmetadata:\n  name: front\n  namesp"),
-        "a.yaml:6:1: expected KEY: VALUE\n  the file ends here: is it complete?\n"
+        "a.yaml:5:3: expected KEY: VALUE\n  the file ends here: is it complete?\n"
     );
     assert_eq!(
         messages("apiVersion: v1\nkind: Service\nmetadata:\n  name: \"fro"),
@@ -152,7 +152,8 @@ fn a_fault_in_one_document_does_not_hide_the_next() {
         messages(&text),
         "a.yaml:1:1: not an object: apiVersion and kind are missing\n  \
          every document of a manifest says what it is; is this one?\n\
-         a.yaml:4:1: expected ',' or ']'\n  the file ends here: is it complete?\n\
+         a.yaml:4:1: expected ',' or ']'\n  is the file complete? the [ at line 3, column 4 is \
+         never closed\n\
          a.yaml:12:1: Service shop/front is there twice: first at a.yaml:5:1\n"
     );
 }
