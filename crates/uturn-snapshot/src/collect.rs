@@ -11,7 +11,7 @@ use crate::document::{self, Keep, Node, Trouble, Value};
 use crate::fault::{Fault, Faults, Note};
 use crate::objects::Objects;
 use crate::scenario::{self, Scenario};
-use crate::source::Source;
+use crate::source::{Beside, Source, TEMPLATE};
 
 type Decoder = fn(&Doc<'_>, &mut Objects);
 
@@ -122,22 +122,78 @@ pub(crate) struct Collected {
 }
 
 /// Reads every document of every source. A source's text is let go once it is read.
-pub(crate) fn collect(sources: Vec<Source>) -> Collected {
+pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
     let mut places = scenario::Places::new();
+    let mut others = Vec::new();
+    if beside.has_variants() {
+        faults.borrow_mut().keep_twice_apart();
+    }
     for source in sources {
+        let of_folder = beside.of_folders.contains(&source.name);
         each_document(&source, &faults, &mut |doc| {
+            if let Some(lacks) = what_it_lacks(doc) {
+                objects.leave_out("documents that are no objects", &source.name);
+                // Of so many, those that are not shown are not kept either.
+                if others.len() < MOST_OTHERS {
+                    others.push((doc.origin(doc.root), lacks));
+                }
+                return;
+            }
             each_item(doc, &mut |doc, version, kind| {
                 if (version, kind) == (OURS, "Scenario") {
                     scenario::add(doc, &mut scenarios, &mut places);
+                } else if of_folder && is_template(doc) {
+                    objects.leave_out(TEMPLATE, &source.name);
                 } else {
                     take(doc, version, kind, &mut objects);
                 }
             });
         });
     }
-    objects.notes = faults.borrow_mut().take_notes();
+    for (what, files) in &beside.left_out {
+        files.iter().for_each(|file| objects.leave_out(what, file));
+    }
+    let mut said = faults.borrow_mut();
+    let twice = said.take_twice();
+    beside.variants(&twice).into_iter().for_each(|fault| said.push(fault));
+    if objects.has_none() && scenarios.is_empty() && said.len() == 0 {
+        match beside.nothing() {
+            Some(fault) => said.push(fault),
+            None => others.into_iter().for_each(|(origin, lacks)| {
+                let hint = "every document of a manifest says what it is; is this one?";
+                said.push(Fault::new(origin, format!("not an object: {lacks}")).hint(hint));
+            }),
+        }
+    }
+    objects.notes = said.take_notes();
+    drop(said);
     Collected { objects, scenarios, faults }
+}
+
+const MOST_OTHERS: usize = 1000;
+
+/// Why a document is no object of any cluster, nor one that was meant to be.
+pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
+    let Value::Map(_) = doc.root.value else {
+        let found = doc.root.describe();
+        return Some(format!("expected a mapping with apiVersion and kind, found {found}"));
+    };
+    let has = |key| doc.root.get(key).is_some();
+    match (has("apiVersion"), has("kind")) {
+        (true, true) => None,
+        // A values file may have a kind, and a chart has a version of its own.
+        _ if has("metadata") => None,
+        (false, false) => Some("apiVersion and kind are missing".into()),
+        (false, true) => Some("apiVersion is missing".into()),
+        (true, false) => Some("kind is missing".into()),
+    }
+}
+
+/// Whether an object's name is to be filled in.
+fn is_template(doc: &Doc<'_>) -> bool {
+    let name = |key| doc.root.get("metadata")?.get(key)?.as_str().map(|text| text.contains("{{"));
+    name("name") == Some(true) || name("namespace") == Some(true)
 }
 
 /// Reads every document of a source, unless it is given up for too many faults.

@@ -75,6 +75,8 @@ pub(crate) struct Faults {
     last: Option<Text>,
     /// What is no fault.
     notes: Vec<Note>,
+    /// Objects that are there already, where that is said once for all of them.
+    twice: Option<Vec<Fault>>,
 }
 
 impl Faults {
@@ -85,6 +87,24 @@ impl Faults {
         } else {
             self.kept.push(fault);
         }
+    }
+
+    /// Keeps apart what is there twice.
+    pub(crate) fn keep_twice_apart(&mut self) {
+        self.twice = Some(Vec::new());
+    }
+
+    /// A fault about an object that is there already.
+    pub(crate) fn push_twice(&mut self, fault: Fault) {
+        match &mut self.twice {
+            Some(twice) => twice.push(fault),
+            None => self.push(fault),
+        }
+    }
+
+    /// What was kept apart.
+    pub(crate) fn take_twice(&mut self) -> Vec<Fault> {
+        self.twice.take().unwrap_or_default()
     }
 
     pub(crate) fn note(&mut self, note: Note) {
