@@ -7,6 +7,7 @@
 
 mod balancers;
 mod endpoints;
+mod families;
 mod files;
 mod network;
 mod nodes;
@@ -38,6 +39,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     owners::settle(&mut objects);
     nodes::complete(&mut objects, mode.value, &mut ranges, &mut said);
     pods::complete(&mut objects, mode.value, &mut ranges, &mut said);
+    families::complete(&mut objects, mode.value, &mut ranges, &mut said);
     files::complete(&mut objects);
     services::complete(&mut objects, &mut ranges, &mut said);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut said);
