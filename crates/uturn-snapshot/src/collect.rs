@@ -29,6 +29,10 @@ const fn core(kind: &'static str, decode: Decoder) -> Known {
 }
 
 const APPS: &[&str] = &["apps", "extensions"];
+/// Versions that clusters had before v1.16, and manifests still have.
+const OLD_APPS: &[&str] = &["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"];
+const INGRESS: &[&str] =
+    &["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"];
 const NETWORKING: &[&str] = &["networking.k8s.io", "extensions"];
 
 const KNOWN: &[Known] = &[
@@ -46,19 +50,19 @@ const KNOWN: &[Known] = &[
     Known {
         kind: "Ingress",
         groups: NETWORKING,
-        supported: &["networking.k8s.io/v1"],
+        supported: INGRESS,
         decode: decode::ingress::read,
     },
     Known {
         kind: "IngressClass",
         groups: NETWORKING,
-        supported: &["networking.k8s.io/v1"],
+        supported: INGRESS,
         decode: decode::ingress::read_class,
     },
     Known {
         kind: "NetworkPolicy",
         groups: NETWORKING,
-        supported: &["networking.k8s.io/v1"],
+        supported: &["networking.k8s.io/v1", "extensions/v1beta1"],
         decode: decode::network_policy::read,
     },
     Known {
@@ -76,25 +80,25 @@ const KNOWN: &[Known] = &[
     Known {
         kind: "Deployment",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::Deployment),
     },
     Known {
         kind: "StatefulSet",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::StatefulSet),
     },
     Known {
         kind: "DaemonSet",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::DaemonSet),
     },
     Known {
         kind: "ReplicaSet",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::ReplicaSet),
     },
     Known {
@@ -106,8 +110,22 @@ const KNOWN: &[Known] = &[
     Known {
         kind: "CronJob",
         groups: &["batch"],
-        supported: &["batch/v1", "batch/v1beta1"],
+        supported: &["batch/v1", "batch/v1beta1", "batch/v2alpha1"],
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::CronJob),
+    },
+    core("ReplicationController", |doc, objects| {
+        decode::workload::read(doc, objects, WorkloadKind::ReplicationController);
+    }),
+    Known {
+        kind: "HorizontalPodAutoscaler",
+        groups: &["autoscaling"],
+        supported: &[
+            "autoscaling/v2",
+            "autoscaling/v1",
+            "autoscaling/v2beta2",
+            "autoscaling/v2beta1",
+        ],
+        decode: decode::workload::read_autoscaler,
     },
 ];
 
@@ -338,6 +356,9 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
     else {
         if group == "uturn.dev" {
             return unknown_of_ours(doc, version, kind);
+        }
+        if decode::workload::read_other(doc, kind, objects) {
+            return objects.see(&format!("{version}/{kind}"));
         }
         return objects.skip(&format!("{version}/{kind}"));
     };

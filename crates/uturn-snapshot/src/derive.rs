@@ -9,6 +9,7 @@ mod balancers;
 mod endpoints;
 mod families;
 mod files;
+mod labels;
 mod network;
 mod nodes;
 mod owners;

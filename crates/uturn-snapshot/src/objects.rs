@@ -13,6 +13,7 @@ use uturn_model::{
 use crate::decode::Doc;
 use crate::decode::facts::Facts;
 use crate::decode::proxy_config::ProxyConfig;
+use crate::decode::workload::Reference;
 use crate::fault::Note;
 
 /// All that was read.
@@ -23,6 +24,16 @@ pub(crate) struct Objects {
     /// Pods that nobody has run yet: they have no status.
     pub(crate) written_pods: Vec<NamespacedName>,
     pub(crate) workloads: Table<(WorkloadKind, NamespacedName), Workload>,
+    /// Workloads that do not say how many pods they want.
+    pub(crate) unscaled: BTreeSet<(WorkloadKind, NamespacedName)>,
+    /// How many an autoscaler wants at least.
+    pub(crate) autoscaled: BTreeMap<(WorkloadKind, NamespacedName), u32>,
+    /// Jobs whose pods are numbered.
+    pub(crate) indexed: BTreeSet<(WorkloadKind, NamespacedName)>,
+    /// The number of a StatefulSet's first pod, where it is not zero.
+    pub(crate) first_numbers: BTreeMap<NamespacedName, u32>,
+    /// Workloads that have their template from another.
+    pub(crate) references: Vec<Reference>,
     pub(crate) services: Table<NamespacedName, Service>,
     pub(crate) slices: Table<NamespacedName, EndpointSlice>,
     pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,

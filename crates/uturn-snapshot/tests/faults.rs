@@ -79,12 +79,12 @@ fn an_unknown_version_of_a_known_kind() {
     assert_eq!(
         messages("apiVersion: networking.k8s.io/v9\nkind: Ingress\nmetadata: {name: a}\n"),
         "a.yaml:1:13: apiVersion: networking.k8s.io/v9 Ingress is not supported\n  \
-         supported: networking.k8s.io/v1\n"
+         supported: networking.k8s.io/v1, networking.k8s.io/v1beta1, extensions/v1beta1\n"
     );
     assert_eq!(
-        messages("apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: a}\n"),
-        "a.yaml:1:13: apiVersion: extensions/v1beta1 Ingress is not supported\n  \
-         supported: networking.k8s.io/v1\n"
+        messages("apiVersion: apps/v3\nkind: Deployment\nmetadata: {name: a}\n"),
+        "a.yaml:1:13: apiVersion: apps/v3 Deployment is not supported\n  \
+         supported: apps/v1, apps/v1beta2, apps/v1beta1, extensions/v1beta1\n"
     );
     assert_eq!(
         messages("apiVersion: uturn.dev/v1alpha1\nkind: Fact\nspec: {}\n"),
@@ -284,7 +284,11 @@ fn very_many_faults_are_counted() {
     assert_eq!(faults[1000].to_string(), "a.yaml: … and 49000 more; the rest was not read");
     let items = "7,".repeat(60_000);
     let text = format!("{{\"apiVersion\": \"v1\", \"items\": [{items}7], \"kind\": \"List\"}}");
-    for text in [text, "{} ".repeat(60_000), "{\"a\":1,\"a\":2} ".repeat(60_000)] {
+    for text in [
+        text,
+        "{\"metadata\":{}} ".repeat(60_000),
+        "{\"metadata\":1,\"metadata\":2} ".repeat(60_000),
+    ] {
         let faults = read(vec![Source { name: "a.json".into(), text }]).unwrap_err();
         assert_eq!(faults[1000].to_string(), "a.json: … and 49000 more; the rest was not read");
     }

@@ -188,7 +188,7 @@ fn what_kubectl_refuses_is_refused_with_its_place() {
             "3:2: this line does not fit the indentation of what stands above it",
         ),
         ("a:\n- b\n c: d\n", "3:3: a ':' where no value can begin"),
-        ("a\nb: c\n", "1:1: expected KEY: VALUE"),
+        ("a: b\nc\nd: e\n", "2:1: expected KEY: VALUE"),
         ("a: |x\n  b\n", "1:5: expected the end of the line after | or >"),
         ("a: |\n\tb\n", "2:1: tab used for indentation: YAML wants spaces"),
         ("? [a]\n: b\n", "1:3: expected a text as key, found a list or mapping"),
