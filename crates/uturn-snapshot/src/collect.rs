@@ -148,7 +148,8 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
         faults.borrow_mut().keep_twice_apart();
     }
     for source in sources {
-        let of_folder = beside.of_folders.contains(&source.name);
+        let may_be_template = beside.of_folders.contains(&source.name)
+            && TEMPLATE_MARKS.iter().any(|mark| source.text.contains(mark));
         each_document(&source, &faults, &mut |doc| {
             if let Some(lacks) = what_it_lacks(doc) {
                 objects.leave_out("documents that are no objects", &source.name);
@@ -158,11 +159,12 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
                 }
                 return;
             }
+            if may_be_template && is_faulty(doc) {
+                return objects.leave_out(TEMPLATE, &source.name);
+            }
             each_item(doc, &mut |doc, version, kind| {
                 if (version, kind) == (OURS, "Scenario") {
                     scenario::add(doc, &mut scenarios, &mut places);
-                } else if of_folder && is_template(doc) {
-                    objects.leave_out(TEMPLATE, &source.name);
                 } else {
                     take(doc, version, kind, &mut objects);
                 }
@@ -175,9 +177,10 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
     let mut said = faults.borrow_mut();
     let twice = said.take_twice();
     beside.variants(&twice).into_iter().for_each(|fault| said.push(fault));
-    if objects.has_none() && scenarios.is_empty() && said.len() == 0 {
-        match beside.nothing() {
+    if objects.is_empty() && scenarios.is_empty() && said.len() == 0 {
+        match beside.nothing(objects.has_none()) {
             Some(fault) => said.push(fault),
+            None if !objects.has_none() => {}
             None => others.into_iter().for_each(|(origin, lacks)| {
                 let hint = "every document of a manifest says what it is; is this one?";
                 said.push(Fault::new(origin, format!("not an object: {lacks}")).hint(hint));
@@ -208,10 +211,20 @@ pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
     }
 }
 
-/// Whether an object's name is to be filled in.
-fn is_template(doc: &Doc<'_>) -> bool {
-    let name = |key| doc.root.get("metadata")?.get(key)?.as_str().map(|text| text.contains("{{"));
-    name("name") == Some(true) || name("namespace") == Some(true)
+/// What templates have where something is to be filled in: of Go and Jinja, of shells, of ytt.
+const TEMPLATE_MARKS: [&str; 4] = ["{{", "{%", "${", "#@"];
+
+/// Whether something is wrong with a document for itself.
+fn is_faulty(doc: &Doc<'_>) -> bool {
+    let faults = RefCell::new(Faults::default());
+    let trial = Doc { prefix: doc.prefix, ..Doc::new(doc.file, doc.root, &faults) };
+    each_item(&trial, &mut |doc, version, kind| {
+        if version != OURS {
+            // Each for itself: what is there twice is another matter.
+            take(doc, version, kind, &mut Objects::default());
+        }
+    });
+    faults.into_inner().len() > 0
 }
 
 /// Reads every document of a source, unless it is given up for too many faults.

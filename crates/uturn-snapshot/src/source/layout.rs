@@ -123,13 +123,15 @@ impl Beside {
         kustomizations.into_iter().chain(charts).collect()
     }
 
-    /// Why there is nothing to read, where folders hold charts or kustomizations and no object.
-    pub(crate) fn nothing(&self) -> Option<Fault> {
-        if let Some(chart) = self.charts.first() {
+    /// Why there is nothing to work with, where charts or kustomizations are why. `at_all`:
+    /// there is not even an object that is not needed.
+    pub(crate) fn nothing(&self, at_all: bool) -> Option<Fault> {
+        let have = |what| at_all || self.left_out.contains_key(what);
+        if let Some(chart) = self.charts.first().filter(|_| have(TEMPLATE)) {
             let fault = Fault::new(place(chart), "a Helm chart, whose templates are not filled in");
             return Some(fault.hint(format!("render it first: {}", helm(chart))));
         }
-        let first = self.kustomizations.first()?;
+        let first = self.kustomizations.first().filter(|_| have(PART))?;
         let fault =
             Fault::new(place(&first.folder), "a kustomization, and no object that is whole");
         Some(fault.hint(format!("render it first: {}", kustomize(&first.folder))))

@@ -98,7 +98,12 @@ fn templates_beside_manifests_are_left_out_and_counted() {
         .file("all/chart/values.yaml", VALUES)
         .file("all/chart/templates/service.yaml", TEMPLATE)
         .file("all/jinja.yaml", "{% if a %}\napiVersion: v1\n{% endif %}\n")
-        .file("all/named.yaml", &WEB.replace("name: web", "name: \"{{ name }}\""));
+        .file("all/named.yaml", &WEB.replace("name: web", "name: \"{{ name }}\""))
+        .file(
+            "all/shell.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: sh}\nspec:\n  ports:\n  - port: ${PORT}\n",
+        )
+        .file("all/ytt.yaml", "#@ load(\"x\")\nmetadata: {name: web}\n");
     assert_snapshot!(scan(&folder, "all"));
 }
 
