@@ -122,11 +122,13 @@ pub struct NetworkPolicy {
     pub origin: Origin,
 }
 
-/// Objects that were seen and not needed.
+/// Objects that were seen and not needed, and documents that are no objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
-    /// `apiVersion/kind`.
+    /// `apiVersion/kind`; in words, where it is no object.
     pub kind: Text,
     /// How many.
     pub count: usize,
+    /// The files of what is no object.
+    pub files: Vec<Text>,
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use uturn_diagnose::{Evidence, Finding};
 use uturn_model::network::Network;
 use uturn_model::route::{Hop, Leg, Route, Step};
-use uturn_model::{Client, Flow, Outcome, Supposition, Unjudged, Verdict};
+use uturn_model::{Client, Flow, Outcome, Skipped, Supposition, Unjudged, Verdict};
 
 use crate::scan::{Aside, ScanReport, Why};
 use crate::words;
@@ -31,8 +31,7 @@ pub fn scan(report: &ScanReport) -> Value {
         "network": report.network.as_ref().map(network),
         "not_judged": report.unjudged.iter().map(unjudged).collect::<Vec<_>>(),
         "supposed": report.supposed.iter().map(supposition).collect::<Vec<_>>(),
-        "skipped": report.skipped.iter().map(|one| json!({"kind": &*one.kind, "count": one.count}))
-            .collect::<Vec<_>>(),
+        "skipped": report.skipped.iter().map(skipped).collect::<Vec<_>>(),
         "seen": report.seen.iter().map(|(kind, count)| (kind.to_string(), json!(count)))
             .collect::<Map<_, _>>(),
     })
@@ -208,4 +207,12 @@ fn leg(leg: Leg) -> Value {
 
 fn supposition(one: &Supposition) -> Value {
     json!(one.to_string())
+}
+
+fn skipped(skipped: &Skipped) -> Value {
+    let mut shown = json!({"kind": &*skipped.kind, "count": skipped.count});
+    if !skipped.files.is_empty() {
+        shown["files"] = skipped.files.iter().map(|file| &**file).collect();
+    }
+    shown
 }

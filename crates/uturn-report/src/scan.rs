@@ -318,9 +318,14 @@ fn summary(report: &ScanReport, style: Style) -> String {
         text.push_str(&format!("supposed: {one}\n"));
     }
     if !report.skipped.is_empty() {
-        let kinds: Vec<String> =
-            report.skipped.iter().map(|one| format!("{} {}", one.count, one.kind)).collect();
-        text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
+        let objects = report.skipped.iter().filter(|one| one.files.is_empty());
+        let kinds: Vec<String> = objects.map(|one| format!("{} {}", one.count, one.kind)).collect();
+        if !kinds.is_empty() {
+            text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
+        }
+        for one in report.skipped.iter().filter(|one| !one.files.is_empty()) {
+            text.push_str(&format!("left out: {}\n", left_out(one)));
+        }
     }
     if let Some(first) = report.findings.first() {
         text.push_str(&format!("\nuturn explain {} tells what it means", first.code));
@@ -345,3 +350,17 @@ fn summary(report: &ScanReport, style: Style) -> String {
     }
     text
 }
+
+/// What is no object: what it is, how many, and which files.
+pub(crate) fn left_out(skipped: &Skipped) -> String {
+    let Skipped { kind, count, files } = skipped;
+    let shown: Vec<&str> = files.iter().take(SHOWN).map(|file| &**file).collect();
+    let more = match files.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!(" and {} more", words::count(more, "file")),
+    };
+    format!("{kind} ({count}): {}{more}", shown.join(", "))
+}
+
+/// How many files are named of those that hold no object.
+const SHOWN: usize = 5;

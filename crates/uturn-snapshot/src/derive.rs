@@ -7,7 +7,9 @@
 
 mod balancers;
 mod endpoints;
+mod families;
 mod files;
+mod labels;
 mod network;
 mod nodes;
 mod owners;
@@ -30,6 +32,10 @@ use crate::objects::Objects;
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mut said = Said::default();
+    for note in std::mem::take(&mut objects.notes) {
+        let about = format!("{}: {}", note.origin, note.message);
+        said.suppose(about, note.taken, note.because, note.settle);
+    }
     let provider = provider::derive(&objects, &mut said);
     let mut proxy = proxy::derive(&objects, &provider, &mut said);
     owners::settle(&mut objects);
@@ -38,6 +44,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mut ranges = ranges::Ranges::new(&objects);
     nodes::complete(&mut objects, mode.value, &mut ranges, &mut said);
     pods::complete(&mut objects, mode.value, &mut ranges, &mut said);
+    families::complete(&mut objects, mode.value, &mut ranges, &mut said);
     files::complete(&mut objects);
     services::complete(&mut objects, &mut ranges, &mut said);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut said);

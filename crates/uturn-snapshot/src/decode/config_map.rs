@@ -128,9 +128,12 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
         return doc.fault(node, format!("expected a text, found {}", node.describe()));
     };
     let mut first = None;
-    document::read(text, Keep::All, &mut |one| {
-        first.get_or_insert(one);
-        ControlFlow::Break(())
+    document::read(text, Keep::All, &mut |one| match one {
+        Err(trouble) if trouble.note.is_some() => ControlFlow::Continue(()),
+        other => {
+            first.get_or_insert(other);
+            ControlFlow::Break(())
+        }
     });
     let shift = |line: u32| if node.column == 0 { node.line + line - 1 } else { node.line };
     match first {

@@ -9,6 +9,7 @@ mod commands;
 mod common;
 mod cure;
 mod docs;
+mod folders;
 mod html;
 mod lab;
 #[cfg(target_os = "linux")]
