@@ -17,10 +17,12 @@ mod json_rule;
 mod lex;
 mod print;
 mod print_rule;
+mod priority;
 mod read;
 mod read_expr;
 mod read_rule;
 mod statement;
+mod unnamed;
 mod warnings;
 
 pub use expr::{BinaryOp, Data, Element, Expr, Fib, FibResult, Relation, TupleDirection, Verdict};

@@ -184,7 +184,7 @@ impl Compiler<'_> {
                 ops.push(Op::Kept(self.number(statement, names), "queue".into()));
             }
             Statement::Tproxy(proxy) => {
-                let port = proxy.port.as_ref().and_then(|port| encode(Type::Number, port));
+                let port = proxy.port.as_ref().and_then(|port| encode(Type::Port, port));
                 let v6 = proxy.family.as_deref().map(|family| family == "ip6");
                 ops.push(Op::Proxy { v6, port: port.map(|(port, _)| port as u16) });
             }
@@ -362,7 +362,7 @@ impl Compiler<'_> {
                     self.verdict(verdict, names).map_or(Data::Unknown, Data::Verdict)
                 }
                 Some(nft::Data::Value(value)) => {
-                    bounds_of(value, |_| Type::Number).map_or(Data::Unknown, Data::Value)
+                    bounds_of(value, |_| Type::Port).map_or(Data::Unknown, Data::Value)
                 }
             };
             let given = Given { data, comment: element.comment.clone() };
@@ -461,7 +461,7 @@ impl Compiler<'_> {
             (None, NatAddress::Range(ip, _)) => Some(ip.is_ipv6()),
             (stated, _) => stated,
         };
-        let port = nat.port.as_ref().and_then(|port| encode(Type::Number, port));
+        let port = nat.port.as_ref().and_then(|port| encode(Type::Port, port));
         let address =
             if nat.port.is_some() && port.is_none() { NatAddress::Unknown } else { address };
         Nat {
