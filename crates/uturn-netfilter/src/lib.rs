@@ -52,6 +52,7 @@ pub mod addr;
 mod capture;
 pub mod conntrack;
 mod error;
+mod fact;
 pub mod hash;
 pub mod ipset;
 pub mod iptables;
@@ -66,6 +67,7 @@ mod state;
 pub mod sysctl;
 
 pub use error::{LoadError, ParseError};
+pub use fact::{Fact, Subject};
 pub use kernel::Kernel;
 pub use packet::{
     Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,

@@ -17,12 +17,32 @@ use crate::state::RouteKind;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Answer {
     No,
-    /// It matches, at these odds; `unmodelled` says that some match is one that nobody
-    /// models, and that all others agree.
+    /// It matches, at these odds, if those do of which that is not known; all others agree.
     Yes {
         odds: f64,
-        unmodelled: bool,
+        unknown: Unknown,
     },
+}
+
+/// Which matches of a rule nobody can answer, by their places in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Unknown(u64);
+
+impl Unknown {
+    /// Places from this one on are one.
+    const LAST: usize = 63;
+
+    pub(super) fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn has(self, place: usize) -> bool {
+        self.0 >> place.min(Self::LAST) & 1 == 1
+    }
+
+    fn add(&mut self, place: usize) {
+        self.0 |= 1 << place.min(Self::LAST);
+    }
 }
 
 impl Kernel {
@@ -43,15 +63,15 @@ impl Kernel {
         if !head {
             return Answer::No;
         }
-        let (mut odds, mut unmodelled) = (1.0, false);
-        for one in &rule.matches {
+        let (mut odds, mut unknown) = (1.0, Unknown::default());
+        for (place, one) in rule.matches.iter().enumerate() {
             match self.one(one, walk) {
                 Some(some) if some <= 0.0 => return Answer::No,
                 Some(some) => odds *= some,
-                None => unmodelled = true,
+                None => unknown.add(place),
             }
         }
-        Answer::Yes { odds, unmodelled }
+        Answer::Yes { odds, unknown }
     }
 
     /// The odds that one match matches; none where nobody models it.

@@ -14,6 +14,7 @@ mod known;
 mod matching;
 mod nat;
 mod nft;
+mod question;
 mod route;
 mod sets;
 mod stage;

@@ -8,7 +8,9 @@ use uturn_model::{By, Step, StepKind, Supposition, Text};
 use super::compile::Hook;
 use super::ipvs::Handled;
 use super::nft::Place;
+use super::question::Place as AskedAt;
 use super::trail::Trail;
+use crate::fact::Facts;
 use crate::packet::{
     Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, Packet, Question,
 };
@@ -50,11 +52,15 @@ pub(super) struct Walk {
     pub(super) thrown: bool,
     pub(super) trail: Trail,
     pub(super) unknown: Vec<By>,
-    pub(super) open: Vec<Question>,
+    pub(super) open: Vec<(Question, bool)>,
     /// What is taken for true of rules that nobody models.
     pub(super) assumed: Assumed,
     pub(super) supposed: Vec<Supposition>,
+    /// What is known, or was taken for true, of the packet and its sender.
+    pub(super) facts: Facts,
     /// What was taken for true of matches that nobody models.
+    pub(super) answered: Vec<(u32, AskedAt, bool)>,
+    /// The same of nftables.
     pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
     /// What `-m recent` put on its lists.
     pub(super) listed: Vec<(Text, IpAddr)>,
@@ -145,6 +151,8 @@ impl Walk {
             open: Vec::new(),
             assumed: assumed.clone(),
             supposed: Vec::new(),
+            facts: if from_here { assumed.facts().clone() } else { Facts::default() },
+            answered: Vec::new(),
             taken: Vec::new(),
             listed: Vec::new(),
         }
@@ -178,6 +186,8 @@ impl Walk {
             open: self.open.clone(),
             assumed: self.assumed.clone(),
             supposed: self.supposed.clone(),
+            facts: self.facts.clone(),
+            answered: self.answered.clone(),
             taken: self.taken.clone(),
             listed: self.listed.clone(),
             ..*self
@@ -199,10 +209,10 @@ impl Walk {
     }
 
     /// The same of one that is followed both ways.
-    pub(super) fn meet_open(&mut self, about: Doubt, why: impl Into<Text>, by: By) {
-        let question = Question { by: by.clone(), about };
-        if !self.open.contains(&question) {
-            self.open.push(question);
+    pub(super) fn meet_open(&mut self, about: Doubt, holds: bool, why: impl Into<Text>, by: By) {
+        let answered = (Question { by: by.clone(), about }, holds);
+        if !self.open.contains(&answered) {
+            self.open.push(answered);
         }
         self.meet_unknown(why, by);
     }

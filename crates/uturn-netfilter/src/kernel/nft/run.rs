@@ -9,6 +9,7 @@ use super::compile::ip_of;
 use super::eval::{Miss, find};
 use super::lookup::Data;
 use super::value::{Field, Nat, NatAddress, Op, Verdict};
+use crate::fact::{Fact, Subject};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
 use crate::kernel::tables::listening;
 use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
@@ -105,6 +106,9 @@ impl Kernel {
                     }
                 },
                 Op::Doubt(number) => self.doubt(*number, ops, (at, step), walk, open, crowded),
+                Op::Sender { fact, not } => {
+                    self.ask_sender((*fact, *not), ops, (at, step), walk, open, crowded)
+                }
                 _ => match self.act(base, op, at, walk, open, crowded) {
                     Ok(done) => done,
                     Err(Miss::Break) => Done::Next,
@@ -158,7 +162,7 @@ impl Kernel {
     ) -> Result<Done, Miss> {
         let by = || self.nft_by(at.0, at.1);
         Ok(match op {
-            Op::Test { .. } | Op::Doubt(_) => Done::On,
+            Op::Test { .. } | Op::Doubt(_) | Op::Sender { .. } => Done::On,
             Op::Verdict(verdict) => self.decide(base, *verdict, at, None, walk),
             Op::Vmap { key, map, .. } => {
                 let key = self.key(key, walk)?;
@@ -299,16 +303,8 @@ impl Kernel {
         open: &mut OpenWays,
         crowded: bool,
     ) -> Done {
-        for op in &ops[step + 1..] {
-            match op {
-                Op::Test { left, test, .. } => {
-                    if matches!(self.holds(left, test, walk), Ok(false) | Err(Miss::Break)) {
-                        return Done::Next;
-                    }
-                }
-                Op::Doubt(_) => {}
-                _ => break,
-            }
+        if self.fails_later(&ops[step + 1..], walk) {
+            return Done::Next;
         }
         let (by, about) = (self.nft_by(at.0, at.1), Doubt::Match);
         let taken = self.taken(number, walk).or_else(|| {
@@ -334,6 +330,59 @@ impl Kernel {
                 Done::On
             }
         }
+    }
+
+    /// Whether a condition among the next steps fails, whatever the one before it says.
+    fn fails_later(&self, ops: &[Op], walk: &mut Walk) -> bool {
+        for op in ops {
+            match op {
+                Op::Test { left, test, .. } => {
+                    if matches!(self.holds(left, test, walk), Ok(false) | Err(Miss::Break)) {
+                        return true;
+                    }
+                }
+                Op::Doubt(_) | Op::Sender { .. } => {}
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// A condition on who sends the packet: the first time, both ways.
+    fn ask_sender(
+        &self,
+        (fact, not): (Fact, bool),
+        ops: &[Op],
+        (at, step): ((usize, usize), usize),
+        walk: &mut Walk,
+        open: &mut OpenWays,
+        crowded: bool,
+    ) -> Done {
+        // Of what came in, no process is known, and the rule ends; so it does without one.
+        if !walk.from_here || walk.facts.tell(Fact::is(Subject::Socket, 1)) == Some(false) {
+            return Done::Next;
+        }
+        let goes_on = |holds: bool| if holds == not { Done::Next } else { Done::On };
+        if let Some(holds) = walk.facts.tell(fact) {
+            return goes_on(holds);
+        }
+        if self.fails_later(&ops[step + 1..], walk) {
+            return Done::Next;
+        }
+        if crowded {
+            return Done::Crowded;
+        }
+        let by = self.nft_by(at.0, at.1);
+        let mut other = walk.fork();
+        for (way, holds) in [(&mut *walk, !not), (&mut *other, not)] {
+            way.share /= 2.0;
+            way.facts.add(fact, holds);
+            let why = format!("which process sends it is not known: {}", fact.words(holds));
+            way.meet_open(Doubt::Sender(fact), holds, why, by.clone());
+        }
+        other.nft.turn = None;
+        open.push(other);
+        Done::On
     }
 
     fn taken(&self, number: u32, walk: &Walk) -> Option<bool> {
@@ -480,7 +529,7 @@ impl Kernel {
 fn take(one: &mut Walk, number: u32, taken: bool, why: &str, (about, by): (Doubt, &By)) {
     one.share /= 2.0;
     one.taken.push((number, one.packet.leg(), one.hook, taken));
-    one.meet_open(about, why, by.clone());
+    one.meet_open(about, taken, why, by.clone());
 }
 
 fn reject_with(kind: RejectKind, code: &str, family: Family) -> Option<RejectWith> {

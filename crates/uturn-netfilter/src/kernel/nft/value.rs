@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use uturn_model::Text;
 
+use crate::fact::Fact;
 use crate::nft::{BinaryOp, Expr, Fib, FibResult, NatKind, RejectKind, TupleDirection};
 
 /// A step of a rule.
@@ -18,6 +19,11 @@ pub(super) enum Op {
     },
     /// A condition that nobody models.
     Doubt(u32),
+    /// A condition on who sends the packet.
+    Sender {
+        fact: Fact,
+        not: bool,
+    },
     Verdict(Verdict),
     Vmap {
         key: Vec<Value>,
