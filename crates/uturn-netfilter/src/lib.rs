@@ -53,6 +53,7 @@ mod capture;
 pub mod conntrack;
 mod error;
 mod fact;
+mod gaps;
 pub mod hash;
 pub mod ipset;
 pub mod iptables;
@@ -68,6 +69,7 @@ pub mod sysctl;
 
 pub use error::{LoadError, ParseError};
 pub use fact::{Fact, Subject};
+pub use gaps::Gap;
 pub use kernel::Kernel;
 pub use packet::{
     Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,

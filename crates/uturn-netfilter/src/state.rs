@@ -1,10 +1,12 @@
 //! What a node's kernel knows: the parts that decide where a packet goes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
 use uturn_model::{Family, IpNet, Origin, Text};
 
+use crate::gaps::Gap;
 use crate::ipset::Sets;
 use crate::iptables::Ruleset;
 use crate::ipvs::VirtualServers;
@@ -41,6 +43,8 @@ pub struct NodeState {
     pub rules: Vec<PolicyRule>,
     /// Switches.
     pub sysctls: Sysctls,
+    /// What is not known of all this, where it is what a capture says.
+    pub gaps: BTreeSet<Gap>,
 }
 
 impl NodeState {

@@ -9,10 +9,10 @@ use uturn_kubeproxy::Program;
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
-use uturn_model::{Capture, Cluster, Family, Node, Origin, Text};
+use uturn_model::{Capture, Cluster, Family, Node, Origin, ProxyMode, Text};
 use uturn_netfilter::{
-    Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction, ipset,
-    iptables, ipvs, nft,
+    Gap, Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction,
+    ipset, iptables, ipvs, nft,
 };
 
 use crate::bridge::{BRIDGE_RULES, shows_rules};
@@ -84,7 +84,11 @@ impl World {
         let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
         let knows_links = capture.is_some_and(Capture::has_links);
-        let knows_all = knows_links && has(CaptureFile::Sysctls);
+        let in_files = [CaptureFile::Ipset, CaptureFile::Ipvs].map(has);
+        let lacks_servers = capture.is_some()
+            && cluster.proxy.mode.value == ProxyMode::Ipvs
+            && in_files != [true; 2];
+        let knows_all = knows_links && has(CaptureFile::Sysctls) && !lacks_servers;
         for family in Family::BOTH {
             if node.address(family).is_none() || (has_rules(family) && knows_all) {
                 continue;
@@ -93,6 +97,9 @@ impl World {
                 .map_err(|why| Cannot::Compile(node.name.clone(), why))?;
             if !has_rules(family) {
                 load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
+            } else if lacks_servers {
+                load_servers(&mut state, node, &program, in_files)
+                    .map_err(|faults| unreadable(&faults))?;
             }
             for (key, value) in program.sysctls {
                 sysctls.push((key.into(), value.into()));
@@ -132,6 +139,15 @@ impl World {
             NetworkMode::GlobalRouter => BRIDGE,
             NetworkMode::VpcCni => POD_LINKS,
         };
+        // What else is missing is worked out above, and `uncaptured` says so.
+        if let Some(capture) = capture {
+            state.gaps = Gap::all_of(capture, &state);
+            state.gaps.retain(|gap| match gap {
+                Gap::Sets => true,
+                Gap::Virtual => state.ipvs.0.is_empty(),
+                _ => false,
+            });
+        }
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
         let (usual_link, forwarding) = (usual_link.into(), OnceLock::new());
         Ok(Self { kernel, uplink, card, links, usual_link, forwarding })
@@ -277,6 +293,23 @@ fn load(
     state.sets.0.extend(ipset::parse(source(" ipset"), &program.ipset)?.0);
     state.nft.tables.extend(nft::parse(source(" nft"), &program.nft)?.tables);
     state.ipvs.0.extend(ipvs::parse(source(" ipvs"), &program.ipvs)?.0);
+    Ok(())
+}
+
+/// Of the same, the sets and the servers that a capture lacks; what it has stays.
+fn load_servers(
+    state: &mut NodeState,
+    node: &Node,
+    program: &Program,
+    [has_sets, has_servers]: [bool; 2],
+) -> Result<(), Vec<ParseError>> {
+    let source = |format: &str| Text::from(format!("rules/{} {format}", node.name));
+    if !has_sets {
+        state.sets.0.extend(ipset::parse(source("ipset"), &program.ipset)?.0);
+    }
+    if !has_servers {
+        state.ipvs.0.extend(ipvs::parse(source("ipvs"), &program.ipvs)?.0);
+    }
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! One packet through one node: every end it can come to.
 
 use serde_json::{Map, Value, json};
-use uturn_model::Step;
 use uturn_model::route::Leg;
+use uturn_model::{Step, Supposition};
 
 use crate::style::Style;
 use crate::{json, trace, words};
@@ -26,6 +26,8 @@ pub struct WalkEnd {
     pub steps: Vec<Step>,
     /// Rules that nobody models: the walk took both ways.
     pub unknown: Vec<String>,
+    /// What nothing said and was taken for true.
+    pub supposed: Vec<Supposition>,
 }
 
 /// Each end with its steps.
@@ -51,16 +53,23 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
             text.push_str(&trace::line(step.kind.as_str(), step, style));
         }
         for rule in &end.unknown {
-            let warning = format!("nobody models this rule, both ways are shown: {rule}");
+            let what = match rule.ends_with("(not captured)") {
+                true => "the capture does not say this",
+                false => "nobody models this rule",
+            };
+            let warning = format!("{what}, both ways are shown: {rule}");
             text.push_str(&format!("  {}\n", style.yellow(&warning)));
         }
+    }
+    for one in supposed(ends) {
+        text.push_str(&format!("supposed: {one}\n"));
     }
     text
 }
 
 /// `walk -o json`.
-pub fn json(ends: &[WalkEnd]) -> Value {
-    let ends: Vec<Value> = ends
+pub fn json(all: &[WalkEnd]) -> Value {
+    let ends: Vec<Value> = all
         .iter()
         .map(|end| {
             let mut value = Map::new();
@@ -73,8 +82,24 @@ pub fn json(ends: &[WalkEnd]) -> Value {
             value.insert("dst".into(), json!(end.leg.dst.to_string()));
             value.insert("steps".into(), end.steps.iter().map(json::step).collect());
             value.insert("unknown".into(), json!(end.unknown));
+            value.insert("supposed".into(), said(&end.supposed));
             Value::Object(value)
         })
         .collect();
-    json!({ "ends": ends })
+    json!({ "ends": ends, "supposed": said(&supposed(all)) })
+}
+
+/// What any end rests on, each once.
+fn supposed(ends: &[WalkEnd]) -> Vec<Supposition> {
+    let mut all: Vec<Supposition> = Vec::new();
+    for one in ends.iter().flat_map(|end| &end.supposed) {
+        if !all.contains(one) {
+            all.push(one.clone());
+        }
+    }
+    all
+}
+
+fn said(all: &[Supposition]) -> Value {
+    all.iter().map(json::supposition).collect()
 }

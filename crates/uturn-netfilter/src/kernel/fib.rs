@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use uturn_model::{By, Family, IpNet, Origin, Text};
 
+use crate::gaps::{NOT_CAPTURED, UNSEEN};
 use crate::hash::{FastMap, FastSet};
 use crate::state::{NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_LOCAL};
 
@@ -87,6 +88,9 @@ impl Fib {
             for (ip, _) in &interface.addresses {
                 fib.addresses.insert(*ip);
                 fib.add_local(*ip, &interface.name);
+                if ip.is_loopback() && ip.is_ipv4() {
+                    fib.add_loopback(&interface.name);
+                }
             }
         }
         let bound = |route: &RouteEntry| {
@@ -125,6 +129,18 @@ impl Fib {
             metric: 0,
             origin: Origin::file("kernel"),
         });
+    }
+
+    /// All of 127.0.0.0/8 is the node itself.
+    fn add_loopback(&mut self, device: &Text) {
+        let net: IpNet = "127.0.0.0/8".parse().expect("a constant range");
+        let all = IpAddr::from([127, 255, 255, 254]);
+        if self.find(Family::V4, TABLE_LOCAL, all, None).is_some() {
+            return;
+        }
+        let mut route = RouteEntry::unicast(net, None, device.clone(), Origin::file("kernel"));
+        (route.table, route.kind) = (TABLE_LOCAL, RouteKind::Local);
+        self.add(route);
     }
 
     /// Asks the tables in the order of the policy. Rules that nobody models are named in
@@ -226,6 +242,9 @@ impl Fib {
 
 fn through(route: &RouteEntry) -> Text {
     let dev = route.dev.as_deref().unwrap_or("");
+    if dev == UNSEEN {
+        return "through an interface that nothing names".into();
+    }
     match route.via {
         None => format!("through {dev}").into(),
         Some(via) => format!("through {dev}, next {via}").into(),
@@ -233,6 +252,9 @@ fn through(route: &RouteEntry) -> Text {
 }
 
 fn of_route(route: &RouteEntry) -> By {
+    if route.dev.as_deref() == Some(UNSEEN) {
+        return By::new("routes of the node", Origin::file(NOT_CAPTURED));
+    }
     By::new(route.to_string(), route.origin.clone())
 }
 

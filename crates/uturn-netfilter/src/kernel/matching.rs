@@ -57,7 +57,10 @@ impl Kernel {
             && rule.src.as_ref().is_none_or(|src| src.holds(|net| net.contains(packet.src)))
             && rule.protocol.is_none_or(|wanted| wanted.holds(|wanted| *wanted == protocol))
             && interface(&rule.in_interface, &walk.iif)
-            && interface(&rule.out_interface, &walk.oif)
+            && match &rule.out_interface {
+                Some(wanted) if walk.leaves_unseen() => walk.may_leave_by(wanted),
+                wanted => interface(wanted, &walk.oif),
+            }
             // No packet that is walked is a fragment.
             && rule.fragment != Some(true);
         if !head {
@@ -158,10 +161,18 @@ impl Kernel {
         };
         let is = |wanted: &Option<Not<Vec<AddrKind>>>, ip| {
             let Some(wanted) = wanted else { return true };
-            let kind = self.kind_of(ip, device);
+            let kind = self.kind_for(ip, device, walk);
             wanted.holds(|all| all.contains(&kind))
         };
         is(&addrtype.src, walk.packet.src) && is(&addrtype.dst, walk.packet.dst)
+    }
+
+    /// The same on a way that has decided what nothing says.
+    pub(super) fn kind_for(&self, ip: IpAddr, device: Option<&str>, walk: &Walk) -> AddrKind {
+        match walk.blind.is_own(ip) {
+            Some(true) => AddrKind::Local,
+            _ => self.kind_of(ip, device),
+        }
     }
 
     /// What an address is to this node: only the table `local` is asked.

@@ -6,6 +6,7 @@
 //! of sets is in `sets`. Where a rule leaves more than one way open, the walk is copied and
 //! each copy goes its own way with its share.
 
+mod blind;
 mod compile;
 mod fib;
 mod index;

@@ -8,6 +8,7 @@ use super::compile::Hook;
 use super::fib::{Answer, Query};
 use super::walk::{OpenWays, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
+use crate::gaps::Gap;
 use crate::packet::{DropReason, EndKind, Packet};
 use crate::state::{Interface, PolicyRule, RouteEntry, RouteKind, RuleAction};
 
@@ -44,6 +45,11 @@ impl Kernel {
             oif: None,
             mark: packet.mark,
         };
+        if self.is_taken_as_own(walk) {
+            walk.oif = None;
+            walk.enter(Hook::Input);
+            return Ok(());
+        }
         let (route, equals) = self.ask(walk, query)?;
         let local =
             matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
@@ -51,7 +57,15 @@ impl Kernel {
             Family::V4 => switches.forwards,
             Family::V6 => self.state.sysctls.ip_forward(Family::V6),
         };
-        if !local && !forwards {
+        if !local {
+            self.suppose_gap(Gap::Routes, walk);
+            self.suppose_gap(Gap::Policy, walk);
+        }
+        let stated = self.state.sysctls.get(&format!("net.ipv4.conf.{iif}.forwarding")).is_some();
+        let gap = Gap::Forwarding(packet.family());
+        if !local && !forwards && !stated && self.state.gaps.contains(&gap) {
+            walk.suppose(gap.supposition());
+        } else if !local && !forwards {
             let by = By::new(self.forward_switch(packet.family()), Origin::file("sysctl"));
             return Err(walk.dropped(
                 DropReason::NotForwarding,
@@ -63,6 +77,12 @@ impl Kernel {
             let oif = if local { None } else { route.dev.as_deref() };
             if let Some((reason, why, by)) = self.source_fault(walk, &iif, switches, oif) {
                 return Err(walk.dropped(reason, why, by));
+            }
+            let strict = DeviceSwitches { rp_filter: 1, ..switches };
+            if self.state.gaps.contains(&Gap::ReversePath)
+                && self.source_fault(walk, &iif, strict, oif).is_some()
+            {
+                walk.suppose(Gap::ReversePath.supposition());
             }
         }
         if local {
@@ -91,7 +111,16 @@ impl Kernel {
         let packet = walk.packet;
         let src = Some(packet.src).filter(|src| !src.is_unspecified());
         let query = Query { src, dst: packet.dst, iif: "lo", oif: None, mark: packet.mark };
+        if self.is_taken_as_own(walk) {
+            walk.unrouted = false;
+            self.take_as_own(walk);
+            return Ok(());
+        }
         let (route, equals) = self.ask(walk, query)?;
+        if !matches!(route.kind, RouteKind::Local) {
+            self.suppose_gap(Gap::Routes, walk);
+            self.suppose_gap(Gap::Policy, walk);
+        }
         self.may_leave(walk, route)?;
         walk.unrouted = false;
         self.spread(walk, route, equals, open, |walk| {
@@ -124,6 +153,10 @@ impl Kernel {
             oif: None,
             mark: packet.mark,
         };
+        if self.is_taken_as_own(walk) {
+            self.take_as_own(walk);
+            return Ok(());
+        }
         let (route, equals) = self.ask(walk, query)?;
         self.may_leave(walk, route)?;
         let stage = walk.stage;
@@ -185,6 +218,7 @@ impl Kernel {
             why.push(' ');
             why.push_str(through);
         }
+        walk.blind.forget_out();
         walk.way = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
         walk.note(StepKind::Route, why.as_str(), by.clone());
     }
@@ -253,6 +287,9 @@ impl Kernel {
         oif: Option<&str>,
     ) -> Option<(DropReason, String, By)> {
         let src = walk.packet.src;
+        if self.knows_no_route() {
+            return None;
+        }
         let local_source = || {
             let why = format!("its source {src} is an address of this node itself");
             let by =

@@ -107,6 +107,20 @@ impl Kernel {
             return Done::Next;
         }
         let Answer::Yes { odds, unknown } = self.matches(rule, walk) else { return Done::Next };
+        if let Some(wanted) = rule.out_interface.as_deref()
+            && let Some(names) = walk.open_out(Some(wanted))
+        {
+            if crowded {
+                return Done::Crowded(running.by(chain, at));
+            }
+            // Both ways ask this rule anew.
+            if let Some(frame) = walk.frames.last_mut() {
+                frame.rule = at;
+            }
+            let other = walk.part_by_out(names, &wanted.value, running.by(chain, at));
+            open.push(other);
+            return Done::Next;
+        }
         if !unknown.is_none() {
             match settle(running, (chain, at), unknown, walk, open, crowded) {
                 Some(true) => {}

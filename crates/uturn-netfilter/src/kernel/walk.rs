@@ -5,12 +5,14 @@ use std::net::IpAddr;
 use uturn_model::route::Leg;
 use uturn_model::{By, Step, StepKind, Supposition, Text};
 
+use super::blind::Taken;
 use super::compile::Hook;
 use super::ipvs::Handled;
 use super::nft::Place;
 use super::question::Place as AskedAt;
 use super::trail::Trail;
 use crate::fact::Facts;
+use crate::gaps::UNSEEN;
 use crate::packet::{
     Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, Packet, Question,
 };
@@ -64,6 +66,8 @@ pub(super) struct Walk {
     pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
     /// What `-m recent` put on its lists.
     pub(super) listed: Vec<(Text, IpAddr)>,
+    /// What was taken for true of what a capture does not say.
+    pub(super) blind: Taken,
 }
 
 /// Where a packet goes next.
@@ -155,6 +159,7 @@ impl Walk {
             answered: Vec::new(),
             taken: Vec::new(),
             listed: Vec::new(),
+            blind: Taken::default(),
         }
     }
 
@@ -190,6 +195,7 @@ impl Walk {
             answered: self.answered.clone(),
             taken: self.taken.clone(),
             listed: self.listed.clone(),
+            blind: self.blind.clone(),
             ..*self
         })
     }
@@ -239,12 +245,17 @@ impl Walk {
         let is_kept = !self.listed.is_empty() || self.nft.has_added();
         let anew = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
         let way = self.way.filter(|_| leaves);
+        let named = |dev: &Text| match &**dev == UNSEEN {
+            true => self.blind.name().cloned(),
+            false => Some(dev.clone()),
+        };
+        let out = way.as_ref().and_then(|way| named(&way.dev));
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
         End {
             share: self.share,
             kind,
             packet: self.packet,
-            out: way.as_ref().map(|way| way.dev.clone()),
+            out,
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
             anew,

@@ -23,12 +23,16 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
     let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| said(&all))?;
     let mut state = NodeState::from_capture(&capture).map_err(|all| said(&all))?;
     warn(&NodeState::warnings(&capture), printer);
+    state.complete(&capture);
     load(&mut state, &capture, args, printer)?;
     let entry = match &args.interface {
         None => Entry::Local,
         Some(interface) => {
             let known = interfaces(&state);
-            if !known.is_empty() && !known.contains(interface.as_str()) {
+            let says = [CaptureFile::Addresses, CaptureFile::Routes]
+                .iter()
+                .any(|file| capture.files.contains_key(file));
+            if says && !known.is_empty() && !known.contains(interface.as_str()) {
                 let known: Vec<&str> = known.into_iter().collect();
                 return Err(Failure::usage(format!(
                     "the node has no interface {interface:?}: it has {}",
@@ -121,6 +125,7 @@ fn shown(end: End, came_in: Option<&str>) -> WalkEnd {
         leg: end.packet.leg(),
         steps: end.steps,
         unknown: end.unknown.iter().map(ToString::to_string).collect(),
+        supposed: end.supposed,
     }
 }
 

@@ -242,7 +242,7 @@ impl Compiler<'_> {
             Expr::Payload(..) | Expr::SetRef(_) => true,
             Expr::Concat(parts) => parts.iter().all(|part| self.is_sure(part)),
             Expr::Meta(key) => {
-                matches!(*key, "l4proto" | "mark" | "iifname" | "oifname" | "nfproto")
+                matches!(*key, "l4proto" | "mark" | "iifname" | "nfproto")
             }
             Expr::Ct(None, key) => *key == "state",
             Expr::Numgen { .. } | Expr::Set(_) | Expr::Word(_) | Expr::Number(_) => true,

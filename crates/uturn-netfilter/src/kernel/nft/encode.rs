@@ -218,7 +218,7 @@ fn prefix(ip: IpAddr, length: u8) -> Option<(u128, u128)> {
 
 /// A name of up to 16 letters as a number, so that those with one beginning are a range.
 /// A `*` at the end stands for any rest.
-pub(super) fn interface(name: &str) -> (u128, u128) {
+pub(in crate::kernel) fn interface(name: &str) -> (u128, u128) {
     let (start, rest) = match name.strip_suffix('*') {
         Some(start) => (start, true),
         None => (name, false),

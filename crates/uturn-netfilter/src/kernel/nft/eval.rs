@@ -180,6 +180,10 @@ impl Kernel {
             Field::EtherType => Ok(if is_v6 { 0x86dd } else { 0x800 }),
             Field::Mark => Ok(u128::from(packet.mark)),
             Field::InInterface => Ok(interface_of(walk.iif.as_deref())),
+            Field::OutInterface if walk.leaves_unseen() => match walk.blind.name() {
+                Some(name) => Ok(interface_of(Some(name))),
+                None => Err(Miss::Unknown),
+            },
             Field::OutInterface => Ok(interface_of(walk.oif.as_deref())),
             Field::CtState => Ok(match state(&walk.tracking) {
                 CtState::Established => 2,
@@ -231,7 +235,7 @@ impl Kernel {
             (false, false) => None,
         };
         if fib.result == FibResult::Type {
-            return Ok(match self.kind_of(ip, device) {
+            return Ok(match self.kind_for(ip, device, walk) {
                 AddrKind::Unicast => 1,
                 AddrKind::Local => 2,
                 AddrKind::Broadcast => 3,

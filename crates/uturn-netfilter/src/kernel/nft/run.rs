@@ -8,7 +8,7 @@ use super::super::{Kernel, MOST_RULES};
 use super::compile::ip_of;
 use super::eval::{Miss, find};
 use super::lookup::Data;
-use super::value::{Field, Nat, NatAddress, Op, Verdict};
+use super::value::{Field, Nat, NatAddress, Op, Test, Value, Verdict};
 use crate::fact::{Fact, Subject};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
 use crate::kernel::tables::listening;
@@ -93,7 +93,31 @@ impl Kernel {
         let ops = &self.nft.chains[at.0].rules[at.1].ops;
         let mut step = std::mem::take(&mut walk.nft.at);
         while let Some(op) = ops.get(step) {
+            if let Some((names, said)) = self.asks_out(op, walk) {
+                if self.fails_later(&ops[step + 1..], walk) {
+                    return Done::Next;
+                }
+                if crowded {
+                    return Done::Crowded;
+                }
+                let mut other = walk.part_by_out(names, &said, self.nft_by(at.0, at.1));
+                other.nft.at = step;
+                if let Some(frame) = other.frames.last_mut() {
+                    frame.rule = at.1;
+                }
+                open.push(other);
+            }
             let done = match op {
+                Op::Test { left, test: Test::Within { not, first, last }, .. }
+                    if walk.leaves_unseen()
+                        && matches!(left.as_slice(), [Value::Field(Field::OutInterface)])
+                        && walk.leaves_by((*first, *last)).is_some() =>
+                {
+                    match walk.leaves_by((*first, *last)) == Some(!not) {
+                        true => Done::On,
+                        false => Done::Next,
+                    }
+                }
                 Op::Test { left, test, number } => match self.holds(left, test, walk) {
                     Ok(true) => Done::On,
                     Ok(false) | Err(Miss::Break) => Done::Next,
@@ -148,6 +172,24 @@ impl Kernel {
         }
         walk.nft.turn = None;
         Done::Next
+    }
+
+    /// What a condition wants of the interface that the packet leaves through, where that is
+    /// open, and how it is called.
+    fn asks_out(&self, op: &Op, walk: &Walk) -> Option<((u128, u128), String)> {
+        let Op::Test { left, test: Test::Within { first, last, .. }, .. } = op else { return None };
+        let [Value::Field(Field::OutInterface)] = left.as_slice() else { return None };
+        let names = (*first, *last);
+        if !walk.leaves_unseen() || walk.leaves_by(names).is_some() {
+            return None;
+        }
+        let bytes = first.to_be_bytes();
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        let mut said = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        if first != last {
+            said.push('*');
+        }
+        Some((names, said))
     }
 
     /// Does what a step says that is no condition.
