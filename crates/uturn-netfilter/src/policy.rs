@@ -112,7 +112,7 @@ pub enum RuleAction {
     Goto(u32),
     /// Nothing.
     Nop,
-    /// Drops and says that the host cannot be reached.
+    /// Drops and says that the network cannot be reached.
     Unreachable,
     /// Drops and says that it is forbidden.
     Prohibit,

@@ -261,7 +261,8 @@ impl Kernel {
                     RuleAction::Blackhole => {
                         (DropReason::Blackhole, format!("packets to {dst} are thrown away"), by)
                     }
-                    _ => (DropReason::Unreachable, format!("{dst} is set to be unreachable"), by),
+                    // Unlike a route that says so, it makes the whole network unreachable.
+                    _ => (DropReason::NoRoute, format!("{dst} is set to be unreachable"), by),
                 }
             }
             Answer::Nothing | Answer::Open(..) => (
