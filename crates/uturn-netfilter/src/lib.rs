@@ -62,6 +62,7 @@ mod json;
 mod kernel;
 pub mod nft;
 mod packet;
+mod policy;
 pub mod routes;
 pub mod rules;
 mod state;
@@ -75,8 +76,8 @@ pub use packet::{
     Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
     RejectWith, Scheduled, Transport,
 };
+pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};
 pub use state::{
-    Interface, NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_DEFAULT,
-    TABLE_LOCAL, TABLE_MAIN,
+    Interface, NodeState, RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,
 };
 pub use sysctl::Sysctls;

@@ -341,6 +341,10 @@ impl Question {
             (Doubt::Match, false) => "does not match",
             (Doubt::Pass, true) => "lets it pass",
             (Doubt::Pass, false) => "keeps it",
+            (Doubt::Own, true) => return format!("{} is one of this node", self.by.rule),
+            (Doubt::Own, false) => return format!("{} is none of this node", self.by.rule),
+            (Doubt::Out, true) => return format!("it leaves through {}", self.by.rule),
+            (Doubt::Out, false) => return format!("it does not leave through {}", self.by.rule),
         };
         format!("rule {} {does}", self.by)
     }
@@ -355,6 +359,10 @@ pub enum Doubt {
     Pass,
     /// Whether this holds of who sends the packet.
     Sender(Fact),
+    /// Whether an address is the node's own, where a capture does not say.
+    Own,
+    /// Whether the packet leaves through an interface, where no route says.
+    Out,
 }
 
 /// What is taken for true: of rules that nobody models, by how each is written, whether it
@@ -375,7 +383,7 @@ impl Assumed {
     pub fn answer(&self, question: &Question) -> Option<bool> {
         match question.about {
             Doubt::Sender(fact) => self.facts.tell(fact),
-            Doubt::Match | Doubt::Pass => self.of(&question.by),
+            _ => self.of(&question.by),
         }
     }
 

@@ -189,7 +189,7 @@ fn what_nobody_models_goes_both_ways() {
     let filter = |rule: &str| table(&[("filter hook forward priority 0", rule)]);
     for rule in [
         "limit rate 10/second drop",
-        "meta skuid 1000 drop",
+        "meta cpu 1 drop",
         "socket transparent 1 drop",
         "ip dscp cs1 drop",
         "xt match \"statistic\" drop",
@@ -212,7 +212,7 @@ fn what_nobody_models_goes_both_ways() {
         assert_eq!(out(&request(), &filter(rule)), [GOES], "{rule}");
     }
     // Asked twice, it is the same.
-    let twice = filter("meta skuid 1000 accept\nmeta skuid 1000 drop");
+    let twice = filter("ip dscp cs1 accept\nip dscp cs1 drop");
     assert_eq!(out(&request(), &twice).len(), 2);
 }
 

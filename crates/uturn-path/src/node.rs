@@ -11,8 +11,8 @@ use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Family, Node, Origin, ProxyMode, Text};
 use uturn_netfilter::{
-    Gap, Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction,
-    ipset, iptables, ipvs, nft,
+    Gap, Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, ipset,
+    iptables, ipvs, nft,
 };
 
 use crate::bridge::{BRIDGE_RULES, shows_rules};
@@ -422,15 +422,5 @@ fn usual_rules() -> Vec<PolicyRule> {
 
 /// A rule for every packet to look into a table.
 fn policy(priority: u32, table: u32) -> PolicyRule {
-    PolicyRule {
-        priority,
-        from: None,
-        to: None,
-        iif: None,
-        oif: None,
-        mark: None,
-        invert: false,
-        action: RuleAction::Lookup(table),
-        origin: Origin::file("kernel"),
-    }
+    PolicyRule::lookup(priority, table, Origin::file("kernel"))
 }

@@ -3,13 +3,14 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{By, Origin, StepKind, Supposition, Text};
+use uturn_model::{By, Origin, Supposition, Text};
 
 use super::Kernel;
 use super::nft::interface;
 use super::walk::{OpenWays, RouteOut, Walk};
 use crate::gaps::{Gap, NOT_CAPTURED, UNSEEN};
 use crate::iptables::Not;
+use crate::packet::Doubt;
 
 /// The first and the last name of a pattern, as numbers.
 pub(super) type Names = (u128, u128);
@@ -73,7 +74,7 @@ impl Kernel {
     /// Supposes what stands for a gap, where there is one.
     pub(super) fn suppose_gap(&self, gap: Gap, walk: &mut Walk) {
         // Where both ways are taken, nothing is supposed.
-        let open = gap == Gap::Routes && self.knows_no_route();
+        let open = matches!(gap, Gap::Routes | Gap::Policy) && self.knows_no_route();
         if self.state.gaps.contains(&gap) && !open {
             walk.suppose(gap.supposition());
         }
@@ -115,8 +116,8 @@ impl Kernel {
         ] {
             way.share /= 2.0;
             way.blind.own.push((ip, own));
-            let by = By::new("addresses of the node", Origin::file(NOT_CAPTURED));
-            way.meet_unknown(format!("nothing says whose address {ip} is: {said}"), by);
+            let by = By::new(format!("the address {ip}"), Origin::file(NOT_CAPTURED));
+            way.meet_open(Doubt::Own, own, format!("nothing says whose it is: {said}"), by);
         }
         open.push(other);
     }
@@ -178,18 +179,15 @@ impl Walk {
     }
 
     /// Takes both ways: here as if it left through these, in the copy as if not.
-    pub(super) fn part_by_out(&mut self, names: Names, said: &str, by: By) -> Box<Self> {
+    pub(super) fn part_by_out(&mut self, names: Names, said: &str) -> Box<Self> {
         let mut other = self.fork();
         for (way, leaves) in [(&mut *self, true), (&mut *other, false)] {
             way.share /= 2.0;
             way.blind.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {said}");
-            way.note(StepKind::Unknown, why, by.clone());
-            let routes = By::new("routes of the node", Origin::file(NOT_CAPTURED));
-            if !way.unknown.contains(&routes) {
-                way.unknown.push(routes);
-            }
+            let by = By::new(format!("the interface {said}"), Origin::file(NOT_CAPTURED));
+            way.meet_open(Doubt::Out, leaves, why, by);
         }
         if names.0 == names.1 {
             self.blind.name = Some(said.into());

@@ -236,7 +236,7 @@ pub(super) fn follow(
                 let again =
                     matches!(stage, RouteAgain) && (now.mark, now.src) != (before.mark, before.src);
                 walk.before = walk.packet;
-                match moved || again {
+                match moved || again || std::mem::take(&mut walk.reroutes) {
                     true => match kernel.route_again(&mut walk, open) {
                         Ok(()) => Passed::On,
                         Err(kind) => Passed::End(kind),

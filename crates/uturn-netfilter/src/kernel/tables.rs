@@ -117,7 +117,7 @@ impl Kernel {
             if let Some(frame) = walk.frames.last_mut() {
                 frame.rule = at;
             }
-            let other = walk.part_by_out(names, &wanted.value, running.by(chain, at));
+            let other = walk.part_by_out(names, &wanted.value);
             open.push(other);
             return Done::Next;
         }

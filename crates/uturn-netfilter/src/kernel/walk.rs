@@ -64,6 +64,10 @@ pub(super) struct Walk {
     pub(super) answered: Vec<(u32, AskedAt, bool)>,
     /// The same of nftables.
     pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
+    /// Rules of the routing policy that were taken to apply, or not, by their places.
+    pub(super) ruled: Vec<(usize, bool)>,
+    /// It is to be routed again, whatever changed.
+    pub(super) reroutes: bool,
     /// What `-m recent` put on its lists.
     pub(super) listed: Vec<(Text, IpAddr)>,
     /// What was taken for true of what a capture does not say.
@@ -157,6 +161,8 @@ impl Walk {
             supposed: Vec::new(),
             facts: if from_here { assumed.facts().clone() } else { Facts::default() },
             answered: Vec::new(),
+            ruled: Vec::new(),
+            reroutes: false,
             taken: Vec::new(),
             listed: Vec::new(),
             blind: Taken::default(),
@@ -193,6 +199,7 @@ impl Walk {
             supposed: self.supposed.clone(),
             facts: self.facts.clone(),
             answered: self.answered.clone(),
+            ruled: self.ruled.clone(),
             taken: self.taken.clone(),
             listed: self.listed.clone(),
             blind: self.blind.clone(),

@@ -51,6 +51,14 @@ fn taken(question: &Question, holds: bool) -> Supposition {
         (Doubt::Match, false) => "it does not match what meets it",
         (Doubt::Pass, true) => "it lets pass what it matches",
         (Doubt::Pass, false) => "it keeps what it matches",
+        (Doubt::Own | Doubt::Out, _) => {
+            return Supposition {
+                about: question.by.rule.clone(),
+                taken: question.case(holds).into(),
+                because: "one case of several: the capture does not say it".into(),
+                settle: "capture addr and route of the node too".into(),
+            };
+        }
     };
     Supposition {
         about: format!("rule {}", question.by.rule).into(),

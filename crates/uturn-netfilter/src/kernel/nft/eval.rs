@@ -6,7 +6,7 @@ use uturn_model::{Family, Supposition};
 
 use super::super::Kernel;
 use super::super::compile::Hook;
-use super::super::fib::{Answer, Query};
+use super::super::fib::{Answer, Asking, Query};
 use super::super::matching::{state, tcp_flags};
 use super::super::walk::{Tracking, Walk};
 use super::encode::{address, interface};
@@ -259,8 +259,10 @@ impl Kernel {
             iif: "lo",
             oif: device.filter(|_| ip.is_ipv6()),
             mark: if fib.mark { packet.mark } else { 0 },
+            transport: None,
+            from_here: false,
         };
-        match self.fib.look_up(query, &mut Vec::new()) {
+        match self.fib.look_up(query, &mut Asking::in_passing(&walk.facts)) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => Ok(0),
             Answer::Route(route, equals) => {
                 let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
@@ -273,7 +275,7 @@ impl Kernel {
                     Some(_) => Ok(0),
                 }
             }
-            Answer::Rule(_) | Answer::Nothing => Ok(0),
+            Answer::Rule(_) | Answer::Nothing | Answer::Open(..) => Ok(0),
         }
     }
 }

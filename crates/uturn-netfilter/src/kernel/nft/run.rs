@@ -100,7 +100,7 @@ impl Kernel {
                 if crowded {
                     return Done::Crowded;
                 }
-                let mut other = walk.part_by_out(names, &said, self.nft_by(at.0, at.1));
+                let mut other = walk.part_by_out(names, &said);
                 other.nft.at = step;
                 if let Some(frame) = other.frames.last_mut() {
                     frame.rule = at.1;
