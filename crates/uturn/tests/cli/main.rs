@@ -13,5 +13,6 @@ mod html;
 mod lab;
 #[cfg(target_os = "linux")]
 mod machine;
+mod partial;
 mod schema;
 mod walk;
