@@ -1,6 +1,6 @@
 //! Captures that lack files: what is missing is unknown, and what is supposed is said.
 
-use super::common::Folder;
+use super::common::{Folder, root, uturn};
 use insta::assert_snapshot;
 
 /// A host of containers: one published port, and nothing forwarded that no rule lets through.
@@ -163,4 +163,39 @@ fn addresses_that_ipvs_serves_lead_nowhere_without_its_table() {
     ]);
     assert!(text.contains("unsettled"), "{text}");
     assert!(text.contains("nothing says whom it gives packets to"), "{text}");
+}
+
+/// A bundle as people have it, one file of one node: what its capture does not say changes
+/// nothing, and is said.
+#[test]
+fn a_bundle_says_what_its_captures_lack() {
+    let folder = Folder::new("partial-bundle");
+    for name in ["api", "front", "kube-system", "nodes", "web"] {
+        let text =
+            std::fs::read_to_string(root().join(format!("examples/shop/{name}.yaml"))).unwrap();
+        folder.file(&format!("bundle/objects/{name}.yaml"), &text);
+    }
+    let rules = uturn(&["rules", "-f", "examples/shop", "--node", "n1"]).output().unwrap();
+    let rules = String::from_utf8(rules.stdout).unwrap();
+    folder.file("bundle/nodes/n1/iptables.save", &rules);
+    let flow = ["--from", "pod/shop/web-0", "--to", "svc/shop/front:80"];
+    let told = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(told.starts_with("exit 0\n"), "{told}");
+    for about in ["addresses and routes of n1", "rules that pick tables of routes of n1"] {
+        assert!(told.contains(&format!("supposed: {about}: ")), "{about}: {told}");
+    }
+    assert!(told.contains("supposed: forwarding of n1: on"), "{told}");
+    let scan = folder.run(&["scan", "--bundle", "bundle", "-o", "json"]);
+    assert!(scan.contains("forwarding of n1: on"), "{scan}");
+    // A set that nobody captured holds anything: neither refused nor taken for empty.
+    let other = rules.replacen(
+        "COMMIT",
+        "-I FORWARD 1 -m set --match-set blocked src -j DROP\nCOMMIT",
+        usize::from(rules.contains("*filter")),
+    );
+    let other = other.replace("-I FORWARD 1", "-A FORWARD");
+    folder.file("bundle/nodes/n1/iptables.save", &other);
+    let told = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(!told.starts_with("exit 2") && !told.starts_with("exit 3"), "{told}");
+    assert!(told.contains("sets that rules name of n1"), "{told}");
 }
