@@ -74,6 +74,7 @@ fn kernel(dump: &Dump) -> Outcome<Kernel> {
         nft: read("nft.txt", nft::parse("nft.txt", &(dump.nft.clone() + &dump.nft6)))?,
         sets: read("ipset.save", ipset::parse("ipset.save", &dump.ipset))?,
         ipvs: read("ipvs.save", ipvs::parse("ipvs.save", &dump.ipvs))?,
+        ..NodeState::default()
     };
     read("the dump", Kernel::new(state))
 }

@@ -52,6 +52,8 @@ pub mod addr;
 mod capture;
 pub mod conntrack;
 mod error;
+mod fact;
+mod gaps;
 pub mod hash;
 pub mod ipset;
 pub mod iptables;
@@ -60,19 +62,22 @@ mod json;
 mod kernel;
 pub mod nft;
 mod packet;
+mod policy;
 pub mod routes;
 pub mod rules;
 mod state;
 pub mod sysctl;
 
 pub use error::{LoadError, ParseError};
+pub use fact::{Fact, Subject};
+pub use gaps::Gap;
 pub use kernel::Kernel;
 pub use packet::{
     Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
     RejectWith, Scheduled, Transport,
 };
+pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};
 pub use state::{
-    Interface, NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_DEFAULT,
-    TABLE_LOCAL, TABLE_MAIN,
+    Interface, NodeState, RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,
 };
 pub use sysctl::Sysctls;

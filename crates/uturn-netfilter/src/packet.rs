@@ -7,6 +7,7 @@ use std::rc::Rc;
 use uturn_model::route::Leg;
 use uturn_model::{By, Family, Protocol, Step, Supposition, Text};
 
+use crate::fact::{Fact, Facts};
 use crate::ipvs::Forwarding;
 
 /// A packet, as far as rules look at it.
@@ -307,8 +308,8 @@ pub struct End {
     /// Rules on this way that nobody models. Where there are any, the share is no more
     /// than an even split.
     pub unknown: Vec<By>,
-    /// Of these, those that were followed both ways.
-    pub open: Vec<Question>,
+    /// Of these, what was followed both ways, and whether it holds on this one.
+    pub open: Vec<(Question, bool)>,
     /// What nothing said and was taken for true.
     pub supposed: Vec<Supposition>,
 }
@@ -316,10 +317,37 @@ pub struct End {
 /// What a rule does that nobody models: one of two things.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The rule.
+    /// The rule; of several that ask the same of the sender, the first on the way.
     pub by: By,
     /// Which two.
     pub about: Doubt,
+}
+
+impl Question {
+    /// Whether the other is the same: an answer to one answers it.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self.about, other.about) {
+            (Doubt::Sender(fact), Doubt::Sender(other)) => fact == other,
+            (Doubt::Sender(_), _) | (_, Doubt::Sender(_)) => false,
+            _ => self.by.rule == other.by.rule,
+        }
+    }
+
+    /// In which case it holds, or does not: `the sender's user is 1337`, `rule -A … matches`.
+    pub fn case(&self, holds: bool) -> String {
+        let does = match (self.about, holds) {
+            (Doubt::Sender(fact), _) => return fact.words(holds),
+            (Doubt::Match, true) => "matches",
+            (Doubt::Match, false) => "does not match",
+            (Doubt::Pass, true) => "lets it pass",
+            (Doubt::Pass, false) => "keeps it",
+            (Doubt::Own, true) => return format!("{} is one of this node", self.by.rule),
+            (Doubt::Own, false) => return format!("{} is none of this node", self.by.rule),
+            (Doubt::Out, true) => return format!("it leaves through {}", self.by.rule),
+            (Doubt::Out, false) => return format!("it does not leave through {}", self.by.rule),
+        };
+        format!("rule {} {does}", self.by)
+    }
 }
 
 /// What is not known of a rule.
@@ -329,23 +357,57 @@ pub enum Doubt {
     Match,
     /// Whether it lets a packet pass that it matches, or keeps it.
     Pass,
+    /// Whether this holds of who sends the packet.
+    Sender(Fact),
+    /// Whether an address is the node's own, where a capture does not say.
+    Own,
+    /// Whether the packet leaves through an interface, where no route says.
+    Out,
 }
 
-/// What is taken for true of rules that nobody models: by how each is written, whether it
-/// matches, or lets packets pass.
+/// What is taken for true: of rules that nobody models, by how each is written, whether it
+/// matches or lets packets pass; and of who sends a packet.
 #[derive(Clone, Debug, Default)]
-pub struct Assumed(Rc<[(Text, bool)]>);
+pub struct Assumed {
+    rules: Rc<[(Text, bool)]>,
+    facts: Facts,
+}
 
 impl Assumed {
     /// What is taken for true of the rule.
     pub fn of(&self, by: &By) -> Option<bool> {
-        self.0.iter().find(|(rule, _)| *rule == by.rule).map(|(_, holds)| *holds)
+        self.rules.iter().find(|(rule, _)| *rule == by.rule).map(|(_, holds)| *holds)
     }
 
-    /// The same, and one more.
+    /// What is taken for true of what is asked.
+    pub fn answer(&self, question: &Question) -> Option<bool> {
+        match question.about {
+            Doubt::Sender(fact) => self.facts.tell(fact),
+            _ => self.of(&question.by),
+        }
+    }
+
+    /// The same, and an answer to one more question.
     #[must_use]
-    pub fn and(&self, rule: Text, holds: bool) -> Self {
-        Self(self.0.iter().cloned().chain([(rule, holds)]).collect())
+    pub fn and(&self, question: &Question, holds: bool) -> Self {
+        if let Doubt::Sender(fact) = question.about {
+            return self.knowing(fact, holds);
+        }
+        let more = [(question.by.rule.clone(), holds)];
+        let rules = self.rules.iter().cloned().chain(more).collect();
+        Self { rules, facts: self.facts.clone() }
+    }
+
+    /// The same, and one more that is known of who sends the packet.
+    #[must_use]
+    pub fn knowing(&self, fact: Fact, holds: bool) -> Self {
+        let mut facts = self.facts.clone();
+        facts.add(fact, holds);
+        Self { rules: Rc::clone(&self.rules), facts }
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
     }
 }
 

@@ -1,14 +1,17 @@
 //! What a node's kernel knows: the parts that decide where a packet goes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
-use uturn_model::{Family, IpNet, Origin, Text};
+use uturn_model::{IpNet, Origin, Text};
 
+use crate::gaps::Gap;
 use crate::ipset::Sets;
 use crate::iptables::Ruleset;
 use crate::ipvs::VirtualServers;
 use crate::nft;
+use crate::policy::PolicyRule;
 use crate::sysctl::Sysctls;
 
 /// Number of the routing table `local`.
@@ -41,6 +44,8 @@ pub struct NodeState {
     pub rules: Vec<PolicyRule>,
     /// Switches.
     pub sysctls: Sysctls,
+    /// What is not known of all this, where it is what a capture says.
+    pub gaps: BTreeSet<Gap>,
 }
 
 impl NodeState {
@@ -194,65 +199,4 @@ impl RouteKind {
             Self::Throw => "throw",
         }
     }
-}
-
-/// A rule of the routing policy: when to ask which table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyRule {
-    /// The lower, the earlier.
-    pub priority: u32,
-    /// Packets from here.
-    pub from: Option<IpNet>,
-    /// Packets to here.
-    pub to: Option<IpNet>,
-    /// Packets that came in there; `lo` stands for those made on the node.
-    pub iif: Option<Text>,
-    /// Packets bound to leave there.
-    pub oif: Option<Text>,
-    /// Packets whose mark, under the mask, is the value: `(value, mask)`.
-    pub mark: Option<(u32, u32)>,
-    /// Whether it is for all other packets.
-    pub invert: bool,
-    /// What it does.
-    pub action: RuleAction,
-    /// Where it was written.
-    pub origin: Origin,
-}
-
-impl PolicyRule {
-    /// A rule for every packet.
-    pub fn lookup(priority: u32, table: u32, origin: Origin) -> Self {
-        let action = RuleAction::Lookup(table);
-        let (from, to, iif, oif, mark, invert) = (None, None, None, None, None, false);
-        Self { priority, from, to, iif, oif, mark, invert, action, origin }
-    }
-
-    /// What a kernel starts with.
-    pub fn defaults() -> Vec<Self> {
-        let origin = Origin::file("kernel");
-        [(0, TABLE_LOCAL), (32766, TABLE_MAIN), (32767, TABLE_DEFAULT)]
-            .map(|(priority, table)| Self::lookup(priority, table, origin.clone()))
-            .into()
-    }
-
-    /// Whether it can be meant for packets of a family.
-    pub(crate) fn concerns(&self, family: Family) -> bool {
-        let fits = |net: &Option<IpNet>| net.is_none_or(|net| Family::of(net.addr()) == family);
-        fits(&self.from) && fits(&self.to)
-    }
-}
-
-/// What a rule of the routing policy does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RuleAction {
-    /// Asks a table.
-    Lookup(u32),
-    /// Drops and says that the host cannot be reached.
-    Unreachable,
-    /// Drops and says that it is forbidden.
-    Prohibit,
-    /// Drops silently.
-    Blackhole,
-    /// Something nobody models: the rule as written.
-    Unknown(Text),
 }

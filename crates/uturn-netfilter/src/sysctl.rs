@@ -56,6 +56,20 @@ impl Sysctls {
         }
     }
 
+    /// Whether it is known if packets of a family are forwarded.
+    pub fn says_forwarding(&self, family: Family) -> bool {
+        let switches: &[&str] = match family {
+            Family::V4 => &["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"],
+            Family::V6 => &["net.ipv6.conf.all.forwarding"],
+        };
+        switches.iter().any(|switch| self.get(switch).is_some())
+    }
+
+    /// Whether anything is known of how strictly sources are checked.
+    pub fn says_rp_filter(&self) -> bool {
+        self.0.keys().any(|key| key.starts_with("net.ipv4.conf.") && key.ends_with(".rp_filter"))
+    }
+
     /// Whether IPv4 packets that came in through `dev` are forwarded: its own switch, which
     /// follows the common one until it is set.
     pub fn forwards_from(&self, dev: &str) -> bool {

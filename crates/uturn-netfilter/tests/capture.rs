@@ -64,9 +64,9 @@ fn both_forms_say_the_same() {
     assert_eq!(of(ROUTES[0]).len(), 9);
     let of = |text: &str| shown(&rules::parse("r", text).unwrap());
     assert_eq!(of(RULES[0]), of(RULES[1]));
-    let odd = r#"[{"priority":199,"src":"all","ipproto":"tcp","dport":80,"table":"7"}]"#;
+    let odd = r#"[{"priority":199,"src":"all","flowlabel":"0x7","table":"7"}]"#;
     let rules = rules::parse("r", odd).unwrap();
-    assert!(format!("{:?}", rules[0].action).contains("with ipproto, dport"));
+    assert!(format!("{:?}", rules[0].action).contains("with flowlabel"));
 }
 
 #[test]

@@ -34,8 +34,8 @@ fn a_fragment_is_loaded_onto_what_is_there() {
     assert_eq!(
         onto(BASE, "*nat\n-X GONE\n-N A\n-F\n-X A B\nCOMMIT\n").unwrap_err(),
         [
-            "part:2:1: chain GONE is not in this table",
-            "part:3:1: chain A is there already",
+            "part:2:4: chain GONE is not in this table",
+            "part:3:4: chain A is there already",
             "part:5:1: found \"-X A B\", expected -X CHAIN",
         ]
     );

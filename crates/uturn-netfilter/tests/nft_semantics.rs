@@ -189,7 +189,7 @@ fn what_nobody_models_goes_both_ways() {
     let filter = |rule: &str| table(&[("filter hook forward priority 0", rule)]);
     for rule in [
         "limit rate 10/second drop",
-        "meta skuid 1000 drop",
+        "meta cpu 1 drop",
         "socket transparent 1 drop",
         "ip dscp cs1 drop",
         "xt match \"statistic\" drop",
@@ -212,8 +212,37 @@ fn what_nobody_models_goes_both_ways() {
         assert_eq!(out(&request(), &filter(rule)), [GOES], "{rule}");
     }
     // Asked twice, it is the same.
-    let twice = filter("meta skuid 1000 accept\nmeta skuid 1000 drop");
+    let twice = filter("ip dscp cs1 accept\nip dscp cs1 drop");
     assert_eq!(out(&request(), &twice).len(), 2);
+}
+
+#[test]
+fn what_other_releases_print_decides_as_theirs_does() {
+    let filter = |rule: &str| out(&request(), &table(&[("filter hook forward priority 0", rule)]));
+    let dropped = filter("drop");
+    for (rule, is_dropped) in [
+        // By the name of a service, as releases before 0.9.1 list ports.
+        ("tcp dport http drop", true),
+        ("tcp dport { https, http-alt } drop", false),
+        ("tcp dport ssh-domain drop", false),
+        ("tcp dport 80 jump {\nip saddr 192.0.2.1 accept\ndrop\n}", true),
+        ("tcp dport 80 jump {\nreturn\n}\naccept", false),
+        ("tcp flags & (fin | syn | rst | ack) == syn drop", true),
+        ("tcp flags & (syn | ack) == syn | ack drop", false),
+        ("tcp flags & (syn | ack) == { syn, syn | ack } drop", true),
+    ] {
+        let ends = filter(rule);
+        match rule.contains("ssh-domain") {
+            // Nobody knows it: both ways.
+            true => assert_eq!(ends.len(), 2, "{rule}: {ends:?}"),
+            false => assert_eq!(ends == dropped, is_dropped, "{rule}: {ends:?}"),
+        }
+    }
+    // A rule that nft could not print whole is no remark.
+    let rule = "# match-set blocked src counter packets 0 bytes 0 drop";
+    assert_eq!(filter(rule).len(), 2);
+    // A packet within is another packet.
+    assert_eq!(filter("vxlan ip saddr 192.0.2.1 drop").len(), 2);
 }
 
 #[test]

@@ -405,3 +405,38 @@ fn golden_rules_and_sets_load_together() {
         Err(why) => uturn_testing::left_out("loading rules that ask sets", why),
     }
 }
+
+#[test]
+fn what_ipset_list_prints_is_read_as_what_ipset_save_prints() {
+    let list = "Name: A\nType: hash:ip,port,ip\nRevision: 5\nHeader: family inet hashsize 1024 \
+                maxelem 65536\nSize in memory: 200\nReferences: 1\nNumber of entries: 2\nMembers:\n\
+                10.1.2.20,tcp:8080,10.1.2.20\n10.1.2.21,udp:53,10.1.2.21 timeout 7\n\n\
+                Name: B\nType: hash:net\nRevision: 6\nHeader: family inet hashsize 1024 maxelem \
+                65536 comment\nSize in memory: 200\nReferences: 1\nNumber of entries: 1\nMembers:\n\
+                10.0.0.0/8 comment \"two words\"\n\nName: C\nType: list:set\nHeader: size 8\n\
+                Number of entries: 1\nMembers:\nA\n";
+    let save = "create A hash:ip,port,ip family inet hashsize 1024 maxelem 65536\n\
+                create B hash:net family inet hashsize 1024 maxelem 65536 comment\n\
+                create C list:set size 8\n\
+                add A 10.1.2.20,tcp:8080,10.1.2.20\nadd A 10.1.2.21,udp:53,10.1.2.21 timeout 7\n\
+                add B 10.0.0.0/8 comment \"two words\"\nadd C A\n";
+    let read = |text: &str| ipset::parse("a", text).unwrap_or_else(|e| panic!("{e:#?}"));
+    assert_eq!(read(list).to_string(), read(save).to_string());
+    for (text, expected) in [
+        (
+            "Name: A\nType: hash:ip\nHeader: family inet\nNumber of entries: 2\n",
+            "a:1: set A stands here without its members (`ipset list -t`?): run `ipset save`",
+        ),
+        (
+            "Name: A\nType: hash:ip\nHeader: family inet\nNumber of entries: 2\nMembers:\n10.0.0.1\n",
+            "a:1: set A has 2 entries, found 1: the list is cut",
+        ),
+        (
+            "Name: A\nType: hash:ip\nHeader: family inet\nMembers:\n10.0.0.1.5\n",
+            "a:5:1: found \"10.0.0.1.5\", expected an IPv4 address, a network or a range",
+        ),
+        ("Name: A\nMembers:\n", "a:2:1: found no header of set A, expected one before this"),
+    ] {
+        assert_eq!(ipset::parse("a", text).unwrap_err()[0].to_string(), expected);
+    }
+}

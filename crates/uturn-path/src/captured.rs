@@ -105,6 +105,7 @@ impl Captured {
             let other = if is_from { rule.to } else { rule.from };
             let interfaces = (&rule.iif, &rule.oif);
             let rank = (rule.priority, &rule.action, rule.mark, rule.invert);
+            let rank = (rank, rule.more, &rule.suppress);
             // One that is for others too, or for a certain pair, is like no other.
             let is_apart = (rule.invert || other.is_some()).then_some(number);
             let what = said(&(node, is_from, rank, interfaces, is_apart));

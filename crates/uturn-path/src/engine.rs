@@ -25,6 +25,7 @@ use crate::names::Names;
 use crate::node::World;
 use crate::scan::Atlas;
 use crate::travel::{Party, Trip, add_new};
+use crate::uncaptured;
 
 /// A cluster made ready for walking. What a node's kernel knows is worked out when a packet
 /// first comes to it.
@@ -366,6 +367,7 @@ fn supposed(cluster: &Cluster) -> Vec<Supposition> {
         false => Vec::new(),
     };
     let mut supposed = cluster.supposed.clone();
+    supposed.extend(uncaptured::supposed(cluster));
     supposed.extend(doubts::of_ingresses(cluster));
     let mut unjudged = |about: String, settle: &str| {
         supposed.push(Supposition {

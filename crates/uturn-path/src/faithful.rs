@@ -236,8 +236,7 @@ fn servers(known: &Addresses, state: &NodeState) -> Vec<String> {
 }
 
 fn policy(rule: &PolicyRule) -> String {
-    let PolicyRule { priority, from, to, iif, oif, mark, invert, action, origin: _ } = rule;
-    format!("{priority} {from:?} {to:?} {iif:?} {oif:?} {mark:?} {invert} {action:?}")
+    rule.to_string()
 }
 
 /// Chains that do something, with policy and rules.

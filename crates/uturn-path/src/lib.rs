@@ -93,6 +93,7 @@ mod spread;
 mod strangers;
 mod telling;
 mod travel;
+mod uncaptured;
 mod unjudged;
 mod walks;
 

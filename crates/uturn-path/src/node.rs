@@ -10,9 +10,9 @@ use uturn_model::capture::CaptureFile;
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::proxy::LocalDetector;
-use uturn_model::{Capture, Cluster, Family, Node, Origin, Text};
+use uturn_model::{Capture, Cluster, Family, Node, Origin, ProxyMode, Text};
 use uturn_netfilter::{
-    Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction, ipset,
+    Gap, Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, ipset,
     iptables, ipvs, nft,
 };
 
@@ -88,7 +88,11 @@ impl World {
         let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
         let knows_links = capture.is_some_and(Capture::has_links);
-        let knows_all = knows_links && has(CaptureFile::Sysctls);
+        let in_files = [CaptureFile::Ipset, CaptureFile::Ipvs].map(has);
+        let lacks_servers = capture.is_some()
+            && cluster.proxy.mode.value == ProxyMode::Ipvs
+            && in_files != [true; 2];
+        let knows_all = knows_links && has(CaptureFile::Sysctls) && !lacks_servers;
         for family in Family::BOTH {
             if node.address(family).is_none() || (has_rules(family) && knows_all) {
                 continue;
@@ -97,6 +101,9 @@ impl World {
                 .map_err(|why| Cannot::Compile(node.name.clone(), why))?;
             if !has_rules(family) {
                 load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
+            } else if lacks_servers {
+                load_servers(&mut state, node, &program, in_files)
+                    .map_err(|faults| unreadable(&faults))?;
             }
             for (key, value) in program.sysctls {
                 sysctls.push((key.into(), value.into()));
@@ -140,6 +147,15 @@ impl World {
             (NetworkMode::VpcCni, false) => Some(POD_CARD.into()),
         };
         let usual_link = pod_link(cluster);
+        // What else is missing is worked out above, and `uncaptured` says so.
+        if let Some(capture) = capture {
+            state.gaps = Gap::all_of(capture, &state);
+            state.gaps.retain(|gap| match gap {
+                Gap::Sets => true,
+                Gap::Virtual => state.ipvs.0.is_empty(),
+                _ => false,
+            });
+        }
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
         let forwarding = OnceLock::new();
         Ok(Self { kernel, uplink, card, links, usual_link, forwarding })
@@ -296,6 +312,23 @@ fn load(
     state.sets.0.extend(ipset::parse(source(" ipset"), &program.ipset)?.0);
     state.nft.tables.extend(nft::parse(source(" nft"), &program.nft)?.tables);
     state.ipvs.0.extend(ipvs::parse(source(" ipvs"), &program.ipvs)?.0);
+    Ok(())
+}
+
+/// Of the same, the sets and the servers that a capture lacks; what it has stays.
+fn load_servers(
+    state: &mut NodeState,
+    node: &Node,
+    program: &Program,
+    [has_sets, has_servers]: [bool; 2],
+) -> Result<(), Vec<ParseError>> {
+    let source = |format: &str| Text::from(format!("rules/{} {format}", node.name));
+    if !has_sets {
+        state.sets.0.extend(ipset::parse(source("ipset"), &program.ipset)?.0);
+    }
+    if !has_servers {
+        state.ipvs.0.extend(ipvs::parse(source("ipvs"), &program.ipvs)?.0);
+    }
     Ok(())
 }
 
@@ -470,15 +503,5 @@ fn usual_rules() -> Vec<PolicyRule> {
 
 /// A rule for every packet to look into a table.
 fn policy(priority: u32, table: u32) -> PolicyRule {
-    PolicyRule {
-        priority,
-        from: None,
-        to: None,
-        iif: None,
-        oif: None,
-        mark: None,
-        invert: false,
-        action: RuleAction::Lookup(table),
-        origin: Origin::file("kernel"),
-    }
+    PolicyRule::lookup(priority, table, Origin::file("kernel"))
 }

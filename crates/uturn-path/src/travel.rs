@@ -244,9 +244,9 @@ impl<'a> Engine<'a> {
             false => &world.kernel,
         };
         let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed.borrow());
-        for question in ends.iter().flat_map(|end| &end.open) {
+        for (question, _) in ends.iter().flat_map(|end| &end.open) {
             let mut open = self.open.borrow_mut();
-            if open.iter().all(|one| one.by.rule != question.by.rule) {
+            if !open.iter().any(|one| one.is_same(question)) {
                 open.push(question.clone());
             }
         }

@@ -205,7 +205,7 @@ fn leg(leg: Leg) -> Value {
     json!({ "src": leg.src.to_string(), "dst": leg.dst.to_string() })
 }
 
-fn supposition(one: &Supposition) -> Value {
+pub(crate) fn supposition(one: &Supposition) -> Value {
     json!(one.to_string())
 }
 

@@ -1,5 +1,7 @@
 //! One flow, hop by hop, out and back.
 
+use std::net::SocketAddr;
+
 use uturn_model::route::{Hop, Place, Route, Step, StepKind};
 use uturn_model::{Flow, Supposition, Verdict};
 
@@ -174,18 +176,26 @@ fn pad(text: &str, width: usize) -> String {
     }
 }
 
+/// An address and a port, where there is one.
+pub(crate) fn end(of: SocketAddr) -> String {
+    match of.port() {
+        0 => of.ip().to_string(),
+        _ => of.to_string(),
+    }
+}
+
 /// What a step shows of the packet: what changed, or what there is.
 fn addresses(step: &Step) -> Option<String> {
     let after = step.after?;
     let Some(before) = step.before.filter(|before| *before != after) else {
-        return Some(after.to_string());
+        return Some(format!("{} → {}", end(after.src), end(after.dst)));
     };
     let mut changes = Vec::new();
     if before.dst != after.dst {
-        changes.push(format!("to {} ⇒ {}", before.dst, after.dst));
+        changes.push(format!("to {} ⇒ {}", end(before.dst), end(after.dst)));
     }
     if before.src != after.src {
-        changes.push(format!("from {} ⇒ {}", before.src, after.src));
+        changes.push(format!("from {} ⇒ {}", end(before.src), end(after.src)));
     }
     Some(changes.join(", "))
 }

@@ -1,10 +1,11 @@
 //! What is typed.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Version};
+
+use crate::packet::{Carried, Owner, Place};
 
 /// Finds, explains and proves load-balancer loopback in Kubernetes.
 #[derive(Debug, Parser)]
@@ -82,7 +83,9 @@ pub(crate) enum Command {
     Rules(Rules),
     /// Lead one packet through one captured node
     #[command(after_help = "Examples:
-  uturn walk --capture n1/ --in eth0 --src 10.1.1.10:40000 --dst 10.0.0.11:30080")]
+  uturn walk --capture n1/ --in eth0 --src 10.1.1.10:40000 --dst 10.0.0.11:30080
+  uturn walk --capture n1/ --in eth0 --src 10.1.1.10 --dst 10.0.0.11 --proto icmp
+  uturn walk --capture pod/ --src 10.1.1.10:40000 --dst 10.0.0.11:80 --uid istio-proxy")]
     Walk(Walk),
     /// Build scenarios on a real kernel and measure them
     #[command(subcommand)]
@@ -350,15 +353,22 @@ pub(crate) struct Walk {
     /// The interface that the packet comes in by; without it, the node itself sends it
     #[arg(long = "in", value_name = "IFACE")]
     pub(crate) interface: Option<String>,
-    /// Where it comes from
+    /// Where it comes from; for icmp an address alone
     #[arg(long, value_name = "IP:PORT")]
-    pub(crate) src: SocketAddr,
-    /// Where it goes
+    pub(crate) src: Place,
+    /// Where it goes; for icmp an address alone
     #[arg(long, value_name = "IP:PORT")]
-    pub(crate) dst: SocketAddr,
-    /// By which protocol
+    pub(crate) dst: Place,
+    /// By which protocol: tcp, udp, sctp, or icmp (an echo request)
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
-    pub(crate) proto: Protocol,
+    pub(crate) proto: Carried,
+    /// The user whose process sends it, for rules that ask (`-m owner`, `meta skuid`,
+    /// `uidrange`): a number, root, istio-proxy, …
+    #[arg(long, value_name = "UID", conflicts_with = "interface")]
+    pub(crate) uid: Option<Owner>,
+    /// The group of that process, likewise
+    #[arg(long, value_name = "GID", conflicts_with = "interface")]
+    pub(crate) gid: Option<Owner>,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,

@@ -9,6 +9,7 @@
 mod cli;
 mod commands;
 mod input;
+mod packet;
 mod printer;
 mod scenarios;
 mod status;

@@ -10,7 +10,7 @@ use uturn_model::{Family, Text};
 
 use super::entry::mark;
 use super::{Entry, Part, PartKind, Set, SetKind, Sets};
-use crate::hash::FastMap;
+use crate::hash::{FastMap, FastSet};
 use crate::packet::IpProtocol;
 
 /// All sets, ready to be asked.
@@ -69,6 +69,9 @@ struct Table {
     markmask: u32,
     ifaces: FastMap<Text, u128>,
     wildcards: FastMap<Text, u128>,
+    /// Networks with an interface, by their lengths: shorter ones are asked no more behind one
+    /// that the packet is in, whatever the interface.
+    with_iface: FastSet<(u8, u128)>,
     by_lengths: Vec<(Lengths, FastMap<Key, Flags>)>,
 }
 
@@ -163,6 +166,7 @@ impl Index {
             markmask,
             ifaces: FastMap::default(),
             wildcards: FastMap::default(),
+            with_iface: FastSet::default(),
             by_lengths: Vec::new(),
         };
         let mut places = FastMap::default();
@@ -210,6 +214,9 @@ impl Table {
         }
         // The hardware address of `bitmap:ip,mac` may be left open.
         prefixes.resize(3, vec![(0, 0)]);
+        if let [Part::Net(_), Part::Iface { bridged: false, .. }] = entry.parts.as_slice() {
+            self.with_iface.extend(prefixes[0].iter().map(|(net, length)| (*length, *net)));
+        }
         let nomatch = entry.has("nomatch");
         for a in &prefixes[0] {
             for b in &prefixes[1] {
@@ -283,11 +290,17 @@ impl Table {
                 PartKind::Mark => (u128::from(probe.mark & self.markmask), MARK_BITS),
             };
         }
-        let mut unsure = false;
+        let (mut unsure, mut shortest) = (false, 0);
         for (lengths, table) in &self.by_lengths {
+            if lengths[0] < shortest {
+                break;
+            }
             let mut key = [0; 3];
             for at in 0..self.kinds.len() {
                 key[at] = top(values[at], bits[at], lengths[at]);
+            }
+            if self.with_iface.contains(&(lengths[0], key[0])) {
+                shortest = lengths[0];
             }
             let mut hit = table.get(&key);
             if hit.is_none()

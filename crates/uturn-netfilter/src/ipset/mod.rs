@@ -6,6 +6,7 @@
 //! that ask it are walked both ways.
 
 mod entry;
+mod list;
 mod lookup;
 mod parse;
 

@@ -1,16 +1,17 @@
-//! Reads the text of `ipset save`, line by line.
+//! Reads the text of `ipset save`, line by line, or of `ipset list`.
 
 use std::borrow::Cow;
 
 use uturn_model::{Family, Origin, Text};
 
 use super::entry::{Part, mark};
-use super::{Entry, PartKind, Set, SetKind, Sets, is_flag};
+use super::{Entry, PartKind, Set, SetKind, Sets, is_flag, list};
 use crate::ParseError;
 use crate::hash::FastMap;
 
 /// Reads what `ipset save` printed, or what is written for `ipset restore` by hand as long
-/// as it only creates sets and adds to them. All that is wrong is reported.
+/// as it only creates sets and adds to them; and what `ipset list` printed. All that is wrong
+/// is reported.
 pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sets, Vec<ParseError>> {
     let mut reader = Reader {
         file: source.into(),
@@ -19,7 +20,12 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sets, Vec<ParseError
         names: FastMap::default(),
         errors: Vec::new(),
     };
-    for (line, number) in text.lines().zip(1u32..) {
+    let is_list = list::is_list(text);
+    if is_list {
+        let file = reader.file.clone();
+        list::read(&mut reader, &file, text);
+    }
+    for (line, number) in text.lines().zip(1u32..).filter(|_| !is_list) {
         if line.trim().is_empty() || line.trim_start().starts_with('#') || line.trim() == "COMMIT" {
             continue;
         }
@@ -38,18 +44,18 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sets, Vec<ParseError
 }
 
 /// Column and message.
-type Fault = (u32, String);
+pub(super) type Fault = (u32, String);
 
 /// A word and its column.
-type Token<'a> = (Cow<'a, str>, u32);
+pub(super) type Token<'a> = (Cow<'a, str>, u32);
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     file: Text,
     sets: Vec<Set>,
     /// For each set, the family of its addresses.
     families: Vec<Option<Family>>,
     names: FastMap<Cow<'a, str>, usize>,
-    errors: Vec<ParseError>,
+    pub(super) errors: Vec<ParseError>,
 }
 
 impl<'a> Reader<'a> {
@@ -77,7 +83,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn create(
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    pub(super) fn fault(&mut self, number: u32, column: u32, message: String) {
+        self.errors.push(ParseError::new(&self.file, number, column, message));
+    }
+
+    pub(super) fn create(
         &mut self,
         (name, at): Token<'a>,
         kind: &str,
@@ -100,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn add(
+    pub(super) fn add(
         &mut self,
         (name, at): Token<'a>,
         (text, column): Token<'a>,
@@ -212,7 +226,7 @@ fn lacks(word: &str, column: u32) -> Fault {
 }
 
 /// Cuts a line into words; what stands in quotes is one.
-fn cut(line: &str) -> Result<Vec<Token<'_>>, Fault> {
+pub(super) fn cut(line: &str) -> Result<Vec<Token<'_>>, Fault> {
     let mut words = Vec::new();
     let mut rest = line;
     loop {

@@ -53,6 +53,13 @@ pub(super) fn accept_target(
         (Target::Dnat(to), "--to-destination") | (Target::Snat(to), "--to-source") => {
             let family = args.family;
             let word = args.value()?;
+            if to.addresses.is_some() || to.ports.is_some() {
+                let message = format!(
+                    "found {option} a second time: a kernel takes one, which may be a range \
+                     (10.0.0.1-10.0.0.9)"
+                );
+                return Err(Refusal::Fault(word.column, message));
+            }
             // A base for shifted ports is something that nobody models.
             if word.text.contains('/') {
                 return Err(Refusal::Unmodelled);

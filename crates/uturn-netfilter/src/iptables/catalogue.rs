@@ -55,7 +55,12 @@ pub const MATCHES: &[(&str, Treatment)] = &[
     ("recent", Modelled),
     ("rpfilter", Modelled),
     ("sctp", Modelled),
-    ("set", Partly("the set holds what is not known of the packet, such as a hardware address")),
+    (
+        "set",
+        Partly(
+            "what the set holds is not captured, or not known of the packet, as a hardware address is",
+        ),
+    ),
     ("socket", BothWays("the sockets of the node are not known")),
     ("state", Modelled),
     ("statistic", Modelled),

@@ -10,6 +10,8 @@ mod accept;
 mod accept_sets;
 mod accept_target;
 pub mod catalogue;
+mod command;
+mod foreign;
 mod icmp;
 mod line;
 mod matches;
@@ -115,6 +117,9 @@ impl fmt::Display for TableKind {
         f.pad(self.as_str())
     }
 }
+
+/// The chains that a packet's way begins in.
+const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
 /// A chain.
 #[derive(Clone, Debug)]

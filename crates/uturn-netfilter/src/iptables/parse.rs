@@ -2,6 +2,8 @@
 
 use uturn_model::{Family, Origin, Text};
 
+use super::command::{self, Command, Setting};
+use super::foreign::recognise;
 use super::line::{self, Fault};
 use super::names::Names;
 use super::open::Open;
@@ -12,7 +14,9 @@ use crate::ParseError;
 /// Reads what `iptables-save` (or `ip6tables-save`, by `family`) printed.
 ///
 /// Also reads what is written for `iptables-restore` by hand, as long as it only declares
-/// chains and appends rules. All that is wrong is reported, not only the first.
+/// chains and appends rules; built-in chains need not be declared. All that is wrong is
+/// reported, not only the first; but of a text that something else printed, only what it is
+/// and what to run.
 pub fn parse(
     source: impl Into<Text>,
     text: &str,
@@ -25,7 +29,8 @@ pub fn parse(
 /// were loaded onto `base`. A chain that is declared again is emptied first, unless it is
 /// a built-in one; rules are added to chains that are there. Beyond what
 /// [`parse`] reads, a chain need not be declared, `COMMIT` may be missing, a table may come
-/// twice, and `-N`, `-F` and `-X` make, empty and delete a chain.
+/// twice, and all commands are taken that `iptables-restore` takes: `-I`, `-R`, `-D` and `-C`
+/// for rules, `-N`, `-F`, `-X`, `-E`, `-P` and `-Z` for chains.
 pub fn parse_fragment(
     base: Ruleset,
     source: impl Into<Text>,
@@ -86,6 +91,10 @@ struct Reader<'a> {
     /// Of a part: tables that it may come back to.
     parked: Vec<Open<'a>>,
     errors: Vec<ParseError>,
+    /// Whether there was a table.
+    has_table: bool,
+    /// What the text is, where it is none of `iptables-save`.
+    foreign: Option<ParseError>,
     scratch: line::Scratch,
 }
 
@@ -99,6 +108,8 @@ impl<'a> Reader<'a> {
             table: None,
             parked: Vec::new(),
             errors: Vec::new(),
+            has_table: false,
+            foreign: None,
             scratch: line::Scratch::default(),
         }
     }
@@ -107,11 +118,15 @@ impl<'a> Reader<'a> {
     fn line(&mut self, text: &'a str, number: u32, words: &mut Vec<Token<'a>>) -> usize {
         let indent = text.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let (body, column) = (&text[indent..], indent as u32 + 1);
-        let is_command = self.kind == Kind::Fragment
-            && ["-N", "-F", "-X"].iter().any(|one| body.starts_with(one));
         let first = body.as_bytes().first();
+        let in_table = self.table.is_some();
+        let is_odd = !in_table && !matches!(first, None | Some(b'#' | b'*' | b'\r' | b'\n'));
+        if is_odd && let Some(what) = self.recognised(body) {
+            self.foreign = Some(ParseError::new(&self.file, number, column, what));
+            return text.len();
+        }
         let (length, read) = match first {
-            Some(b'[' | b'-') if !is_command => self.append(body, number, column, words),
+            Some(b'[' | b'-') => self.append(body, number, column, words),
             _ => {
                 let length = token::line(body);
                 let (body, behind) = body.split_at(length);
@@ -134,7 +149,6 @@ impl<'a> Reader<'a> {
                 self.open(&body[1..], behind, number).map_err(|message| (column + 1, message))
             }
             Some(b':') => self.declare(body, number, column),
-            Some(b'-') => self.command(body, number, column),
             Some(_) if body.trim_end() == "COMMIT" => {
                 self.commit().map_err(|message| (column, message))
             }
@@ -157,7 +171,8 @@ impl<'a> Reader<'a> {
     }
 
     fn open(&mut self, name: &str, behind: &str, number: u32) -> Result<(), String> {
-        let name = name.trim_end();
+        let name = name.trim();
+        self.has_table = true;
         let unfinished = self.table.take();
         let kind = TableKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
             format!("found table {name:?}, expected raw, mangle, nat, filter or security")
@@ -221,33 +236,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `-N CHAIN`, `-F CHAIN`, `-X CHAIN`
-    fn command(&mut self, body: &str, number: u32, column: u32) -> Result<(), Fault> {
-        let open = self.table.as_mut().ok_or_else(|| outside(column))?;
-        open.flush();
-        let mut words = body.split_ascii_whitespace();
-        let (command, name) = (words.next().unwrap_or(""), words.next());
-        if words.next().is_some() {
-            return Err((column, format!("found {body:?}, expected {command} CHAIN")));
-        }
-        let at = name.and_then(|name| open.names.find(name));
-        match (command, name, at) {
-            ("-F", None, _) => open.empty_all(),
-            ("-F", _, Some(at)) => open.table.chains[at].rules.clear(),
-            ("-X", _, Some(at)) => open.delete(at),
-            ("-N", Some(name), None) => {
-                let origin = Origin::line(self.file.clone(), number);
-                open.declare(name, None, Counters::default(), origin);
-            }
-            (_, Some(name), Some(_)) => {
-                return Err((column, format!("chain {name} is there already")));
-            }
-            (_, name, _) => {
-                let name = name.unwrap_or("without a name");
-                return Err((column, format!("chain {name} is not in this table")));
-            }
-        }
-        Ok(())
+    /// What the text is, by a line outside of any table.
+    fn recognised(&self, line: &str) -> Option<&'static str> {
+        let line = line.lines().next()?;
+        recognise(line, self.has_table)
     }
 
     fn commit(&mut self) -> Result<(), String> {
@@ -315,11 +307,27 @@ impl<'a> Reader<'a> {
         words: &mut Vec<Token<'a>>,
     ) -> (usize, Result<(), Fault>) {
         match token::cut(text, column, words) {
-            Ok(length) => (length, self.rule(words, number, column)),
+            Ok(length) => (length, self.rules(words, number, column)),
             Err(column) => {
                 (token::line(text), Err((column, "found a quote without its end".to_owned())))
             }
         }
+    }
+
+    /// A rule; one that names several addresses with commas is several.
+    fn rules(&mut self, words: &[Token<'a>], number: u32, column: u32) -> Result<(), Fault> {
+        // Hardly any text has such a rule, so that it is looked for only once one is refused.
+        let read = self.rule(words, number, column);
+        let several = read.as_ref().err().and_then(|(at, _)| {
+            words.iter().position(|word| word.column == *at && word.text.contains(','))
+        });
+        let Some(at) = several.filter(|at| is_address_list(words, *at)) else { return read };
+        for part in words[at].text.split(',') {
+            let mut words = words.to_vec();
+            words[at] = Token { text: part.to_owned().into(), ..words[at].clone() };
+            self.rules(&words, number, column)?;
+        }
+        Ok(())
     }
 
     /// `[packets:bytes] -A CHAIN …`
@@ -336,6 +344,30 @@ impl<'a> Reader<'a> {
             })?);
             rest = after;
         }
+        let origin = Origin::line(self.file.clone(), number);
+        if self.kind == Kind::Fragment {
+            // Rules for one family in a text for both.
+            let family = match rest.first().map_or("", Token::bare) {
+                "-4" | "--ipv4" => Some(Family::V4),
+                "-6" | "--ipv6" => Some(Family::V6),
+                _ => None,
+            };
+            if family.is_some_and(|family| family != self.family) {
+                return Ok(());
+            }
+            rest = &rest[usize::from(family.is_some())..];
+            let command = rest.first().and_then(|word| Command::from_word(word.bare()));
+            let setting =
+                Setting { family: self.family, origin, counted, scratch: &mut self.scratch };
+            match command {
+                Some(Command::Append) | None => {}
+                Some(command) if command.has_rule() => {
+                    return command::about_rule(open, command, rest, setting);
+                }
+                Some(command) => return command::about_chain(open, command, rest, setting.origin),
+            }
+        }
+        let origin = Origin::line(self.file.clone(), number);
         let (name, rest) = match rest {
             [append, name, rest @ ..] if matches!(append.bare(), "-A" | "--append") => (name, rest),
             [append] if matches!(append.bare(), "-A" | "--append") => {
@@ -346,12 +378,18 @@ impl<'a> Reader<'a> {
             }
             [] => return Err((column, "found counters only, expected -A CHAIN".into())),
         };
-        let origin = Origin::line(self.file.clone(), number);
         let at = match open.find(name) {
             Some(at) => at,
-            None if self.kind == Kind::Fragment && token::is_plain(&name.text) => {
-                let policy = BUILT_IN.contains(&&*name.text).then_some(Policy::Accept);
+            None if command::is_built_in(open.table.kind, &name.text) => {
+                let policy = Some(Policy::Accept);
                 open.declare(&name.text, policy, Counters::default(), origin.clone())
+            }
+            None if BUILT_IN.contains(&&*name.text) => {
+                let message = format!("table {} has no chain {}", open.table.kind, name.text);
+                return Err((name.column, message));
+            }
+            None if self.kind == Kind::Fragment && token::is_plain(&name.text) => {
+                open.declare(&name.text, None, Counters::default(), origin.clone())
             }
             None => {
                 let message = format!("chain {} is not declared in this table", name.text);
@@ -369,6 +407,9 @@ impl<'a> Reader<'a> {
     }
 
     fn end(mut self, last: u32) -> Result<Ruleset, Vec<ParseError>> {
+        if let Some(foreign) = self.foreign {
+            return Err(vec![foreign]);
+        }
         if self.kind == Kind::Fragment {
             let open = self.table.take();
             self.put_back(open);
@@ -391,8 +432,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
-
 /// About how many chains are declared in the next lines: no more than lines of some length
 /// can be, so that no text asks for much more room than it has itself.
 fn declared(text: &str) -> usize {
@@ -401,6 +440,13 @@ fn declared(text: &str) -> usize {
     let (count, length) =
         lines.fold((0, 0), |(count, length), line| (count + 1, length + line.len()));
     count.min(length / SHORT)
+}
+
+/// Whether a word is what `-s` or `-d` names, without a `!`.
+fn is_address_list(words: &[Token<'_>], at: usize) -> bool {
+    let option = at.checked_sub(1).map_or("", |before| words[before].bare());
+    let not = at.checked_sub(2).is_some_and(|before| words[before].bare() == "!");
+    matches!(option, "-s" | "--source" | "--src" | "-d" | "--destination" | "--dst") && !not
 }
 
 fn outside(column: u32) -> Fault {

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use uturn_model::{By, Text};
 
 use super::index::{self, Index};
+use super::question::{self, Asked, Numbers};
 use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
@@ -54,10 +55,17 @@ pub(super) struct Program {
     /// The table's place in the ruleset.
     pub(super) table: usize,
     pub(super) chains: Vec<CompiledChain>,
+    /// What rules ask that may not be known, for those that ask such things.
+    asked: Vec<Vec<Asked>>,
     base: [Option<usize>; 5],
 }
 
 impl Program {
+    /// What a rule asks that may not be known.
+    pub(super) fn asked(&self, rule: &CompiledRule) -> &[Asked] {
+        self.asked.get(rule.asks as usize).map_or(&[], Vec::as_slice)
+    }
+
     pub(super) fn base(&self, hook: Hook) -> Option<usize> {
         self.base[hook as usize]
     }
@@ -72,7 +80,7 @@ pub(super) struct CompiledChain {
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     to: u32,
-    unmodelled: u32,
+    asks: u32,
     /// Whether it does nothing to any packet.
     pub(super) inert: bool,
     said: OnceLock<Box<Said>>,
@@ -92,11 +100,6 @@ impl CompiledRule {
     /// The chain that a jump or goto leads to.
     pub(super) fn to(&self) -> Option<usize> {
         (self.to != Self::NONE).then_some(self.to as usize)
-    }
-
-    /// The matches that nobody models, by number: equal ones have one number.
-    pub(super) fn unmodelled(&self) -> Option<u32> {
-        (self.unmodelled != Self::NONE).then_some(self.unmodelled)
     }
 
     /// The rule as evidence.
@@ -140,9 +143,9 @@ impl CompiledChain {
 
 pub(super) fn programs(ruleset: &Ruleset, errors: &mut Vec<LoadError>) -> Programs {
     let mut programs = Programs::default();
-    let mut unmodelled = HashMap::new();
+    let mut numbers = Numbers::default();
     for (at, table) in ruleset.tables.iter().enumerate() {
-        programs.tables[table.kind as usize] = Some(program(at, table, &mut unmodelled, errors));
+        programs.tables[table.kind as usize] = Some(program(at, table, &mut numbers, errors));
     }
     programs
 }
@@ -150,11 +153,21 @@ pub(super) fn programs(ruleset: &Ruleset, errors: &mut Vec<LoadError>) -> Progra
 fn program(
     at: usize,
     table: &Table,
-    unmodelled: &mut HashMap<String, u32>,
+    asked_alike: &mut Numbers,
     errors: &mut Vec<LoadError>,
 ) -> Program {
     let numbers: HashMap<&str, usize> =
         table.chains.iter().enumerate().map(|(i, chain)| (&*chain.name, i)).collect();
+    let mut asked: Vec<Vec<Asked>> = Vec::new();
+    let mut asks = |rule: &Rule| {
+        let own = asked.len() as u32;
+        let all = question::of_rule(rule, &format!(" {at} {own}"), asked_alike);
+        if all.is_empty() {
+            return CompiledRule::NONE;
+        }
+        asked.push(all);
+        own
+    };
     let chains: Vec<CompiledChain> = table
         .chains
         .iter()
@@ -170,7 +183,7 @@ fn program(
                     };
                     CompiledRule {
                         to: to.map_or(CompiledRule::NONE, |to| to as u32),
-                        unmodelled: number(rule, unmodelled).unwrap_or(CompiledRule::NONE),
+                        asks: asks(rule),
                         inert: is_inert(rule),
                         said: OnceLock::new(),
                     }
@@ -187,7 +200,7 @@ fn program(
         let base = numbers.get(hook.chain()).copied();
         base.filter(|chain| table.chains[*chain].policy.is_some())
     });
-    Program { table: at, chains, base }
+    Program { table: at, chains, asked, base }
 }
 
 fn check(
@@ -232,26 +245,6 @@ fn check(
         }
         _ => {}
     }
-}
-
-/// The number of the matches of a rule that nobody models.
-fn number(rule: &Rule, numbers: &mut HashMap<String, u32>) -> Option<u32> {
-    let mut text = String::new();
-    for one in &rule.matches {
-        if let Match::Set(set) = one {
-            text.push_str(&format!("{:?}\n", (&set.set, &set.directions)));
-        }
-        if let Match::Other(extension) = one {
-            text.push_str(&extension.name);
-            for word in &extension.words {
-                text.push(' ');
-                text.push_str(word);
-            }
-            text.push('\n');
-        }
-    }
-    let next = numbers.len() as u32;
-    (!text.is_empty()).then(|| *numbers.entry(text).or_insert(next))
 }
 
 fn find_loops(table: &Table, chains: &[CompiledChain], errors: &mut Vec<LoadError>) {

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use uturn_model::{By, Family, IpNet, Origin, Text};
+use uturn_model::{By, Family, IpNet, Origin, Supposition, Text};
 
+use crate::fact::{Fact, Facts, Subject};
+use crate::gaps::{NOT_CAPTURED, UNSEEN};
 use crate::hash::{FastMap, FastSet};
-use crate::state::{NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, TABLE_LOCAL};
+use crate::packet::{IpProtocol, Packet};
+use crate::policy::{PolicyRule, RuleAction, Suppress};
+use crate::state::{NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
 /// All tables of both families.
 #[derive(Debug)]
@@ -39,6 +43,47 @@ pub(super) struct Query<'a> {
     pub(super) iif: &'a str,
     pub(super) oif: Option<&'a str>,
     pub(super) mark: u32,
+    /// Its protocol and ports, where the kernel looks at them for this look-up.
+    pub(super) transport: Option<(IpProtocol, (u16, u16))>,
+    /// Whether a process of the node may have sent it.
+    pub(super) from_here: bool,
+}
+
+impl Query<'_> {
+    /// What is looked at of a packet's protocol.
+    pub(super) fn transport(packet: &Packet) -> Option<(IpProtocol, (u16, u16))> {
+        Some((packet.protocol(), packet.transport.ports()))
+    }
+}
+
+/// What is taken for true where rules ask what nobody knows, and what they ask besides.
+#[derive(Debug)]
+pub(super) struct Asking<'a, 'w> {
+    pub(super) facts: &'w Facts,
+    /// Rules of which it was taken that they apply, or not, by their places.
+    pub(super) taken: &'w [(usize, bool)],
+    /// Whether to stop at a rule that asks something else.
+    pub(super) stops: bool,
+    /// Rules that were passed over.
+    pub(super) passed_over: Vec<&'a PolicyRule>,
+    pub(super) supposed: Vec<Supposition>,
+}
+
+impl<'w> Asking<'_, 'w> {
+    /// Where nobody can ask, rules that ask what is not known are passed over.
+    pub(super) fn in_passing(facts: &'w Facts) -> Self {
+        let (passed_over, supposed) = (Vec::new(), Vec::new());
+        Self { facts, taken: &[], stops: false, passed_over, supposed }
+    }
+}
+
+/// What a rule asks that nobody knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Open {
+    /// This.
+    Fact(Fact),
+    /// Something of its own.
+    Rule,
 }
 
 /// What the tables say.
@@ -50,6 +95,8 @@ pub(super) enum Answer<'a> {
     Rule(&'a PolicyRule),
     /// No table knows the destination.
     Nothing,
+    /// Whether a rule applies is not known: its place, and what it asks.
+    Open(usize, &'a PolicyRule, Open),
 }
 
 impl Fib {
@@ -62,21 +109,10 @@ impl Fib {
                 rules
             }
         };
-        let usual = |rule: &PolicyRule| {
-            PolicyRule::defaults().iter().any(|one| {
-                (one.priority, &one.action) == (rule.priority, &rule.action)
-                    && rule.from.is_none()
-                    && rule.to.is_none()
-                    && rule.mark.is_none()
-                    && rule.iif.is_none()
-                    && rule.oif.is_none()
-                    && !rule.invert
-            })
-        };
         let mut fib = Self {
             routes: Vec::new(),
             tables: FastMap::default(),
-            custom: !rules.iter().all(usual),
+            custom: !rules.iter().all(PolicyRule::is_usual),
             rules,
             addresses: FastSet::default(),
         };
@@ -87,6 +123,9 @@ impl Fib {
             for (ip, _) in &interface.addresses {
                 fib.addresses.insert(*ip);
                 fib.add_local(*ip, &interface.name);
+                if ip.is_loopback() && ip.is_ipv4() {
+                    fib.add_loopback(&interface.name);
+                }
             }
         }
         let bound = |route: &RouteEntry| {
@@ -127,26 +166,61 @@ impl Fib {
         });
     }
 
-    /// Asks the tables in the order of the policy. Rules that nobody models are named in
-    /// `unmodelled` and passed over.
+    /// All of 127.0.0.0/8 is the node itself.
+    fn add_loopback(&mut self, device: &Text) {
+        let net: IpNet = "127.0.0.0/8".parse().expect("a constant range");
+        let all = IpAddr::from([127, 255, 255, 254]);
+        if self.find(Family::V4, TABLE_LOCAL, all, None).is_some() {
+            return;
+        }
+        let mut route = RouteEntry::unicast(net, None, device.clone(), Origin::file("kernel"));
+        (route.table, route.kind) = (TABLE_LOCAL, RouteKind::Local);
+        self.add(route);
+    }
+
+    /// Asks the tables in the order of the policy.
     pub(super) fn look_up<'a>(
         &'a self,
         query: Query<'_>,
-        unmodelled: &mut Vec<&'a PolicyRule>,
+        asking: &mut Asking<'a, '_>,
     ) -> Answer<'a> {
         let family = Family::of(query.dst);
-        for rule in self.rules.iter().filter(|rule| rule.concerns(family)) {
-            if !applies(rule, query) {
+        let mut at = 0;
+        while let Some(rule) = self.rules.get(at) {
+            let place = at;
+            at += 1;
+            if !rule.concerns(family) {
                 continue;
+            }
+            match applies(rule, query, asking.facts) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(open) => match asking.taken.iter().find(|(taken, _)| *taken == place) {
+                    Some((_, true)) => {}
+                    Some((_, false)) => continue,
+                    None if asking.stops => return Answer::Open(place, rule, open),
+                    None => {
+                        asking.passed_over.push(rule);
+                        continue;
+                    }
+                },
             }
             match &rule.action {
                 RuleAction::Lookup(table) => {
                     match self.find(family, *table, query.dst, query.oif) {
                         Some((RouteEntry { kind: RouteKind::Throw, .. }, _)) | None => {}
+                        Some((route, _)) if suppresses(&rule.suppress, route, asking) => {}
                         Some((route, equals)) => return Answer::Route(route, equals),
                     }
                 }
-                RuleAction::Unknown(_) => unmodelled.push(rule),
+                // A later one only: the kernel takes no other.
+                RuleAction::Goto(to) => {
+                    let target = self.rules[at..].iter().position(|one| one.priority == *to);
+                    at += target.unwrap_or(0);
+                }
+                RuleAction::Nop => {}
+                RuleAction::Vrf => asking.supposed.push(no_vrf()),
+                RuleAction::Unknown(_) => asking.passed_over.push(rule),
                 RuleAction::Unreachable | RuleAction::Prohibit | RuleAction::Blackhole => {
                     return Answer::Rule(rule);
                 }
@@ -226,6 +300,9 @@ impl Fib {
 
 fn through(route: &RouteEntry) -> Text {
     let dev = route.dev.as_deref().unwrap_or("");
+    if dev == UNSEEN {
+        return "through an interface that nothing names".into();
+    }
     match route.via {
         None => format!("through {dev}").into(),
         Some(via) => format!("through {dev}, next {via}").into(),
@@ -233,19 +310,91 @@ fn through(route: &RouteEntry) -> Text {
 }
 
 fn of_route(route: &RouteEntry) -> By {
+    if route.dev.as_deref() == Some(UNSEEN) {
+        return By::new("routes of the node", Origin::file(NOT_CAPTURED));
+    }
     By::new(route.to_string(), route.origin.clone())
 }
 
-fn applies(rule: &PolicyRule, query: Query<'_>) -> bool {
+/// Whether a rule applies, or what would have to be known for that.
+fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, Open> {
     let within = |net: &Option<IpNet>, ip: Option<IpAddr>| {
         net.is_none_or(|net| ip.is_some_and(|ip| net.contains(&ip)))
     };
     // Bits of the value outside the mask do not count, unlike those of `-m mark`.
     let marked = rule.mark.is_none_or(|(value, mask)| (query.mark ^ value) & mask == 0);
-    let all = within(&rule.from, query.src)
+    let more = &rule.more;
+    let (protocol, ports) = match query.transport {
+        Some((protocol, ports)) => (Some(protocol), ports),
+        None => (None, (0, 0)),
+    };
+    let known = within(&rule.from, query.src)
         && within(&rule.to, Some(query.dst))
         && rule.iif.as_deref().is_none_or(|iif| iif == query.iif)
         && rule.oif.as_deref().is_none_or(|oif| query.oif == Some(oif))
-        && marked;
-    all != rule.invert
+        && marked
+        && more.protocol.is_none_or(|wanted| protocol == Some(wanted))
+        && more.sport.is_none_or(|wanted| wanted.contains(ports.0))
+        && more.dport.is_none_or(|wanted| wanted.contains(ports.1));
+    if !known {
+        return Ok(rule.invert);
+    }
+    let mut open = None;
+    if let Some((first, last)) = more.users {
+        let fact = Fact { subject: Subject::User, first, last };
+        // What no process has sent counts as root's.
+        let nobodys = !query.from_here || facts.tell(Fact::is(Subject::Socket, 1)) == Some(false);
+        match if nobodys { Some(first == 0) } else { facts.tell(fact) } {
+            Some(true) => {}
+            Some(false) => return Ok(rule.invert),
+            None => open = Some(Open::Fact(fact)),
+        }
+    }
+    if let Some(class) = more.class {
+        let fact = Fact::is(Subject::Class, class.into());
+        match facts.tell(fact) {
+            Some(true) => {}
+            Some(false) => return Ok(rule.invert),
+            None => open = open.or(Some(Open::Fact(fact))),
+        }
+    }
+    if more.tunnel.is_some_and(|tunnel| tunnel != 0) {
+        // What is made here came through no tunnel.
+        if query.iif == "lo" {
+            return Ok(rule.invert);
+        }
+        open = open.or(Some(Open::Rule));
+    }
+    open.map_or(Ok(!rule.invert), Err)
+}
+
+/// Whether a rule passes over the route that its table has.
+fn suppresses(suppress: &Suppress, route: &RouteEntry, asking: &mut Asking<'_, '_>) -> bool {
+    // A route that ends the look-up is never passed over.
+    let ends =
+        matches!(route.kind, RouteKind::Blackhole | RouteKind::Unreachable | RouteKind::Prohibit);
+    if ends {
+        return false;
+    }
+    if suppress.prefix_length.is_some_and(|length| route.dst.prefix_len() <= length) {
+        return true;
+    }
+    if let Some(group) = &suppress.group {
+        asking.supposed.push(Supposition {
+            about: format!("interfaces of group {group}").into(),
+            taken: "there are none".into(),
+            because: "the groups of interfaces are not known".into(),
+            settle: "ip -d link on the node".into(),
+        });
+    }
+    false
+}
+
+fn no_vrf() -> Supposition {
+    Supposition {
+        about: "virtual routers (VRF)".into(),
+        taken: "no interface belongs to one".into(),
+        because: "a rule for them stays once there was one".into(),
+        settle: "ip link show type vrf on the node".into(),
+    }
 }

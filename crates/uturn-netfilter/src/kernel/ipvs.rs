@@ -253,8 +253,16 @@ impl Kernel {
                 walk.note(StepKind::Balance, format!("{why} in a tunnel: {}", real.ip()), by);
             }
         }
-        let query = Query { src: None, dst: real.ip(), iif: "lo", oif: None, mark: 0 };
-        let (route, equals) = self.ask(walk, query)?;
+        let query = Query {
+            src: None,
+            dst: real.ip(),
+            iif: "lo",
+            oif: None,
+            mark: 0,
+            transport: None,
+            from_here: false,
+        };
+        let (route, equals) = self.ask(walk, query, None)?;
         let src = walk.packet.src;
         if matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast) {
             let loops = real.ip().is_loopback() && real.ip().is_ipv4() && came_in;

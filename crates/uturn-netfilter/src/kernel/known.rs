@@ -23,7 +23,7 @@ impl Kernel {
             "physdev" if walk.from_here => Some(all_negated(words)),
             "pkttype" => {
                 let unicast = matches!(
-                    self.kind_of(walk.packet.dst, None),
+                    self.kind_for(walk.packet.dst, None, walk),
                     AddrKind::Local | AddrKind::Unicast
                 );
                 let (not, kind) = value(words, "--pkt-type")?;

@@ -17,12 +17,32 @@ use crate::state::RouteKind;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Answer {
     No,
-    /// It matches, at these odds; `unmodelled` says that some match is one that nobody
-    /// models, and that all others agree.
+    /// It matches, at these odds, if those do of which that is not known; all others agree.
     Yes {
         odds: f64,
-        unmodelled: bool,
+        unknown: Unknown,
     },
+}
+
+/// Which matches of a rule nobody can answer, by their places in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Unknown(u64);
+
+impl Unknown {
+    /// Places from this one on are one.
+    const LAST: usize = 63;
+
+    pub(super) fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn has(self, place: usize) -> bool {
+        self.0 >> place.min(Self::LAST) & 1 == 1
+    }
+
+    fn add(&mut self, place: usize) {
+        self.0 |= 1 << place.min(Self::LAST);
+    }
 }
 
 impl Kernel {
@@ -37,21 +57,24 @@ impl Kernel {
             && rule.src.as_ref().is_none_or(|src| src.holds(|net| net.contains(packet.src)))
             && rule.protocol.is_none_or(|wanted| wanted.holds(|wanted| *wanted == protocol))
             && interface(&rule.in_interface, &walk.iif)
-            && interface(&rule.out_interface, &walk.oif)
+            && match &rule.out_interface {
+                Some(wanted) if walk.leaves_unseen() => walk.may_leave_by(wanted),
+                wanted => interface(wanted, &walk.oif),
+            }
             // No packet that is walked is a fragment.
             && rule.fragment != Some(true);
         if !head {
             return Answer::No;
         }
-        let (mut odds, mut unmodelled) = (1.0, false);
-        for one in &rule.matches {
+        let (mut odds, mut unknown) = (1.0, Unknown::default());
+        for (place, one) in rule.matches.iter().enumerate() {
             match self.one(one, walk) {
                 Some(some) if some <= 0.0 => return Answer::No,
                 Some(some) => odds *= some,
-                None => unmodelled = true,
+                None => unknown.add(place),
             }
         }
-        Answer::Yes { odds, unmodelled }
+        Answer::Yes { odds, unknown }
     }
 
     /// The odds that one match matches; none where nobody models it.
@@ -138,10 +161,18 @@ impl Kernel {
         };
         let is = |wanted: &Option<Not<Vec<AddrKind>>>, ip| {
             let Some(wanted) = wanted else { return true };
-            let kind = self.kind_of(ip, device);
+            let kind = self.kind_for(ip, device, walk);
             wanted.holds(|all| all.contains(&kind))
         };
         is(&addrtype.src, walk.packet.src) && is(&addrtype.dst, walk.packet.dst)
+    }
+
+    /// The same on a way that has decided what nothing says.
+    pub(super) fn kind_for(&self, ip: IpAddr, device: Option<&str>, walk: &Walk) -> AddrKind {
+        match walk.blind.is_own(ip) {
+            Some(true) => AddrKind::Local,
+            _ => self.kind_of(ip, device),
+        }
     }
 
     /// What an address is to this node: only the table `local` is asked.

@@ -6,6 +6,7 @@
 //! of sets is in `sets`. Where a rule leaves more than one way open, the walk is copied and
 //! each copy goes its own way with its share.
 
+mod blind;
 mod compile;
 mod fib;
 mod index;
@@ -14,6 +15,7 @@ mod known;
 mod matching;
 mod nat;
 mod nft;
+mod question;
 mod route;
 mod sets;
 mod stage;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_model::route::Leg;
-use uturn_model::{By, Family, IpNet, Step, StepKind, Text};
+use uturn_model::{By, Family, IpNet, Step, StepKind, Supposition, Text};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -140,6 +140,11 @@ impl Kernel {
         }
         walk.share = share;
         settle(walk, side, first, ports, random, why, by);
+        match target {
+            Target::Redirect(_) => self.redirected(walk),
+            Target::Masquerade(_) if first.is_unspecified() => walk.suppose(hidden_source()),
+            _ => {}
+        }
         Ok(())
     }
 
@@ -149,14 +154,34 @@ impl Kernel {
         match (walk.hook, family) {
             (Hook::Output, Family::V4) => Some(Ipv4Addr::LOCALHOST.into()),
             (Hook::Output, Family::V6) => Some(Ipv6Addr::LOCALHOST.into()),
-            _ => self.first_address(walk.iif.as_deref()?, family),
+            _ => {
+                let own = self.first_address(walk.iif.as_deref()?, family);
+                own.or_else(|| self.knows_no_address().then_some(walk.packet.dst))
+            }
         }
     }
 
     /// The address that MASQUERADE takes.
     fn masquerade_address(&self, walk: &Walk) -> Option<IpAddr> {
         let way = walk.way.as_ref()?;
-        self.source_address(&way.dev, way.via, walk.packet.dst)
+        let own = self.source_address(&way.dev, way.via, walk.packet.dst);
+        own.or_else(|| {
+            let unseen = match walk.packet.family() {
+                Family::V4 => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+                Family::V6 => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+            };
+            self.knows_no_address().then_some(unseen)
+        })
+    }
+}
+
+/// MASQUERADE takes an address that nothing says.
+fn hidden_source() -> Supposition {
+    Supposition {
+        about: "the address that MASQUERADE takes".into(),
+        taken: "one of the node, shown as unspecified".into(),
+        because: "the capture has neither addr nor route".into(),
+        settle: "capture ip addr as addr".into(),
     }
 }
 

@@ -4,12 +4,16 @@ use std::net::IpAddr;
 
 use uturn_model::{By, Family, IpNet, Origin, StepKind};
 
+use super::MOST_WAYS;
 use super::compile::Hook;
-use super::fib::{Answer, Query};
+use super::fib::{Answer, Asking, Open, Query};
 use super::walk::{OpenWays, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
-use crate::packet::{DropReason, EndKind, Packet};
-use crate::state::{Interface, PolicyRule, RouteEntry, RouteKind, RuleAction};
+use crate::fact::Facts;
+use crate::gaps::Gap;
+use crate::packet::{Doubt, DropReason, EndKind, Packet};
+use crate::policy::{PolicyRule, RuleAction};
+use crate::state::{Interface, RouteEntry, RouteKind};
 
 /// A walk goes on, or how it ends.
 pub(super) type Routed = Result<(), EndKind>;
@@ -43,15 +47,30 @@ impl Kernel {
             iif: &iif,
             oif: None,
             mark: packet.mark,
+            transport: Query::transport(&packet),
+            from_here: false,
         };
-        let (route, equals) = self.ask(walk, query)?;
+        if self.is_taken_as_own(walk) {
+            walk.oif = None;
+            walk.enter(Hook::Input);
+            return Ok(());
+        }
+        let (route, equals) = self.ask(walk, query, Some(open))?;
         let local =
             matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
         let forwards = match packet.family() {
             Family::V4 => switches.forwards,
             Family::V6 => self.state.sysctls.ip_forward(Family::V6),
         };
-        if !local && !forwards {
+        if !local {
+            self.suppose_gap(Gap::Routes, walk);
+            self.suppose_gap(Gap::Policy, walk);
+        }
+        let stated = self.state.sysctls.get(&format!("net.ipv4.conf.{iif}.forwarding")).is_some();
+        let gap = Gap::Forwarding(packet.family());
+        if !local && !forwards && !stated && self.state.gaps.contains(&gap) {
+            walk.suppose(gap.supposition());
+        } else if !local && !forwards {
             let by = By::new(self.forward_switch(packet.family()), Origin::file("sysctl"));
             return Err(walk.dropped(
                 DropReason::NotForwarding,
@@ -63,6 +82,12 @@ impl Kernel {
             let oif = if local { None } else { route.dev.as_deref() };
             if let Some((reason, why, by)) = self.source_fault(walk, &iif, switches, oif) {
                 return Err(walk.dropped(reason, why, by));
+            }
+            let strict = DeviceSwitches { rp_filter: 1, ..switches };
+            if self.state.gaps.contains(&Gap::ReversePath)
+                && self.source_fault(walk, &iif, strict, oif).is_some()
+            {
+                walk.suppose(Gap::ReversePath.supposition());
             }
         }
         if local {
@@ -90,8 +115,25 @@ impl Kernel {
     pub(super) fn route_out(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
         let packet = walk.packet;
         let src = Some(packet.src).filter(|src| !src.is_unspecified());
-        let query = Query { src, dst: packet.dst, iif: "lo", oif: None, mark: packet.mark };
-        let (route, equals) = self.ask(walk, query)?;
+        if self.is_taken_as_own(walk) {
+            walk.unrouted = false;
+            self.take_as_own(walk);
+            return Ok(());
+        }
+        let query = Query {
+            src,
+            dst: packet.dst,
+            iif: "lo",
+            oif: None,
+            mark: packet.mark,
+            transport: Query::transport(&packet),
+            from_here: true,
+        };
+        let (route, equals) = self.ask(walk, query, Some(open))?;
+        if !matches!(route.kind, RouteKind::Local) {
+            self.suppose_gap(Gap::Routes, walk);
+            self.suppose_gap(Gap::Policy, walk);
+        }
         self.may_leave(walk, route)?;
         walk.unrouted = false;
         self.spread(walk, route, equals, open, |walk| {
@@ -123,8 +165,19 @@ impl Kernel {
             iif: "lo",
             oif: None,
             mark: packet.mark,
+            transport: Query::transport(&packet),
+            from_here: true,
         };
-        let (route, equals) = self.ask(walk, query)?;
+        if self.is_taken_as_own(walk) {
+            self.take_as_own(walk);
+            return Ok(());
+        }
+        let before = open.len();
+        let asked = self.ask(walk, query, Some(open));
+        for other in &mut open[before..] {
+            other.reroutes = true;
+        }
+        let (route, equals) = asked?;
         self.may_leave(walk, route)?;
         let stage = walk.stage;
         // A copy goes on behind this stage, as the walk itself will.
@@ -185,6 +238,7 @@ impl Kernel {
             why.push(' ');
             why.push_str(through);
         }
+        walk.blind.forget_out();
         walk.way = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
         walk.note(StepKind::Route, why.as_str(), by.clone());
     }
@@ -194,16 +248,27 @@ impl Kernel {
         &'a self,
         walk: &mut Walk,
         query: Query<'_>,
+        mut open: Option<&mut OpenWays>,
     ) -> Result<(&'a RouteEntry, usize), EndKind> {
-        let mut unmodelled: Vec<&PolicyRule> = Vec::new();
-        let answer = self.fib.look_up(query, &mut unmodelled);
-        for rule in unmodelled {
-            if let RuleAction::Unknown(text) = &rule.action {
-                let by = By::new(text.clone(), rule.origin.clone());
-                walk.meet_unknown("nobody models this routing rule: passed over", by);
-            }
-        }
         let dst = query.dst;
+        let answer = loop {
+            let stops = open.as_ref().is_some_and(|open| open.len() < MOST_WAYS);
+            let mut asking =
+                Asking { stops, taken: &walk.ruled, ..Asking::in_passing(&walk.facts) };
+            let answer = self.fib.look_up(query, &mut asking);
+            let Asking { passed_over, supposed, .. } = asking;
+            if let (Answer::Open(place, rule, about), Some(open)) = (answer, &mut open) {
+                part(walk, (place, rule, about), open);
+                continue;
+            }
+            for rule in passed_over {
+                walk.meet_unknown("nobody models this routing rule: passed over", of_policy(rule));
+            }
+            for one in supposed {
+                walk.suppose(one);
+            }
+            break answer;
+        };
         let (reason, why, by) = match answer {
             Answer::Route(route, equals) => match route.kind {
                 RouteKind::Blackhole => (
@@ -222,8 +287,7 @@ impl Kernel {
                 _ => return Ok((route, equals)),
             },
             Answer::Rule(rule) => {
-                let by =
-                    By::new(format!("{}: {:?}", rule.priority, rule.action), rule.origin.clone());
+                let by = of_policy(rule);
                 match rule.action {
                     RuleAction::Prohibit => {
                         (DropReason::Prohibited, format!("{dst} is forbidden"), by)
@@ -231,10 +295,11 @@ impl Kernel {
                     RuleAction::Blackhole => {
                         (DropReason::Blackhole, format!("packets to {dst} are thrown away"), by)
                     }
-                    _ => (DropReason::Unreachable, format!("{dst} is set to be unreachable"), by),
+                    // Unlike a route that says so, it makes the whole network unreachable.
+                    _ => (DropReason::NoRoute, format!("{dst} is set to be unreachable"), by),
                 }
             }
-            Answer::Nothing => (
+            Answer::Nothing | Answer::Open(..) => (
                 DropReason::NoRoute,
                 format!("no route leads to {dst}"),
                 By::kernel("routing tables"),
@@ -253,6 +318,9 @@ impl Kernel {
         oif: Option<&str>,
     ) -> Option<(DropReason, String, By)> {
         let src = walk.packet.src;
+        if self.knows_no_route() {
+            return None;
+        }
         let local_source = || {
             let why = format!("its source {src} is an address of this node itself");
             let by =
@@ -279,10 +347,11 @@ impl Kernel {
             iif: oif.unwrap_or("lo"),
             oif: None,
             mark,
+            transport: Query::transport(&walk.packet.reply()),
+            from_here: false,
         };
         let interface = self.interface(iif);
-        let mut unmodelled = Vec::new();
-        match self.fib.look_up(back, &mut unmodelled) {
+        match self.fib.look_up(back, &mut Asking::in_passing(&walk.facts)) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => {
                 if !switches.accept_local {
                     return local_source();
@@ -322,7 +391,7 @@ impl Kernel {
             Answer::Route(..) | Answer::Rule(_) | Answer::Nothing if switches.rp_filter > 0 => {
                 strict()
             }
-            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing => None,
+            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing | Answer::Open(..) => None,
         }
     }
 
@@ -334,8 +403,12 @@ impl Kernel {
         mark: u32,
     ) -> Option<(&RouteEntry, impl Fn(&str) -> bool)> {
         let src = Some(packet.dst).filter(|ip| !ip.is_multicast());
-        let query = Query { src, dst: packet.src, iif: "lo", oif: None, mark };
-        let Answer::Route(route, equals) = self.fib.look_up(query, &mut Vec::new()) else {
+        let (transport, from_here) = (None, false);
+        let query =
+            Query { src, dst: packet.src, iif: "lo", oif: None, mark, transport, from_here };
+        let facts = Facts::default();
+        let Answer::Route(route, equals) = self.fib.look_up(query, &mut Asking::in_passing(&facts))
+        else {
             return None;
         };
         let mut all = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
@@ -395,6 +468,37 @@ impl Kernel {
         };
         found.map(|(ip, _)| ip)
     }
+}
+
+/// Takes both ways where a rule of the policy asks what is not known: a copy is routed as if
+/// the rule asked in vain.
+fn part(walk: &mut Walk, (place, rule, about): (usize, &PolicyRule, Open), open: &mut OpenWays) {
+    let mut other = walk.fork();
+    for (way, met) in [(&mut *walk, true), (&mut *other, false)] {
+        way.share /= 2.0;
+        let applies = if met { "as if it applied" } else { "as if it did not apply" };
+        let (doubt, holds, why) = match about {
+            Open::Fact(fact) => {
+                let holds = met != rule.invert;
+                way.facts.add(fact, holds);
+                match fact.subject.is_sender() {
+                    true => (Doubt::Sender(fact), holds, fact.words(holds)),
+                    false => (Doubt::Match, met, format!("{fact}: {applies}")),
+                }
+            }
+            Open::Rule => {
+                way.ruled.push((place, met));
+                (Doubt::Match, met, format!("the tunnel it came through is not known: {applies}"))
+            }
+        };
+        way.meet_open(doubt, holds, why, of_policy(rule));
+    }
+    open.push(other);
+}
+
+/// A rule of the policy as evidence.
+fn of_policy(rule: &PolicyRule) -> By {
+    By::new(rule.to_string(), rule.origin.clone())
 }
 
 /// Addresses that may not come in at all.

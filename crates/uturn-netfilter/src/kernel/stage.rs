@@ -1,6 +1,6 @@
 //! The stages of a packet's way, in the kernel's order.
 
-use uturn_model::Family;
+use uturn_model::{By, Family, Origin};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -8,6 +8,7 @@ use super::nat::Side;
 use super::nft::Rules;
 use super::tables::Passed;
 use super::walk::{OpenWays, Tracking, Walk};
+use crate::gaps::{Gap, NOT_CAPTURED};
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
@@ -194,12 +195,16 @@ pub(super) fn follow(
     open: &mut OpenWays,
     crowded: bool,
 ) -> End {
+    let family = walk.packet.family();
+    kernel.suppose_gap(Gap::Rules(family), &mut walk);
+    kernel.settle_own(&mut walk, open, crowded);
     if walk.unrouted
         && let Err(kind) = kernel.route_out(&mut walk, open)
     {
         return walk.end(kind);
     }
     loop {
+        kernel.settle_own(&mut walk, open, crowded);
         let family = walk.packet.family();
         let stage = kernel.plan.stages(family, walk.hook)[walk.stage];
         let passed = match stage {
@@ -231,13 +236,18 @@ pub(super) fn follow(
                 let again =
                     matches!(stage, RouteAgain) && (now.mark, now.src) != (before.mark, before.src);
                 walk.before = walk.packet;
-                match moved || again {
+                match moved || again || std::mem::take(&mut walk.reroutes) {
                     true => match kernel.route_again(&mut walk, open) {
                         Ok(()) => Passed::On,
                         Err(kind) => Passed::End(kind),
                     },
                     false => Passed::On,
                 }
+            }
+            IpvsRequest if kernel.may_be_virtual(&walk) => {
+                let why = "IPVS serves this address, and nothing says whom it gives packets to";
+                walk.meet_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
+                return walk.end(EndKind::Unsettled);
             }
             // Nothing to do.
             IpvsAnswer | IpvsRequest

@@ -2,12 +2,13 @@
 
 use uturn_model::{By, StepKind, Supposition, Text};
 
-use super::compile::{CompiledRule, Hook, Program};
-use super::matching::Answer;
+use super::compile::{CompiledRule, Program};
+use super::matching::{Answer, Unknown};
+use super::question::{self, Asked};
 use super::walk::{Frame, OpenWays, Tracking, Walk};
 use super::{Kernel, MOST_RULES};
 use crate::iptables::catalogue::{self, Treatment};
-use crate::iptables::{Chain, ConnmarkOp, Match, Policy, Rule, Table, TableKind, Target};
+use crate::iptables::{Chain, ConnmarkOp, Policy, Rule, Table, TableKind, Target};
 use crate::packet::{Doubt, DropReason, EndKind};
 
 /// How a packet came out of a stage.
@@ -105,9 +106,23 @@ impl Kernel {
         if compiled.inert {
             return Done::Next;
         }
-        let Answer::Yes { odds, unmodelled } = self.matches(rule, walk) else { return Done::Next };
-        if unmodelled {
-            match settle(running, (chain, at), compiled.unmodelled(), walk, open, crowded) {
+        let Answer::Yes { odds, unknown } = self.matches(rule, walk) else { return Done::Next };
+        if let Some(wanted) = rule.out_interface.as_deref()
+            && let Some(names) = walk.open_out(Some(wanted))
+        {
+            if crowded {
+                return Done::Crowded(running.by(chain, at));
+            }
+            // Both ways ask this rule anew.
+            if let Some(frame) = walk.frames.last_mut() {
+                frame.rule = at;
+            }
+            let other = walk.part_by_out(names, &wanted.value);
+            open.push(other);
+            return Done::Next;
+        }
+        if !unknown.is_none() {
+            match settle(running, (chain, at), unknown, walk, open, crowded) {
                 Some(true) => {}
                 Some(false) => return Done::Next,
                 None => return Done::Crowded(running.by(chain, at)),
@@ -244,6 +259,9 @@ impl Kernel {
             Target::Other(extension)
                 if catalogue::of_target(&extension.name) == Treatment::NoEffect =>
             {
+                if let Some(subject) = question::changed_by(&extension.name) {
+                    walk.facts.forget(subject);
+                }
                 Done::Next
             }
             // It may let the packet pass, change it or keep it: followed as if it did
@@ -267,9 +285,9 @@ impl Kernel {
                 let name = &extension.name;
                 let reason = catalogue::of_target(name).reason().unwrap_or("nobody models this");
                 let why = format!("{name}: {reason}: as if it did nothing");
-                walk.meet_open(Doubt::Pass, why, by());
+                walk.meet_open(Doubt::Pass, true, why, by());
                 let why = format!("{name}: {reason}: as if it kept the packet");
-                kept.meet_open(Doubt::Pass, why, by());
+                kept.meet_open(Doubt::Pass, false, why, by());
                 // The copy ends at once, where this table would drop it.
                 std::mem::swap(walk, &mut kept);
                 open.push(kept);
@@ -279,60 +297,72 @@ impl Kernel {
     }
 }
 
-/// Whether a rule with matches that nobody models is taken as matching. The first time,
-/// both: the copy goes the other way.
+/// Whether a rule is taken as matching whose answer depends on what is not known. What is
+/// asked for the first time is taken both ways: a copy goes the other way.
 fn settle(
     running: Running<'_>,
     (chain, at): (usize, usize),
-    unmodelled: Option<u32>,
+    unknown: Unknown,
     walk: &mut Walk,
     open: &mut OpenWays,
     crowded: bool,
 ) -> Option<bool> {
-    let number = unmodelled.unwrap_or(u32::MAX);
-    let leg = walk.packet.leg();
-    let same = |(n, l, h, _): &&(u32, _, Hook, bool)| (*n, *l, *h) == (number, leg, walk.hook);
-    if let Some((.., taken)) = walk.taken.iter().find(same) {
-        return Some(*taken);
+    let (rule, compiled, _) = running.rule(chain, at);
+    let mut left: Vec<&Asked> = Vec::new();
+    for one in running.program.asked(compiled).iter().filter(|one| unknown.has(one.of)) {
+        match one.known(walk) {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None => left.push(one),
+        }
     }
     let by = running.by(chain, at);
-    if let Some(taken) = walk.assumed.of(&by) {
+    let reason = |one: &Asked| {
+        question::reason_of(&rule.matches[one.of]).unwrap_or("nobody models this match")
+    };
+    // Taken for true is what a rule says as a whole, but for its sender.
+    let plain = |one: &&Asked| one.sender().is_none();
+    if left.iter().any(plain)
+        && let Some(taken) = walk.assumed.of(&by)
+    {
         let as_if = if taken { "taken to match" } else { "taken not to match" };
-        let why = format!("{}: {as_if}", open_question(running.rule(chain, at).0));
-        walk.note(StepKind::Unknown, why, by);
-        walk.taken.push((number, leg, walk.hook, taken));
-        return Some(taken);
+        let first = left.iter().find(|one| plain(one)).map_or("", |one| reason(one));
+        walk.note(StepKind::Unknown, format!("{first}: {as_if}"), by.clone());
+        let single = left.len() == 1;
+        left.retain(|one| {
+            if plain(one) && (taken || single) {
+                one.take(taken, walk);
+            }
+            !plain(one)
+        });
+        if !taken {
+            return Some(false);
+        }
     }
-    if crowded {
-        return None;
+    for one in left {
+        // An answer to the one before may be one to this.
+        match one.known(walk) {
+            Some(true) => continue,
+            Some(false) => return Some(false),
+            None if crowded => return None,
+            None => {}
+        }
+        let mut other = walk.fork();
+        for (way, met) in [(&mut *walk, true), (&mut other, false)] {
+            way.share /= 2.0;
+            one.take(met, way);
+            let holds = met != one.not;
+            let (about, holds, as_if) = match (one.sender(), met) {
+                (Some(fact), _) => (Doubt::Sender(fact), holds, fact.words(holds)),
+                (None, true) => (Doubt::Match, true, "as if it matched".to_owned()),
+                (None, false) => (Doubt::Match, false, "as if it did not match".to_owned()),
+            };
+            let why = format!("{}: {as_if}", reason(one));
+            way.meet_open(about, holds, why, by.clone());
+        }
+        open.push(other);
     }
-    let mut other = walk.fork();
-    for (one, taken) in [(&mut *walk, true), (&mut other, false)] {
-        one.share /= 2.0;
-        one.taken.push((number, leg, one.hook, taken));
-        let as_if = if taken { "as if it matched" } else { "as if it did not match" };
-        let why = format!("{}: {as_if}", open_question(running.rule(chain, at).0));
-        one.meet_open(Doubt::Match, why, by.clone());
-    }
-    open.push(other);
     Some(true)
-}
-
-/// What of a rule's matches is not known.
-fn open_question(rule: &Rule) -> String {
-    let names = rule.matches.iter().filter_map(|one| match one {
-        Match::Other(extension) => Some(&*extension.name),
-        Match::Conntrack(_) => Some("conntrack"),
-        _ => None,
-    });
-    let mut reasons: Vec<&str> =
-        names.filter_map(|name| catalogue::of_match(name).reason()).collect();
-    // A match that is certain for this packet is no reason, but says so only of itself.
-    reasons.dedup();
-    match reasons.is_empty() {
-        true => "nobody models this match".to_owned(),
-        false => reasons.join(", and "),
-    }
 }
 
 pub(super) fn listening(port: u16) -> Supposition {

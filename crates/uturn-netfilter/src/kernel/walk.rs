@@ -5,10 +5,14 @@ use std::net::IpAddr;
 use uturn_model::route::Leg;
 use uturn_model::{By, Step, StepKind, Supposition, Text};
 
+use super::blind::Taken;
 use super::compile::Hook;
 use super::ipvs::Handled;
 use super::nft::Place;
+use super::question::Place as AskedAt;
 use super::trail::Trail;
+use crate::fact::Facts;
+use crate::gaps::UNSEEN;
 use crate::packet::{
     Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, Packet, Question,
 };
@@ -50,14 +54,24 @@ pub(super) struct Walk {
     pub(super) thrown: bool,
     pub(super) trail: Trail,
     pub(super) unknown: Vec<By>,
-    pub(super) open: Vec<Question>,
+    pub(super) open: Vec<(Question, bool)>,
     /// What is taken for true of rules that nobody models.
     pub(super) assumed: Assumed,
     pub(super) supposed: Vec<Supposition>,
+    /// What is known, or was taken for true, of the packet and its sender.
+    pub(super) facts: Facts,
     /// What was taken for true of matches that nobody models.
+    pub(super) answered: Vec<(u32, AskedAt, bool)>,
+    /// The same of nftables.
     pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
+    /// Rules of the routing policy that were taken to apply, or not, by their places.
+    pub(super) ruled: Vec<(usize, bool)>,
+    /// It is to be routed again, whatever changed.
+    pub(super) reroutes: bool,
     /// What `-m recent` put on its lists.
     pub(super) listed: Vec<(Text, IpAddr)>,
+    /// What was taken for true of what a capture does not say.
+    pub(super) blind: Taken,
 }
 
 /// Where a packet goes next.
@@ -145,8 +159,13 @@ impl Walk {
             open: Vec::new(),
             assumed: assumed.clone(),
             supposed: Vec::new(),
+            facts: if from_here { assumed.facts().clone() } else { Facts::default() },
+            answered: Vec::new(),
+            ruled: Vec::new(),
+            reroutes: false,
             taken: Vec::new(),
             listed: Vec::new(),
+            blind: Taken::default(),
         }
     }
 
@@ -178,8 +197,12 @@ impl Walk {
             open: self.open.clone(),
             assumed: self.assumed.clone(),
             supposed: self.supposed.clone(),
+            facts: self.facts.clone(),
+            answered: self.answered.clone(),
+            ruled: self.ruled.clone(),
             taken: self.taken.clone(),
             listed: self.listed.clone(),
+            blind: self.blind.clone(),
             ..*self
         })
     }
@@ -199,10 +222,10 @@ impl Walk {
     }
 
     /// The same of one that is followed both ways.
-    pub(super) fn meet_open(&mut self, about: Doubt, why: impl Into<Text>, by: By) {
-        let question = Question { by: by.clone(), about };
-        if !self.open.contains(&question) {
-            self.open.push(question);
+    pub(super) fn meet_open(&mut self, about: Doubt, holds: bool, why: impl Into<Text>, by: By) {
+        let answered = (Question { by: by.clone(), about }, holds);
+        if !self.open.contains(&answered) {
+            self.open.push(answered);
         }
         self.meet_unknown(why, by);
     }
@@ -229,12 +252,17 @@ impl Walk {
         let is_kept = !self.listed.is_empty() || self.nft.has_added();
         let anew = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
         let way = self.way.filter(|_| leaves);
+        let named = |dev: &Text| match &**dev == UNSEEN {
+            true => self.blind.name().cloned(),
+            false => Some(dev.clone()),
+        };
+        let out = way.as_ref().and_then(|way| named(&way.dev));
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
         End {
             share: self.share,
             kind,
             packet: self.packet,
-            out: way.as_ref().map(|way| way.dev.clone()),
+            out,
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
             anew,

@@ -8,8 +8,8 @@ use uturn_model::{Origin, Text};
 use super::json::{self, Node, Places};
 use super::read_rule::usual_reject;
 use super::{
-    Base, BaseHook, Chain, ChainKind, Flowtable, Object, Policy, RejectKind, Rule, Ruleset, Set,
-    Statement, Table, TableFamily,
+    Base, BaseHook, Chain, ChainKind, Expr, Flowtable, Object, Policy, RejectKind, Rule, Ruleset,
+    Set, Statement, Table, TableFamily,
 };
 use crate::ParseError;
 
@@ -69,9 +69,18 @@ fn tell_dynamic(table: &mut Table) {
 }
 
 impl Source<'_> {
-    /// A node as written.
+    /// A node as written, on one line.
     pub(super) fn written(&self, node: &Node<'_>) -> Text {
-        self.text[node.start..node.end].into()
+        let (mut line, mut quoted, mut escaped) = (String::new(), false, false);
+        for next in self.text[node.start..node.end].chars() {
+            if !quoted && next.is_ascii_whitespace() {
+                continue;
+            }
+            quoted ^= next == '"' && !escaped;
+            escaped = next == '\\' && !escaped;
+            line.push(next);
+        }
+        line.into()
     }
 
     fn origin(&self, node: &Node<'_>) -> Origin {
@@ -128,9 +137,13 @@ impl Reader<'_> {
             let Some(chain) = chains.get(chain) else {
                 return Err((body, format!("there is no chain {chain} before it")));
             };
-            let expr = body.field("expr").and_then(Node::list);
-            let mut statements =
-                self.source.statements(expr.ok_or_else(|| wrong("the list `expr`"))?);
+            let mut statements = match body.field("expr") {
+                Some(expr) => {
+                    self.source.statements(expr.list().ok_or_else(|| wrong("the list `expr`"))?)
+                }
+                // Old releases leave out what they have no words for.
+                None => vec![Statement::Unknown("a rule that nft did not print".into())],
+            };
             for statement in &mut statements {
                 if let Statement::Reject(reject) = statement
                     && reject.kind == RejectKind::Icmpx
@@ -194,14 +207,25 @@ fn base(body: &Node<'_>) -> Result<Option<Base>, &'static str> {
 }
 
 impl Source<'_> {
-    fn set(&self, kind: &str, body: &Node<'_>, mut set: Set) -> Result<Set, &'static str> {
-        let types = |node: &Node<'_>| -> Vec<Text> {
+    /// The types of a key or of a map's data, part by part, and whether they are written as
+    /// expressions.
+    fn types(&self, node: &Node<'_>) -> (Vec<Text>, bool) {
+        let Some(expr) = node.field("typeof") else {
             let all = texts(Some(node));
-            all.iter().flat_map(|one| one.split(" . ").map(Into::into)).collect()
+            return (all.iter().flat_map(|one| one.split(" . ").map(Into::into)).collect(), false);
         };
-        set.key = types(body.field("type").ok_or("a `type`")?);
+        let parts = match self.expr(expr) {
+            Expr::Concat(parts) => parts,
+            single => vec![single],
+        };
+        (parts.iter().map(|part| part.to_string().into()).collect(), true)
+    }
+
+    fn set(&self, kind: &str, body: &Node<'_>, mut set: Set) -> Result<Set, &'static str> {
+        (set.key, set.typeof_key) = self.types(body.field("type").ok_or("a `type`")?);
         if kind == "map" {
-            set.data = Some(types(body.field("map").ok_or("the `map`'s type")?));
+            let (data, typeof_data) = self.types(body.field("map").ok_or("the `map`'s type")?);
+            (set.data, set.typeof_data) = (Some(data), typeof_data);
         }
         set.flags = texts(body.field("flags"));
         set.flags.sort();

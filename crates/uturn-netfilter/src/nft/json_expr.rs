@@ -47,6 +47,12 @@ impl Source<'_> {
                 let (first, last) = pair()?;
                 Expr::Range(Box::new((self.expr(first), self.expr(last))))
             }
+            // A packet within this one.
+            "payload" if body.field("tunnel").is_some() => {
+                let word = |name: &str| body.text_of(name);
+                let (tunnel, protocol) = (word("tunnel")?, word("protocol")?);
+                Expr::Other(format!("{tunnel} {protocol} {}", word("field")?).into())
+            }
             "payload" => match body.text_of("base") {
                 Some(base) => {
                     let offset: u64 = body.field("offset")?.number()?;
@@ -117,7 +123,7 @@ impl Source<'_> {
         let mut fib = Fib {
             result: match body.text_of("result")? {
                 "type" => FibResult::Type,
-                "oif" => FibResult::Oif,
+                "oif" | "check" => FibResult::Oif,
                 "oifname" => FibResult::Oifname,
                 _ => return None,
             },

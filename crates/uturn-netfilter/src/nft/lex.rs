@@ -44,7 +44,8 @@ pub(super) struct Lexer<'a> {
     line: u32,
     line_start: usize,
     token: Token<'a>,
-    /// The first quote or block that does not end on its line, and what it is.
+    /// The first quote or block that does not end on its line, or other thing that cannot
+    /// stand there, and what it is.
     unclosed: Option<(u32, u32, &'static str)>,
 }
 
@@ -85,7 +86,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What is wrong with the first quote or block that does not end on its line.
+    /// What is wrong with the first thing that cannot stand where it does.
     pub(super) fn unclosed(&self) -> Option<Fault> {
         let (line, column, what) = self.unclosed?;
         Some(Fault { line, column, message: what.to_owned() })
@@ -93,12 +94,27 @@ impl<'a> Lexer<'a> {
 
     /// The block that begins at `place`, within this line, does not end on it.
     pub(super) fn block_unclosed(&mut self, place: usize) {
-        let column = (place.saturating_sub(self.line_start) + 1) as u32;
+        let column = self.column(place) as u32;
         self.unclosed = self.unclosed.or(Some((
             self.line,
             column,
             "a block in a rule that is not understood ends with its line, expected `}`",
         )));
+    }
+
+    /// What stands here is no rule, in a chain that has nothing else.
+    pub(super) fn no_rule(&mut self) {
+        let column = self.column(self.start) as u32;
+        self.unclosed = self.unclosed.or(Some((
+            self.line,
+            column,
+            "a chain without a name has rules only, and this is none",
+        )));
+    }
+
+    /// The column of a place within this line.
+    pub(super) fn column(&self, place: usize) -> usize {
+        place.saturating_sub(self.line_start) + 1
     }
 
     /// Where the current token begins.
@@ -159,6 +175,19 @@ impl<'a> Lexer<'a> {
                 let length = rest.iter().position(stop).unwrap_or(rest.len());
                 self.end = at + length;
                 self.token = Token::Word(&self.text[at..self.end]);
+            }
+        }
+    }
+
+    /// Takes the beginning of the word that stands here; the rest of it stands here then.
+    pub(super) fn take_beginning(&mut self, beginning: &str) {
+        if let Token::Word(word) = self.token
+            && let Some(rest) = word.strip_prefix(beginning)
+        {
+            self.start += beginning.len();
+            self.token = Token::Word(rest);
+            if rest.is_empty() {
+                self.advance();
             }
         }
     }

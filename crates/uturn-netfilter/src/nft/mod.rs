@@ -6,6 +6,10 @@
 //! [`Statement::Xt`]); matches on things that nobody models are [`Expr::Other`]. Neither
 //! is ever taken for a rule without that condition.
 //!
+//! A chain that stands within a rule (`jump { … }`) is given a name, `__chain` and its place;
+//! a rule whose first condition nft could not print, and which therefore begins like a
+//! remark, is a rule.
+//!
 //! What JSON of nft 1.0 leaves out is then missing here too: the comments of tables and
 //! chains, and fractions of a second. The flag `dynamic` is told from the rules.
 
@@ -17,10 +21,12 @@ mod json_rule;
 mod lex;
 mod print;
 mod print_rule;
+mod priority;
 mod read;
 mod read_expr;
 mod read_rule;
 mod statement;
+mod unnamed;
 mod warnings;
 
 pub use expr::{BinaryOp, Data, Element, Expr, Fib, FibResult, Relation, TupleDirection, Verdict};

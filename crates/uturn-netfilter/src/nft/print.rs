@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use uturn_model::Text;
 
 use super::print_rule::{Kind, Line, write_duration, write_element, write_statement};
-use super::read::priorities;
+use super::priority::priorities;
 use super::{Base, Chain, Flowtable, Object, Policy, Ruleset, Set, Table, TableFamily};
 
 impl Display for Ruleset {

@@ -183,6 +183,13 @@ fn write_match(
     write_expr(f, right, &kinds, &[], family)
 }
 
+/// As the key of a set is written: `typeof ip daddr`.
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_expr(f, self, &[], &[], TableFamily::Inet)
+    }
+}
+
 /// `kinds` says how values are written, part by part of a concatenation; `data` how those
 /// of maps are.
 fn write_expr(
@@ -331,6 +338,26 @@ fn write_offset(f: &mut Formatter<'_>, offset: u64) -> fmt::Result {
     if offset > 0 { write!(f, " offset {offset}") } else { Ok(()) }
 }
 
+/// In a key, several flags are one value: `fin | ack`.
+fn write_key(
+    f: &mut Formatter<'_>,
+    key: &Expr,
+    kinds: &[Kind],
+    family: TableFamily,
+) -> fmt::Result {
+    let (parts, between) = match key {
+        Expr::Concat(parts) => (parts.as_slice(), " . "),
+        Expr::List(flags) => (flags.as_slice(), " | "),
+        _ => return write_expr(f, key, kinds, &[], family),
+    };
+    for (at, part) in parts.iter().enumerate() {
+        f.write_str(if at > 0 { between } else { "" })?;
+        let own = if between == " . " { kinds.get(at..).unwrap_or(&[]) } else { kinds };
+        write_key(f, part, own, family)?;
+    }
+    Ok(())
+}
+
 pub(super) fn write_element(
     f: &mut Formatter<'_>,
     element: &Element,
@@ -338,7 +365,7 @@ pub(super) fn write_element(
     data: &[Kind],
     family: TableFamily,
 ) -> fmt::Result {
-    write_expr(f, &element.key, kinds, &[], family)?;
+    write_key(f, &element.key, kinds, family)?;
     if let Some(counters) = element.counter {
         f.write_str(" ")?;
         write_counter(f, counters)?;

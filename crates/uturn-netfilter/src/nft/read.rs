@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use uturn_model::Text;
 
 use super::lex::{Lexer, Parsed, Token};
+use super::priority::priority;
+use super::unnamed::Around;
 use super::{
     Base, BaseHook, Chain, ChainKind, Flowtable, Object, Policy, Ruleset, Set, Statement, Table,
     TableFamily,
@@ -133,8 +135,9 @@ impl<'a> Reader<'a, '_> {
                 let name = self.lexer.name("the name of a chain")?.into();
                 self.lexer.expect(b'{', "`{`")?;
                 let chain = Chain { name, base: None, comment: None, rules: Vec::new(), origin };
-                let chain = self.chain(chain, table.family);
+                let (chain, unnamed) = self.chain(chain, table.family);
                 table.chains.push(chain);
+                table.chains.extend(unnamed);
             }
             "set" | "map" => {
                 self.lexer.advance();
@@ -208,17 +211,24 @@ impl<'a> Reader<'a, '_> {
         self.lexer.since(place)
     }
 
-    fn chain(&mut self, mut chain: Chain, family: TableFamily) -> Chain {
+    /// The chain, and those that its rules hold.
+    fn chain(&mut self, mut chain: Chain, family: TableFamily) -> (Chain, Vec<Chain>) {
+        let mut around = Around::new(self.source, family);
         loop {
-            self.lexer.skip_blank();
+            self.lexer.skip_to_rule();
             if self.ends(|| format!("chain {}", chain.name), &chain.origin) {
                 chain.rules.shrink_to_fit();
-                return chain;
+                return (chain, around.unnamed);
             }
             let back = self.lexer;
             let head = match self.lexer.word() {
                 "type" => Some(self.base(&mut chain, family)),
                 "policy" => Some(self.policy(&mut chain)),
+                // `offload`: the card does what it can of the chain itself.
+                "flags" if chain.base.is_some() => {
+                    self.lexer.advance();
+                    Some(self.lexer.words().map(drop))
+                }
                 "comment" if chain.comment.is_none() => {
                     self.lexer.advance();
                     let named = self.lexer.name("a comment");
@@ -233,7 +243,7 @@ impl<'a> Reader<'a, '_> {
                     self.lexer.skip_line();
                 }
                 None => {
-                    let rule = self.lexer.rule(self.source, family);
+                    let rule = self.lexer.rule(&mut around);
                     chain.rules.push(rule);
                 }
             }
@@ -433,10 +443,15 @@ fn types(lexer: &mut Lexer<'_>) -> Parsed<Vec<Text>> {
         let (done, ends) = match lexer.token() {
             Token::Word(".") => (true, false),
             Token::Word(word) if word != ":" => {
-                if !part.is_empty() {
+                if !part.is_empty() && !part.ends_with(',') {
                     part.push(' ');
                 }
                 part.push_str(word);
+                (false, false)
+            }
+            // `@ih,32,32`
+            Token::Mark(b',') if part.starts_with('@') => {
+                part.push(',');
                 (false, false)
             }
             _ => (true, true),
@@ -451,53 +466,5 @@ fn types(lexer: &mut Lexer<'_>) -> Parsed<Vec<Text>> {
             return Ok(all);
         }
         lexer.advance();
-    }
-}
-
-/// `priority dstnat - 10`
-fn priority(lexer: &mut Lexer<'_>, family: TableFamily, hook: BaseHook) -> Parsed<i32> {
-    let what = "a priority, such as `-110` or `filter + 5`";
-    if !lexer.take("priority") {
-        return Err(lexer.wanted("`priority`"));
-    }
-    let number = |lexer: &mut Lexer<'_>| {
-        let number: i32 = lexer.word().parse().map_err(|_| lexer.wanted(what))?;
-        lexer.advance();
-        Ok(number)
-    };
-    let Some(base) = priorities(family, hook).iter().find(|(name, _)| *name == lexer.word()) else {
-        return number(lexer);
-    };
-    lexer.advance();
-    match lexer.word() {
-        "+" => {
-            lexer.advance();
-            Ok(base.1.saturating_add(number(lexer)?))
-        }
-        "-" => {
-            lexer.advance();
-            Ok(base.1.saturating_sub(number(lexer)?))
-        }
-        _ => Ok(base.1),
-    }
-}
-
-/// The names that priorities have in a hook.
-pub(super) fn priorities(family: TableFamily, hook: BaseHook) -> &'static [(&'static str, i32)] {
-    match (family, hook) {
-        (TableFamily::Bridge, BaseHook::Prerouting) => &[("filter", -200), ("dstnat", -300)],
-        (TableFamily::Bridge, BaseHook::Output) => &[("filter", -200), ("out", 100)],
-        (TableFamily::Bridge, BaseHook::Postrouting) => &[("filter", -200), ("srcnat", 300)],
-        (TableFamily::Bridge, _) => &[("filter", -200)],
-        (TableFamily::Arp | TableFamily::Netdev, _) | (_, BaseHook::Ingress | BaseHook::Egress) => {
-            &[("filter", 0)]
-        }
-        (_, BaseHook::Prerouting) => {
-            &[("filter", 0), ("raw", -300), ("mangle", -150), ("dstnat", -100), ("security", 50)]
-        }
-        (_, BaseHook::Postrouting) => {
-            &[("filter", 0), ("raw", -300), ("mangle", -150), ("srcnat", 100), ("security", 50)]
-        }
-        _ => &[("filter", 0), ("raw", -300), ("mangle", -150), ("security", 50)],
     }
 }

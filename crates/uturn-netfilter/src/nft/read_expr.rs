@@ -100,7 +100,8 @@ impl<'a> Lexer<'a> {
             "numgen" => self.numgen(),
             "jhash" | "symhash" => self.hash(depth),
             "rt" | "socket" | "osf" | "ipsec" | "exthdr" | "hbh" | "frag" | "dst" | "mh"
-            | "srh" => self.unmodelled(),
+            | "srh" | "tunnel" => self.unmodelled(),
+            "vxlan" | "geneve" | "gre" | "gretap" => self.encapsulated(depth),
             _ if word.starts_with('@') => self.reference(),
             _ => match self.header()? {
                 Some(expr) => Ok(expr),
@@ -185,9 +186,10 @@ impl<'a> Lexer<'a> {
         }
         fib.result = match self.word() {
             "type" => FibResult::Type,
-            "oif" => FibResult::Oif,
+            // So newer releases list `oif exists` and `oif missing`.
+            "oif" | "check" => FibResult::Oif,
             "oifname" => FibResult::Oifname,
-            _ => return Err(self.wanted("`type`, `oif` or `oifname`")),
+            _ => return Err(self.wanted("`type`, `oif`, `oifname` or `check`")),
         };
         self.advance();
         Ok(Expr::Fib(fib))
@@ -266,6 +268,21 @@ impl<'a> Lexer<'a> {
         Ok(Expr::Other(self.since(place).into()))
     }
 
+    /// A field of a header, or of a packet within (`vxlan ip saddr`), which is not the one
+    /// that is walked.
+    fn encapsulated(&mut self, depth: u8) -> Parsed<Expr> {
+        let place = self.place();
+        if let Some(own) = self.header()? {
+            return Ok(own);
+        }
+        self.advance();
+        match PAYLOAD.iter().any(|(protocol, _)| *protocol == self.word()) {
+            true => drop(self.primary(depth + 1)?),
+            false => drop(self.name("a field of it")?),
+        }
+        Ok(Expr::Other(self.since(place).into()))
+    }
+
     /// `@name`, or `@th,16,16`.
     fn reference(&mut self) -> Parsed<Expr> {
         let place = self.place();
@@ -298,6 +315,25 @@ impl<'a> Lexer<'a> {
     pub(super) fn literal(&mut self, depth: u8) -> Parsed<Expr> {
         let first = self.plain(depth)?;
         self.concat(first, |lexer| lexer.plain(depth))
+    }
+
+    /// The key of an element; `fin | ack` is one key of several flags.
+    fn element_key(&mut self, depth: u8) -> Parsed<Expr> {
+        let first = self.combined(depth)?;
+        self.concat(first, |lexer| lexer.combined(depth))
+    }
+
+    fn combined(&mut self, depth: u8) -> Parsed<Expr> {
+        let (mut value, mut sides) = (self.plain(depth)?, 0);
+        while self.take("|") {
+            sides += 1;
+            if sides > MOST_SIDES {
+                return Err(self.fault("more flags than any element has".into()));
+            }
+            let next = self.plain(depth)?;
+            value = Expr::Binary(BinaryOp::Or, Box::new((value, next)));
+        }
+        Ok(if sides > 0 { flags(value) } else { value })
     }
 
     /// One value: a word, a text, a set.
@@ -361,7 +397,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn element(&mut self, depth: u8) -> Parsed<Element> {
-        let mut element = Element::new(self.literal(depth)?);
+        let mut element = Element::new(self.element_key(depth)?);
         loop {
             match self.word() {
                 "timeout" => {
@@ -382,14 +418,29 @@ impl<'a> Lexer<'a> {
                     element.data = Some(self.data(depth)?);
                 }
                 "limit" | "quota" | "ct" | "last" if element.data.is_none() => {
-                    match self.statement()? {
-                        Some(statement) => element.statements.push(statement),
-                        None => return Err(self.wanted("what the element keeps")),
-                    }
+                    let back = *self;
+                    let statement = match self.statement() {
+                        Ok(Some(statement)) => statement,
+                        _ => {
+                            *self = back;
+                            Statement::Unknown(self.kept_by_element().into())
+                        }
+                    };
+                    element.statements.push(statement);
                 }
                 _ => return Ok(element),
             }
         }
+    }
+
+    /// What an element keeps and nobody models: `ct count over 5`, `last used 3s`.
+    fn kept_by_element(&mut self) -> &'a str {
+        let (place, next) = (self.place(), ["timeout", "expires", "counter", "comment", ":"]);
+        self.advance();
+        while matches!(self.token(), Token::Word(word) if !next.contains(&word)) {
+            self.advance();
+        }
+        self.since(place)
     }
 
     pub(super) fn data(&mut self, depth: u8) -> Parsed<Data> {
@@ -444,8 +495,9 @@ impl<'a> Lexer<'a> {
         }
         let flags = has_flags(&left);
         let mut right = self.values(0)?;
-        if flags && self.word() == "|" {
-            // nft lists `ct state != a,b` as `!= a | b`.
+        if self.word() == "|" {
+            // nft lists `ct state != a,b` as `!= a | b`, and newer releases
+            // `tcp flags & (syn | ack) == syn | ack`.
             let mut all = vec![right];
             while self.take("|") {
                 all.push(self.values(0)?);
@@ -454,7 +506,12 @@ impl<'a> Lexer<'a> {
         }
         if self.take("/") {
             // `tcp flags syn / syn,ack`: the mask comes last.
-            let mask = self.values(0)?;
+            let mut mask = vec![self.values(0)?];
+            while self.take("|") {
+                mask.push(self.values(0)?);
+            }
+            let only = if mask.len() == 1 { mask.pop() } else { None };
+            let mask = only.unwrap_or(Expr::List(mask));
             let masked = Expr::Binary(BinaryOp::And, Box::new((left, mask)));
             let relation = named.unwrap_or(Relation::Eq);
             return Ok(Statement::Match { left: masked, relation, right });
@@ -464,8 +521,9 @@ impl<'a> Lexer<'a> {
             None => Relation::Eq,
             Some(relation) => relation,
         };
-        if let (Expr::Binary(..), Expr::List(one)) = (&left, &mut right)
-            && let (1, Some(only)) = (one.len(), one.pop())
+        if let (Expr::Binary(..), Expr::List(all)) = (&left, &mut right)
+            && all.len() == 1
+            && let Some(only) = all.pop()
         {
             right = only;
         }

@@ -3,13 +3,15 @@
 use uturn_model::Text;
 
 use super::lex::{Lexer, Parsed, Token};
+use super::unnamed::Around;
 use super::{
     Expr, Limit, Log, Nat, NatKind, Queue, Quota, Reject, RejectKind, Rule, SetOp, SetUpdate,
     Statement, TableFamily, Tproxy,
 };
 
-/// Words with which a statement begins that can follow one that is not understood.
-const BEGINNINGS: [&str; 34] = [
+/// Words with which an act begins that can follow what is not understood. A condition is not
+/// trusted there: behind `vxlan`, `ip saddr` speaks of another packet.
+const BEGINNINGS: [&str; 21] = [
     "accept",
     "drop",
     "continue",
@@ -28,19 +30,6 @@ const BEGINNINGS: [&str; 34] = [
     "queue",
     "limit",
     "quota",
-    "meta",
-    "ct",
-    "ip",
-    "ip6",
-    "tcp",
-    "udp",
-    "th",
-    "iifname",
-    "oifname",
-    "iif",
-    "oif",
-    "fib",
-    "numgen",
     "add",
     "update",
     "xt",
@@ -55,9 +44,9 @@ const USUAL: usize = 2;
 impl<'a> Lexer<'a> {
     /// A rule, up to the end of its line. Nothing is wrong with any text: what is not
     /// understood is kept.
-    pub(super) fn rule(&mut self, source: &Text, family: TableFamily) -> Rule {
-        let origin = self.origin(source);
-        let (statements, comment) = self.statements();
+    pub(super) fn rule(&mut self, around: &mut Around<'_>) -> Rule {
+        let (origin, family) = (self.origin(around.source), around.family);
+        let (statements, comment) = self.statements(around);
         let mut rule = Rule { statements, comment, origin };
         for statement in &mut rule.statements {
             if let Statement::Reject(reject) = statement
@@ -70,7 +59,7 @@ impl<'a> Lexer<'a> {
         rule
     }
 
-    fn statements(&mut self) -> (Vec<Statement>, Option<Text>) {
+    fn statements(&mut self, around: &mut Around<'_>) -> (Vec<Statement>, Option<Text>) {
         let (mut statements, mut comment) = (Vec::with_capacity(USUAL), None);
         loop {
             // Where a handle is printed it says nothing; other remarks stand for what nft
@@ -90,6 +79,13 @@ impl<'a> Lexer<'a> {
             }
             if self.at_stop() {
                 break;
+            }
+            if let Some(leads) = self.leads_to_unnamed()
+                && around.may_go_deeper()
+            {
+                let name = self.unnamed(around);
+                statements.push(Statement::Verdict(leads(name)));
+                continue;
             }
             let back = *self;
             // It stands at the end, or is none.
@@ -125,7 +121,7 @@ impl<'a> Lexer<'a> {
         let place = self.place();
         let mut tries = 0;
         self.advance_within();
-        while !self.at_stop() {
+        while !self.at_stop() && self.leads_to_unnamed().is_none() {
             let may_begin = BEGINNINGS.contains(&self.word()) || self.word() == "comment";
             if may_begin && tries < MOST_TRIES {
                 tries += 1;
@@ -182,7 +178,11 @@ impl<'a> Lexer<'a> {
         let word = self.word();
         let statement = match word {
             "counter" | "limit" | "quota" if self.names_an_object(word)? => {
-                Statement::Named(word.into(), self.name("the name of an object")?.into())
+                Statement::Named(word.into(), self.object_name()?)
+            }
+            "synproxy" => {
+                // Alone or with its options: it answers in the server's place.
+                return Ok(None);
             }
             "counter" => Statement::Counter(self.counter()?),
             "limit" => Statement::Limit(self.limit()?),
@@ -211,7 +211,7 @@ impl<'a> Lexer<'a> {
                 Statement::Xt(kind, self.name("the name of an extension")?.into())
             }
             "ct" => return self.ct_object(),
-            "meter" | "synproxy" | "dup" | "fwd" | "last" | "set" | "map" | "" => {
+            "meter" | "dup" | "fwd" | "last" | "set" | "map" | "" => {
                 return match self.token() {
                     Token::Mark(b'{' | b'(') => self.compared().map(Some),
                     _ => Ok(None),
@@ -254,6 +254,14 @@ impl<'a> Lexer<'a> {
         Ok(false)
     }
 
+    /// The name of an object. One that a map gives (`ip saddr map @m`) is not understood.
+    fn object_name(&mut self) -> Parsed<Text> {
+        let quoted = matches!(self.token(), Token::Quoted(_));
+        let name = self.name("the name of an object")?.into();
+        let ends = self.at_stop() || BEGINNINGS.contains(&self.word());
+        if quoted || ends { Ok(name) } else { Err(self.wanted("the end of a statement")) }
+    }
+
     /// `ct helper set "ftp"`, or a match of `ct`.
     fn ct_object(&mut self) -> Parsed<Option<Statement>> {
         let back = *self;
@@ -262,7 +270,7 @@ impl<'a> Lexer<'a> {
         if matches!(kind, "helper" | "timeout" | "expectation") {
             self.advance();
             if self.take("set") {
-                let name = self.name("the name of an object")?.into();
+                let name = self.object_name()?;
                 return Ok(Some(Statement::Named(format!("ct {kind}").into(), name)));
             }
         }
@@ -473,6 +481,19 @@ impl<'a> Lexer<'a> {
         {
             self.advance();
             return Ok((Some(addresses), Some(port)));
+        }
+        // The port is looked up: `:tcp dport map { 80 : 8080 }`, behind an address or alone.
+        let address = match word.split_once(':') {
+            Some(("", port)) if !port.is_empty() => Some(None),
+            Some((address, port)) if !port.is_empty() && !port.contains(':') => {
+                plain(address).filter(Expr::is_address).map(Some)
+            }
+            _ => None,
+        };
+        if let Some(address) = address {
+            let length = word.find(':').map_or(0, |at| at + 1);
+            self.take_beginning(&word[..length]);
+            return Ok((address, Some(self.expr(0)?)));
         }
         Ok((Some(self.expr(0)?), None))
     }

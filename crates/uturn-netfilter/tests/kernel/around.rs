@@ -102,7 +102,14 @@ pub(crate) fn set_up(dice: &mut Dice) -> Vec<String> {
     }
     for table in [100, 101] {
         if dice.once_in(3) {
-            let rule = match dice.below(8) {
+            // Raw sockets, which send for the node's processes here, name no ports.
+            let rule = match dice.below(14) {
+                8 => format!("iif {} ipproto {}", dice.word(&DEVICES), dice.word(&["tcp", "udp"])),
+                9 => format!("iif {} dport {}", dice.word(&DEVICES), dice.word(&["80", "53-443"])),
+                10 => format!("iif {} sport 20000-29999", dice.word(&DEVICES)),
+                11 => format!("uidrange {}", dice.word(&["0-0", "1-99", "0-1000"])),
+                12 => format!("not from {}", dice.word(&NETS)),
+                13 => format!("not uidrange 0-0 to {}", dice.word(&NETS)),
                 0 => format!("from {}", dice.word(&NETS)),
                 1 => format!("to {}", dice.word(&NETS)),
                 2 => format!("iif {}", dice.word(&["lo", "eth0", "cbr0"])),
@@ -112,6 +119,10 @@ pub(crate) fn set_up(dice: &mut Dice) -> Vec<String> {
             };
             let action = match dice.below(10) {
                 0 => dice.word(&["blackhole", "unreachable", "prohibit"]),
+                1 => format!("goto {}", dice.word(&["32766", "32767", "150", "250"])),
+                2 => "nop".to_owned(),
+                3 => "lookup main suppress_prefixlength 0".to_owned(),
+                4 => format!("lookup {table} suppress_prefixlength {}", dice.word(&["0", "16"])),
                 _ => format!("lookup {table}"),
             };
             rules.push(format!("ip rule add {rule} {action} pref {}", table + 100 * dice.below(2)));

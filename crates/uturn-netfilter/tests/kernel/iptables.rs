@@ -216,7 +216,14 @@ impl Rules<'_> {
                 _ => format!("-m physdev {not}--physdev-is-in"),
             },
             18 if ["OUTPUT", "POSTROUTING"].contains(&base) => {
-                format!("-m owner {not}--uid-owner {}", dice.word(&["0", "1000"]))
+                let who = dice.word(&["uid-owner 0", "uid-owner 1000", "uid-owner 0-99"]);
+                match dice.below(6) {
+                    0 => format!("-m owner {not}--gid-owner {}", dice.word(&["0", "7"])),
+                    1 => format!("-m owner {not}--socket-exists"),
+                    2 => format!("-m owner {not}--gid-owner 77 --suppl-groups"),
+                    3 => format!("-m owner {not}--{who} ! --gid-owner 7"),
+                    _ => format!("-m owner {not}--{who}"),
+                }
             }
             19 if base == "PREROUTING" && (table == "raw" || table == "mangle") => {
                 let options = dice.some(&["--loose", "--validmark", "--accept-local", "--invert"]);

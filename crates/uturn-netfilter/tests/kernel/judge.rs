@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::Leg;
-use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith, Transport};
+use uturn_netfilter::{
+    Assumed, Connection, DropReason, End, EndKind, Entry, Fact, Packet, RejectWith, Subject,
+    Transport,
+};
 
 use crate::around::OWN;
 use crate::bytes::Mine;
@@ -69,7 +72,8 @@ impl Judge<'_> {
         for tries in 1..=MOST_TRIES {
             self.port = (self.port + 1) % 1000;
             let probe = probe.again(block + self.port);
-            let ends = self.node.kernel.walk(&probe.packet, &probe.entry, &[]);
+            let kernel = &self.node.kernel;
+            let ends = kernel.walk_assuming(&probe.packet, &probe.entry, &[], &by_root());
             let mine = Mine::new(self.tag(), &probe.packet);
             let fate = self.send(&probe, mine)?;
             let fitting: Vec<&End> =
@@ -160,7 +164,9 @@ impl Judge<'_> {
             }
         };
         self.tried.answers += 1;
-        let walked = self.walk(&reply, &known);
+        // The kernel's own answers are sent by no user.
+        let sender = if by_kernel { Assumed::default() } else { by_root() };
+        let walked = self.walk(&reply, &known, &sender);
         // An error about what the kernel itself answered is not looked for.
         let unseen = |end: &End| {
             by_kernel && back == Seen::Nothing && matches!(end.kind, EndKind::Reject(_))
@@ -195,15 +201,16 @@ impl Judge<'_> {
         let mine = Mine::following(self.tag(), mine);
         let fate = self.send(&next, mine)?;
         self.tried.followers += 1;
-        let walked = self.walk(&next, &known);
+        let walked = self.walk(&next, &known, &by_root());
         if !walked.iter().any(|end| self.fits(end, &fate.packet, &next)) {
             self.differ("what follows it", &next, &walked, Some(&fate.packet));
         }
         Ok(())
     }
 
-    fn walk(&self, probe: &Probe, known: &[Vec<Connection>]) -> Vec<End> {
-        let walk = |known| self.node.kernel.walk(&probe.packet, &probe.entry, known);
+    fn walk(&self, probe: &Probe, known: &[Vec<Connection>], sender: &Assumed) -> Vec<End> {
+        let kernel = &self.node.kernel;
+        let walk = |known| kernel.walk_assuming(&probe.packet, &probe.entry, known, sender);
         known.iter().flat_map(|known| walk(known)).collect()
     }
 
@@ -290,6 +297,13 @@ impl Judge<'_> {
         }
         self.tried.differences.push(text);
     }
+}
+
+/// What is known of who sends the packets of a process of the node.
+fn by_root() -> Assumed {
+    let is = |subject| Fact::is(subject, 0);
+    let root = Assumed::default().knowing(is(Subject::User), true);
+    root.knowing(is(Subject::Group), true).knowing(Fact::is(Subject::AnyGroup, 77), false)
 }
 
 /// An end of an earlier try, as it would be of this one.

@@ -20,11 +20,11 @@ impl Engine<'_> {
     /// The same, with something taken for true of some of them; of so many more, both is tried.
     fn split(&self, flow: &Flow, assumed: &Assumed, more: usize) -> Result<Vec<Verdict>, Cannot> {
         let (verdicts, open) = self.by_cluster(flow, assumed)?;
-        let unasked = |one: &&Question| assumed.of(&one.by).is_none();
+        let unasked = |one: &&Question| assumed.answer(one).is_none();
         let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
             return Ok(verdicts);
         };
-        let of = |holds| self.split(flow, &assumed.and(question.by.rule.clone(), holds), more - 1);
+        let of = |holds| self.split(flow, &assumed.and(question, holds), more - 1);
         Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
             verdict.conditions.insert(0, holding(question, holds));
             add_new(&mut verdict.supposed, vec![taken(question, holds)]);
@@ -32,23 +32,33 @@ impl Engine<'_> {
     }
 }
 
-/// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`.
+/// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`, `the sender's user is 1337`.
 fn holding(question: &Question, holds: bool) -> Text {
-    let does = match (question.about, holds) {
-        (Doubt::Match, true) => "matches",
-        (Doubt::Match, false) => "does not match",
-        (Doubt::Pass, true) => "lets it pass",
-        (Doubt::Pass, false) => "keeps it",
-    };
-    format!("rule {} {does}", question.by).into()
+    question.case(holds).into()
 }
 
 fn taken(question: &Question, holds: bool) -> Supposition {
     let taken = match (question.about, holds) {
+        (Doubt::Sender(fact), _) => {
+            return Supposition {
+                about: format!("who sends what rule {} meets", question.by.rule).into(),
+                taken: fact.words(holds).into(),
+                because: "one case of several: no dump says which process sends a packet".into(),
+                settle: "ps -eo user,group,args on the node".into(),
+            };
+        }
         (Doubt::Match, true) => "it matches what meets it",
         (Doubt::Match, false) => "it does not match what meets it",
         (Doubt::Pass, true) => "it lets pass what it matches",
         (Doubt::Pass, false) => "it keeps what it matches",
+        (Doubt::Own | Doubt::Out, _) => {
+            return Supposition {
+                about: question.by.rule.clone(),
+                taken: question.case(holds).into(),
+                because: "one case of several: the capture does not say it".into(),
+                settle: "capture addr and route of the node too".into(),
+            };
+        }
     };
     Supposition {
         about: format!("rule {}", question.by.rule).into(),

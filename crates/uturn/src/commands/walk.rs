@@ -4,31 +4,35 @@ use std::collections::BTreeSet;
 
 use uturn_model::{Capture, CaptureFile, Family, Name};
 use uturn_netfilter::{
-    DropReason, End, EndKind, Entry, Kernel, NodeState, Packet, ParseError, iptables,
+    Assumed, DropReason, End, EndKind, Entry, Fact, Kernel, NodeState, ParseError, Subject,
+    iptables,
 };
-use uturn_report::walk::{self, WalkEnd};
+use uturn_report::walk::{self, Case, WalkEnd};
 use uturn_snapshot::Source;
 
 use super::print;
 use crate::cli::Walk;
+use crate::packet;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
-    if args.src.is_ipv4() != args.dst.is_ipv4() {
-        return Err(Failure::usage("--src and --dst are of different families"));
-    }
+    let packet = packet::first(args.proto, args.src, args.dst).map_err(Failure::usage)?;
     // What the node is called matters to nobody here.
     let name = Name::new("node").map_err(|why| Failure::usage(why.to_string()))?;
     let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| said(&all))?;
     let mut state = NodeState::from_capture(&capture).map_err(|all| said(&all))?;
     warn(&NodeState::warnings(&capture), printer);
+    state.complete(&capture);
     load(&mut state, &capture, args, printer)?;
     let entry = match &args.interface {
         None => Entry::Local,
         Some(interface) => {
             let known = interfaces(&state);
-            if !known.is_empty() && !known.contains(interface.as_str()) {
+            let says = [CaptureFile::Addresses, CaptureFile::Routes]
+                .iter()
+                .any(|file| capture.files.contains_key(file));
+            if says && !known.is_empty() && !known.contains(interface.as_str()) {
                 let known: Vec<&str> = known.into_iter().collect();
                 return Err(Failure::usage(format!(
                     "the node has no interface {interface:?}: it has {}",
@@ -39,12 +43,12 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
         }
     };
     let kernel = Kernel::new(state).map_err(|all| said(&all))?;
-    let packet = Packet::new(args.proto, args.src, args.dst);
     let ends: Vec<WalkEnd> = kernel
-        .walk(&packet, &entry, &[])
+        .walk_assuming(&packet, &entry, &[], &sender(args))
         .into_iter()
-        .map(|end| shown(end, args.interface.as_deref()))
+        .map(|end| shown(end, &entry))
         .collect();
+    let ends = walk::merged(ends);
     print(printer, args.output, |style| walk::text(&ends, style), || walk::json(&ends));
     Ok(Status::Clean)
 }
@@ -56,7 +60,7 @@ fn load(
     args: &Walk,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    let (family, file) = match Family::of(args.dst.ip()) {
+    let (family, file) = match Family::of(args.dst.ip) {
         Family::V4 => (Family::V4, CaptureFile::Iptables),
         Family::V6 => (Family::V6, CaptureFile::Ip6tables),
     };
@@ -104,38 +108,77 @@ fn said<T: ToString>(faults: &[T]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
-fn shown(end: End, came_in: Option<&str>) -> WalkEnd {
+/// What is stated of who sends the packet.
+fn sender(args: &Walk) -> Assumed {
+    let stated = [(Subject::User, args.uid), (Subject::Group, args.gid)];
+    let stated = stated.into_iter().filter_map(|(subject, owner)| Some((subject, owner?.0)));
+    stated.fold(Assumed::default(), |assumed, (subject, number)| {
+        assumed.knowing(Fact::is(subject, number), true)
+    })
+}
+
+fn shown(end: End, entry: &Entry) -> WalkEnd {
+    let came_in = match entry {
+        Entry::Local => None,
+        Entry::Interface(interface) => Some(interface.to_string()),
+    };
     let (word, reason) = match &end.kind {
         EndKind::Local => ("local", None),
         EndKind::Forward => ("forward", None),
-        EndKind::Drop(reason) => ("drop", Some(why_dropped(reason))),
+        EndKind::Drop(reason) => ("drop", Some(why_dropped(reason, &end, came_in.is_none()))),
         EndKind::Reject(with) => ("reject", Some(with.to_string())),
         EndKind::Unsettled => ("unsettled", None),
+    };
+    let case = |(question, holds): &(uturn_netfilter::Question, bool)| Case {
+        rule: question.by.to_string(),
+        question: question.case(true),
+        holds: *holds,
+        words: question.case(*holds),
     };
     WalkEnd {
         share: end.share,
         end: word,
         reason,
-        came_in: came_in.map(str::to_owned),
+        came_in,
         leaves_by: end.out.as_deref().map(str::to_owned),
         leg: end.packet.leg(),
-        steps: end.steps,
+        cases: vec![end.open.iter().map(case).collect()],
         unknown: end.unknown.iter().map(ToString::to_string).collect(),
+        supposed: end.supposed,
+        steps: end.steps,
     }
 }
 
-fn why_dropped(reason: &DropReason) -> String {
-    match reason {
-        DropReason::Rule(by) | DropReason::Policy(by) => by.to_string(),
-        DropReason::LocalSource => "local-source-drop".to_owned(),
-        DropReason::ReversePathFilter => "reverse-path-filter".to_owned(),
-        DropReason::MartianSource => "the source is no unicast address".to_owned(),
-        DropReason::MartianDestination => "the destination is no address to route to".to_owned(),
-        DropReason::NoRoute => "no route".to_owned(),
-        DropReason::Unreachable => "an unreachable route".to_owned(),
-        DropReason::Prohibited => "a prohibiting route".to_owned(),
-        DropReason::Blackhole => "a blackhole route".to_owned(),
-        DropReason::NotForwarding => "the node does not forward".to_owned(),
-        DropReason::Invalid => "connection tracking finds it invalid".to_owned(),
-    }
+/// Why a packet was thrown away, and what its sender hears of it.
+fn why_dropped(reason: &DropReason, end: &End, from_here: bool) -> String {
+    let heard = |error: &str, v4: &str, v6: &str| match (from_here, end.packet.family()) {
+        (true, _) => format!(": the sender's call fails with {error}"),
+        (false, Family::V4) => format!(": the sender is told, ICMP {v4}"),
+        (false, Family::V6) => format!(": the sender is told, ICMPv6 {v6}"),
+    };
+    let text = match reason {
+        DropReason::Rule(by) | DropReason::Policy(by) => return by.to_string(),
+        DropReason::LocalSource => "local-source-drop",
+        DropReason::ReversePathFilter => "reverse-path-filter",
+        DropReason::MartianSource => "the source is no unicast address",
+        DropReason::MartianDestination => "the destination is no address to route to",
+        DropReason::NoRoute => {
+            return format!("no route{}", heard("ENETUNREACH", "network unreachable", "no route"));
+        }
+        DropReason::Unreachable => {
+            let heard = heard("EHOSTUNREACH", "host unreachable", "no route");
+            return format!("an unreachable route{heard}");
+        }
+        DropReason::Prohibited => {
+            let prohibited = "administratively prohibited";
+            return format!("a prohibiting route{}", heard("EACCES", prohibited, prohibited));
+        }
+        DropReason::Blackhole if from_here => {
+            return "a blackhole route: the sender's call fails with EINVAL".to_owned();
+        }
+        DropReason::Blackhole => "a blackhole route: the sender hears nothing",
+        DropReason::NotForwarding => "the node does not forward",
+        DropReason::Invalid => "connection tracking finds it invalid",
+    };
+    text.to_owned()
 }

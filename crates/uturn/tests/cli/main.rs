@@ -15,6 +15,7 @@ mod lab;
 #[cfg(target_os = "linux")]
 mod machine;
 mod networks;
+mod partial;
 mod schema;
 mod unjudged;
 mod walk;

@@ -79,3 +79,153 @@ fn what_cannot_be_loaded_is_said() {
     std::fs::remove_file(node.0.join("node/iptables.save")).unwrap();
     assert_snapshot!("walk_noflush_onto_nothing", walk(&node, &["--noflush", "bad.rules"]));
 }
+
+/// What a sidecar's proxy has in its pod: rules that ask for one user several times.
+const SIDECAR: &str = "\
+*nat
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:CATCH - [0:0]
+:TO_PROXY - [0:0]
+-A OUTPUT -p tcp -j CATCH
+-A CATCH -s 127.0.0.6/32 -o lo -j RETURN
+-A CATCH ! -d 127.0.0.1/32 -o lo -m owner --uid-owner 1337 -j TO_PROXY
+-A CATCH -o lo -m owner ! --uid-owner 1337 -j RETURN
+-A CATCH -m owner --uid-owner 1337 -j RETURN
+-A CATCH ! -d 127.0.0.1/32 -o lo -m owner --gid-owner 1337 -j TO_PROXY
+-A CATCH -o lo -m owner ! --gid-owner 1337 -j RETURN
+-A CATCH -m owner --gid-owner 1337 -j RETURN
+-A CATCH -d 127.0.0.1/32 -j RETURN
+-A CATCH -j TO_PROXY
+-A TO_PROXY -p tcp -j REDIRECT --to-ports 15001
+COMMIT
+";
+const FROM_HERE: [&str; 6] = ["walk", "--capture", "node", "--src", "10.0.0.11:4000", "--dst"];
+
+#[test]
+fn two_rules_that_ask_for_one_user_are_one_question() {
+    let addresses =
+        format!("3: lo: <LOOPBACK,UP> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n{ADDRESSES}");
+    let routes = format!("{ROUTES}local 127.0.0.0/8 dev lo table local scope host src 127.0.0.1\n");
+    let files = [("iptables.save", SIDECAR), ("addr", &addresses), ("route", &routes)];
+    let node = node("walk-owner", &files);
+    let walk = |more: &[&str]| node.run(&[&FROM_HERE[..], &["10.0.0.1:80"], more].concat());
+    assert_snapshot!("walk_owner", walk(&[]));
+    let proxy = walk(&["--uid", "istio-proxy"]);
+    assert!(proxy.contains("end 1 of 1") && proxy.contains("forward by eth0"), "{proxy}");
+    let other = walk(&["--uid", "1000", "--gid", "1000"]);
+    assert!(other.contains("end 1 of 1") && other.contains("127.0.0.1:15001"), "{other}");
+    assert_eq!(walk(&["--uid", "1337"]), proxy);
+    let open = walk(&["--uid", "root"]);
+    assert!(open.contains("end 2 of 2") && open.contains("if the sender's group is not 1337"));
+    // Nobody on the node sends what comes in.
+    assert_snapshot!("walk_owner_bad", walk(&["--uid", "somebody", "--gid", "7"]));
+    assert!(walk(&["--in", "eth0", "--uid", "0"]).starts_with("exit 2"));
+}
+
+#[test]
+fn ends_that_cannot_be_told_apart_are_one() {
+    // Whoever sends it: it goes out, and who sends it does not matter.
+    let rules = "*filter\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -m owner --uid-owner 0 -j RETURN\n\
+                 -A OUTPUT -m string --string a --algo bm -j RETURN\nCOMMIT\n";
+    let node = node("walk-merged", &[("iptables.save", rules)]);
+    let walk = |more: &[&str]| node.run(&[&FROM_HERE[..], &["10.0.0.1:80"], more].concat());
+    assert_snapshot!("walk_merged", walk(&[]));
+    let json = walk(&["-o", "json"]);
+    assert!(json.contains("\"share\": 1.0") && json.contains("\"if\": []"), "{json}");
+}
+
+#[test]
+fn a_ping_has_no_ports() {
+    let rules = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p icmp -m icmp --icmp-type 8 -j ACCEPT\n\
+                 COMMIT\n";
+    let node = node("walk-icmp", &[("iptables.save", rules)]);
+    let walk = |src: &str, dst: &str, proto: &str| {
+        node.run(&[
+            "walk",
+            "--capture",
+            "node",
+            "--in",
+            "eth0",
+            "--src",
+            src,
+            "--dst",
+            dst,
+            "--proto",
+            proto,
+        ])
+    };
+    assert_snapshot!("walk_icmp", walk("10.0.0.1", "10.1.0.9", "icmp"));
+    assert_snapshot!("walk_icmp_port", walk("10.0.0.1:1", "10.1.0.9", "icmp"));
+    assert_snapshot!("walk_tcp_no_port", walk("10.0.0.1:1", "10.1.0.9", "tcp"));
+    assert_snapshot!("walk_icmp_family", walk("10.0.0.1", "10.1.0.9", "icmpv6"));
+    assert_snapshot!("walk_no_protocol", walk("10.0.0.1", "10.1.0.9", "gre"));
+}
+
+#[test]
+fn what_a_sender_hears_of_a_route_that_says_no_is_said() {
+    let routes = "blackhole 10.2.0.0/24\nunreachable 10.3.0.0/24\nprohibit 10.4.0.0/24\n";
+    let rules = "0: from all lookup local\n10: from all to 10.5.0.0/24 unreachable\n\
+                 11: from all iif lo to 10.1.0.0/24 goto 32766\n12: from all to 10.6.0.0/24 ipproto tcp dport 80 prohibit\n\
+                 13: from all lookup main suppress_prefixlength 0\n32766: from all lookup main\n";
+    let files = [("route", &*format!("{ROUTES}{routes}")), ("rule", rules)];
+    let node = node("walk-routes", &files);
+    let heading = |more: &[&str]| {
+        let text = node.run(
+            &[&["walk", "--capture", "node", "--src", "10.0.0.1:4000", "--dst"], more].concat(),
+        );
+        let line = text.lines().find(|line| line.starts_with("end ")).unwrap_or(&text).to_owned();
+        line.split(" · ").nth(2).unwrap_or(&line).to_owned()
+    };
+    for (dst, local, forwarded) in [
+        (
+            "10.2.0.1:80",
+            "drop: a blackhole route: the sender's call fails with EINVAL",
+            "drop: a blackhole route: the sender hears nothing",
+        ),
+        (
+            "10.3.0.1:80",
+            "drop: an unreachable route: the sender's call fails with EHOSTUNREACH",
+            "drop: an unreachable route: the sender is told, ICMP host unreachable",
+        ),
+        (
+            "10.4.0.1:80",
+            "drop: a prohibiting route: the sender's call fails with EACCES",
+            "drop: a prohibiting route: the sender is told, ICMP administratively prohibited",
+        ),
+        (
+            "10.5.0.1:80",
+            "drop: no route: the sender's call fails with ENETUNREACH",
+            "drop: no route: the sender is told, ICMP network unreachable",
+        ),
+        (
+            "10.6.0.1:80",
+            "drop: a prohibiting route: the sender's call fails with EACCES",
+            "drop: a prohibiting route: the sender is told, ICMP administratively prohibited",
+        ),
+        (
+            "10.6.0.1:81",
+            "drop: no route: the sender's call fails with ENETUNREACH",
+            "drop: no route: the sender is told, ICMP network unreachable",
+        ),
+        ("10.1.0.1:80", "local", "local"),
+        ("10.1.0.9:80", "forward by cbr0", "forward by cbr0"),
+    ] {
+        assert_eq!(heading(&[dst]), local, "{dst}");
+        assert_eq!(heading(&[dst, "--in", "eth0"]), forwarded, "{dst}");
+    }
+}
+
+#[test]
+fn what_is_no_dump_is_said_in_one_line() {
+    let list = "Chain INPUT (policy ACCEPT)\ntarget     prot opt source               destination\n\
+                ACCEPT     all  --  anywhere             anywhere\n";
+    let twice = "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -j DNAT \
+                 --to-destination 10.1.0.9 --to-destination 10.1.0.8\nCOMMIT\n";
+    let folder = node("walk-no-dump", &[("iptables.save", list)]);
+    assert_snapshot!("walk_iptables_l", walk(&folder, &[]));
+    folder.file("node/iptables.save", "-P INPUT ACCEPT\n-P FORWARD DROP\n");
+    assert_snapshot!("walk_iptables_s", walk(&folder, &[]));
+    folder.file("node/iptables.save", twice);
+    assert_snapshot!("walk_two_destinations", walk(&folder, &[]));
+}

@@ -12,6 +12,7 @@ use super::lookup::{Bounds, Data, Given, Lookup};
 use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
 use super::{Chain, Entered, Rule, Rules, Said, keys};
 use crate::LoadError;
+use crate::fact::{Fact, Subject};
 use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
 
 /// Numbers of conditions that nobody models begin here; those of iptables are below.
@@ -128,7 +129,7 @@ impl Compiler<'_> {
             let last = deciding.is_none_or(|deciding| deciding <= at);
             self.statement(statement, last, names, &mut ops);
         }
-        let does = |op: &Op| !matches!(op, Op::Test { .. } | Op::Doubt(_));
+        let does = |op: &Op| !matches!(op, Op::Test { .. } | Op::Doubt(_) | Op::Sender { .. });
         // What comes after the last act says nothing.
         let end = ops.iter().rposition(does).map_or(0, |at| at + 1);
         ops.truncate(end);
@@ -184,7 +185,7 @@ impl Compiler<'_> {
                 ops.push(Op::Kept(self.number(statement, names), "queue".into()));
             }
             Statement::Tproxy(proxy) => {
-                let port = proxy.port.as_ref().and_then(|port| encode(Type::Number, port));
+                let port = proxy.port.as_ref().and_then(|port| encode(Type::Port, port));
                 let v6 = proxy.family.as_deref().map(|family| family == "ip6");
                 ops.push(Op::Proxy { v6, port: port.map(|(port, _)| port as u16) });
             }
@@ -241,7 +242,7 @@ impl Compiler<'_> {
             Expr::Payload(..) | Expr::SetRef(_) => true,
             Expr::Concat(parts) => parts.iter().all(|part| self.is_sure(part)),
             Expr::Meta(key) => {
-                matches!(*key, "l4proto" | "mark" | "iifname" | "oifname" | "nfproto")
+                matches!(*key, "l4proto" | "mark" | "iifname" | "nfproto")
             }
             Expr::Ct(None, key) => *key == "state",
             Expr::Numgen { .. } | Expr::Set(_) | Expr::Word(_) | Expr::Number(_) => true,
@@ -256,6 +257,9 @@ impl Compiler<'_> {
         (left, relation, right): (&Expr, Relation, &Expr),
         names: &Names<'_>,
     ) -> Op {
+        if let Some(op) = sender(left, relation, right) {
+            return op;
+        }
         let parts = parts(left);
         let types: Vec<Type> = parts.iter().map(|part| typed(part).1).collect();
         let not = relation == Relation::Ne;
@@ -362,7 +366,7 @@ impl Compiler<'_> {
                     self.verdict(verdict, names).map_or(Data::Unknown, Data::Verdict)
                 }
                 Some(nft::Data::Value(value)) => {
-                    bounds_of(value, |_| Type::Number).map_or(Data::Unknown, Data::Value)
+                    bounds_of(value, |_| Type::Port).map_or(Data::Unknown, Data::Value)
                 }
             };
             let given = Given { data, comment: element.comment.clone() };
@@ -461,7 +465,7 @@ impl Compiler<'_> {
             (None, NatAddress::Range(ip, _)) => Some(ip.is_ipv6()),
             (stated, _) => stated,
         };
-        let port = nat.port.as_ref().and_then(|port| encode(Type::Number, port));
+        let port = nat.port.as_ref().and_then(|port| encode(Type::Port, port));
         let address =
             if nat.port.is_some() && port.is_none() { NatAddress::Unknown } else { address };
         Nat {
@@ -528,4 +532,23 @@ fn typed_by_text(text: &Text) -> Type {
 /// What an expression reads, and of which type it is.
 fn typed(expr: &Expr) -> (Value, Type) {
     super::value::typed(expr)
+}
+
+/// `meta skuid 1000-1999`, `meta skgid != 7`.
+fn sender(left: &Expr, relation: Relation, right: &Expr) -> Option<Op> {
+    let subject = match left {
+        Expr::Meta("skuid") => Subject::User,
+        Expr::Meta("skgid") => Subject::Group,
+        _ => return None,
+    };
+    let bounds = match right {
+        Expr::Word(name) if &**name == "root" => (0, 0),
+        other => encode(Type::Number, other)?,
+    };
+    let Test::Within { not, first, last } = plain_test(relation, bounds)? else { return None };
+    let least = |number: u128| number.min(u128::from(u32::MAX)) as u32;
+    (first <= last && first <= u128::from(u32::MAX)).then(|| {
+        let fact = Fact { subject, first: least(first), last: least(last) };
+        Op::Sender { fact, not }
+    })
 }

@@ -76,6 +76,7 @@ fn by_word(kind: Type, word: &str) -> Option<(u128, u128)> {
             ("unreachable", 7),
             ("prohibit", 8),
         ]),
+        Type::Port => service(word).map(|port| (u128::from(port), u128::from(port))),
         Type::Family => of(&[("ipv4", 2), ("ipv6", 10)]),
         Type::Ether => of(&[("ip", 0x800), ("ip6", 0x86dd), ("arp", 0x806), ("vlan", 0x8100)]),
         Type::TcpFlags => of(&[
@@ -130,6 +131,76 @@ fn by_word(kind: Type, word: &str) -> Option<(u128, u128)> {
     }
 }
 
+/// The port of a service. Releases up to 0.9.0 list ports by these names, newer ones with
+/// `-S` only; the names are those of IANA.
+pub(super) fn service(name: &str) -> Option<u16> {
+    const SERVICES: [(&str, u16); 62] = [
+        ("echo", 7),
+        ("discard", 9),
+        ("daytime", 13),
+        ("ftp-data", 20),
+        ("ftp", 21),
+        ("ssh", 22),
+        ("telnet", 23),
+        ("smtp", 25),
+        ("time", 37),
+        ("whois", 43),
+        ("domain", 53),
+        ("bootps", 67),
+        ("bootpc", 68),
+        ("tftp", 69),
+        ("gopher", 70),
+        ("finger", 79),
+        ("http", 80),
+        ("kerberos", 88),
+        ("pop3", 110),
+        ("sunrpc", 111),
+        ("nntp", 119),
+        ("ntp", 123),
+        ("epmap", 135),
+        ("netbios-ns", 137),
+        ("netbios-dgm", 138),
+        ("netbios-ssn", 139),
+        ("imap2", 143),
+        ("snmp", 161),
+        ("snmp-trap", 162),
+        ("bgp", 179),
+        ("ldap", 389),
+        ("https", 443),
+        ("microsoft-ds", 445),
+        ("isakmp", 500),
+        ("syslog", 514),
+        ("printer", 515),
+        ("dhcpv6-client", 546),
+        ("dhcpv6-server", 547),
+        ("rtsp", 554),
+        ("submission", 587),
+        ("ipp", 631),
+        ("ldaps", 636),
+        ("rsync", 873),
+        ("ftps", 990),
+        ("imaps", 993),
+        ("pop3s", 995),
+        ("socks", 1080),
+        ("openvpn", 1194),
+        ("ms-sql-s", 1433),
+        ("l2f", 1701),
+        ("radius", 1812),
+        ("nfs", 2049),
+        ("mysql", 3306),
+        ("svn", 3690),
+        ("ipsec-nat-t", 4500),
+        ("sip", 5060),
+        ("sip-tls", 5061),
+        ("xmpp-client", 5222),
+        ("mdns", 5353),
+        ("postgresql", 5432),
+        ("amqp", 5672),
+        ("http-alt", 8080),
+    ];
+    SERVICES.iter().find(|(one, _)| *one == name).map(|(_, port)| *port)
+}
+
 pub(super) fn address(ip: IpAddr) -> u128 {
     match ip {
         IpAddr::V4(ip) => u128::from(ip.to_bits()),
@@ -147,7 +218,7 @@ fn prefix(ip: IpAddr, length: u8) -> Option<(u128, u128)> {
 
 /// A name of up to 16 letters as a number, so that those with one beginning are a range.
 /// A `*` at the end stands for any rest.
-pub(super) fn interface(name: &str) -> (u128, u128) {
+pub(in crate::kernel) fn interface(name: &str) -> (u128, u128) {
     let (start, rest) = match name.strip_suffix('*') {
         Some(start) => (start, true),
         None => (name, false),
@@ -167,7 +238,8 @@ pub(super) fn type_of(name: &str) -> Type {
     match name {
         "ipv4_addr" | "ipv6_addr" => Type::Address,
         "inet_proto" => Type::Protocol,
-        "inet_service" | "mark" | "integer" | "uid" | "gid" => Type::Number,
+        "inet_service" => Type::Port,
+        "mark" | "integer" | "uid" | "gid" => Type::Number,
         "ifname" | "iface_index" => Type::Interface,
         "ct_state" => Type::CtState,
         "ct_status" => Type::CtStatus,

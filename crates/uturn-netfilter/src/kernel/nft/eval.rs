@@ -6,7 +6,7 @@ use uturn_model::{Family, Supposition};
 
 use super::super::Kernel;
 use super::super::compile::Hook;
-use super::super::fib::{Answer, Query};
+use super::super::fib::{Answer, Asking, Query};
 use super::super::matching::{state, tcp_flags};
 use super::super::walk::{Tracking, Walk};
 use super::encode::{address, interface};
@@ -180,6 +180,10 @@ impl Kernel {
             Field::EtherType => Ok(if is_v6 { 0x86dd } else { 0x800 }),
             Field::Mark => Ok(u128::from(packet.mark)),
             Field::InInterface => Ok(interface_of(walk.iif.as_deref())),
+            Field::OutInterface if walk.leaves_unseen() => match walk.blind.name() {
+                Some(name) => Ok(interface_of(Some(name))),
+                None => Err(Miss::Unknown),
+            },
             Field::OutInterface => Ok(interface_of(walk.oif.as_deref())),
             Field::CtState => Ok(match state(&walk.tracking) {
                 CtState::Established => 2,
@@ -231,7 +235,7 @@ impl Kernel {
             (false, false) => None,
         };
         if fib.result == FibResult::Type {
-            return Ok(match self.kind_of(ip, device) {
+            return Ok(match self.kind_for(ip, device, walk) {
                 AddrKind::Unicast => 1,
                 AddrKind::Local => 2,
                 AddrKind::Broadcast => 3,
@@ -255,8 +259,10 @@ impl Kernel {
             iif: "lo",
             oif: device.filter(|_| ip.is_ipv6()),
             mark: if fib.mark { packet.mark } else { 0 },
+            transport: None,
+            from_here: false,
         };
-        match self.fib.look_up(query, &mut Vec::new()) {
+        match self.fib.look_up(query, &mut Asking::in_passing(&walk.facts)) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => Ok(0),
             Answer::Route(route, equals) => {
                 let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
@@ -269,7 +275,7 @@ impl Kernel {
                     Some(_) => Ok(0),
                 }
             }
-            Answer::Rule(_) | Answer::Nothing => Ok(0),
+            Answer::Rule(_) | Answer::Nothing | Answer::Open(..) => Ok(0),
         }
     }
 }

@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 use uturn_model::{By, Family, Text};
 
 pub(super) use self::compile::compile;
+pub(super) use self::encode::interface;
 use self::lookup::Lookup;
 use self::value::Op;
 use super::index::Index;

@@ -8,7 +8,8 @@ use super::super::{Kernel, MOST_RULES};
 use super::compile::ip_of;
 use super::eval::{Miss, find};
 use super::lookup::Data;
-use super::value::{Field, Nat, NatAddress, Op, Verdict};
+use super::value::{Field, Nat, NatAddress, Op, Test, Value, Verdict};
+use crate::fact::{Fact, Subject};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
 use crate::kernel::tables::listening;
 use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
@@ -92,7 +93,31 @@ impl Kernel {
         let ops = &self.nft.chains[at.0].rules[at.1].ops;
         let mut step = std::mem::take(&mut walk.nft.at);
         while let Some(op) = ops.get(step) {
+            if let Some((names, said)) = self.asks_out(op, walk) {
+                if self.fails_later(&ops[step + 1..], walk) {
+                    return Done::Next;
+                }
+                if crowded {
+                    return Done::Crowded;
+                }
+                let mut other = walk.part_by_out(names, &said);
+                other.nft.at = step;
+                if let Some(frame) = other.frames.last_mut() {
+                    frame.rule = at.1;
+                }
+                open.push(other);
+            }
             let done = match op {
+                Op::Test { left, test: Test::Within { not, first, last }, .. }
+                    if walk.leaves_unseen()
+                        && matches!(left.as_slice(), [Value::Field(Field::OutInterface)])
+                        && walk.leaves_by((*first, *last)).is_some() =>
+                {
+                    match walk.leaves_by((*first, *last)) == Some(!not) {
+                        true => Done::On,
+                        false => Done::Next,
+                    }
+                }
                 Op::Test { left, test, number } => match self.holds(left, test, walk) {
                     Ok(true) => Done::On,
                     Ok(false) | Err(Miss::Break) => Done::Next,
@@ -105,6 +130,9 @@ impl Kernel {
                     }
                 },
                 Op::Doubt(number) => self.doubt(*number, ops, (at, step), walk, open, crowded),
+                Op::Sender { fact, not } => {
+                    self.ask_sender((*fact, *not), ops, (at, step), walk, open, crowded)
+                }
                 _ => match self.act(base, op, at, walk, open, crowded) {
                     Ok(done) => done,
                     Err(Miss::Break) => Done::Next,
@@ -146,6 +174,24 @@ impl Kernel {
         Done::Next
     }
 
+    /// What a condition wants of the interface that the packet leaves through, where that is
+    /// open, and how it is called.
+    fn asks_out(&self, op: &Op, walk: &Walk) -> Option<((u128, u128), String)> {
+        let Op::Test { left, test: Test::Within { first, last, .. }, .. } = op else { return None };
+        let [Value::Field(Field::OutInterface)] = left.as_slice() else { return None };
+        let names = (*first, *last);
+        if !walk.leaves_unseen() || walk.leaves_by(names).is_some() {
+            return None;
+        }
+        let bytes = first.to_be_bytes();
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        let mut said = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        if first != last {
+            said.push('*');
+        }
+        Some((names, said))
+    }
+
     /// Does what a step says that is no condition.
     fn act(
         &self,
@@ -158,7 +204,7 @@ impl Kernel {
     ) -> Result<Done, Miss> {
         let by = || self.nft_by(at.0, at.1);
         Ok(match op {
-            Op::Test { .. } | Op::Doubt(_) => Done::On,
+            Op::Test { .. } | Op::Doubt(_) | Op::Sender { .. } => Done::On,
             Op::Verdict(verdict) => self.decide(base, *verdict, at, None, walk),
             Op::Vmap { key, map, .. } => {
                 let key = self.key(key, walk)?;
@@ -299,16 +345,8 @@ impl Kernel {
         open: &mut OpenWays,
         crowded: bool,
     ) -> Done {
-        for op in &ops[step + 1..] {
-            match op {
-                Op::Test { left, test, .. } => {
-                    if matches!(self.holds(left, test, walk), Ok(false) | Err(Miss::Break)) {
-                        return Done::Next;
-                    }
-                }
-                Op::Doubt(_) => {}
-                _ => break,
-            }
+        if self.fails_later(&ops[step + 1..], walk) {
+            return Done::Next;
         }
         let (by, about) = (self.nft_by(at.0, at.1), Doubt::Match);
         let taken = self.taken(number, walk).or_else(|| {
@@ -334,6 +372,59 @@ impl Kernel {
                 Done::On
             }
         }
+    }
+
+    /// Whether a condition among the next steps fails, whatever the one before it says.
+    fn fails_later(&self, ops: &[Op], walk: &mut Walk) -> bool {
+        for op in ops {
+            match op {
+                Op::Test { left, test, .. } => {
+                    if matches!(self.holds(left, test, walk), Ok(false) | Err(Miss::Break)) {
+                        return true;
+                    }
+                }
+                Op::Doubt(_) | Op::Sender { .. } => {}
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// A condition on who sends the packet: the first time, both ways.
+    fn ask_sender(
+        &self,
+        (fact, not): (Fact, bool),
+        ops: &[Op],
+        (at, step): ((usize, usize), usize),
+        walk: &mut Walk,
+        open: &mut OpenWays,
+        crowded: bool,
+    ) -> Done {
+        // Of what came in, no process is known, and the rule ends; so it does without one.
+        if !walk.from_here || walk.facts.tell(Fact::is(Subject::Socket, 1)) == Some(false) {
+            return Done::Next;
+        }
+        let goes_on = |holds: bool| if holds == not { Done::Next } else { Done::On };
+        if let Some(holds) = walk.facts.tell(fact) {
+            return goes_on(holds);
+        }
+        if self.fails_later(&ops[step + 1..], walk) {
+            return Done::Next;
+        }
+        if crowded {
+            return Done::Crowded;
+        }
+        let by = self.nft_by(at.0, at.1);
+        let mut other = walk.fork();
+        for (way, holds) in [(&mut *walk, !not), (&mut *other, not)] {
+            way.share /= 2.0;
+            way.facts.add(fact, holds);
+            let why = format!("which process sends it is not known: {}", fact.words(holds));
+            way.meet_open(Doubt::Sender(fact), holds, why, by.clone());
+        }
+        other.nft.turn = None;
+        open.push(other);
+        Done::On
     }
 
     fn taken(&self, number: u32, walk: &Walk) -> Option<bool> {
@@ -480,7 +571,7 @@ impl Kernel {
 fn take(one: &mut Walk, number: u32, taken: bool, why: &str, (about, by): (Doubt, &By)) {
     one.share /= 2.0;
     one.taken.push((number, one.packet.leg(), one.hook, taken));
-    one.meet_open(about, why, by.clone());
+    one.meet_open(about, taken, why, by.clone());
 }
 
 fn reject_with(kind: RejectKind, code: &str, family: Family) -> Option<RejectWith> {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use uturn_model::Text;
 
+use crate::fact::Fact;
 use crate::nft::{BinaryOp, Expr, Fib, FibResult, NatKind, RejectKind, TupleDirection};
 
 /// A step of a rule.
@@ -18,6 +19,11 @@ pub(super) enum Op {
     },
     /// A condition that nobody models.
     Doubt(u32),
+    /// A condition on who sends the packet.
+    Sender {
+        fact: Fact,
+        not: bool,
+    },
     Verdict(Verdict),
     Vmap {
         key: Vec<Value>,
@@ -141,6 +147,8 @@ pub(super) enum End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Number,
+    /// A number, or the name of a service.
+    Port,
     Address,
     Protocol,
     Interface,
@@ -152,7 +160,9 @@ pub(super) enum Type {
     Family,
     Ether,
     TcpFlags,
-    Icmp { v6: bool },
+    Icmp {
+        v6: bool,
+    },
     IcmpCode,
     Unknown,
 }
@@ -220,8 +230,8 @@ pub(super) fn typed(expr: &Expr) -> (Value, Type) {
             "ip daddr" => (Field::Ct(*direction, End::Destination(Some(false))), Type::Address),
             "ip6 saddr" => (Field::Ct(*direction, End::Source(Some(true))), Type::Address),
             "ip6 daddr" => (Field::Ct(*direction, End::Destination(Some(true))), Type::Address),
-            "proto-src" => (Field::Ct(*direction, End::SourcePort), Type::Number),
-            "proto-dst" => (Field::Ct(*direction, End::DestinationPort), Type::Number),
+            "proto-src" => (Field::Ct(*direction, End::SourcePort), Type::Port),
+            "proto-dst" => (Field::Ct(*direction, End::DestinationPort), Type::Port),
             "l3proto" => (Field::CtFamily, Type::Family),
             "protocol" => (Field::CtProtocol, Type::Protocol),
             _ => return (Value::Unknown, Type::Unknown),
@@ -264,8 +274,8 @@ fn header(protocol: &str, field: &str) -> Option<(Field, Type)> {
         ("ip6", "nexthdr") => (Field::Protocol { v6: Some(true) }, Type::Protocol),
         ("ip", "version") => (Field::Version { v6: false }, Type::Number),
         ("ip6", "version") => (Field::Version { v6: true }, Type::Number),
-        (_, "sport") if port.is_some() => (Field::SourcePort(port?), Type::Number),
-        (_, "dport") if port.is_some() => (Field::DestinationPort(port?), Type::Number),
+        (_, "sport") if port.is_some() => (Field::SourcePort(port?), Type::Port),
+        (_, "dport") if port.is_some() => (Field::DestinationPort(port?), Type::Port),
         ("tcp", "flags") => (Field::TcpFlags, Type::TcpFlags),
         ("icmp", "type") => (Field::IcmpType { v6: false }, Type::Icmp { v6: false }),
         ("icmpv6", "type") => (Field::IcmpType { v6: true }, Type::Icmp { v6: true }),

@@ -1,0 +1,251 @@
+//! Numbers of a packet or of its sender that no dump says, and what is taken for true of them.
+//!
+//! Rules ask for them in ranges, and what a packet's way has answered once holds on the rest
+//! of it: who is user 1337 is no user from 0 to 999.
+
+use std::fmt;
+
+/// Whose number it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// The user whose process sends it.
+    User,
+    /// That process's group.
+    Group,
+    /// Any of that process's groups.
+    AnyGroup,
+    /// Whether a process sends it at all: 1.
+    Socket,
+    /// Its length.
+    Length,
+    /// How many hops it has left when it arrives.
+    Hops,
+    /// The same when it leaves a node that forwards it.
+    HopsOnward,
+    /// The class that its sender gave it.
+    Class,
+    /// The segment size that it offers.
+    SegmentSize,
+    /// The processor that handles it.
+    Processor,
+}
+
+impl Subject {
+    /// Whether it is about who sends the packet.
+    pub fn is_sender(self) -> bool {
+        matches!(self, Self::User | Self::Group | Self::AnyGroup | Self::Socket)
+    }
+}
+
+/// That a number is within a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fact {
+    /// Whose number.
+    pub subject: Subject,
+    /// The first of the range.
+    pub first: u32,
+    /// Its last.
+    pub last: u32,
+}
+
+impl Fact {
+    /// That a number is this one.
+    pub fn is(subject: Subject, number: u32) -> Self {
+        Self { subject, first: number, last: number }
+    }
+
+    /// It, or its opposite: `the sender's user is 1337`, `the sender's user is not 1337`.
+    pub fn words(self, holds: bool) -> String {
+        let Self { subject, first, last } = self;
+        let is = match (subject, holds) {
+            (Subject::Socket, true) => return "a process of the node sends it".to_owned(),
+            (Subject::Socket, false) => return "no process of the node sends it".to_owned(),
+            (Subject::AnyGroup, true) => "the sender is in group",
+            (Subject::AnyGroup, false) => "the sender is not in group",
+            (Subject::User, true) => "the sender's user is",
+            (Subject::User, false) => "the sender's user is not",
+            (Subject::Group, true) => "the sender's group is",
+            (Subject::Group, false) => "the sender's group is not",
+            (Subject::Length, true) => "the packet's length is",
+            (Subject::Length, false) => "the packet's length is not",
+            (Subject::Hops | Subject::HopsOnward, true) => "the hops it has left are",
+            (Subject::Hops | Subject::HopsOnward, false) => "the hops it has left are not",
+            (Subject::Class, true) => "the packet's class is",
+            (Subject::Class, false) => "the packet's class is not",
+            (Subject::SegmentSize, true) => "the segment size it offers is",
+            (Subject::SegmentSize, false) => "the segment size it offers is not",
+            (Subject::Processor, true) => "the processor that handles it is",
+            (Subject::Processor, false) => "the processor that handles it is not",
+        };
+        match (first, last) {
+            _ if first == last => format!("{is} {first}"),
+            (0, _) => format!("{is} at most {last}"),
+            (_, u32::MAX) => format!("{is} at least {first}"),
+            _ => format!("{is} one from {first} to {last}"),
+        }
+    }
+
+    fn lies_in(self, other: Self) -> bool {
+        other.first <= self.first && self.last <= other.last
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words(true))
+    }
+}
+
+/// What is taken for true.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts(Vec<(Fact, bool)>);
+
+impl Facts {
+    pub(crate) fn add(&mut self, fact: Fact, holds: bool) {
+        self.0.push((fact, holds));
+    }
+
+    /// A rule has changed it: what was known of it counts no more.
+    pub(crate) fn forget(&mut self, subject: Subject) {
+        self.0.retain(|(fact, _)| fact.subject != subject);
+    }
+
+    /// Whether something holds, where what is known says so.
+    pub(crate) fn tell(&self, asked: Fact) -> Option<bool> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let socket = if asked.subject.is_sender() { self.socket() } else { Some(true) };
+        if asked.subject == Subject::Socket || socket == Some(false) {
+            return socket;
+        }
+        if asked.subject == Subject::AnyGroup {
+            return self.any_group(asked);
+        }
+        let possible = self.possible(asked.subject);
+        let within = |(first, last): &(u32, u32)| asked.first <= *first && *last <= asked.last;
+        let outside = |(first, last): &(u32, u32)| *last < asked.first || asked.last < *first;
+        match () {
+            () if possible.iter().all(outside) => Some(false),
+            () if socket == Some(true) && possible.iter().all(within) => Some(true),
+            () => None,
+        }
+    }
+
+    /// Whether a process sends the packet: who has a user or group is one.
+    fn socket(&self) -> Option<bool> {
+        let said = self.0.iter().find(|(fact, _)| fact.subject == Subject::Socket);
+        let is_someone = self.0.iter().any(|(fact, holds)| *holds && fact.subject.is_sender());
+        said.map(|(_, holds)| *holds).or(is_someone.then_some(true))
+    }
+
+    fn any_group(&self, asked: Fact) -> Option<bool> {
+        let groups = self
+            .0
+            .iter()
+            .filter(|(fact, _)| matches!(fact.subject, Subject::Group | Subject::AnyGroup));
+        for (fact, holds) in groups {
+            match holds {
+                true if fact.lies_in(asked) => return Some(true),
+                false if fact.subject == Subject::AnyGroup && asked.lies_in(*fact) => {
+                    return Some(false);
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The numbers that are left, in ranges.
+    fn possible(&self, subject: Subject) -> Vec<(u32, u32)> {
+        let mut left = vec![(0, u32::MAX)];
+        for (fact, holds) in &self.0 {
+            // Who is in none of these groups has none of them.
+            let none = fact.subject == Subject::AnyGroup && subject == Subject::Group && !holds;
+            if fact.subject != subject && !none {
+                continue;
+            }
+            let (first, last) = (fact.first, fact.last);
+            let cut = |(from, to): (u32, u32), first: u32, last: u32| {
+                let (from, to) = (from.max(first), to.min(last));
+                (from <= to).then_some((from, to))
+            };
+            left = match holds {
+                true => left.into_iter().filter_map(|one| cut(one, first, last)).collect(),
+                false => left
+                    .into_iter()
+                    .flat_map(|one| {
+                        let below = first.checked_sub(1).and_then(|last| cut(one, 0, last));
+                        let above = last.checked_add(1).and_then(|from| cut(one, from, u32::MAX));
+                        [below, above]
+                    })
+                    .flatten()
+                    .collect(),
+            };
+        }
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn users(first: u32, last: u32) -> Fact {
+        Fact { subject: Subject::User, first, last }
+    }
+
+    fn known(all: &[(Fact, bool)]) -> Facts {
+        Facts(all.to_vec())
+    }
+
+    #[test]
+    fn a_user_says_what_every_range_is() {
+        let one = known(&[(users(1337, 1337), true)]);
+        assert_eq!(one.tell(users(1000, 2000)), Some(true));
+        assert_eq!(one.tell(users(0, 999)), Some(false));
+        assert_eq!(one.tell(Fact::is(Subject::Socket, 1)), Some(true));
+        assert_eq!(one.tell(Fact::is(Subject::Group, 1337)), None, "a group is no user");
+        let other = known(&[(users(1337, 1337), false)]);
+        assert_eq!(other.tell(users(1337, 1337)), Some(false));
+        assert_eq!(other.tell(users(1336, 1338)), None);
+        assert_eq!(other.tell(users(0, u32::MAX)), None, "nobody may send it");
+    }
+
+    #[test]
+    fn ranges_narrow_each_other() {
+        let two = known(&[(users(5, 7), true), (users(6, 6), false)]);
+        assert_eq!(two.tell(users(6, 6)), Some(false));
+        assert_eq!(two.tell(users(5, 5)), None);
+        let left = known(&[(users(5, 6), true), (users(6, 9), false)]);
+        assert_eq!(left.tell(users(5, 5)), Some(true));
+        assert_eq!(left.tell(users(0, 4)), Some(false));
+    }
+
+    #[test]
+    fn who_is_no_process_has_no_user_and_no_group() {
+        let none = known(&[(Fact::is(Subject::Socket, 1), false)]);
+        for subject in [Subject::User, Subject::Group, Subject::AnyGroup, Subject::Socket] {
+            assert_eq!(none.tell(Fact { subject, first: 0, last: u32::MAX }), Some(false));
+        }
+        assert_eq!(none.tell(Fact::is(Subject::Length, 60)), None);
+    }
+
+    #[test]
+    fn the_group_is_one_of_several() {
+        let (group, any) = (Fact::is(Subject::Group, 7), Fact::is(Subject::AnyGroup, 7));
+        assert_eq!(known(&[(group, true)]).tell(any), Some(true));
+        assert_eq!(known(&[(group, false)]).tell(any), None);
+        assert_eq!(known(&[(any, false)]).tell(group), Some(false));
+        let two = known(&[(any, true)]);
+        assert_eq!(two.tell(Fact::is(Subject::AnyGroup, 8)), None, "it may be in both");
+        assert_eq!(two.tell(group), None);
+    }
+
+    #[test]
+    fn what_holds_is_said_in_words() {
+        assert_eq!(users(1337, 1337).words(true), "the sender's user is 1337");
+        assert_eq!(users(0, 999).words(false), "the sender's user is not at most 999");
+        assert_eq!(users(1000, 1999).to_string(), "the sender's user is one from 1000 to 1999");
+    }
+}

@@ -1,0 +1,31 @@
+//! What people have at hand in place of what `iptables-save` prints.
+
+/// What a text is that is none of `iptables-save`, by its first line that says something.
+pub(super) fn recognise(line: &str, has_table: bool) -> Option<&'static str> {
+    let mut words = line.split_ascii_whitespace();
+    let (first, second) = (words.next()?, words.next());
+    match (first, second) {
+        ("Chain", Some(_)) if line.contains("(policy ") || line.contains("references)") => Some(
+            "this is what `iptables -L` prints, which leaves out interfaces and much of what \
+             rules ask: run `iptables-save`",
+        ),
+        ("target", Some("prot")) | ("pkts", Some("bytes")) | ("num", Some("target" | "pkts")) => {
+            Some(
+                "this is what `iptables -L` prints, which leaves out interfaces and much of \
+                 what rules ask: run `iptables-save`",
+            )
+        }
+        ("-P" | "-N" | "-A", Some(_)) if !has_table => Some(
+            "this is what `iptables -S` prints, which does not say of which table: run \
+             `iptables-save`, or write `*TABLE` before it and `COMMIT` behind it",
+        ),
+        ("table", Some("ip" | "ip6" | "inet" | "arp" | "bridge" | "netdev")) => Some(
+            "this is what `nft list ruleset` prints: call the file nft.txt, or run \
+             `iptables-save`",
+        ),
+        ("iptables" | "ip6tables", Some(_)) => {
+            Some("this is a script that calls iptables: run it on a node, then `iptables-save`")
+        }
+        _ => None,
+    }
+}

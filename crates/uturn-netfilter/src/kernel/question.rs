@@ -1,0 +1,324 @@
+//! Conditions of rules whose answer nobody can tell. The same condition, asked again on a
+//! packet's way, has the same answer, and what stands behind a `!` has the other one.
+
+use std::collections::HashMap;
+
+use uturn_model::Text;
+use uturn_model::route::Leg;
+
+use super::compile::Hook;
+use super::walk::Walk;
+use crate::fact::{Fact, Subject};
+use crate::iptables::{Extension, Match, Rule};
+
+/// A condition of a rule, which match it belongs to, and whether its opposite is meant.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    /// The place of its match in the rule.
+    pub(super) of: usize,
+    pub(super) not: bool,
+    pub(super) about: About,
+    scope: Scope,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// A number that lies in a range.
+    Fact(Fact),
+    /// What is written like this, by its number.
+    Text(u32),
+}
+
+/// How far an answer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// All along the packet's way.
+    Way,
+    /// As long as its addresses are the same.
+    Addresses,
+    /// In one hook, as long as its addresses are the same.
+    Hook,
+    /// For this rule alone: it counts what it sees.
+    Rule,
+}
+
+/// Where something was asked, as far as its answer depends on that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    leg: Option<Leg>,
+    hook: Option<Hook>,
+}
+
+/// Numbers for what is written alike.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(HashMap<String, u32>);
+
+impl Numbers {
+    fn of(&mut self, text: String) -> About {
+        let next = self.0.len() as u32;
+        About::Text(*self.0.entry(text).or_insert(next))
+    }
+}
+
+impl Asked {
+    /// The answer on this way, where it is known.
+    pub(super) fn known(&self, walk: &Walk) -> Option<bool> {
+        let holds = match self.about {
+            About::Fact(fact) => walk.facts.tell(onward(fact, walk)),
+            About::Text(number) => {
+                let place = self.place(walk);
+                let same = |(n, p, _): &&(u32, Place, bool)| (*n, *p) == (number, place);
+                walk.answered.iter().find(same).map(|(.., holds)| *holds)
+            }
+        };
+        holds.map(|holds| holds != self.not)
+    }
+
+    /// Takes it that the rule's condition is met, or not.
+    pub(super) fn take(&self, met: bool, walk: &mut Walk) {
+        let holds = met != self.not;
+        match self.about {
+            About::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
+            About::Text(number) => walk.answered.push((number, self.place(walk), holds)),
+        }
+    }
+
+    /// What it asks of who sends the packet.
+    pub(super) fn sender(&self) -> Option<Fact> {
+        match self.about {
+            About::Fact(fact) if fact.subject.is_sender() => Some(fact),
+            _ => None,
+        }
+    }
+
+    fn place(&self, walk: &Walk) -> Place {
+        let leg = walk.packet.leg();
+        match self.scope {
+            Scope::Way | Scope::Rule => Place { leg: None, hook: None },
+            Scope::Addresses => Place { leg: Some(leg), hook: None },
+            Scope::Hook => Place { leg: Some(leg), hook: Some(walk.hook) },
+        }
+    }
+}
+
+/// A node that forwards a packet takes one of its hops.
+fn onward(fact: Fact, walk: &Walk) -> Fact {
+    let left = !walk.from_here && matches!(walk.hook, Hook::Forward | Hook::Postrouting);
+    match fact.subject {
+        Subject::Hops if left => Fact { subject: Subject::HopsOnward, ..fact },
+        _ => fact,
+    }
+}
+
+/// What a rule asks that may not be known, match by match. `own` tells rules apart.
+pub(super) fn of_rule(rule: &Rule, own: &str, numbers: &mut Numbers) -> Vec<Asked> {
+    let mut all = Vec::new();
+    for (of, one) in rule.matches.iter().enumerate() {
+        let mut add = |not, about, scope| all.push(Asked { of, not, about, scope });
+        match one {
+            Match::Set(set) => {
+                let text =
+                    format!("set {} {:?} {}", set.set.value, set.directions, set.return_nomatch);
+                add(set.set.not, numbers.of(text), Scope::Hook);
+            }
+            // All else that it asks is known.
+            Match::Conntrack(conntrack) => {
+                if let Some(status) = &conntrack.status {
+                    add(status.not, numbers.of("ASSURED".into()), Scope::Way);
+                }
+            }
+            Match::Other(extension) => {
+                for part in parts(extension) {
+                    match fact(&extension.name, &part) {
+                        Some(facts) => {
+                            for (fact, not) in facts {
+                                add(not, About::Fact(fact), Scope::Way);
+                            }
+                        }
+                        None => {
+                            let scope = scope(&extension.name, &part);
+                            let (not, text) = part.text(&extension.name);
+                            let own = if scope == Scope::Rule { own } else { "" };
+                            add(not, numbers.of(format!("{text}{own}")), scope);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Options that are met together: of most matches, all of them.
+struct Part<'e> {
+    options: Vec<Choice<'e>>,
+    /// Options of the whole match that are none of the part's own.
+    has_groups: bool,
+}
+
+struct Choice<'e> {
+    not: bool,
+    name: &'e str,
+    values: Vec<&'e str>,
+}
+
+/// Matches each of whose options is a condition of its own.
+const APART: [&str; 4] = ["owner", "physdev", "devgroup", "ecn"];
+
+/// Matches with one condition, whose other options say how to look.
+const SINGLE: [&str; 13] = [
+    "bpf",
+    "cgroup",
+    "connbytes",
+    "cpu",
+    "dscp",
+    "helper",
+    "hl",
+    "mac",
+    "realm",
+    "string",
+    "tos",
+    "ttl",
+    "u32",
+];
+
+fn parts(extension: &Extension) -> Vec<Part<'_>> {
+    let mut options: Vec<Choice<'_>> = Vec::new();
+    let mut not = false;
+    for word in &extension.words {
+        match &**word {
+            "!" => not = true,
+            name if name.starts_with("--") => {
+                options.push(Choice { not: std::mem::take(&mut not), name, values: Vec::new() });
+            }
+            value => match options.last_mut() {
+                Some(option) => {
+                    // `--uid-owner ! 0`, as it was once written.
+                    option.not ^= std::mem::take(&mut not);
+                    option.values.push(value);
+                }
+                None => options.push(Choice { not: false, name: value, values: Vec::new() }),
+            },
+        }
+    }
+    let has_groups = options.iter().any(|one| one.name == "--suppl-groups");
+    if APART.contains(&&*extension.name) {
+        options.retain(|one| one.name != "--suppl-groups");
+        return options.into_iter().map(|one| Part { options: vec![one], has_groups }).collect();
+    }
+    vec![Part { options, has_groups }]
+}
+
+impl Part<'_> {
+    /// As one text, and whether its opposite is meant.
+    fn text(&self, name: &str) -> (bool, String) {
+        let negated = self.options.iter().filter(|one| one.not).count();
+        let single = self.options.len() == 1 || SINGLE.contains(&name);
+        let not = single && negated == 1;
+        let mut text = name.to_owned();
+        for option in &self.options {
+            text.push_str(if option.not && !not { " ! " } else { " " });
+            text.push_str(option.name);
+            for value in &option.values {
+                text.push(' ');
+                text.push_str(value);
+            }
+        }
+        (not, text)
+    }
+}
+
+/// What a part asks of numbers, all of it, where that is what it asks.
+fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(Fact, bool)>> {
+    let [Choice { not, name: option, values }] = part.options.as_slice() else { return None };
+    let range = |subject, text: &str, between: char| {
+        let (first, last) = text.split_once(between).unwrap_or((text, text));
+        let first = if first.is_empty() { 0 } else { number(first)? };
+        let last = if last.is_empty() { u32::from(u16::MAX) } else { number(last)? };
+        (first <= last).then_some(Fact { subject, first, last })
+    };
+    let value = values.first().copied();
+    let one = |fact: Option<Fact>| fact.map(|fact| vec![(fact, *not)]);
+    match (name, *option) {
+        ("owner", "--uid-owner") => {
+            let value = if value == Some("root") { "0" } else { value? };
+            one(range(Subject::User, value, '-'))
+        }
+        ("owner", "--gid-owner") => {
+            let value = if value == Some("root") { "0" } else { value? };
+            let subject = if part.has_groups { Subject::AnyGroup } else { Subject::Group };
+            let fact = range(subject, value, '-')?;
+            // Where no process sends it, the kernel finds no group and does not look whether
+            // the opposite is meant.
+            let socket = Fact::is(Subject::Socket, 1);
+            Some(match part.has_groups && *not {
+                true => vec![(socket, false), (fact, true)],
+                false => vec![(fact, *not)],
+            })
+        }
+        ("owner", "--socket-exists") => one(Some(Fact::is(Subject::Socket, 1))),
+        ("length", "--length") => one(range(Subject::Length, value?, ':')),
+        ("tcpmss", "--mss") => one(range(Subject::SegmentSize, value?, ':')),
+        ("cpu", "--cpu") => one(number(value?).map(|cpu| Fact::is(Subject::Processor, cpu))),
+        ("dscp", "--dscp") => one(number(value?).map(|class| Fact::is(Subject::Class, class))),
+        ("ttl", "--ttl-eq" | "--ttl") | ("hl", "--hl-eq") => {
+            one(number(value?).map(|hops| Fact::is(Subject::Hops, hops)))
+        }
+        ("ttl", "--ttl-gt") | ("hl", "--hl-gt") => {
+            let first = number(value?)?.checked_add(1)?;
+            one(Some(Fact { subject: Subject::Hops, first, last: u32::MAX }))
+        }
+        ("ttl", "--ttl-lt") | ("hl", "--hl-lt") => {
+            let last = number(value?)?.checked_sub(1)?;
+            one(Some(Fact { subject: Subject::Hops, first: 0, last }))
+        }
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn scope(name: &str, part: &Part<'_>) -> Scope {
+    let option = part.options.first().map_or("", |one| one.name);
+    match (name, option) {
+        // Of its sender, its frame, its payload, its connection, or the time.
+        (
+            "owner" | "cgroup" | "mac" | "pkttype" | "string" | "time" | "helper" | "connlabel"
+            | "connbytes",
+            _,
+        )
+        | ("physdev", "--physdev-in" | "--physdev-is-in")
+        | ("devgroup", "--src-group") => Scope::Way,
+        ("socket" | "u32" | "bpf", _) => Scope::Addresses,
+        ("limit" | "hashlimit" | "connlimit" | "quota", _) => Scope::Rule,
+        _ => Scope::Hook,
+    }
+}
+
+/// What a target changes of what was asked before.
+pub(super) fn changed_by(target: &str) -> Option<Subject> {
+    match target {
+        "DSCP" | "TOS" => Some(Subject::Class),
+        "TCPMSS" => Some(Subject::SegmentSize),
+        "TTL" | "HL" => Some(Subject::Hops),
+        _ => None,
+    }
+}
+
+/// The name of a match that is asked as written, for people.
+pub(super) fn reason_of(one: &Match) -> Option<&'static str> {
+    let name: Text = match one {
+        Match::Other(extension) => extension.name.clone(),
+        Match::Conntrack(_) => "conntrack".into(),
+        Match::Set(_) => "set".into(),
+        _ => return None,
+    };
+    crate::iptables::catalogue::of_match(&name).reason()
+}

@@ -1,0 +1,205 @@
+//! The routing policy: which table is asked when.
+
+use std::fmt;
+
+use uturn_model::{Family, IpNet, Origin, Text};
+
+use crate::iptables::PortRange;
+use crate::packet::IpProtocol;
+use crate::state::{TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN};
+
+/// A rule of the routing policy: when to ask which table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyRule {
+    /// The lower, the earlier.
+    pub priority: u32,
+    /// Packets from here.
+    pub from: Option<IpNet>,
+    /// Packets to here.
+    pub to: Option<IpNet>,
+    /// Packets that came in there; `lo` stands for those made on the node.
+    pub iif: Option<Text>,
+    /// Packets bound to leave there.
+    pub oif: Option<Text>,
+    /// Packets whose mark, under the mask, is the value: `(value, mask)`.
+    pub mark: Option<(u32, u32)>,
+    /// What few rules ask.
+    pub more: Selectors,
+    /// Whether it is for all other packets.
+    pub invert: bool,
+    /// What it does.
+    pub action: RuleAction,
+    /// Which routes of its table count as none.
+    pub suppress: Suppress,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// What few rules of the routing policy ask of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Selectors {
+    /// `ipproto`
+    pub protocol: Option<IpProtocol>,
+    /// `sport`
+    pub sport: Option<PortRange>,
+    /// `dport`
+    pub dport: Option<PortRange>,
+    /// `uidrange`: the first and the last user.
+    pub users: Option<(u32, u32)>,
+    /// `tos`, `dsfield` or `dscp`: the class, without the two bits for congestion.
+    pub class: Option<u8>,
+    /// `tun_id`
+    pub tunnel: Option<u64>,
+}
+
+/// Which routes of a rule's table count as none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Suppress {
+    /// `suppress_prefixlength`: those whose prefix is no longer than this.
+    pub prefix_length: Option<u8>,
+    /// `suppress_ifgroup`: those that lead through an interface of this group.
+    pub group: Option<Text>,
+}
+
+impl PolicyRule {
+    /// A rule for every packet.
+    pub fn lookup(priority: u32, table: u32, origin: Origin) -> Self {
+        Self {
+            priority,
+            from: None,
+            to: None,
+            iif: None,
+            oif: None,
+            mark: None,
+            more: Selectors::default(),
+            invert: false,
+            action: RuleAction::Lookup(table),
+            suppress: Suppress::default(),
+            origin,
+        }
+    }
+
+    /// What a kernel starts with.
+    pub fn defaults() -> Vec<Self> {
+        let origin = Origin::file("kernel");
+        [(0, TABLE_LOCAL), (32766, TABLE_MAIN), (32767, TABLE_DEFAULT)]
+            .map(|(priority, table)| Self::lookup(priority, table, origin.clone()))
+            .into()
+    }
+
+    /// Whether it is one of those that a kernel starts with.
+    pub(crate) fn is_usual(&self) -> bool {
+        let origin = &self.origin;
+        let same = |one: Self| Self { origin: origin.clone(), ..one } == *self;
+        Self::defaults().into_iter().any(same)
+    }
+
+    /// Whether it can be meant for packets of a family.
+    pub(crate) fn concerns(&self, family: Family) -> bool {
+        let fits = |net: &Option<IpNet>| net.is_none_or(|net| Family::of(net.addr()) == family);
+        fits(&self.from) && fits(&self.to)
+    }
+}
+
+/// What a rule of the routing policy does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleAction {
+    /// Asks a table.
+    Lookup(u32),
+    /// Asks the table of the VRF that the packet's interface belongs to: `l3mdev`.
+    Vrf,
+    /// Goes on at the first rule of this priority, if there is one.
+    Goto(u32),
+    /// Nothing.
+    Nop,
+    /// Drops and says that the network cannot be reached.
+    Unreachable,
+    /// Drops and says that it is forbidden.
+    Prohibit,
+    /// Drops silently.
+    Blackhole,
+    /// Something nobody models: the rule as written.
+    Unknown(Text),
+}
+
+/// As `ip rule` prints it.
+impl fmt::Display for PolicyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let RuleAction::Unknown(text) = &self.action {
+            return f.write_str(text);
+        }
+        write!(f, "{}: ", self.priority)?;
+        if self.invert {
+            f.write_str("not ")?;
+        }
+        match &self.from {
+            Some(net) => write!(f, "from {}", Net(net))?,
+            None => f.write_str("from all")?,
+        }
+        if let Some(net) = &self.to {
+            write!(f, " to {}", Net(net))?;
+        }
+        let Selectors { protocol, sport, dport, users, class, tunnel } = self.more;
+        if let Some(class) = class {
+            write!(f, " tos {:#x}", u16::from(class) << 2)?;
+        }
+        match self.mark {
+            Some((value, u32::MAX)) => write!(f, " fwmark {value:#x}")?,
+            Some((value, mask)) => write!(f, " fwmark {value:#x}/{mask:#x}")?,
+            None => {}
+        }
+        for (word, interface) in [("iif", &self.iif), ("oif", &self.oif)] {
+            if let Some(interface) = interface {
+                write!(f, " {word} {interface}")?;
+            }
+        }
+        if let Some((first, last)) = users {
+            write!(f, " uidrange {first}-{last}")?;
+        }
+        if let Some(protocol) = protocol {
+            write!(f, " ipproto {protocol}")?;
+        }
+        for (word, ports) in [("sport", sport), ("dport", dport)] {
+            match ports {
+                Some(ports) if ports.first == ports.last => write!(f, " {word} {}", ports.first)?,
+                Some(ports) => write!(f, " {word} {}-{}", ports.first, ports.last)?,
+                None => {}
+            }
+        }
+        if let Some(tunnel) = tunnel {
+            write!(f, " tun_id {tunnel}")?;
+        }
+        match &self.action {
+            RuleAction::Lookup(TABLE_MAIN) => f.write_str(" lookup main")?,
+            RuleAction::Lookup(TABLE_LOCAL) => f.write_str(" lookup local")?,
+            RuleAction::Lookup(TABLE_DEFAULT) => f.write_str(" lookup default")?,
+            RuleAction::Lookup(table) => write!(f, " lookup {table}")?,
+            RuleAction::Vrf => f.write_str(" lookup [l3mdev-table]")?,
+            RuleAction::Goto(to) => write!(f, " goto {to}")?,
+            RuleAction::Nop => f.write_str(" nop")?,
+            RuleAction::Unreachable => f.write_str(" unreachable")?,
+            RuleAction::Prohibit => f.write_str(" prohibit")?,
+            RuleAction::Blackhole => f.write_str(" blackhole")?,
+            RuleAction::Unknown(_) => {}
+        }
+        if let Some(length) = self.suppress.prefix_length {
+            write!(f, " suppress_prefixlength {length}")?;
+        }
+        match &self.suppress.group {
+            Some(group) => write!(f, " suppress_ifgroup {group}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One address without the length of its prefix.
+struct Net<'n>(&'n IpNet);
+
+impl fmt::Display for Net<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.prefix_len() == self.0.max_prefix_len() {
+            true => self.0.addr().fmt(f),
+            false => self.0.fmt(f),
+        }
+    }
+}

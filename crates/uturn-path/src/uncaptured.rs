@@ -1,0 +1,119 @@
+//! What captures of nodes do not say, and what is supposed instead: a file that is not there
+//! says nothing of the node.
+
+use uturn_model::capture::CaptureFile;
+use uturn_model::{Capture, Cluster, Family, Name, Node, ProxyMode, Supposition};
+
+/// What is supposed of one kind of file.
+struct Row {
+    about: &'static str,
+    taken: &'static str,
+    lacks: fn(&Cluster, &Node, &Capture) -> bool,
+    file: CaptureFile,
+}
+
+const ROWS: [Row; 8] = [
+    Row {
+        about: "rules for IPv4",
+        taken: "those that kube-proxy programs",
+        lacks: |_, node, capture| lacks_rules(node, capture, Family::V4),
+        file: CaptureFile::Iptables,
+    },
+    Row {
+        about: "rules for IPv6",
+        taken: "those that kube-proxy programs",
+        lacks: |_, node, capture| lacks_rules(node, capture, Family::V6),
+        file: CaptureFile::Ip6tables,
+    },
+    Row {
+        about: "sets that rules name",
+        taken: "those that kube-proxy programs; of others, nobody knows what is in them",
+        lacks: |_, _, capture| {
+            let rules = [CaptureFile::Iptables, CaptureFile::Ip6tables];
+            let mut rules = rules.iter().filter_map(|file| capture.files.get(file));
+            let names_sets = rules.any(|rules| rules.text.contains(" --match-set "));
+            names_sets && lacks(capture, CaptureFile::Ipset)
+        },
+        file: CaptureFile::Ipset,
+    },
+    Row {
+        about: "virtual servers of IPVS",
+        taken: "those that kube-proxy programs",
+        lacks: |cluster, _, capture| {
+            cluster.proxy.mode.value == ProxyMode::Ipvs && lacks(capture, CaptureFile::Ipvs)
+        },
+        file: CaptureFile::Ipvs,
+    },
+    Row {
+        about: "addresses and routes",
+        taken: "as its object and the pod network have it",
+        lacks: |_, _, capture| lacks(capture, CaptureFile::Addresses),
+        file: CaptureFile::Addresses,
+    },
+    Row {
+        about: "addresses and routes",
+        taken: "as its object and the pod network have it",
+        lacks: |_, _, capture| lacks(capture, CaptureFile::Routes),
+        file: CaptureFile::Routes,
+    },
+    Row {
+        about: "rules that pick tables of routes",
+        taken: "the usual ones",
+        lacks: |_, _, capture| lacks(capture, CaptureFile::Rules),
+        file: CaptureFile::Rules,
+    },
+    Row {
+        about: "forwarding",
+        taken: "on, unless Facts say otherwise",
+        lacks: |_, _, capture| {
+            let text = capture.files.get(&CaptureFile::Sysctls).map_or("", |file| &*file.text);
+            let switches = ["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"];
+            let slashes = text.replace('/', ".");
+            !switches.iter().any(|switch| slashes.contains(switch))
+        },
+        file: CaptureFile::Sysctls,
+    },
+];
+
+fn lacks(capture: &Capture, file: CaptureFile) -> bool {
+    !capture.files.contains_key(&file)
+}
+
+fn lacks_rules(node: &Node, capture: &Capture, family: Family) -> bool {
+    node.address(family).is_some() && !capture.has_rules(family)
+}
+
+/// One line for each kind of file that some captures lack.
+pub(crate) fn supposed(cluster: &Cluster) -> Vec<Supposition> {
+    let captured = || {
+        let pair = |(name, capture)| Some((cluster.nodes.get(name)?, capture));
+        cluster.captures.iter().filter_map(pair)
+    };
+    let mut all = Vec::new();
+    for row in &ROWS {
+        let lacking: Vec<&Name> = captured()
+            .filter(|(node, capture)| (row.lacks)(cluster, node, capture))
+            .map(|(node, _)| &node.name)
+            .collect();
+        if lacking.is_empty() {
+            continue;
+        }
+        let file = row.file.file_name();
+        all.push(Supposition {
+            about: format!("{} of {}", row.about, some_of(&lacking)).into(),
+            taken: row.taken.into(),
+            because: format!("the capture does not say it in {file}").into(),
+            settle: format!("capture {file} of each").into(),
+        });
+    }
+    all
+}
+
+/// A few of many: `n1, n2, n3 and 4 more`.
+fn some_of(all: &[&Name]) -> String {
+    let shown: Vec<&str> = all.iter().take(3).map(|name| name.as_str()).collect();
+    match all.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
