@@ -166,26 +166,44 @@ impl IpProtocol {
     /// SCTP.
     pub const SCTP: Self = Self(132);
 
-    const NAMES: [(u8, &'static str); 13] = [
+    const NAMES: [(u8, &'static str); 29] = [
         (1, "icmp"),
         (2, "igmp"),
         (4, "ipencap"),
         (6, "tcp"),
+        (8, "egp"),
+        (9, "igp"),
         (17, "udp"),
+        (33, "dccp"),
+        (41, "ipv6"),
+        (43, "ipv6-route"),
+        (44, "ipv6-frag"),
+        (46, "rsvp"),
         (47, "gre"),
         (50, "esp"),
         (51, "ah"),
         (58, "ipv6-icmp"),
+        (59, "ipv6-nonxt"),
+        (60, "ipv6-opts"),
+        (88, "eigrp"),
         (89, "ospf"),
+        (94, "ipip"),
+        (103, "pim"),
+        (108, "ipcomp"),
         (112, "vrrp"),
+        (115, "l2tp"),
         (132, "sctp"),
+        (135, "mobility-header"),
         (136, "udplite"),
+        (137, "mpls-in-ip"),
     ];
 
     /// The protocol that a rule's `-p` names.
     pub fn from_word(word: &str) -> Option<Self> {
-        if word.eq_ignore_ascii_case("icmpv6") {
-            return Some(Self::ICMPV6);
+        match &*word.to_ascii_lowercase() {
+            "icmpv6" => return Some(Self::ICMPV6),
+            "mh" | "ipv6-mh" => return Some(Self(135)),
+            _ => {}
         }
         let named = Self::NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(word));
         named.map(|(number, _)| *number).or_else(|| word.parse().ok()).map(Self)

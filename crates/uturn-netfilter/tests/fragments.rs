@@ -83,6 +83,10 @@ fn old_spellings_are_understood() {
         ("-p tcp --destination-port 80 -j X", "-p tcp -m tcp --dport 80 -j X"),
         ("--src 10.0.0.1 --proto udp --jump X", "-s 10.0.0.1/32 -p udp -j X"),
         ("-p icmp --icmp-type echo-request", "-p icmp -m icmp --icmp-type 8"),
+        ("-p tcp --dport https -j X", "-p tcp -m tcp --dport 443 -j X"),
+        ("-p tcp -m multiport --dports ssh,www -j X", "-p tcp -m multiport --dports 22,80 -j X"),
+        ("-p ipv6 -j X", "-p ipv6 -j X"),
+        ("-p 41 -j X", "-p ipv6 -j X"),
         (
             "-p all -j REJECT --reject-with port-unreach",
             "-j REJECT --reject-with icmp-port-unreachable",

@@ -161,6 +161,11 @@ fn what_something_else_printed_is_said_in_one_line() {
             assert_eq!(shown, std::slice::from_ref(&expected), "{text}");
         }
     }
+    let shell = "root@n1:~# iptables-save\n*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n";
+    assert_eq!(
+        iptables::parse("a", shell, Family::V4).unwrap_err()[0].to_string(),
+        "a:1:1: this is what a shell shows: leave out the prompt and all but the output"
+    );
     // With its table named, what `-S` prints is read.
     let text = "*filter\n-P FORWARD DROP\n-N X\n-A FORWARD -j X\nCOMMIT\n";
     let read = parse_fragment(iptables::Ruleset::default(), "a", text, Family::V4).unwrap();

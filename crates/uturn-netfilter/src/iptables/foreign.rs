@@ -23,6 +23,9 @@ pub(super) fn recognise(line: &str, has_table: bool) -> Option<&'static str> {
             "this is what `nft list ruleset` prints: call the file nft.txt, or run \
              `iptables-save`",
         ),
+        (prompt, Some(_)) if prompt.ends_with(['#', '$']) && prompt.len() > 1 => {
+            Some("this is what a shell shows: leave out the prompt and all but the output")
+        }
         ("iptables" | "ip6tables", Some(_)) => {
             Some("this is a script that calls iptables: run it on a node, then `iptables-save`")
         }
