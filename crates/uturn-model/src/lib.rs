@@ -25,6 +25,7 @@
 
 pub mod addr;
 pub mod capture;
+pub mod cloud;
 pub mod cluster;
 pub mod dns;
 pub mod endpoints;
@@ -47,6 +48,7 @@ pub mod workload;
 
 pub use addr::{Family, Port, Protocol};
 pub use capture::{Capture, CaptureFile};
+pub use cloud::Cloud;
 pub use cluster::{Cluster, Skipped};
 pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
 pub use flow::{Client, Destination, Flow, Mechanism, Outcome};

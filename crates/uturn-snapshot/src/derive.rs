@@ -6,6 +6,7 @@
 //! about clouds.
 
 mod balancers;
+mod clouds;
 mod endpoints;
 mod files;
 mod network;
@@ -28,7 +29,7 @@ use crate::objects::Objects;
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mut said = Said::default();
-    let provider = provider::derive(&objects, &mut said);
+    let provider = provider::derive(&objects);
     let mut proxy = proxy::derive(&objects, &provider, &mut said);
     let mode = network::mode(&objects, &mut said);
     let mut ranges = ranges::Ranges::new(&objects);

@@ -4,7 +4,7 @@
 //! apiVersion: uturn.dev/v1alpha1
 //! kind: Facts
 //! spec:
-//!   provider: tke                          # or none
+//!   provider: tke                          # or none, aws, azure, metallb …
 //!   network:
 //!     mode: global-router                  # or vpc-cni
 //!     podCIDRs: [10.1.0.0/16]
@@ -56,7 +56,7 @@ use uturn_model::lb::{
 use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule};
 use uturn_model::node::RpFilter;
 use uturn_model::{
-    Name, NamespacedName, Origin, Port, Protocol, ProxyMode, Text, Variant, Version,
+    Cloud, Name, NamespacedName, Origin, Port, Protocol, ProxyMode, Text, Variant, Version,
 };
 
 use super::value::{Loose, one_of};
@@ -358,7 +358,6 @@ macro_rules! words {
 }
 
 words!(
-    Provider: "tke or none" ["tke" => Self::Tke, "none" => Self::None],
     NetworkMode: "global-router or vpc-cni" [
         "global-router" => Self::GlobalRouter,
         "vpc-cni" => Self::VpcCni,
@@ -384,6 +383,16 @@ words!(
         "IP_HASH" => Self::SourceHash,
     ],
 );
+
+impl FromNode for Provider {
+    const EXPECTED: &'static str = "tke, none, or another cloud";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        let own = [("tke", Self::Tke), ("none", Self::None)];
+        let others = Cloud::ALL.map(|(cloud, word, _)| (word, Self::Other(cloud)));
+        one_of(node, &[&own[..], &others].concat())
+    }
+}
 
 impl FromNode for Version {
     const EXPECTED: &'static str = "a version such as v1.34.4 or v1.22.5-tke.13";

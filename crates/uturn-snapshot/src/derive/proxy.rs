@@ -124,10 +124,13 @@ fn variant(
     if version.value.tke.is_some() {
         return Known::derived(Variant::Tke, format!("its version {}", version.value));
     }
-    match (provider.value, provider.is_supposed()) {
-        (Provider::Tke, false) => Known::derived(Variant::Tke, "the cloud is tke"),
-        (Provider::Tke, true) => Known::supposed(Variant::Tke, "the cloud is supposed to be tke"),
-        (Provider::None, _) => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
+    match provider.value {
+        Provider::Tke => Known::derived(Variant::Tke, "the cloud is tke"),
+        Provider::Other(cloud) => {
+            Known::derived(Variant::Upstream, format!("the cloud is {}", cloud.word()))
+        }
+        Provider::Unknown => Known::supposed(Variant::Upstream, "nothing names a cloud"),
+        Provider::None => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
     }
 }
 
