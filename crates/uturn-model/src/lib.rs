@@ -61,7 +61,7 @@ pub use name::{InvalidName, Kind, Name, NamespacedName, ObjectRef};
 pub use node::Node;
 pub use origin::Origin;
 pub use pod::Pod;
-pub use proxy::{ProxyMode, ProxySettings, Variant};
+pub use proxy::{ProxyMode, ProxySettings, ServiceProxy, Variant};
 pub use route::{By, Hop, Place, Route, Step, StepKind, Verdict};
 pub use service::Service;
 pub use unjudged::{Unjudged, Unknown};

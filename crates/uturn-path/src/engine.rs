@@ -306,7 +306,7 @@ impl<'a> Engine<'a> {
             }
             let asked = match self.gap_at(client, *address, flow.protocol) {
                 Some(gap) => vec![gap.exchange(self.place(client), trip)],
-                None => self.exchange(client, &target.request, trip),
+                None => self.call(client, &target.request, trip),
             };
             for mut way in asked {
                 way.share /= target.addresses.len() as f64;

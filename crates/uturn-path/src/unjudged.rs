@@ -1,5 +1,6 @@
 //! Flows that cannot be judged: they depend on something that is not given or not modelled.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{By, Place, Step, StepKind};
@@ -14,14 +15,14 @@ use crate::travel::{Arrival, Party, Stop, Trip};
 
 /// What keeps a flow from being judged, and which object it belongs to.
 pub(crate) struct Gap<'a> {
-    object: ObjectRef,
-    origin: &'a Origin,
-    unknown: &'a Unknown,
+    pub(crate) object: ObjectRef,
+    pub(crate) origin: &'a Origin,
+    pub(crate) unknown: Cow<'a, Unknown>,
 }
 
 impl Gap<'_> {
     fn step(&self) -> Step {
-        let why = match self.unknown {
+        let why = match &*self.unknown {
             Unknown::LoadBalancers(kind) => {
                 format!("how a load balancer of {kind} treats this call is not modelled")
             }
@@ -29,7 +30,9 @@ impl Gap<'_> {
                 format!("{name} serves this Ingress, and what it does with a call is not modelled")
             }
             Unknown::ServiceProxy(name) => {
-                format!("{name} serves this Service, and that is not modelled")
+                format!(
+                    "{name} serves this Service, and what it does with this call is not modelled"
+                )
             }
             Unknown::Endpoints => "which endpoints the Service has is not given".to_owned(),
             Unknown::Backends => "what stands behind the Ingress is not given".to_owned(),
@@ -129,7 +132,7 @@ impl<'a> Engine<'a> {
             }
             Destination::Ingress { name, .. } => {
                 let ingress = self.cluster.ingresses.get(name)?;
-                let unknown = ingress.unjudged.first()?;
+                let unknown = Cow::Borrowed(ingress.unjudged.first()?);
                 Some(Gap { object: ingress.object(), origin: &ingress.origin, unknown })
             }
             Destination::Service(..) | Destination::Address(_) | Destination::Pod(..) => None,
@@ -145,7 +148,11 @@ impl<'a> Engine<'a> {
     /// The first load balancer that is not modelled and of which something holds.
     fn find_balancer(&self, is_it: impl Fn(&Unmodelled<'a>) -> bool) -> Option<Gap<'a>> {
         let found = unmodelled(self.cluster).find(|one| is_it(one))?;
-        Some(Gap { object: found.object, origin: found.origin, unknown: found.unknown })
+        Some(Gap {
+            object: found.object,
+            origin: found.origin,
+            unknown: Cow::Borrowed(found.unknown),
+        })
     }
 }
 
@@ -222,5 +229,6 @@ pub(crate) fn unmodelled(cluster: &Cluster) -> impl Iterator<Item = Unmodelled<'
 
 fn gap_of_endpoints(service: &Service) -> Option<Gap<'_>> {
     let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_every_call())?;
+    let unknown = Cow::Borrowed(unknown);
     Some(Gap { object: service.object(), origin: &service.origin, unknown })
 }

@@ -16,6 +16,7 @@ mod pods;
 mod provider;
 mod proxy;
 mod ranges;
+mod service_proxy;
 mod services;
 mod unjudged;
 
@@ -45,6 +46,8 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let dns = dns(&mut objects);
     let mut gaps = unjudged::Gaps::default();
     balancers::find_unjudged(&objects, &provider, &mut gaps);
+    service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
+    service_proxy::suppose_no_mesh(&objects, &mut said);
     let unjudged = gaps.settle(&mut objects);
     Cluster {
         provider,

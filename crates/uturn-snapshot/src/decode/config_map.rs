@@ -20,6 +20,8 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
         Some("tke-service-controller-config") => controller_switches,
+        // Its namespace is whatever it was installed in.
+        Some("cilium-config") => return cilium(doc, objects),
         _ => return configuration(doc, objects),
     };
     let Some(meta) = meta::read(doc) else { return };
@@ -100,6 +102,12 @@ fn masq_agent(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
             }
         });
     }
+}
+
+/// How Cilium's agents are set.
+fn cilium<'d>(doc: &Doc<'d>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    objects.cilium_config = Some((meta::labels(doc, doc.root, "data"), meta.origin));
 }
 
 fn controller_switches<'d>(doc: &Doc<'d>, objects: &mut Objects, _: &NamespacedName) {

@@ -2,7 +2,7 @@
 
 use uturn_model::{Selector, Workload, WorkloadKind};
 
-use super::{Doc, meta, pod, selector};
+use super::{Doc, calico, meta, pod, selector};
 use crate::objects::Objects;
 
 /// Reads a workload.
@@ -15,6 +15,9 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
         spec = job;
     }
     let Some(template) = doc.need_map(spec, "template") else { return };
+    if kind == WorkloadKind::DaemonSet {
+        calico::look_into(doc, template.get("spec"), objects);
+    }
     let beside = doc.map(template, "metadata");
     let labels = |key| beside.map(|beside| meta::labels(doc, beside, key)).unwrap_or_default();
     let template =

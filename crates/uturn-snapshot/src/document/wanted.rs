@@ -34,6 +34,7 @@ const NAMES: &[&str] = &[
     "appProtocol",
     "args",
     "backend",
+    "bpfEnabled",
     "clientIP",
     "clusterIP",
     "clusterIPs",
@@ -51,6 +52,7 @@ const NAMES: &[&str] = &[
     "domains",
     "enable",
     "endpoints",
+    "env",
     "externalIPs",
     "externalName",
     "externalTrafficPolicy",
@@ -201,8 +203,9 @@ mod tests {
     use super::*;
 
     /// The decoders of Kubernetes objects.
-    const DECODERS: [&str; 12] = [
+    const DECODERS: [&str; 13] = [
         include_str!("../collect.rs"),
+        include_str!("../decode/calico.rs"),
         include_str!("../decode/config_map.rs"),
         include_str!("../decode/endpoints.rs"),
         include_str!("../decode/ingress.rs"),
@@ -250,7 +253,8 @@ mod tests {
 
     #[test]
     fn others_are_not() {
-        for other in ["", "managedFields", "uid", "env", "tolerations", "Name", "names", "nam"] {
+        for other in ["", "managedFields", "uid", "envFrom", "tolerations", "Name", "names", "nam"]
+        {
             assert!(!is_wanted(other), "{other}");
         }
     }
