@@ -1,10 +1,8 @@
 //! Findings of each reading of what is not known, put together: what holds in all of them is
-//! said once, and what holds in some with its condition. What a load balancer does is only
-//! known of a cloud: where that is supposed, it is a condition too (and a guess is no worse than
-//! a warning), and so is that nobody makes pods for a Service whose pods are not among what is
-//! given.
+//! said once, and what holds in some with its condition. That nobody makes pods for a Service
+//! whose pods are not among what is given is a condition too.
 
-use uturn_model::{Cluster, Kind, Mechanism, Service};
+use uturn_model::{Cluster, Mechanism, Service};
 use uturn_path::cases::conditions;
 
 use crate::{Finding, Severity};
@@ -27,10 +25,6 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
     }
     let told = found.into_iter().map(|(places, mut finding)| {
         finding.conditions = conditions(cluster, &places);
-        if cluster.provider.is_supposed() && rests_on_cloud(&finding) {
-            finding.conditions.push(format!("the cloud is {}", cluster.provider.value).into());
-            finding.severity = finding.severity.min(Severity::Warning);
-        }
         if finding.mechanism == Some(Mechanism::NoEndpoint) && may_have_pods(cluster, &finding) {
             finding.conditions.push("nothing else makes pods with its labels".into());
         }
@@ -40,11 +34,6 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
         (places[0], finding)
     });
     told.collect()
-}
-
-/// Whether it tells what a load balancer of the cloud does.
-fn rests_on_cloud(finding: &Finding) -> bool {
-    finding.subject.kind == Kind::Ingress || finding.code.is_of_balancer()
 }
 
 fn may_have_pods(cluster: &Cluster, finding: &Finding) -> bool {

@@ -110,11 +110,6 @@ impl Code {
         }
     }
 
-    /// Whether it is about what a load balancer does: UT1xx and UT2xx.
-    pub(crate) fn is_of_balancer(self) -> bool {
-        self.0 < 300
-    }
-
     /// What it is called.
     pub fn title(self) -> &'static str {
         Self::ALL.into_iter().find(|(code, _)| *code == self).map_or("", |(_, title)| title)

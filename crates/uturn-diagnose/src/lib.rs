@@ -18,6 +18,7 @@ pub mod cases;
 mod cause;
 pub mod check;
 pub mod clients;
+mod cloud;
 pub mod code;
 pub mod cure;
 mod ejection;

@@ -136,6 +136,8 @@ impl std::error::Error for Unsupported {}
 ///
 /// Which addresses take NodePorts, where that depends on the node's interfaces, is decided
 /// among those that the [node] states: what else its interfaces carry is not known here.
+/// Where another program serves Services in its place, it programs nothing.
+///
 /// Where two Service ports claim the same address and port, kube-proxy in IPVS mode lets
 /// chance decide; here the Service whose name comes last has it.
 ///
@@ -160,6 +162,9 @@ pub fn compile_with(
     let Some(node) = cluster.nodes.get(node) else {
         return Err(Unsupported::NoSuchNode(node.clone()));
     };
+    if settings.replaced_by().is_some() {
+        return Ok(Program::default());
+    }
     check(settings)?;
     let features = Features::of(settings.version.value);
     let plan = Plan::new(cluster, node, settings, family, features.plan);

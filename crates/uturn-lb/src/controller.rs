@@ -17,7 +17,7 @@ use uturn_model::lb::{
 use uturn_model::service::{Policy, ServiceKind, ServicePort};
 use uturn_model::{
     Cluster, Family, Ingress, Labels, NamespacedName, Node, ObjectRef, Port, Protocol, Service,
-    Text,
+    Text, Unknown,
 };
 
 use crate::listeners::{self, Action, Wanted, WantedRule};
@@ -57,8 +57,11 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
 /// TKE's serves the class `qcloud` and Ingresses that name none, unless another class is
 /// the cluster's default.
 pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
+    if ingress.unjudged.iter().any(Unknown::is_of_balancer) {
+        return false;
+    }
     match (cluster.provider.value, ingress.class.as_deref()) {
-        (Provider::None, _) => false,
+        (Provider::None | Provider::Unknown | Provider::Other(_), _) => false,
         (Provider::Tke, Some(class)) => class == "qcloud",
         (Provider::Tke, None) => {
             !cluster.ingress_classes.values().any(|one| one.is_default)
@@ -163,7 +166,9 @@ pub fn registered_nodes<'a>(cluster: &'a Cluster, service: &Service) -> Vec<&'a 
 }
 
 fn service_vips(cluster: &Cluster, service: &Service) -> Vec<(IpAddr, Scope)> {
-    if service.kind != ServiceKind::LoadBalancer || cluster.provider.value == Provider::None {
+    let is_judged = cluster.provider.value == Provider::Tke
+        && !service.unjudged.iter().any(Unknown::is_of_balancer);
+    if service.kind != ServiceKind::LoadBalancer || !is_judged {
         return Vec::new();
     }
     let is_private = service

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::cloud::Cloud;
 use crate::dns::Dns;
 use crate::lb::{LoadBalancerFact, TkeServiceConfig};
 use crate::network::{Network, SecurityGroup};
@@ -98,14 +99,31 @@ impl Cluster {
 pub enum Provider {
     /// Tencent Kubernetes Engine.
     Tke,
-    /// None that uturn knows: no cloud controller is supposed.
+    /// Another cloud, or something else that makes load balancers: they have no profile yet.
+    Other(Cloud),
+    /// Something is here that asks for a load balancer, and nothing names a cloud.
+    Unknown,
+    /// None: nothing makes load balancers, or nothing asks for one.
     None,
+}
+
+impl Provider {
+    /// What a line for people calls it, where it is known.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Tke => Some("Tencent Cloud"),
+            Self::Other(cloud) => Some(cloud.name()),
+            Self::Unknown | Self::None => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Tke => "tke",
+            Self::Other(cloud) => cloud.word(),
+            Self::Unknown => "unknown",
             Self::None => "none",
         })
     }

@@ -25,6 +25,7 @@
 
 pub mod addr;
 pub mod capture;
+pub mod cloud;
 pub mod cluster;
 pub mod dns;
 pub mod endpoints;
@@ -47,6 +48,7 @@ pub mod workload;
 
 pub use addr::{Family, Port, Protocol};
 pub use capture::{Capture, CaptureFile};
+pub use cloud::Cloud;
 pub use cluster::{Cluster, Skipped};
 pub use endpoints::{Endpoint, EndpointPort, EndpointSlice};
 pub use flow::{Client, Destination, Flow, Mechanism, Outcome};
@@ -59,7 +61,7 @@ pub use name::{InvalidName, Kind, Name, NamespacedName, ObjectRef};
 pub use node::Node;
 pub use origin::Origin;
 pub use pod::Pod;
-pub use proxy::{ProxyMode, ProxySettings, Variant};
+pub use proxy::{ProxyMode, ProxySettings, ServiceProxy, Variant};
 pub use route::{By, Hop, Place, Route, Step, StepKind, Verdict};
 pub use service::Service;
 pub use unjudged::{Unjudged, Unknown};

@@ -10,6 +10,9 @@ use crate::{Known, Text, Version};
 /// All of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxySettings {
+    /// What serves Services on nodes. All else here is kube-proxy's, and nobody's where another
+    /// program does it.
+    pub served_by: Known<ServiceProxy>,
     /// iptables, ipvs or nftables.
     pub mode: Known<ProxyMode>,
     /// Its version.
@@ -38,6 +41,7 @@ impl ProxySettings {
     /// What kube-proxy of this version and mode does when nothing is configured.
     pub fn new(mode: Known<ProxyMode>, version: Known<Version>) -> Self {
         Self {
+            served_by: Known::derived(ServiceProxy::KubeProxy, "nothing replaces it"),
             mode,
             version,
             variant: Known::supposed(Variant::Upstream, "nothing says otherwise"),
@@ -52,9 +56,67 @@ impl ProxySettings {
         }
     }
 
+    /// What serves Services in place of kube-proxy, where something does.
+    pub fn replaced_by(&self) -> Option<ServiceProxy> {
+        Some(self.served_by.value).filter(|proxy| *proxy != ServiceProxy::KubeProxy)
+    }
+
     /// The mark that asks for masquerade: `0x4000` for bit 14.
     pub fn masquerade_mark(&self) -> u32 {
         1 << self.masquerade_bit
+    }
+}
+
+/// What serves Services on nodes: kube-proxy, or a program in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is the program of that name")]
+pub enum ServiceProxy {
+    KubeProxy,
+    Cilium,
+    CalicoEbpf,
+    KubeRouter,
+    OvnKubernetes,
+    Antrea,
+}
+
+/// Which addresses of Services a program replaces by an endpoint's at the client's own node,
+/// before any rule or route sees the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Translates {
+    /// None that is modelled.
+    Nothing,
+    /// Cluster IPs.
+    ClusterIps,
+    /// Cluster IPs, load balancers' addresses and node ports: a socket balancer does it when a
+    /// client connects.
+    AtConnect,
+}
+
+impl ServiceProxy {
+    /// All of them, with the word of Facts and the name that people know.
+    pub const ALL: [(Self, &'static str, &'static str); 6] = [
+        (Self::KubeProxy, "none", "kube-proxy"),
+        (Self::Cilium, "cilium", "Cilium"),
+        (Self::CalicoEbpf, "calico-ebpf", "Calico's eBPF data plane"),
+        (Self::KubeRouter, "kube-router", "kube-router"),
+        (Self::OvnKubernetes, "ovn-kubernetes", "OVN-Kubernetes"),
+        (Self::Antrea, "antrea", "AntreaProxy"),
+    ];
+
+    /// What it does with calls from the cluster's own pods and nodes.
+    pub fn translates(self) -> Translates {
+        match self {
+            Self::Cilium => Translates::AtConnect,
+            Self::CalicoEbpf | Self::OvnKubernetes | Self::Antrea => Translates::ClusterIps,
+            Self::KubeProxy | Self::KubeRouter => Translates::Nothing,
+        }
+    }
+}
+
+impl fmt::Display for ServiceProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = Self::ALL.into_iter().find(|(proxy, ..)| proxy == self);
+        f.write_str(row.expect("every proxy is listed").2)
     }
 }
 

@@ -23,8 +23,10 @@ pub struct Unjudged {
 /// What is missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unknown {
-    /// How load balancers of this kind behave: `AWS`, `MetalLB`.
+    /// How load balancers of this kind behave: `AWS`, `MetalLB`, or [`UNKNOWN_CLOUD`].
     LoadBalancers(Text),
+    /// What a controller in the cluster makes of Ingresses: `ingress-nginx`.
+    Controller(Text),
     /// Which endpoints Services have.
     Endpoints,
     /// Which Services stand behind Ingresses.
@@ -33,11 +35,21 @@ pub enum Unknown {
     ServiceProxy(Text),
 }
 
+/// What the cloud of a load balancer is called where nothing names it.
+pub const UNKNOWN_CLOUD: &str = "an unknown cloud";
+
 impl Unknown {
+    /// Whether it is how a load balancer or whoever serves at its address behaves.
+    pub fn is_of_balancer(&self) -> bool {
+        matches!(self, Self::LoadBalancers(_) | Self::Controller(_))
+    }
+
     /// Why a flow that depends on it has no verdict.
     pub fn mechanism(&self) -> Mechanism {
         match self {
-            Self::LoadBalancers(_) | Self::ServiceProxy(_) => Mechanism::NotModelled,
+            Self::LoadBalancers(_) | Self::Controller(_) | Self::ServiceProxy(_) => {
+                Mechanism::NotModelled
+            }
             Self::Endpoints | Self::Backends => Mechanism::NotGiven,
         }
     }
@@ -50,20 +62,16 @@ impl Unknown {
 }
 
 impl fmt::Display for Unjudged {
-    /// `3 load balancers of AWS`, `endpoints of 1 Service`.
+    /// `3 load balancers of AWS`, `2 Ingresses that Traefik serves`, `endpoints of 1 Service`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.objects.len();
         let plural = if count == 1 { "" } else { "s" };
+        let ingresses = if count == 1 { "Ingress" } else { "Ingresses" };
         match &self.subject {
             Unknown::LoadBalancers(kind) => write!(f, "{count} load balancer{plural} of {kind}"),
+            Unknown::Controller(name) => write!(f, "{count} {ingresses} that {name} serves"),
             Unknown::Endpoints => write!(f, "endpoints of {count} Service{plural}"),
-            Unknown::Backends => {
-                write!(
-                    f,
-                    "backends of {count} {}",
-                    if count == 1 { "Ingress" } else { "Ingresses" }
-                )
-            }
+            Unknown::Backends => write!(f, "backends of {count} {ingresses}"),
             Unknown::ServiceProxy(name) => write!(f, "{count} Service{plural} that {name} serves"),
         }
     }

@@ -33,8 +33,12 @@ impl<'a> Engine<'a> {
         let to = SocketAddr::new(server, PORT);
         let source = self.source(client, to, Protocol::Udp)?;
         let packet = Packet::new(Protocol::Udp, source, to);
-        let ways = self.exchange(client, &Request::default(), Trip::new(packet));
-        if ways.is_empty() || ways.iter().any(|way| way.outcome.is_answered()) {
+        if self.gap_at(client, to, Protocol::Udp).is_some() {
+            return None;
+        }
+        let ways = self.call(client, &Request::default(), Trip::new(packet));
+        let may_come = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
+        if ways.is_empty() || ways.iter().any(may_come) {
             return None;
         }
         let worst = ways.into_iter().max_by(|a, b| a.share.total_cmp(&b.share))?;

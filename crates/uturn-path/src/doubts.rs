@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use uturn_lb::{controller, listeners};
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::PathKind;
-use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text};
+use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text, Unknown};
 
 /// All doubts about Ingresses.
 pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
@@ -15,8 +15,13 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
     for one in cluster.ingresses.values().filter(|one| !served(one)) {
         by_class.entry(one.class.as_ref()).or_default().push(one);
     }
-    let mut unserved: Vec<Supposition> =
-        by_class.iter().map(|(class, all)| unserved(cluster, *class, all)).collect();
+    // Who serves these is listed with what is not judged.
+    let is_listed = |one: &&Ingress| one.unjudged.iter().any(Unknown::is_of_balancer);
+    let unlisted = by_class.iter().filter_map(|(class, all)| {
+        let rest: Vec<&Ingress> = all.iter().copied().filter(|one| !is_listed(one)).collect();
+        (!rest.is_empty()).then(|| unserved(cluster, *class, &rest))
+    });
+    let mut unserved: Vec<Supposition> = unlisted.collect();
     unserved.extend(by_class.into_iter().filter_map(|(class, all)| sealed(cluster, class?, &all)));
     unserved.into_iter().chain(contested(cluster)).chain(unread(cluster)).collect()
 }
@@ -46,7 +51,9 @@ fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Suppos
     let class = class.map_or_else(|| "no class".to_owned(), |class| format!("class {class}"));
     let cloud = match cluster.provider.value {
         Provider::Tke => "the cloud's controller does not read such",
-        Provider::None => "no cloud's controller is here to read it",
+        Provider::None | Provider::Unknown | Provider::Other(_) => {
+            "no cloud's controller is here to read it"
+        }
     };
     Supposition {
         about: about.into(),

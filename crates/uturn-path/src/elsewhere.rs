@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
                     trip.note(Place::Dns, step.clone());
                 }
             }
-            for mut way in self.exchange(client, &target.request, trip) {
+            for mut way in self.call(client, &target.request, trip) {
                 for mechanism in &told.mechanisms {
                     if !way.mechanisms.contains(mechanism) {
                         way.mechanisms.push(*mechanism);

@@ -21,11 +21,12 @@ use crate::census::Census;
 use crate::doubts;
 use crate::exchange::Exchange;
 use crate::mini::{Weights, outline_of_listeners, outline_with};
-use crate::names::Names;
+use crate::names::{Names, Resolution};
 use crate::node::World;
 use crate::scan::Atlas;
 use crate::travel::{Party, Trip, add_new};
 use crate::uncaptured;
+use crate::unjudged::Gap;
 
 /// A cluster made ready for walking. What a node's kernel knows is worked out when a packet
 /// first comes to it.
@@ -230,9 +231,7 @@ impl<'a> Engine<'a> {
         let gap = self.gap_of_name(&flow.to);
         for client in clients {
             if let Some(gap) = &gap {
-                let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-                let trip = Trip::new(Packet::new(flow.protocol, nowhere, nowhere));
-                ways.push(gap.exchange(self.place(client), trip));
+                ways.push(gap.exchange(self.place(client), nowhere(flow.protocol)));
                 continue;
             }
             let target = self.aim(client, &flow.to)?;
@@ -281,6 +280,9 @@ impl<'a> Engine<'a> {
                 return Ok(vec![lost]);
             }
             if target.addresses.is_empty() {
+                if let Some(gap) = self.gap_of_resolution(resolution) {
+                    return Ok(vec![self.ended_at_name(client, flow.protocol, resolution, &gap)]);
+                }
                 return Ok(vec![self.unresolved(resolution.clone())]);
             }
         }
@@ -305,7 +307,7 @@ impl<'a> Engine<'a> {
             }
             let asked = match self.gap_at(client, *address, flow.protocol) {
                 Some(gap) => vec![gap.exchange(self.place(client), trip)],
-                None => self.exchange(client, &target.request, trip),
+                None => self.call(client, &target.request, trip),
             };
             for mut way in asked {
                 way.share /= target.addresses.len() as f64;
@@ -313,6 +315,26 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(ways)
+    }
+
+    /// The load balancer that a name leads to, where nobody knows its addresses.
+    fn gap_of_resolution(&self, resolution: &Resolution) -> Option<Gap<'a>> {
+        resolution.balancer.as_deref().and_then(|name| self.gap_of_host(name))
+    }
+
+    /// The end of a flow that nobody can judge any more once its name is resolved.
+    fn ended_at_name(
+        &self,
+        client: Party<'a>,
+        protocol: Protocol,
+        resolution: &Resolution,
+        gap: &Gap<'a>,
+    ) -> Exchange {
+        let mut trip = nowhere(protocol);
+        for step in &resolution.steps {
+            trip.note(Place::Dns, step.clone());
+        }
+        gap.exchange(self.place(client), trip)
     }
 
     /// The pod with a network of its own that has this address.
@@ -356,6 +378,12 @@ impl<'a> Engine<'a> {
         });
         found.cloned().unwrap_or_else(|| Origin::file(object.to_string()))
     }
+}
+
+/// A packet that is not sent.
+fn nowhere(protocol: Protocol) -> Trip {
+    let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    Trip::new(Packet::new(protocol, nowhere, nowhere))
 }
 
 /// What the cluster supposes, and what nobody judges yet.

@@ -94,6 +94,11 @@ impl<'a> Engine<'a> {
         let protocol = trip.packet.protocol();
         let place = self.place(at);
         let (kind, why, outcome, mechanism) = if !self.listens(at, leg.dst.port(), protocol) {
+            if matches!(at, Party::Host(_, None))
+                && let Some(gap) = self.gap_on_node(leg.dst)
+            {
+                return vec![gap.exchange(place, trip)];
+            }
             let why = format!("nobody listens on port {}", leg.dst.port());
             let mechanism = match self.lacks_rules(at, leg.dst, protocol) {
                 true => Mechanism::RuleMissing,

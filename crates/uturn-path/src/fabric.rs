@@ -61,6 +61,11 @@ impl<'a> Engine<'a> {
         if let Some(gap) = self.gap_of_balancer(dst) {
             return vec![gap.arrival(trip)];
         }
+        if trip.way == Way::Out
+            && let Some(gap) = self.gap_of_proxy(trip.packet.leg().dst, trip.packet.protocol())
+        {
+            return vec![gap.arrival(trip)];
+        }
         match self.node_towards(dst) {
             Some(node) if node.routed == Some(false) && self.needs_route(node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);

@@ -55,6 +55,7 @@
 mod again;
 mod aim;
 mod asking;
+mod at_connect;
 mod balance;
 mod blame;
 mod bridge;

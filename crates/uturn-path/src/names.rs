@@ -44,6 +44,9 @@ pub(crate) struct Resolution {
     pub(crate) through: Option<IpAddr>,
     /// Where nobody knows what it leads to: why.
     pub(crate) doubt: Option<Doubt>,
+    /// Where it leads to a load balancer whose addresses nobody knows: its name, or one that
+    /// it serves.
+    pub(crate) balancer: Option<String>,
 }
 
 /// Why nobody knows what a name leads to.
@@ -113,6 +116,7 @@ impl<'a> Names<'a> {
             supposed: supposed.into_inner(),
             through: None,
             doubt: None,
+            balancer: None,
         };
         add_new(&mut found.supposed, libraries_differ(host, &heard, &musl));
         let has_records = |one: &Told| match &one.answer {
@@ -146,11 +150,14 @@ impl<'a> Names<'a> {
                     Heard::Fails(None) => "no name server answers".to_owned(),
                     Heard::Fails(Some(code)) => format!("the name server says {}", code.word()),
                     Heard::Unknown(unknown) => {
-                        found.doubt = Some(match () {
+                        let balancer = unknown.why.strip_prefix(outside::BALANCER);
+                        found.balancer = balancer.map(str::to_owned);
+                        let doubt = match () {
                             () if unknown.settle == outside::SETTLE => Doubt::Outside,
                             () if self.servers.are_unread() => Doubt::Unread,
                             () => Doubt::Unmodelled(unknown.why.clone()),
-                        });
+                        };
+                        found.doubt = Some(doubt).filter(|_| balancer.is_none());
                         found.supposed.push(Supposition {
                             about: format!("the address of {host}").into(),
                             taken: "none".into(),

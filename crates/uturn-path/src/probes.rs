@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::profile;
-use uturn_model::lb::{Listener, ProbeSource, Rule, Target};
+use uturn_model::lb::{Listener, ProbeSource, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
@@ -78,7 +78,9 @@ impl<'a> Engine<'a> {
             answered: 1.0,
             mechanisms: Vec::new(),
         };
-        let is_open = self.gap_behind(&rule.service).is_some();
+        // Who serves node ports in place of kube-proxy is not modelled.
+        let is_open =
+            self.gap_behind(&rule.service).is_some() || self.cluster.proxy.replaced_by().is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return rule.targets.iter().map(healthy).collect();
         };
@@ -87,7 +89,15 @@ impl<'a> Engine<'a> {
             ProbeSource::Vip => vip,
             ProbeSource::Reserved => profile::prober(Family::of(vip)),
         };
+        // Who serves node ports in place of kube-proxy is not modelled.
+        let is_unknown = |target: &Target| {
+            matches!(target.kind, TargetKind::NodePort(_))
+                && self.cluster.proxy.replaced_by().is_some()
+        };
         let judge = |target: &Target| {
+            if is_unknown(target) {
+                return healthy(target);
+            }
             let pace = Pace::within(check.timeout);
             let found = self.probe(balancer, listener, prober, target.address, &pace);
             let (answered, mechanisms) = found;

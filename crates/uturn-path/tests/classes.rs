@@ -113,6 +113,15 @@ proptest! {
     }
 
     #[test]
+    fn classes_without_kube_proxy_say_what_brute_force_says(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let proxy = dice.one_of(&["cilium", "cilium", "ovn-kubernetes", "kube-router"]);
+        let text = dice::cluster(dice);
+        let text = text.replacen("kubeProxy: {", &format!("kubeProxy: {{replacedBy: {proxy}, "), 1);
+        check(&written(&text), &text)?;
+    }
+
+    #[test]
     fn classes_beside_captures_say_what_brute_force_says(seed in any::<u64>()) {
         let dice = &mut Dice::new(seed);
         let text = dice::cluster(dice);

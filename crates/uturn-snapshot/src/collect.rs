@@ -72,6 +72,12 @@ const KNOWN: &[Known] = &[
         decode: decode::tke::read,
     },
     Known {
+        kind: "FelixConfiguration",
+        groups: &["crd.projectcalico.org", "projectcalico.org"],
+        supported: &["crd.projectcalico.org/v1", "projectcalico.org/v3"],
+        decode: decode::calico::read_felix,
+    },
+    Known {
         kind: "Facts",
         groups: &["uturn.dev"],
         supported: &["uturn.dev/v1alpha1"],

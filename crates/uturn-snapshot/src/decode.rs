@@ -4,6 +4,7 @@
 //! an object. So one run names all faults of a document. Where a value stands in its
 //! document is worked out only when there is something to say about it.
 
+pub(crate) mod calico;
 pub(crate) mod config_map;
 pub(crate) mod endpoints;
 pub(crate) mod facts;

@@ -6,6 +6,7 @@
 //! about clouds.
 
 mod balancers;
+mod clouds;
 mod endpoints;
 mod families;
 mod files;
@@ -18,6 +19,7 @@ mod pods;
 mod provider;
 mod proxy;
 mod ranges;
+mod service_proxy;
 mod services;
 mod unjudged;
 
@@ -36,7 +38,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         let about = format!("{}: {}", note.origin, note.message);
         said.suppose(about, note.taken, note.because, note.settle);
     }
-    let provider = provider::derive(&objects, &mut said);
+    let provider = provider::derive(&objects);
     let mut proxy = proxy::derive(&objects, &provider, &mut said);
     owners::settle(&mut objects);
     let plugin = plugin::derive(&objects, &mut said);
@@ -57,6 +59,8 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let dns = dns(&mut objects);
     let mut gaps = unjudged::Gaps::default();
     balancers::find_unjudged(&objects, &provider, &mut gaps);
+    service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
+    service_proxy::suppose_no_mesh(&objects, &mut said);
     let unjudged = gaps.settle(&mut objects);
     Cluster {
         provider,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::lb::TkeServiceConfig;
-use uturn_model::network::Transport;
 use uturn_model::{
     EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, Origin, Pod,
     Service, Skipped, Text, Workload, WorkloadKind,
@@ -50,9 +49,11 @@ pub(crate) struct Objects {
     pub(crate) corefile_custom: Vec<CorefileFile>,
     pub(crate) node_local: Option<Corefile>,
     pub(crate) proxy_config: Option<ProxyConfig>,
+    /// Cilium's ConfigMap, and where it is.
+    pub(crate) cilium_config: Option<(Labels, Origin)>,
+    /// Where Calico is told to serve Services by eBPF.
+    pub(crate) calico_ebpf: Option<Origin>,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
-    /// What Cilium's ConfigMap says of its tunnels.
-    pub(crate) cilium_transport: Option<(Transport, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,
     /// What is odd about the texts.

@@ -5,7 +5,7 @@
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::LocalDetector;
-use uturn_model::{Cluster, NamespacedName, Pod, ProxyMode, WorkloadKind};
+use uturn_model::{Cloud, Cluster, NamespacedName, Pod, ProxyMode, WorkloadKind};
 use uturn_snapshot::{Source, read};
 
 fn cluster(text: &str) -> Cluster {
@@ -203,66 +203,154 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
     assert_eq!(cluster.provider.value, Provider::None);
 }
 
-/// What another cloud's load balancers do is not known, and not taken from TKE's.
-#[test]
-fn another_clouds_load_balancers_are_not_looked_at() {
-    let service = |annotations: &str| {
-        format!(
-            "
+/// A LoadBalancer Service with these annotations, class and status.
+fn balanced(name: &str, annotations: &str, more: &str, status: &str) -> String {
+    format!(
+        "---
 apiVersion: v1
 kind: Service
-metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}
-spec: {{type: LoadBalancer, clusterIP: 172.16.0.10, ports: [{{port: 80, nodePort: 30080}}]}}
-status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.100}}]}}}}
+metadata: {{name: {name}, namespace: shop, annotations: {{{annotations}}}}}
+spec: {{type: LoadBalancer, {more} ports: [{{port: 80, nodePort: 30080}}]}}
+status: {{loadBalancer: {{ingress: [{status}]}}}}
 "
-        )
-    };
-    let node = |id: &str| {
-        format!(
-            "---
+    )
+}
+
+fn node_of(provider_id: &str) -> String {
+    format!(
+        "---
 apiVersion: v1
 kind: Node
 metadata: {{name: n1}}
-spec: {{podCIDR: 10.1.1.0/24, providerID: \"{id}\"}}
+spec: {{podCIDR: 10.1.1.0/24, providerID: \"{provider_id}\"}}
 status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
+"
+    )
+}
+
+fn gaps(cluster: &Cluster) -> Vec<String> {
+    cluster.unjudged.iter().map(ToString::to_string).collect()
+}
+
+/// What another cloud's load balancers do is not known, and not taken from TKE's.
+#[test]
+fn another_clouds_load_balancers_are_not_looked_at() {
+    const IP: &str = "{ip: 10.0.0.100}";
+    let service = |annotations: &str| balanced("web", annotations, "", IP);
+    let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
+    let read = cluster(&service(aws));
+    assert_eq!(read.provider.value, Provider::Other(Cloud::Aws));
+    assert_eq!(gaps(&read), ["1 load balancer of AWS NLB"]);
+    let because = &read.unjudged[0].because;
+    assert!(because.contains("aws-load-balancer-type of Service shop/web"), "{because}");
+    let read = cluster(&(service("") + &node_of("gce://project/zone/n1")));
+    assert_eq!(gaps(&read), ["1 load balancer of Google Cloud"]);
+    assert!(read.unjudged[0].because.contains("providerID gce:// of Node n1"));
+    // TKE's own traces say more.
+    for own in [
+        service(&format!("{aws}, service.cloud.tencent.com/direct-access: \"true\"")),
+        service("") + &node_of("qcloud:///800002/ins-1"),
+    ] {
+        let read = cluster(&own);
+        assert_eq!((read.provider.value, gaps(&read)), (Provider::Tke, Vec::new()));
+    }
+}
+
+/// One cluster has load balancers of several: the class says it before annotations, these
+/// before the status, and the nodes' cloud comes last.
+#[test]
+fn each_load_balancer_is_of_whoever_makes_it() {
+    let text = [
+        node_of("aws:///eu-west-1a/i-0123"),
+        balanced("class", "metallb.io/address-pool: a", "loadBalancerClass: tailscale,", ""),
+        balanced("own-class", "", "loadBalancerClass: example.com/lb,", ""),
+        balanced("annotation", "metallb.universe.tf/address-pool: a", "", "{ip: 10.0.0.9}"),
+        balanced("status", "", "", "{hostname: a-1.nlb.aliyuncs.com}"),
+        balanced("nodes", "", "", "{hostname: a-1.elb.eu-west-1.amazonaws.com}"),
+    ];
+    let read = cluster(&text.concat());
+    let found: Vec<(String, String)> = read
+        .unjudged
+        .iter()
+        .map(|gap| (gap.to_string(), gap.objects[0].name.to_string()))
+        .collect();
+    let expected = [
+        ("1 load balancer of AWS", "nodes"),
+        ("1 load balancer of Alibaba Cloud NLB", "status"),
+        ("1 load balancer of MetalLB", "annotation"),
+        ("1 load balancer of Tailscale", "class"),
+        ("1 load balancer of class example.com/lb", "own-class"),
+    ];
+    assert_eq!(found, expected.map(|(gap, name)| (gap.to_owned(), name.to_owned())));
+}
+
+/// Ingresses are of their class's controller. One in the cluster has its address from a
+/// Service, which can be traced to.
+#[test]
+fn each_ingress_is_of_its_controller() {
+    let ingress = |name: &str, class: &str, status: &str| {
+        format!(
+            "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: {name}, namespace: shop}}
+spec: {{{class} rules: [{{host: a.example.com}}]}}
+status: {{loadBalancer: {{ingress: [{status}]}}}}
 "
         )
     };
-    let read = |text: String| {
-        let cluster = cluster(&text);
-        let gap = cluster.unjudged.first();
-        (cluster.provider.value, gap.map(|gap| gap.because.to_string()))
+    let class = |name: &str, controller: &str| {
+        format!(
+            "---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {{name: {name}}}
+spec: {{controller: {controller}}}
+"
+        )
     };
-    let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
-    let (provider, because) = read(service(aws));
-    assert_eq!(provider, Provider::None);
-    let because = because.unwrap();
-    assert!(because.contains("aws-load-balancer-type of Service shop/web (AWS)"), "{because}");
-    let (provider, because) = read(service("") + &node("gce://project/zone/n1"));
-    assert_eq!(provider, Provider::None);
-    assert!(because.unwrap().contains("providerID gce:// of Node n1"));
-    // TKE's own traces say more.
-    let both = format!("{aws}, service.cloud.tencent.com/direct-access: \"true\"");
-    assert_eq!(read(service(&both)), (Provider::Tke, None));
-    assert_eq!(read(service("") + &node("qcloud:///800002/ins-1")), (Provider::Tke, None));
+    let text = [
+        node_of("azure:///subscriptions/s/n1"),
+        class("public", "k8s.io/ingress-nginx"),
+        class("edge", "example.com/edge"),
+        ingress("nginx", "ingressClassName: public,", "{ip: 10.0.0.9}"),
+        ingress("own", "ingressClassName: edge,", ""),
+        ingress("named", "ingressClassName: traefik,", ""),
+        ingress("gateway", "ingressClassName: azure-application-gateway,", "{ip: 10.0.0.10}"),
+        ingress("none", "", "{ip: 10.0.0.11}"),
+        balanced("controller", "", "", "{ip: 10.0.0.9}"),
+    ];
+    let read = cluster(&text.concat());
+    let expected = [
+        "2 load balancers of Azure",
+        "1 load balancer of Azure Application Gateway",
+        "1 Ingress that Traefik serves",
+        "1 Ingress that example.com/edge serves",
+        "1 Ingress that ingress-nginx serves",
+    ];
+    assert_eq!(gaps(&read), expected);
+    assert_eq!(&*read.unjudged[4].settle, "trace to svc/shop/controller, whose pods serve it");
 }
 
+/// Nothing names a cloud: none is supposed, and the load balancer is not judged.
 #[test]
-fn a_load_balancer_without_a_trace_is_supposed_to_be_of_tke() {
-    let service = "
-apiVersion: v1
-kind: Service
-metadata: {name: a}
-spec: {type: LoadBalancer, clusterIP: 172.16.0.1, ports: [{port: 80, nodePort: 30000}]}
-";
-    let plain = cluster(service);
-    assert!(plain.provider.is_supposed() && plain.provider.value == Provider::Tke);
-    assert!(abouts(&plain).contains(&"cloud"));
-    let none = format!(
-        "{service}---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {{provider: none}}\n"
-    );
-    let none = cluster(&none);
-    assert!(none.services[&name("default/a")].load_balancer.is_empty());
+fn a_load_balancer_without_a_trace_is_of_nobody_known() {
+    let service = balanced("a", "", "", "");
+    let plain = cluster(&service);
+    assert_eq!(plain.provider.value, Provider::Unknown);
+    assert_eq!(gaps(&plain), ["1 load balancer of an unknown cloud"]);
+    assert_eq!(&*plain.unjudged[0].settle, "state spec.provider in Facts");
+    assert!(plain.services[&name("shop/a")].load_balancer.is_empty());
+    assert!(!abouts(&plain).contains(&"cloud"));
+    let stated = |provider: &str| {
+        let facts = "---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {provider: ";
+        cluster(&format!("{service}{facts}{provider}}}\n"))
+    };
+    assert_eq!(gaps(&stated("none")), Vec::<String>::new());
+    assert_eq!(gaps(&stated("metallb")), ["1 load balancer of MetalLB"]);
+    let tke = stated("tke");
+    assert_eq!(gaps(&tke), Vec::<String>::new());
+    assert!(!tke.services[&name("shop/a")].load_balancer.is_empty());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use uturn_path::Engine;
 
 use super::service::groups;
 use super::{Check, Checklist, State, a_pod_on_each, flow, walked};
+use crate::cloud;
 
 pub(super) fn check(engine: &Engine<'_>) -> Checklist {
     let cluster = engine.cluster();
@@ -30,18 +31,23 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
     checks.push(walked(engine, "nodes reach pods of other nodes", from_nodes));
     let pods = walked(engine, "pods reach pods of other nodes", from_pods);
     checks.push(match pods.state {
-        State::Failed => Check { next: pods.next.clone(), ..pods }.because(
-            "if nodes reach them and pods do not: the security groups have to let the pod range in",
-        ),
+        State::Failed => Check { next: pods.next.clone(), ..pods }.because(format!(
+            "if nodes reach them and pods do not: the {} have to let the pod range in",
+            cloud::firewalls(engine.cluster())
+        )),
         _ => pods,
     });
     checks.push(groups(engine));
+    let is_tke = cloud::is_tke(engine.cluster());
+    let routes = match is_tke {
+        true => "the VPC has routes to every node's pods",
+        false => "the network has routes to every node's pods, or tunnels",
+    };
     let forwards: fn(&Node) -> Option<bool> = |node| node.forwards;
     let routed: fn(&Node) -> Option<bool> = |node| node.routed;
-    for (what, fact, code) in [
-        ("every node forwards", forwards, "UT704"),
-        ("the VPC has routes to every node's pods", routed, "UT701"),
-    ] {
+    for (what, fact, code) in
+        [("every node forwards", forwards, "UT704"), (routes, routed, "UT701")]
+    {
         let wrong = nodes.iter().filter(|node| fact(node) == Some(false));
         let wrong: Vec<&str> = wrong.map(|node| node.name.as_str()).collect();
         checks.push(if !wrong.is_empty() {
@@ -54,9 +60,18 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
                 .next("uturn check nodes")
         });
     }
-    checks.push(Check::unknown("nodes of other VPCs are connected", "not known here").next(
-        "across VPCs: CCN or peering, and their ranges in NonMasqueradeCIDRs of ip-masq-agent",
-    ));
+    let (what, next) = match is_tke {
+        true => (
+            "nodes of other VPCs are connected",
+            "across VPCs: CCN or peering, and their ranges in NonMasqueradeCIDRs of ip-masq-agent",
+        ),
+        false => (
+            "nodes of other networks are connected",
+            "across networks: peering or routes for the pod ranges, and their ranges in \
+             nonMasqueradeCIDRs where ip-masq-agent runs",
+        ),
+    };
+    checks.push(Check::unknown(what, "not known here").next(next));
     Checklist { subject: "pods of different nodes".to_owned(), checks }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use uturn_lb::controller;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::Scope;
-use uturn_model::{Client, Destination, Ingress, NamespacedName, Protocol};
+use uturn_model::{Client, Destination, Ingress, NamespacedName, Protocol, Unjudged, Unknown};
 use uturn_path::Engine;
 
 use super::service::{cluster_ip, groups, health_of};
@@ -15,10 +15,18 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     let subject = format!("ingress/{}", ingress.name);
     if !controller::is_served_by_cloud(engine.cluster(), ingress) {
         let class = ingress.class.as_deref().unwrap_or("none");
-        let check = Check::unknown(
-            "the cloud's load balancer serves it",
-            format!("its class is {class}: another controller does"),
-        );
+        let is_it = |gap: &&Unjudged| {
+            gap.subject.is_of_balancer() && gap.objects.contains(&ingress.object())
+        };
+        let check = match engine.cluster().unjudged.iter().find(is_it) {
+            Some(gap) => Check::unknown("what serves it is known", gap.because.to_string())
+                .because(who_serves(&gap.subject))
+                .next(gap.settle.to_string()),
+            None => Check::unknown(
+                "the cloud's load balancer serves it",
+                format!("its class is {class}: another controller does"),
+            ),
+        };
         return Checklist { subject, checks: vec![check] };
     }
     let mut checks = vec![groups(engine), lb_group(engine, ingress)];
@@ -32,6 +40,17 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     checks.push(calls(engine, ingress));
     checks.extend(outside(engine, ingress));
     Checklist { subject, checks }
+}
+
+/// Who serves an Ingress that is not judged.
+fn who_serves(unknown: &Unknown) -> String {
+    match unknown {
+        Unknown::Controller(name) => format!("{name} serves it, and what it does is not modelled"),
+        Unknown::LoadBalancers(kind) => {
+            format!("a load balancer of {kind} serves it, and what it does is not modelled")
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 /// The load balancer's own security group.

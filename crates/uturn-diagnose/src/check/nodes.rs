@@ -4,13 +4,16 @@ use std::net::IpAddr;
 
 use uturn_model::network::{NetworkMode, SecurityRule};
 use uturn_model::node::RpFilter;
-use uturn_model::{Node, Protocol, ProxyMode};
+use uturn_model::{Cluster, Node, Protocol, ProxyMode};
 use uturn_path::Engine;
 
 use super::{Check, Checklist, State};
+use crate::cloud;
 
-/// The ports that NodePorts are taken from, as the security group is told.
-pub(super) const NODE_PORTS: (u16, u16) = (30_000, 32_768);
+/// The ports that NodePorts are taken from, as the cloud's firewall is told.
+pub(super) fn node_ports(cluster: &Cluster) -> (u16, u16) {
+    (30_000, cloud::last_node_port(cluster))
+}
 
 /// Somebody whom no rule knows by address.
 pub(super) fn anyone() -> IpAddr {
@@ -20,7 +23,8 @@ pub(super) fn anyone() -> IpAddr {
 pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     let cluster = engine.cluster();
     let mut checks = vec![ready(node), version(engine, node)];
-    checks.push(lets(engine, node, "NodePorts 30000-32768 from anywhere", NODE_PORTS, anyone()));
+    let whom = format!("NodePorts {} from anywhere", cloud::node_ports(cluster));
+    checks.push(lets(engine, node, &whom, node_ports(cluster), anyone()));
     let pods = cluster.network.pod_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
     for net in pods {
         let peer = net.hosts().next().unwrap_or(net.addr());
@@ -33,13 +37,16 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
         node.bridge_rules,
         "sysctl net.bridge.bridge-nf-call-iptables",
     ));
-    checks.push(stated(
-        "the VPC has routes to its pods",
-        node.routed,
-        "look at the VPC's route table",
-    ));
+    let (what, how) = match cloud::is_tke(cluster) {
+        true => ("the VPC has routes to its pods", "look at the VPC's route table"),
+        false => (
+            "the network has routes to its pods, or a tunnel",
+            "look at the routes of the network, or at the pod network's tunnels",
+        ),
+    };
+    checks.push(stated(what, node.routed, how));
     checks.push(rp_filter(engine, node));
-    checks.push(firewall(node));
+    checks.push(firewall(cluster, node));
     checks.push(programmed(engine, node));
     Checklist { subject: format!("node/{}", node.name), checks }
 }
@@ -55,6 +62,13 @@ fn ready(node: &Node) -> Check {
 
 fn version(engine: &Engine<'_>, node: &Node) -> Check {
     let proxy = &engine.cluster().proxy;
+    if let Some(other) = proxy.replaced_by() {
+        let said = format!("{other} serves Services, and kube-proxy does not run");
+        return Check::ok(
+            "who serves Services is known",
+            format!("{said} ({})", proxy.served_by.basis),
+        );
+    }
     let said = format!("{} {} ({})", proxy.mode.value, proxy.version.value, proxy.version.basis);
     let what = "kube-proxy's mode and version are known";
     match proxy.mode.is_supposed() || proxy.version.is_supposed() {
@@ -106,10 +120,15 @@ fn groups_let(
 }
 
 fn lets(engine: &Engine<'_>, node: &Node, whom: &str, ports: (u16, u16), peer: IpAddr) -> Check {
-    let what = format!("its security group lets in {whom}");
+    let cluster = engine.cluster();
+    let what = format!("its {} lets in {whom}", cloud::firewall(cluster));
     match groups_let(engine, node, ports, peer) {
-        None => Check::unknown(what, "its security groups, or their rules, are not stated")
-            .next("look in the console, or state nodes.*.securityGroups in Facts"),
+        None => {
+            let groups = cloud::firewalls(cluster);
+            let place = cloud::place(cluster);
+            Check::unknown(what, format!("its {groups}, or their rules, are not stated"))
+                .next(format!("look {place}, or state nodes.*.securityGroups in Facts"))
+        }
         Some(Ok(())) => Check::ok(what, "as Facts state it"),
         Some(Err(why)) => Check::failed(what, why).next("uturn explain UT702"),
     }
@@ -141,8 +160,11 @@ fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
 }
 
 /// Rules of the node's own, and above all those that stop health checks.
-fn firewall(node: &Node) -> Check {
-    let what = "no firewall of its own stops health checks (100.64.0.0/10) or NodePorts";
+fn firewall(cluster: &Cluster, node: &Node) -> Check {
+    let what = match cloud::is_tke(cluster) {
+        true => "no firewall of its own stops health checks (100.64.0.0/10) or NodePorts",
+        false => "no firewall of its own stops health checks or NodePorts",
+    };
     let Some(firewall) = &node.firewall else {
         return Check::unknown(what, "no rules beside kube-proxy's are stated")
             .next(format!("on {}: iptables-save | grep -v KUBE-", node.name));
@@ -161,6 +183,10 @@ fn firewall(node: &Node) -> Check {
 }
 
 fn programmed(engine: &Engine<'_>, node: &Node) -> Check {
+    if let Some(other) = engine.cluster().proxy.replaced_by() {
+        let what = format!("{other} serves every Service");
+        return Check::unknown(what, "what it has programmed is not looked at");
+    }
     let what = "kube-proxy has programmed every Service";
     if !node.unprogrammed.is_empty() {
         let some: Vec<String> = node.unprogrammed.iter().map(ToString::to_string).collect();

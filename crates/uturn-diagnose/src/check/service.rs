@@ -7,8 +7,9 @@ use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{Client, Destination, Family, Flow, Mechanism, Node, Pod, Service};
 use uturn_path::Engine;
 
-use super::nodes::{NODE_PORTS, group_lets_in};
+use super::nodes::{group_lets_in, node_ports as node_port_range};
 use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked};
+use crate::cloud;
 
 pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
     let mut checks = Vec::new();
@@ -17,7 +18,7 @@ pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
         checks.push(groups(engine));
     }
     if service.kind == ServiceKind::LoadBalancer {
-        checks.push(bandwidth(engine, service));
+        checks.extend(bandwidth(engine, service));
     }
     if has_node_ports {
         checks.push(node_ports(engine, service));
@@ -44,11 +45,14 @@ pub(super) fn inside(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
 
 /// The security groups of the nodes.
 pub(super) fn groups(engine: &Engine<'_>) -> Check {
-    let what = "the nodes' security groups let 30000-32768 in";
+    let cluster = engine.cluster();
+    let (ports, groups) = (cloud::node_ports(cluster), cloud::firewalls(cluster));
+    let place = cloud::place(cluster);
+    let what = format!("the nodes' {groups} let {ports} in");
     let nodes = engine.cluster().nodes.values();
     let (mut shut, mut open, mut unknown) = (Vec::new(), 0, 0);
     for node in nodes {
-        match group_lets_in(engine, node, NODE_PORTS) {
+        match group_lets_in(engine, node, node_port_range(cluster)) {
             Some(Ok(())) => open += 1,
             Some(Err(why)) => shut.push(format!("node {}: {why}", node.name)),
             None => unknown += 1,
@@ -57,17 +61,32 @@ pub(super) fn groups(engine: &Engine<'_>) -> Check {
     if !shut.is_empty() {
         let mut check = Check::new(what, State::Failed);
         check.evidence = shut;
-        return check.next("in the console: let TCP and UDP 30000-32768 in; uturn explain UT702");
+        return check.next(format!("{place}: let TCP and UDP {ports} in; uturn explain UT702"));
     }
     match (open, unknown) {
         (_, 0) => Check::ok(what, format!("{open} nodes, as Facts state their groups")),
-        _ => Check::unknown(what, format!("of {unknown} nodes no security group is stated"))
-            .next("look at the nodes' security groups in the console, or state nodes.*.securityGroups in Facts"),
+        _ => {
+            let group = cloud::firewall(cluster);
+            Check::unknown(what, format!("of {unknown} nodes no {group} is stated")).next(format!(
+                "look at the nodes' {groups} {place}, or state nodes.*.securityGroups in Facts"
+            ))
+        }
     }
 }
 
-fn bandwidth(engine: &Engine<'_>, service: &Service) -> Check {
-    let what = "the nodes have public bandwidth (accounts that are billed by CVM)";
+/// Only where somebody states it, or where the cloud has accounts that bill it by node.
+fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check> {
+    let cluster = engine.cluster();
+    let is_stated = cluster.nodes.values().any(|node| node.public_bandwidth.is_some());
+    let what = match cloud::is_tke(cluster) {
+        true => "the nodes have public bandwidth (accounts that are billed by CVM)",
+        false if is_stated => "the nodes have public bandwidth",
+        false => return None,
+    };
+    Some(bandwidth_of(engine, service, what))
+}
+
+fn bandwidth_of(engine: &Engine<'_>, service: &Service, what: &str) -> Check {
     let is_public = engine.balancers().iter().any(|one| {
         one.scope == Scope::Public && service.load_balancer.iter().any(|lb| lb.ip == Some(one.vip))
     });
@@ -303,8 +322,12 @@ fn each_endpoint(engine: &Engine<'_>, service: &Service) -> Check {
 
 /// kube-proxy's rules on every node.
 fn rules(engine: &Engine<'_>, service: &Service) -> Check {
-    let what = "every node has its rules";
     let cluster = engine.cluster();
+    if let Some(other) = cluster.proxy.replaced_by() {
+        let what = format!("{other} serves it on every node");
+        return Check::unknown(what, "what it has programmed is not looked at");
+    }
+    let what = "every node has its rules";
     let lacking: Vec<&str> = cluster
         .nodes
         .values()

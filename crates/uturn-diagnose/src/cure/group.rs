@@ -6,6 +6,7 @@ use uturn_snapshot::edit::{Change, Tree};
 
 use super::loopback::facts;
 use super::{Case, Proposal, way};
+use crate::cloud;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if !case.has(Mechanism::SecurityGroup) {
@@ -34,15 +35,17 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let to_pods = targets.any(|one| matches!(one.kind, TargetKind::Pod { .. }));
     let udp = case.listener().is_some_and(|(_, one)| one.protocol.transport().lower() == "udp");
     let protocol = if udp { "udp" } else { "tcp" };
-    let node_ports = || "30000-32768".to_owned();
+    let node_ports = || cloud::node_ports(cluster);
     for list in groups {
-        let snat = uturn_lb::profile::SNAT_RANGE.to_owned();
-        let rule = Rule { rank: 21, protocol: "tcp", ports: node_ports(), peer: snat };
-        all.extend(rule.into_first(
-            list,
-            case,
-            "a load balancer that replaces the source reaches NodePorts",
-        ));
+        if cloud::is_tke(cluster) {
+            let snat = uturn_lb::profile::SNAT_RANGE.to_owned();
+            let rule = Rule { rank: 21, protocol: "tcp", ports: node_ports(), peer: snat };
+            all.extend(rule.into_first(
+                list,
+                case,
+                "a load balancer that replaces the source reaches NodePorts",
+            ));
+        }
         let rule = Rule { rank: 23, protocol, ports: node_ports(), peer: "all".into() };
         all.extend(rule.into_first(
             list,
@@ -89,7 +92,8 @@ fn outward(groups: &[Text], case: &Case<'_>, peer: &str) -> Option<Proposal> {
         )
         .edit(facts(), way!["securityGroups", &**group, "outbound"], Change::Prepend(rule))
         .types(format!(
-            "in the console, security group {group}, outbound: let everything to {to} out first"
+            "{}security group {group}, outbound: let everything to {to} out first",
+            cloud::at_place(case.cluster())
         ))
         .costs("whoever runs on these nodes reaches that range")
         .trial(),
@@ -127,7 +131,10 @@ impl Rule {
         Some(
             Proposal::new("security-group", self.rank, format!("let {said} in, in {group}"))
                 .edit(facts(), way, Change::Prepend(rule))
-                .types(format!("in the console, security group {group}: let {said} in, before any rule that drops it"))
+                .types(format!(
+                    "{}security group {group}: let {said} in, before any rule that drops it",
+                    cloud::at_place(case.cluster())
+                ))
                 .costs(format!("{so}: everybody in that range does"))
                 .trial(),
         )

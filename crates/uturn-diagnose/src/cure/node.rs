@@ -6,6 +6,7 @@ use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::loopback::facts;
 use super::{Case, Proposal, way};
+use crate::cloud;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
@@ -20,7 +21,10 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         all.extend(settle(case, "podRoutes", "true", |node| node.routed == Some(false), &Words {
             name: "pod-routes",
             title: "routes in the VPC to the pods of",
-            command: "in the console, the VPC's route table: a route for the pod range of {}, with the node as the next hop",
+            command: match cloud::is_tke(case.cluster()) {
+                true => "in the console, the VPC's route table: a route for the pod range of {}, with the node as the next hop",
+                false => "in the network's route table: a route for the pod range of {}, with the node as the next hop",
+            },
             cost: "none that is known",
         }));
         all.extend(settle(case, "forwarding", "true", |node| node.forwards == Some(false), &Words {
@@ -42,7 +46,10 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         all.extend(settle(case, "publicBandwidth", "true", |node| node.public_bandwidth == Some(false), &Words {
             name: "bandwidth",
             title: "public bandwidth for",
-            command: "in the console, node {}: give it public bandwidth (accounts that are billed by CVM)",
+            command: match cloud::is_tke(case.cluster()) {
+                true => "in the console, node {}: give it public bandwidth (accounts that are billed by CVM)",
+                false => "node {}: give it public bandwidth",
+            },
             cost: "bandwidth is paid for",
         }));
     }

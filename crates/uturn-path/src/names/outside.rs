@@ -6,8 +6,14 @@ use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
 use uturn_model::route::{By, StepKind};
 use uturn_model::{Cluster, Origin, Step, Supposition};
 
+use crate::unjudged::unmodelled;
+
 /// How what the world outside answers is settled.
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
+
+/// How it begins where the name is that of a load balancer whose addresses nobody knows; the
+/// name comes next.
+pub(super) const BALANCER: &str = "what addresses the load balancer has that is reached as ";
 
 /// The answer to a question, a step for it, and what is supposed.
 pub(super) fn answer(
@@ -27,6 +33,10 @@ pub(super) fn answer(
             step(format!("{name} → {ip}: as stated in Facts"), by),
             None,
         );
+    }
+    if unmodelled(cluster).any(|one| one.is_called(name) || one.serves_by_name(name)) {
+        let unknown = Unknown { why: format!("{BALANCER}{name}"), settle: SETTLE.into() };
+        return (Answer::Unknown(unknown), None, None);
     }
     // A host that an Ingress serves is supposed to lead to its address: why else name it?
     let fits = |host: &str| match host.strip_prefix("*.") {

@@ -38,5 +38,12 @@ pub(super) fn hosts_file(pod: &Pod, domain: &str, host: &str) -> Option<Resoluti
     let by = By::new(rule, pod.origin.clone());
     let why = format!("{host} → {first}: the pod's own hosts file");
     let steps = vec![Step::new(StepKind::Resolve, why, by)];
-    Some(Resolution { addresses, steps, supposed: Vec::new(), through: None, doubt: None })
+    Some(Resolution {
+        addresses,
+        steps,
+        supposed: Vec::new(),
+        through: None,
+        doubt: None,
+        balancer: None,
+    })
 }

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
-use uturn_model::network::Transport;
 use uturn_model::{NamespacedName, Origin, Text};
 
 use super::{Doc, meta, proxy_config};
@@ -21,7 +20,8 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
         Some("tke-service-controller-config") => controller_switches,
-        Some("cilium-config") => cilium,
+        // Its namespace is whatever it was installed in.
+        Some("cilium-config") => return cilium(doc, objects),
         _ => return configuration(doc, objects),
     };
     let Some(meta) = meta::read(doc) else { return };
@@ -104,17 +104,10 @@ fn masq_agent(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     }
 }
 
-/// How Cilium's agents carry packets to other nodes' pods: older releases name the tunnel.
-fn cilium(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
-    let entries = doc.entries(doc.root, "data");
-    let value = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
-    let mode = value("routing-mode").filter(|node| node.as_str().is_some());
-    let Some(node) = mode.or_else(|| value("tunnel")) else { return };
-    let transport = match node.as_str() {
-        Some("native" | "disabled") => Transport::Underlay,
-        _ => Transport::Tunnel,
-    };
-    objects.cilium_transport = Some((transport, doc.origin(node)));
+/// How Cilium's agents are set.
+fn cilium<'d>(doc: &Doc<'d>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    objects.cilium_config = Some((meta::labels(doc, doc.root, "data"), meta.origin));
 }
 
 fn controller_switches<'d>(doc: &Doc<'d>, objects: &mut Objects, _: &NamespacedName) {

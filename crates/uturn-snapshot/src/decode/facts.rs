@@ -4,14 +4,18 @@
 //! apiVersion: uturn.dev/v1alpha1
 //! kind: Facts
 //! spec:
-//!   provider: tke                          # or none
+//!   provider: tke                          # or none, aws, azure, metallb …
 //!   network:
 //!     mode: global-router                  # or vpc-cni
 //!     podCIDRs: [10.1.0.0/16]
 //!     serviceCIDRs: [172.16.0.0/16]
 //!     vpcCIDRs: [10.0.0.0/16]
 //!     nonMasqueradeCIDRs: []
-//!   kubeProxy: {mode: ipvs, version: v1.22.5-tke.13, variant: tke}
+//!   kubeProxy:
+//!     mode: ipvs
+//!     version: v1.22.5-tke.13
+//!     variant: tke
+//!     replacedBy: none                     # or cilium, calico-ebpf, kube-router …
 //!   nodes:
 //!     "*": {securityGroups: [sg-nodes]}    # every node; what is said of one wins
 //!     n1:
@@ -56,7 +60,8 @@ use uturn_model::lb::{
 use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, SecurityRule, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{
-    Name, NamespacedName, Origin, Port, Protocol, ProxyMode, Text, Variant, Version,
+    Cloud, Name, NamespacedName, Origin, Port, Protocol, ProxyMode, ServiceProxy, Text, Variant,
+    Version,
 };
 
 use super::value::{Loose, one_of};
@@ -79,6 +84,7 @@ pub(crate) struct Facts {
     pub(crate) proxy_mode: Fact<ProxyMode>,
     pub(crate) proxy_version: Fact<Version>,
     pub(crate) proxy_variant: Fact<Variant>,
+    pub(crate) service_proxy: Fact<ServiceProxy>,
     pub(crate) nodes: BTreeMap<Name, NodeFacts>,
     /// What is said of every node.
     pub(crate) every_node: NodeFacts,
@@ -148,10 +154,11 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
         state(doc, network, "nonMasqueradeCIDRs", &mut facts.non_masquerade_cidrs);
     }
     if let Some(proxy) = doc.map(spec, "kubeProxy") {
-        doc.only(proxy, &["mode", "version", "variant"]);
+        doc.only(proxy, &["mode", "version", "variant", "replacedBy"]);
         state(doc, proxy, "mode", &mut facts.proxy_mode);
         state(doc, proxy, "version", &mut facts.proxy_version);
         state(doc, proxy, "variant", &mut facts.proxy_variant);
+        state(doc, proxy, "replacedBy", &mut facts.service_proxy);
     }
     for entry in doc.entries(spec, "nodes") {
         let known = match (&*entry.key, Name::new(&*entry.key)) {
@@ -376,7 +383,6 @@ macro_rules! words {
 }
 
 words!(
-    Provider: "tke or none" ["tke" => Self::Tke, "none" => Self::None],
     NetworkMode: "global-router, vpc-cni or routed" [
         "global-router" => Self::GlobalRouter,
         "vpc-cni" => Self::VpcCni,
@@ -414,6 +420,24 @@ impl FromNode for Plugin {
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         one_of(node, &Self::ALL.map(|(plugin, word, _)| (word, plugin)))
+    }
+}
+
+impl FromNode for ServiceProxy {
+    const EXPECTED: &'static str = "what serves Services in place of kube-proxy, or none";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(node, &Self::ALL.map(|(proxy, word, _)| (word, proxy)))
+    }
+}
+
+impl FromNode for Provider {
+    const EXPECTED: &'static str = "tke, none, or another cloud";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        let own = [("tke", Self::Tke), ("none", Self::None)];
+        let others = Cloud::ALL.map(|(cloud, word, _)| (word, Self::Other(cloud)));
+        one_of(node, &[&own[..], &others].concat())
     }
 }
 

@@ -6,7 +6,7 @@ use uturn_model::pod::{ConfigFile, Container, ContainerPort, DnsPolicy, Phase, P
 use uturn_model::{Kind, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Text};
 
 use super::value::{Loose, one_of};
-use super::{Doc, FromNode, meta, selector};
+use super::{Doc, FromNode, calico, meta, selector};
 use crate::document::Node;
 use crate::objects::Objects;
 
@@ -14,6 +14,7 @@ use crate::objects::Objects;
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
     let spec_node = doc.map(doc.root, "spec");
+    calico::look_into(doc, spec_node, objects);
     let spec = spec(doc, spec_node, meta.labels, meta.annotations);
     let mut pod = Pod {
         spec,

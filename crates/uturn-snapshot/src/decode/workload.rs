@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use uturn_model::pod::PodSpec;
 use uturn_model::{Labels, NamespacedName, Origin, Selector, Text, Workload, WorkloadKind};
 
-use super::{Doc, meta, pod, selector};
+use super::{Doc, calico, meta, pod, selector};
 use crate::document::{Node, Value};
 use crate::fault::Faults;
 use crate::objects::Objects;
@@ -18,6 +18,10 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
         let job = doc.need_map(spec, "jobTemplate").and_then(|job| doc.need_map(job, "spec"));
         let Some(job) = job else { return };
         spec = job;
+    }
+    if kind == WorkloadKind::DaemonSet {
+        let inner = spec.get("template").and_then(|template| template.get("spec"));
+        calico::look_into(doc, inner, objects);
     }
     let Some(template) = template(doc, spec) else { return };
     let count = if kind.ends() { "parallelism" } else { "replicas" };

@@ -5,11 +5,13 @@ use std::net::IpAddr;
 
 use uturn_model::cluster::Provider;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
+use uturn_model::unjudged::UNKNOWN_CLOUD;
 use uturn_model::{Ingress, IpNet, Known, Labels, NamespacedName, ObjectRef, Port, Text, Unknown};
 
+use super::Said;
+use super::clouds::{self, Maker};
 use super::ranges::Ranges;
 use super::unjudged::Gaps;
-use super::{Said, provider};
 use crate::objects::Objects;
 
 /// Where supposed public load balancers are: a range that documentation may use freely.
@@ -27,34 +29,82 @@ pub(super) fn is_of_cloud(ingress: &Ingress, objects: &Objects) -> bool {
 }
 
 /// Finds the load balancers of which nobody knows how they behave: those of clouds without a
-/// profile.
+/// profile, and of controllers in the cluster.
 pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps: &mut Gaps) {
-    let cloud = provider::elsewhere(objects);
-    let kind: Text = match &cloud {
-        Some((cloud, _)) => (*cloud).into(),
-        None => "another cloud".into(),
-    };
-    let because: Text = match &cloud {
-        Some((_, trace)) => format!("{trace}: its load balancers have no profile here").into(),
-        None => "no profile says how it behaves".into(),
-    };
-    let settle: Text = "state spec.provider: tke in Facts if they behave as Tencent's do".into();
-    let mut add = |object: ObjectRef| {
-        let unknown = Unknown::LoadBalancers(kind.clone());
-        gaps.add(object, unknown, because.clone(), settle.clone());
-    };
-    let is_cloud_judged = provider.value != Provider::None;
+    let mut open = Open::default();
     for service in objects.services.0.values() {
-        let is_ours = is_cloud_judged && service.load_balancer_class.is_none();
-        if service.kind == ServiceKind::LoadBalancer && !is_ours {
-            add(service.object());
+        // Nobody makes one where nothing does so, and none is there.
+        let is_there = provider.value != Provider::None || !service.load_balancer.is_empty();
+        if service.kind == ServiceKind::LoadBalancer && is_there {
+            open.add(service.object(), clouds::of_service(service, provider), None);
         }
     }
-    for ingress in objects.ingresses.0.values().filter(|one| !one.load_balancer.is_empty()) {
-        if !(is_cloud_judged && is_of_cloud(ingress, objects)) {
-            add(ingress.object());
+    for ingress in objects.ingresses.0.values() {
+        let maker = clouds::of_ingress(ingress, objects, provider);
+        let behind = match maker {
+            Maker::Controller { .. } => controllers_service(ingress, objects),
+            _ => None,
+        };
+        open.add(ingress.object(), maker, behind);
+    }
+    for ((unknown, behind), (objects, trace)) in open.0 {
+        let (because, settle) = match (trace, behind) {
+            (None, _) => (
+                "nothing tells which cloud it is of".to_owned(),
+                "state spec.provider in Facts".to_owned(),
+            ),
+            (Some(trace), Some(service)) => (
+                format!("{trace}; its address is that of Service {service}"),
+                format!("trace to svc/{service}, whose pods serve it"),
+            ),
+            (Some(trace), None) => match &unknown {
+                Unknown::LoadBalancers(kind) => {
+                    (trace, format!("no fact does: there is no profile of {kind} yet"))
+                }
+                _ => (
+                    format!("{trace}: what its pods do with a request is not modelled"),
+                    "trace to the Service of that controller".to_owned(),
+                ),
+            },
+        };
+        for object in objects {
+            gaps.add(object, unknown.clone(), because.as_str().into(), settle.as_str().into());
         }
     }
+}
+
+/// Objects whose load balancers are not judged, with the first trace, by who makes them and by
+/// the Service that has the same address.
+#[derive(Default)]
+struct Open(BTreeMap<(Unknown, Option<NamespacedName>), (Vec<ObjectRef>, Option<String>)>);
+
+impl Open {
+    fn add(&mut self, object: ObjectRef, maker: Maker, behind: Option<NamespacedName>) {
+        let (unknown, trace) = match maker {
+            Maker::Judged => return,
+            Maker::Other { name, trace } => (Unknown::LoadBalancers(name.into()), Some(trace)),
+            Maker::Controller { name, trace } => (Unknown::Controller(name.into()), Some(trace)),
+            Maker::Unknown => (Unknown::LoadBalancers(UNKNOWN_CLOUD.into()), None),
+        };
+        let entry = self.0.entry((unknown, behind)).or_insert((Vec::new(), trace));
+        entry.0.push(object);
+    }
+}
+
+/// The Service whose load balancer an Ingress has its address of: its controller's.
+fn controllers_service(ingress: &Ingress, objects: &Objects) -> Option<NamespacedName> {
+    let is_same = |one: &LbIngress, other: &LbIngress| {
+        (one.ip.is_some() && one.ip == other.ip)
+            || (one.hostname.is_some() && one.hostname == other.hostname)
+    };
+    let has_it = |service: &&uturn_model::Service| {
+        service.kind == ServiceKind::LoadBalancer
+            && service
+                .load_balancer
+                .iter()
+                .any(|own| ingress.load_balancer.iter().any(|one| is_same(own, one)))
+    };
+    objects.services.0.values().find(has_it).map(|service| service.name.clone())
 }
 
 /// Something that wants a load balancer and has no address of one.
@@ -75,10 +125,10 @@ pub(super) fn complete(
     ranges: &mut Ranges,
     said: &mut Said,
 ) {
-    if provider.value == Provider::None {
+    if provider.value != Provider::Tke {
         return;
     }
-    let waiting = waiting(objects);
+    let waiting = waiting(objects, provider);
     let known = known_vips(objects);
     let unclaimed: Vec<_> = objects
         .facts
@@ -141,11 +191,11 @@ fn suppose(
     Some(vip)
 }
 
-fn waiting(objects: &Objects) -> Vec<Waiting> {
+fn waiting(objects: &Objects, provider: &Known<Provider>) -> Vec<Waiting> {
     let services = objects.services.0.values().filter(|one| {
         one.kind == ServiceKind::LoadBalancer
             && one.load_balancer.is_empty()
-            && one.load_balancer_class.is_none()
+            && clouds::of_service(one, provider) == Maker::Judged
     });
     let services = services.map(|one| Waiting {
         object: one.object(),

@@ -321,8 +321,8 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
             }
         }
         Plugin::Cilium => {
-            if let Some((transport, origin)) = &objects.cilium_transport {
-                return Known::stated(*transport, origin.clone());
+            if let Some(stated) = cilium_transport(objects) {
+                return stated;
             }
         }
         _ => {}
@@ -332,6 +332,17 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
         true => Known::supposed(usual, "the network is supposed"),
         false => Known::derived(usual, format!("{} usually does it so", plugin.value)),
     }
+}
+
+/// What Cilium's ConfigMap says: older releases name the tunnel.
+fn cilium_transport(objects: &Objects) -> Option<Known<Transport>> {
+    let (config, origin) = objects.cilium_config.as_ref()?;
+    let mode = config.get("routing-mode").filter(|mode| !mode.is_empty());
+    let transport = match mode.or_else(|| config.get("tunnel"))? {
+        "native" | "disabled" => Transport::Underlay,
+        _ => Transport::Tunnel,
+    };
+    Some(Known::stated(transport, origin.clone()))
 }
 
 /// Whether pods are masqueraded on their way beyond the pod network.

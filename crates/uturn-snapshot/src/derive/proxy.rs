@@ -4,9 +4,11 @@ use ipnet::IpNet;
 use uturn_model::cluster::Provider;
 use uturn_model::network::Network;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
-use uturn_model::{Known, Origin, ProxyMode, ProxySettings, Text, Variant, Version, WorkloadKind};
+use uturn_model::{
+    Known, Origin, ProxyMode, ProxySettings, ServiceProxy, Text, Variant, Version, WorkloadKind,
+};
 
-use super::{Said, joined, network};
+use super::{Said, joined, network, service_proxy};
 use crate::decode::proxy_config::{self, ProxyConfig};
 use crate::objects::Objects;
 
@@ -19,6 +21,19 @@ pub(super) fn derive(
     provider: &Known<Provider>,
     said: &mut Said,
 ) -> ProxySettings {
+    let served_by = service_proxy::derive(objects);
+    if served_by.value != ServiceProxy::KubeProxy {
+        let because = format!("{} serves Services, and kube-proxy does not run", served_by.value);
+        let mode = Known::derived(ProxyMode::Iptables, because.as_str());
+        let mut proxy = ProxySettings::new(mode, Known::derived(USUAL, because.as_str()));
+        proxy.variant = Known::derived(Variant::Upstream, because.as_str());
+        proxy.detector = Known::derived(LocalDetector::None, because.as_str());
+        if needs_proxy(objects) {
+            service_proxy::say(&served_by, said);
+        }
+        proxy.served_by = served_by;
+        return proxy;
+    }
     let container = container(objects);
     let arguments = container
         .as_ref()
@@ -31,6 +46,7 @@ pub(super) fn derive(
     let mode = mode(objects, &configs, needed, said);
     let version = version(objects, needed, said);
     let mut proxy = ProxySettings::new(mode, version);
+    proxy.served_by = served_by;
     proxy.variant = variant(objects, provider, &proxy.version);
     proxy.detector = detector(objects, &configs);
     if proxy.mode.value == ProxyMode::Nftables {
@@ -171,10 +187,13 @@ fn variant(
     if version.value.tke.is_some() {
         return Known::derived(Variant::Tke, format!("its version {}", version.value));
     }
-    match (provider.value, provider.is_supposed()) {
-        (Provider::Tke, false) => Known::derived(Variant::Tke, "the cloud is tke"),
-        (Provider::Tke, true) => Known::supposed(Variant::Tke, "the cloud is supposed to be tke"),
-        (Provider::None, _) => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
+    match provider.value {
+        Provider::Tke => Known::derived(Variant::Tke, "the cloud is tke"),
+        Provider::Other(cloud) => {
+            Known::derived(Variant::Upstream, format!("the cloud is {}", cloud.word()))
+        }
+        Provider::Unknown => Known::supposed(Variant::Upstream, "nothing names a cloud"),
+        Provider::None => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
     }
 }
 

@@ -34,6 +34,7 @@ const NAMES: &[&str] = &[
     "appProtocol",
     "args",
     "backend",
+    "bpfEnabled",
     "clientIP",
     "clusterIP",
     "clusterIPs",
@@ -52,6 +53,7 @@ const NAMES: &[&str] = &[
     "domains",
     "enable",
     "endpoints",
+    "env",
     "externalIPs",
     "externalName",
     "externalTrafficPolicy",
@@ -208,8 +210,9 @@ mod tests {
     use super::*;
 
     /// The decoders of Kubernetes objects.
-    const DECODERS: [&str; 12] = [
+    const DECODERS: [&str; 13] = [
         include_str!("../collect.rs"),
+        include_str!("../decode/calico.rs"),
         include_str!("../decode/config_map.rs"),
         include_str!("../decode/endpoints.rs"),
         include_str!("../decode/ingress.rs"),
@@ -224,22 +227,19 @@ mod tests {
     ];
 
     /// Words that stand between quotes there and are no fields.
-    const NO_FIELDS: [&str; 16] = [
+    const NO_FIELDS: [&str; 13] = [
         "apps",
         "autoscaling",
         "batch",
         "config",
         "coredns",
         "default",
-        "disabled",
         "deploymentconfig",
         "extensions",
-        "native",
         "ndots",
         "nginx",
         "nonMasqueradeCIDRs",
         "true",
-        "tunnel",
         "v1",
     ];
 
@@ -262,7 +262,8 @@ mod tests {
 
     #[test]
     fn others_are_not() {
-        for other in ["", "managedFields", "uid", "env", "tolerations", "Name", "names", "nam"] {
+        for other in ["", "managedFields", "uid", "envFrom", "tolerations", "Name", "names", "nam"]
+        {
             assert!(!is_wanted(other), "{other}");
         }
     }

@@ -1,6 +1,6 @@
 //! `uturn rules`: what kube-proxy programs on a node.
 
-use uturn_model::{Family, Known, Name, Origin, ProxyMode};
+use uturn_model::{Family, Known, Name, Origin, ProxyMode, ServiceProxy};
 
 use crate::cli::{Rules, RulesFormat};
 use crate::input;
@@ -10,7 +10,10 @@ use crate::status::{Failure, Status};
 pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     let mut cluster = input::cluster(&args.inputs, printer)?;
     if let Some(mode) = args.mode {
-        cluster.proxy.mode = Known::stated(mode, Origin::file("--mode"));
+        let origin = Origin::file("--mode");
+        cluster.proxy.mode = Known::stated(mode, origin.clone());
+        // Who names a mode asks for what kube-proxy would write.
+        cluster.proxy.served_by = Known::stated(ServiceProxy::KubeProxy, origin);
     }
     if let Some(version) = args.kube_proxy_version {
         cluster.proxy.version = Known::stated(version, Origin::file("--kube-proxy-version"));
@@ -19,6 +22,14 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     let node = Name::new(args.node.as_str()).map_err(|_| unknown())?;
     if !cluster.nodes.contains_key(&node) {
         return Err(unknown());
+    }
+    if let Some(other) = cluster.proxy.replaced_by() {
+        let basis = &cluster.proxy.served_by.basis;
+        printer.note(&format!(
+            "kube-proxy does not run on node {node}: {other} serves Services ({basis}); \
+             --mode shows what kube-proxy would write"
+        ));
+        return Ok(Status::Clean);
     }
     let mode = cluster.proxy.mode.value;
     let format = args.format.unwrap_or(match mode {

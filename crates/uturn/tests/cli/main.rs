@@ -5,6 +5,7 @@
 mod bad_input;
 mod check;
 mod ci;
+mod clouds;
 mod commands;
 mod common;
 mod cure;

@@ -1,0 +1,39 @@
+//! What decides whether Calico serves Services itself.
+
+use super::Doc;
+use crate::document::{Node, Value};
+use crate::objects::Objects;
+
+/// The switch in the agent's environment.
+const SWITCH: &str = "FELIX_BPFENABLED";
+
+/// Reads a FelixConfiguration.
+pub(crate) fn read_felix(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(spec) = doc.map(doc.root, "spec") else { return };
+    if let Some(switch) = spec.get("bpfEnabled")
+        && doc.value::<bool>(switch) == Some(true)
+    {
+        objects.calico_ebpf.get_or_insert(doc.origin(switch));
+    }
+}
+
+/// Looks for the switch in the containers of a pod or of a template of pods. What is wrong with
+/// them is said by who reads them.
+pub(crate) fn look_into(doc: &Doc<'_>, spec: Option<&Node<'_>>, objects: &mut Objects) {
+    let is = |node: &Node<'_>, key: &str, value: &str| {
+        node.get(key).and_then(Node::as_str).is_some_and(|own| own.eq_ignore_ascii_case(value))
+    };
+    let containers = items(spec.and_then(|spec| spec.get("containers")));
+    let agent = containers.iter().find(|one| is(one, "name", "calico-node"));
+    let mut switches = items(agent.and_then(|agent| agent.get("env"))).iter();
+    if let Some(switch) = switches.find(|one| is(one, "name", SWITCH) && is(one, "value", "true")) {
+        objects.calico_ebpf.get_or_insert(doc.origin(switch));
+    }
+}
+
+fn items<'n, 'd>(node: Option<&'n Node<'d>>) -> &'n [Node<'d>] {
+    match node.map(|node| &node.value) {
+        Some(Value::Seq(items)) => items,
+        _ => &[],
+    }
+}

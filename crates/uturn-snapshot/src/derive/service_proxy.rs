@@ -1,0 +1,165 @@
+//! What serves Services: kube-proxy, or a program that runs in its place.
+//!
+//! Also what takes calls over before either sees them: the sidecars of a mesh.
+
+use uturn_model::pod::PodSpec;
+use uturn_model::proxy::Translates;
+use uturn_model::{Kind, Known, Labels, ServiceProxy, WorkloadKind};
+
+use super::unjudged::Gaps;
+use super::{Said, count, proxy};
+use crate::objects::Objects;
+
+/// What Facts state, else what configurations and running programs say.
+pub(super) fn derive(objects: &Objects) -> Known<ServiceProxy> {
+    if let Some((proxy, origin)) = &objects.facts.service_proxy {
+        return Known::stated(*proxy, origin.clone());
+    }
+    let has_kube_proxy = proxy::image(objects).is_some();
+    cilium(objects, has_kube_proxy)
+        .or_else(|| calico(objects))
+        .or_else(|| kube_router(objects))
+        .or_else(|| ovn_kubernetes(objects, has_kube_proxy))
+        .or_else(|| antrea(objects))
+        .unwrap_or_else(|| Known::derived(ServiceProxy::KubeProxy, "nothing replaces it"))
+}
+
+fn cilium(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>> {
+    const SWITCH: &str = "kube-proxy-replacement";
+    if let Some((config, origin)) = &objects.cilium_config {
+        let is_it = match config.get(SWITCH) {
+            Some("true" | "strict") => true,
+            // Before v1.14: whatever part of it the kernel allowed, beside kube-proxy or without.
+            Some("partial" | "probe") => !has_kube_proxy,
+            _ => false,
+        };
+        return is_it.then(|| Known::stated(ServiceProxy::Cilium, origin.clone()));
+    }
+    if has_kube_proxy {
+        return None;
+    }
+    let agent = agent(objects, &["cilium", "anetd"])?;
+    Some(Known::derived(ServiceProxy::Cilium, format!("{agent}, and there is no kube-proxy")))
+}
+
+fn calico(objects: &Objects) -> Option<Known<ServiceProxy>> {
+    let origin = objects.calico_ebpf.as_ref()?;
+    Some(Known::stated(ServiceProxy::CalicoEbpf, origin.clone()))
+}
+
+fn kube_router(objects: &Objects) -> Option<Known<ServiceProxy>> {
+    let (name, spec) = specs(objects).find(|(name, _)| is_named(name, "kube-router"))?;
+    let mut arguments = spec.containers.iter().flat_map(|one| &one.arguments);
+    let argument = arguments.find_map(|argument| argument.strip_prefix("--run-service-proxy"))?;
+    matches!(argument, "" | "=true").then(|| {
+        let because = format!("--run-service-proxy of {name}");
+        Known::derived(ServiceProxy::KubeRouter, because)
+    })
+}
+
+fn ovn_kubernetes(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>> {
+    if has_kube_proxy {
+        return None;
+    }
+    let agent = agent(objects, &["ovnkube-node"])?;
+    Some(Known::derived(ServiceProxy::OvnKubernetes, agent))
+}
+
+/// AntreaProxy serves node ports too where it is told to; else kube-proxy does.
+fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
+    let is_config =
+        |(key, _): &&(uturn_model::Text, uturn_model::Text)| &**key == "antrea-agent.conf";
+    let serves_all = |text: &str| {
+        text.lines().map(|line| line.split('#').next().unwrap_or_default()).any(|line| {
+            let words = line.split_once(':');
+            words.is_some_and(|(key, value)| key.trim() == "proxyAll" && value.trim() == "true")
+        })
+    };
+    let (name, _) = objects.configurations.iter().find(|(_, texts)| {
+        texts.iter().find(is_config).is_some_and(|(_, text)| serves_all(text))
+    })?;
+    let because = format!("proxyAll in ConfigMap {name}");
+    Some(Known::derived(ServiceProxy::Antrea, because))
+}
+
+/// The DaemonSet of one of these names, as it says itself or as its pods do.
+fn agent(objects: &Objects, names: &[&str]) -> Option<String> {
+    let is_it = |name: &str| names.contains(&name);
+    let mut sets = objects.workloads.0.values().filter(|one| one.kind == WorkloadKind::DaemonSet);
+    let set = sets.find(|one| is_it(one.name.name.as_str())).map(|one| one.object());
+    let of_pods = || {
+        let mut owners = objects.pods.0.values().filter_map(|pod| pod.owner.as_ref());
+        owners.find(|owner| owner.kind == Kind::DaemonSet && is_it(&owner.name)).cloned()
+    };
+    set.or_else(of_pods).map(|object| object.to_string())
+}
+
+/// What DaemonSets and pods run, with the names of their objects.
+fn specs(objects: &Objects) -> impl Iterator<Item = (String, &PodSpec)> {
+    let sets = objects.workloads.0.values().filter(|one| one.kind == WorkloadKind::DaemonSet);
+    let sets = sets.map(|one| (one.object().to_string(), &one.template));
+    sets.chain(objects.pods.0.values().map(|pod| (format!("Pod {}", pod.name), &pod.spec)))
+}
+
+fn is_named(object: &str, name: &str) -> bool {
+    object.rsplit('/').next().is_some_and(|own| own.starts_with(name))
+}
+
+/// Says which program serves Services, where nobody stated it in Facts.
+pub(super) fn say(proxy: &Known<ServiceProxy>, said: &mut Said) {
+    let how = match proxy.value.translates() {
+        Translates::Nothing => "not as kube-proxy would",
+        Translates::ClusterIps => "cluster IPs become endpoints on the client's own node",
+        Translates::AtConnect => "addresses become endpoints when a client connects",
+    };
+    let taken = format!("{} in place of kube-proxy: {how}", proxy.value);
+    let settle = "state spec.kubeProxy.replacedBy in Facts";
+    said.suppose("who serves Services", taken, proxy.basis.to_string(), settle);
+}
+
+/// Lists the Services of which no call is judged: those of programs that are not modelled.
+pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps: &mut Gaps) {
+    if proxy.value == ServiceProxy::KubeProxy || proxy.value.translates() != Translates::Nothing {
+        return;
+    }
+    let unknown = uturn_model::Unknown::ServiceProxy(proxy.value.to_string().into());
+    let settle = "state spec.kubeProxy.replacedBy: none in Facts if kube-proxy serves them";
+    for service in objects.services.0.values().filter(|one| !one.cluster_ips.is_empty()) {
+        let because = proxy.basis.to_string();
+        gaps.add(service.object(), unknown.clone(), because.into(), settle.into());
+    }
+}
+
+/// The containers by which meshes take over the calls of a pod, and whose they are.
+const SIDECARS: &[(&str, &str)] = &[("istio-proxy", "Istio"), ("linkerd-proxy", "Linkerd")];
+
+/// The pods of a mesh: their sidecar picks endpoints itself.
+pub(super) fn suppose_no_mesh(objects: &Objects, said: &mut Said) {
+    for (container, mesh) in SIDECARS {
+        let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
+        let has_it = |spec: &PodSpec| spec.containers.iter().any(|one| &*one.name == *container);
+        let many = pods.filter(|pod| has_it(&pod.spec)).count();
+        if many > 0 {
+            let pods = format!("calls of {}", count(many, "pod"));
+            let because = format!("{mesh}'s sidecar takes them over and picks endpoints itself");
+            let settle = format!("look at what {container} is told");
+            said.suppose(pods, format!("as without {mesh}"), because, settle);
+        }
+    }
+    // In ambient mode the node's proxy does it, and pods say so by a label of their own or of
+    // their namespace.
+    let is_ambient = |labels: &Labels| labels.is("istio.io/dataplane-mode", "ambient");
+    let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
+    let by_annotation = |labels: &Labels| labels.is("ambient.istio.io/redirection", "enabled");
+    let many = pods
+        .filter(|pod| is_ambient(&pod.spec.labels) || by_annotation(&pod.spec.annotations))
+        .count();
+    if many > 0 {
+        said.suppose(
+            format!("calls of {} in ambient mode", count(many, "pod")),
+            "as without Istio",
+            "Istio's ztunnel takes them over and picks endpoints itself",
+            "look at what ztunnel is told",
+        );
+    }
+}

@@ -1,0 +1,405 @@
+//! Clusters of other clouds, and of no cloud: whose load balancers they have, what serves their
+//! Services, and in whose words checklists speak.
+
+use super::common::Folder;
+
+/// Two nodes of a cloud, a client on n1 and a server on n2.
+fn nodes_and_pods(provider_id: &str) -> String {
+    let node = |number: u8| {
+        format!(
+            "---
+apiVersion: v1
+kind: Node
+metadata: {{name: n{number}}}
+spec: {{podCIDR: 10.244.{number}.0/24, providerID: \"{provider_id}\"}}
+status: {{addresses: [{{type: InternalIP, address: 10.224.0.{number}}}]}}
+"
+        )
+    };
+    [node(1), node(2), pod("client", 1, ""), pod("web", 2, "")].concat()
+}
+
+/// A pod that listens on 80, with this beside its container.
+fn pod(name: &str, node: u8, more: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
+spec: {{nodeName: n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}{more}]}}
+status: {{phase: Running, podIP: 10.244.{node}.9, conditions: [{{type: Ready, status: \"True\"}}]}}
+"
+    )
+}
+
+/// The Service of the server, of type LoadBalancer.
+fn service(annotations: &str, more: &str, status: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}
+spec:
+  type: LoadBalancer
+  clusterIP: 10.0.12.3
+  selector: {{app: web}}
+  {more}
+  ports: [{{port: 80, nodePort: 30080}}]
+status: {{loadBalancer: {{ingress: [{status}]}}}}
+"
+    )
+}
+
+fn ingress(class: &str, status: &str) -> String {
+    format!(
+        "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: shop, namespace: shop}}
+spec:
+  ingressClassName: {class}
+  rules:
+  - host: shop.example.com
+    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}
+status: {{loadBalancer: {{ingress: [{status}]}}}}
+"
+    )
+}
+
+fn facts(spec: &str) -> String {
+    format!("---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {{{spec}}}\n")
+}
+
+const PROXY: &str = "kubeProxy: {mode: iptables, version: v1.34.0}";
+const NOT_KNOWN: &str = "exit 0\n--- stdout\nnot known   UT902 not-modelled\n";
+const ANSWERED: &str = "exit 0\n--- stdout\nanswered at once\n";
+
+fn folder(test: &str, parts: &[String]) -> Folder {
+    let folder = Folder::new(test);
+    folder.file("a.yaml", &parts.concat());
+    folder
+}
+
+fn trace(folder: &Folder, from: &str, to: &str) -> String {
+    folder.run(&["trace", "-f", ".", "--from", from, "--to", to])
+}
+
+#[track_caller]
+fn assert_begins(told: &str, begins: &str) {
+    assert!(told.starts_with(begins), "{told}");
+}
+
+#[track_caller]
+fn assert_has(told: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(told.contains(part), "{part:?} is not in\n{told}"));
+}
+
+#[track_caller]
+fn assert_lacks(told: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(!told.contains(part), "{part:?} is in\n{told}"));
+}
+
+/// A manifest set that names no cloud: nothing is taken from Tencent's on a guess.
+#[test]
+fn without_a_trace_of_a_cloud_the_load_balancer_is_not_judged() {
+    let workload = |name: &str| {
+        format!(
+            "---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: shop}}
+spec:
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec: {{containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}]}}
+"
+        )
+    };
+    let plain = [
+        workload("web"),
+        workload("client"),
+        service("", "externalTrafficPolicy: Local", "").replace("  clusterIP: 10.0.12.3\n", ""),
+    ];
+    let told = folder("clouds-plain", &plain).run(&["scan", "-f", "."]);
+    assert_begins(&told, "exit 0\n--- stdout\nnothing found; ");
+    assert_has(
+        &told,
+        &[
+            "\nnot judged: 1 load balancer of an unknown cloud; to settle it: state spec.provider in Facts\n",
+        ],
+    );
+    assert_lacks(&told, &["supposed: cloud", "tke", "address of Service"]);
+    let stated = [&plain[..], &[facts("provider: tke")]].concat();
+    let told = folder("clouds-plain-tke", &stated).run(&["scan", "-f", "."]);
+    assert_has(&told, &["supposed: address of Service shop/web: "]);
+    assert_lacks(&told, &["not judged"]);
+}
+
+/// An NLB that keeps the client's address makes the very hairpin that uturn looks for: it is
+/// named in the headline, and whatever leads to it by a name is not known.
+#[test]
+fn what_leads_to_an_nlb_by_a_name_is_not_known() {
+    let name = "k8s-shop-web-0123.elb.eu-central-1.amazonaws.com";
+    let keeps = "service.beta.kubernetes.io/aws-load-balancer-type: external, \
+         service.beta.kubernetes.io/aws-load-balancer-target-group-attributes: \
+         preserve_client_ip.enabled=true, \
+         external-dns.alpha.kubernetes.io/hostname: www.example.com";
+    let alias = format!(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: alias, namespace: shop}}
+spec: {{type: ExternalName, externalName: {name}}}
+"
+    );
+    let coredns = "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: coredns, namespace: kube-system}
+data:
+  Corefile: |
+    .:53 {
+        kubernetes cluster.local in-addr.arpa ip6.arpa
+        forward . /etc/resolv.conf
+    }
+";
+    let albs = "k8s-shop-shop-0456.eu-central-1.elb.amazonaws.com";
+    let parts = [
+        nodes_and_pods("aws:///eu-central-1a/i-0"),
+        service(keeps, "", &format!("{{hostname: {name}}}")),
+        ingress("alb", &format!("{{hostname: {albs}}}")),
+        alias,
+        coredns.to_owned(),
+        facts(&format!("{PROXY}, dns: {{outside: {{shop.example.com: 52.1.2.3}}}}")),
+    ];
+    let folder = folder("clouds-nlb", &parts);
+    let scan = folder.run(&["scan", "-f", "."]);
+    assert_begins(&scan, "exit 0\n--- stdout\nnothing found; ");
+    assert_has(&scan, &["1 load balancer of AWS ALB", "1 load balancer of AWS NLB"]);
+    for to in [
+        format!("http://{name}/"),
+        "http://alias.shop/".to_owned(),
+        "http://www.example.com/".to_owned(),
+        "http://shop.example.com/".to_owned(),
+        "ingress/shop/shop".to_owned(),
+    ] {
+        assert_begins(&trace(&folder, "pod/shop/client", &to), NOT_KNOWN);
+    }
+    assert_begins(&trace(&folder, "pod/shop/client", "svc/shop/web:80"), ANSWERED);
+}
+
+/// The load balancer is not judged; a node's own port is, as everywhere.
+#[test]
+fn a_node_port_is_judged_beside_a_load_balancer_that_is_not() {
+    for (test, id) in [("aks", "azure:///subscriptions/s"), ("gke", "gce://p/z/n"), ("bare", "")] {
+        let annotations = if test == "bare" { "metallb.io/address-pool: a" } else { "" };
+        let parts = [nodes_and_pods(id), service(annotations, "", "{ip: 20.1.2.3}"), facts(PROXY)];
+        let folder = folder(&format!("clouds-node-port-{test}"), &parts);
+        assert_begins(&trace(&folder, "outside", "http://20.1.2.3/"), NOT_KNOWN);
+        assert_begins(&trace(&folder, "outside", "10.224.0.1:30080"), ANSWERED);
+        assert_begins(&trace(&folder, "pod/shop/client", "http://20.1.2.3/"), ANSWERED);
+    }
+}
+
+/// k3s lists nodes as load balancers: kube-proxy serves the addresses that are listed, pods of
+/// its own the others.
+#[test]
+fn a_node_in_the_status_serves_its_address_itself() {
+    let parts = [nodes_and_pods("k3s://n"), service("", "", "{ip: 10.224.0.2}"), facts(PROXY)];
+    let folder = folder("clouds-k3s", &parts);
+    assert_begins(&trace(&folder, "outside", "http://10.224.0.2/"), ANSWERED);
+    assert_begins(&trace(&folder, "outside", "10.224.0.2:30080"), ANSWERED);
+    assert_begins(&trace(&folder, "outside", "http://10.224.0.1/"), NOT_KNOWN);
+    assert_has(&folder.run(&["scan", "-f", "."]), &["1 load balancer of K3s ServiceLB"]);
+}
+
+/// A controller in the cluster serves the Ingress at its Service's address: pods get to it, and
+/// nothing is made up about what it answers.
+#[test]
+fn an_ingress_of_a_controller_in_the_cluster_is_not_judged() {
+    let parts = [
+        nodes_and_pods("azure:///subscriptions/s"),
+        service("", "", "{ip: 20.1.2.3}"),
+        ingress("nginx", "{ip: 20.1.2.3}"),
+        facts(PROXY),
+    ];
+    let folder = folder("clouds-nginx", &parts);
+    let scan = folder.run(&["scan", "-f", "."]);
+    assert_begins(&scan, "exit 0\n--- stdout\nnothing found; ");
+    assert_has(
+        &scan,
+        &["1 Ingress that ingress-nginx serves", "trace to svc/shop/web, whose pods serve it"],
+    );
+    assert_begins(&trace(&folder, "pod/shop/client", "http://shop.example.com/"), ANSWERED);
+    assert_begins(&trace(&folder, "pod/shop/client", "ingress/shop/shop"), NOT_KNOWN);
+    assert_begins(&trace(&folder, "outside", "http://shop.example.com/"), NOT_KNOWN);
+    let check = folder.run(&["check", "ingress", "shop/shop", "-f", "."]);
+    assert_has(&check, &["ingress-nginx serves it"]);
+    assert_has(&check, &["0 ok, 0 failed, 1 unknown"]);
+    assert_lacks(&check, &["404"]);
+}
+
+/// Cilium's configuration with these values.
+fn cilium(values: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: cilium-config, namespace: kube-system}}
+data: {{{values}}}
+"
+    )
+}
+
+#[test]
+fn cilium_in_place_of_kube_proxy_connects_to_endpoints() {
+    let parts = [
+        nodes_and_pods(""),
+        service("lbipam.cilium.io/ips: 20.1.2.3", "externalTrafficPolicy: Local", "{ip: 20.1.2.3}"),
+        cilium("kube-proxy-replacement: \"true\""),
+    ];
+    let folder = folder("clouds-cilium", &parts);
+    let scan = folder.run(&["scan", "-f", "."]);
+    assert_begins(&scan, "exit 0\n--- stdout\nnothing found; 4 of 4 flows fine");
+    assert_has(&scan, &["supposed: who serves Services: Cilium in place of kube-proxy"]);
+    assert_lacks(&scan, &["kube-proxy mode", "kube-proxy version", "cluster CIDR"]);
+    for to in ["svc/shop/web:80", "http://20.1.2.3/", "10.224.0.1:30080"] {
+        let told = trace(&folder, "pod/shop/client", to);
+        assert_begins(&told, ANSWERED);
+        assert_has(&told, &["⇒ 10.244.2.9:80", "Cilium, when it connects: Service shop/web"]);
+        assert_lacks(&told, &["KUBE-"]);
+    }
+    for to in ["http://20.1.2.3/", "10.224.0.1:30080"] {
+        assert_begins(&trace(&folder, "outside", to), NOT_KNOWN);
+    }
+    let rules = folder.run(&["rules", "-f", ".", "--node", "n1"]);
+    assert_has(&rules, &["kube-proxy does not run on node n1: Cilium serves Services"]);
+    assert_lacks(&rules, &["KUBE-"]);
+    let nodes = folder.run(&["check", "nodes", "-f", "."]);
+    assert_has(&nodes, &["Cilium serves Services, and kube-proxy does not run"]);
+}
+
+#[test]
+fn cilium_without_an_endpoint_refuses_to_connect() {
+    let local = service("", "internalTrafficPolicy: Local", "{ip: 20.1.2.3}");
+    let parts = [nodes_and_pods(""), local, cilium("kube-proxy-replacement: strict")];
+    let folder = folder("clouds-cilium-local", &parts);
+    let told = trace(&folder, "pod/shop/client", "svc/shop/web:80");
+    assert_begins(&told, "exit 1\n--- stdout\nunreachable   UT311 no-endpoint\n");
+    assert_begins(&trace(&folder, "pod/shop/web", "svc/shop/web:80"), ANSWERED);
+}
+
+/// Beside kube-proxy Cilium leaves Services to it.
+#[test]
+fn cilium_beside_kube_proxy_replaces_nothing() {
+    let parts = [
+        nodes_and_pods(""),
+        service("", "", "{ip: 20.1.2.3}"),
+        cilium("kube-proxy-replacement: \"false\""),
+        facts(PROXY),
+    ];
+    let folder = folder("clouds-cilium-beside", &parts);
+    assert_has(&folder.run(&["rules", "-f", ".", "--node", "n1"]), &["KUBE-SERVICES"]);
+    assert_lacks(&folder.run(&["scan", "-f", "."]), &["in place of kube-proxy"]);
+}
+
+#[test]
+fn each_program_in_place_of_kube_proxy_is_recognised() {
+    let agent = |name: &str, container: &str| {
+        format!(
+            "---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: {name}, namespace: kube-system}}
+spec:
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec: {{hostNetwork: true, containers: [{container}]}}
+"
+        )
+    };
+    let felix = "---
+apiVersion: crd.projectcalico.org/v1
+kind: FelixConfiguration
+metadata: {name: default}
+spec: {bpfEnabled: true}
+";
+    let antrea = "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: antrea-config, namespace: kube-system}
+data:
+  antrea-agent.conf: |
+    antreaProxy:
+      enable: true
+      proxyAll: true
+";
+    let env = "{name: calico-node, image: c, env: [{name: FELIX_BPFENABLED, value: \"true\"}]}";
+    let ebpf = "Calico's eBPF data plane";
+    for (at, (program, written)) in [
+        ("OVN-Kubernetes", agent("ovnkube-node", "{name: c, image: c}")),
+        (ebpf, felix.to_owned()),
+        (ebpf, agent("calico-node", env)),
+        ("AntreaProxy", antrea.to_owned()),
+        ("Cilium", agent("cilium", "{name: cilium-agent, image: c}")),
+        ("Cilium", facts("kubeProxy: {replacedBy: cilium}")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let parts = [nodes_and_pods(""), service("", "", "{ip: 20.1.2.3}"), written];
+        let folder = folder(&format!("clouds-program-{at}"), &parts);
+        let told = trace(&folder, "pod/shop/client", "svc/shop/web:80");
+        assert_begins(&told, ANSWERED);
+        assert_has(&told, &["⇒ 10.244.2.9:80", program]);
+        let vip = trace(&folder, "pod/shop/client", "http://20.1.2.3/");
+        assert_begins(&vip, if program == "Cilium" { ANSWERED } else { NOT_KNOWN });
+    }
+    let router =
+        "{name: kube-router, image: c, args: [--run-router=true, --run-service-proxy=true]}";
+    let parts =
+        [nodes_and_pods(""), service("", "", "{ip: 20.1.2.3}"), agent("kube-router", router)];
+    let folder = folder("clouds-kube-router", &parts);
+    assert_begins(&trace(&folder, "pod/shop/client", "svc/shop/web:80"), NOT_KNOWN);
+    let scan = folder.run(&["scan", "-f", "."]);
+    assert_begins(&scan, "exit 0\n--- stdout\nnothing found; ");
+    assert_has(&scan, &["1 Service that kube-router serves"]);
+}
+
+#[test]
+fn the_sidecars_of_a_mesh_are_told() {
+    let sidecar = ", {name: istio-proxy, image: proxyv2}";
+    let plain = pod("web", 2, "");
+    let parts = [
+        nodes_and_pods("").replace(&plain, &pod("web", 2, sidecar)),
+        service("", "", "{ip: 20.1.2.3}"),
+        facts(PROXY),
+    ];
+    let told = folder("clouds-mesh", &parts).run(&["scan", "-f", "."]);
+    assert_has(&told, &["supposed: calls of 1 pod: as without Istio"]);
+}
+
+/// Checklists ask for nothing that only Tencent's cloud has.
+#[test]
+fn checklists_speak_of_the_cloud_that_the_cluster_is_on() {
+    let only_tencents =
+        ["CVM", "console", "100.64.", "32768", "TkeServiceConfig", "CCN", "VPC has", "tke"];
+    for (test, id, named) in [
+        ("eks", "aws:///eu-central-1a/i-0", "security groups let 30000-32767 in"),
+        ("aks", "azure:///subscriptions/s", "network security groups let 30000-32767 in"),
+        ("bare", "", "network firewalls let 30000-32767 in"),
+    ] {
+        let status =
+            if test == "eks" { "{hostname: a.elb.amazonaws.com}" } else { "{ip: 20.1.2.3}" };
+        let parts = [nodes_and_pods(id), service("", "", status), facts(PROXY)];
+        let folder = folder(&format!("clouds-check-{test}"), &parts);
+        let service = folder.run(&["check", "service", "shop/web", "-f", "."]);
+        assert_has(&service, &[named]);
+        assert_has(&service, &[" 0 failed, "]);
+        for topic in ["service", "nodes", "cross-node", "dns"] {
+            assert_lacks(&folder.run(&["check", topic, "-f", "."]), &only_tencents);
+        }
+    }
+}
