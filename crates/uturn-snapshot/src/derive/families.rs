@@ -25,16 +25,17 @@ pub(super) fn complete(
     ranges: &mut Ranges,
     said: &mut Said,
 ) {
-    let asks = |one: &&Service| {
-        one.families.contains(&Family::V6) || one.cluster_ips.iter().any(IpAddr::is_ipv6)
+    let asks = |service: &&Service| {
+        service.families.contains(&Family::V6) || service.cluster_ips.iter().any(IpAddr::is_ipv6)
     };
-    let asking: Vec<_> = objects.services.0.values().filter(asks).map(|one| &one.name).collect();
+    let asking: Vec<_> =
+        objects.services.0.values().filter(asks).map(|service| &service.name).collect();
     let mut all = objects.nodes.0.values();
     if asking.is_empty() || !all.all(|node| node.supposed && !has_v6(&node.internal_ips)) {
         return;
     }
-    let about =
-        format!("IPv6, which {} asks for: {}", count(asking.len(), "Service"), some_of(&asking));
+    let services = count(asking.len(), "Service");
+    let about = format!("IPv6 (asked for by {services}: {})", some_of(&asking));
     let (Ok(net), Ok(pods)) = (NODES.parse::<IpNet>(), PODS.parse::<IpNet>()) else { return };
     let mut blocks = pods.subnets(64).into_iter().flatten().skip(1);
     for node in objects.nodes.0.values_mut() {

@@ -36,18 +36,18 @@ fn makers(kind: Kind) -> &'static [WorkloadKind] {
 /// Gives workloads the templates that they have from others. Both make pods, unless the other
 /// wants none.
 fn refer(objects: &mut Objects) {
-    for one in std::mem::take(&mut objects.references) {
-        let deployment = (WorkloadKind::Deployment, one.deployment);
+    for reference in std::mem::take(&mut objects.references) {
+        let deployment = (WorkloadKind::Deployment, reference.deployment);
         let Some(of) = objects.workloads.0.get(&deployment) else { continue };
         let kind = WorkloadKind::Rollout;
         let made = Workload {
             kind,
-            replicas: one.replicas,
-            origin: one.origin,
-            name: one.name.clone(),
+            replicas: reference.replicas,
+            origin: reference.origin,
+            name: reference.name.clone(),
             ..of.clone()
         };
-        objects.workloads.0.entry((kind, one.name)).or_insert(made);
+        objects.workloads.0.entry((kind, reference.name)).or_insert(made);
     }
 }
 

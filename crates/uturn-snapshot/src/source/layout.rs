@@ -66,7 +66,7 @@ impl Beside {
 
     /// Takes the files of folders away that hold no object of a cluster.
     pub(super) fn leave_out(&mut self, sources: &mut Vec<Source>) {
-        let parts = self.kustomizations.iter().flat_map(|one| &one.parts);
+        let parts = self.kustomizations.iter().flat_map(|each| &each.parts);
         let parts: HashSet<PathBuf> = parts.filter_map(|path| path.canonicalize().ok()).collect();
         let templates: Vec<PathBuf> =
             self.charts.iter().map(|chart| chart.join("templates")).collect();
@@ -101,7 +101,7 @@ impl Beside {
     /// What does not follow from the files before they are rendered.
     pub(crate) fn notes(&self) -> Vec<Note> {
         let changing: Vec<&Kustomization> =
-            self.kustomizations.iter().filter(|one| one.changes).collect();
+            self.kustomizations.iter().filter(|each| each.changes).collect();
         let kustomizations = changing.first().map(|first| Note {
             origin: place(&first.folder),
             message: match changing.len() {
@@ -139,7 +139,7 @@ impl Beside {
 
     /// Says that objects are there more than once, because kustomizations build on each other.
     pub(crate) fn variants(&self, twice: &[Fault]) -> Option<Fault> {
-        let (one, first) = (self.kustomizations.first()?, twice.first()?);
+        let (base, first) = (self.kustomizations.first()?, twice.first()?);
         let more = match twice.len() {
             1 => String::new(),
             all => format!(", and {} more like it", all - 1),
@@ -151,9 +151,9 @@ impl Beside {
         let folder = self
             .kustomizations
             .iter()
-            .map(|one| &one.folder)
-            .min_by_key(|one| (one.components().count(), (*one).clone()));
-        let top = folder.unwrap_or(&one.folder);
+            .map(|each| &each.folder)
+            .min_by_key(|folder| (folder.components().count(), (*folder).clone()));
+        let top = folder.unwrap_or(&base.folder);
         let hint = format!("render the one that is applied: {}", kustomize(top));
         Some(Fault::new(place(top), message).hint(hint))
     }
@@ -187,8 +187,8 @@ fn what_else(text: &str, of_chart: bool) -> Option<&'static str> {
 
 fn is_broken(text: &str) -> bool {
     let mut broken = false;
-    document::read(text, Keep::Wanted, &mut |one| {
-        broken |= one.is_err_and(|trouble| trouble.note.is_none());
+    document::read(text, Keep::Wanted, &mut |read| {
+        broken |= read.is_err_and(|trouble| trouble.note.is_none());
         match broken {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -200,8 +200,8 @@ fn is_broken(text: &str) -> bool {
 impl Kustomization {
     fn read(folder: &Path, text: &str) -> Self {
         let mut this = Self { folder: folder.to_owned(), changes: false, parts: Vec::new() };
-        document::read(text, Keep::All, &mut |one| {
-            if let Ok(Node { value: Value::Map(entries), .. }) = one {
+        document::read(text, Keep::All, &mut |read| {
+            if let Ok(Node { value: Value::Map(entries), .. }) = read {
                 let others = entries.iter().filter(|entry| !PLAIN.contains(&&*entry.key));
                 for entry in others {
                     this.changes = true;

@@ -72,7 +72,7 @@ impl<'a> Scanner<'a> {
         loop {
             if !self.tokens.is_empty() {
                 let first = self.taken;
-                let is_first = |one: &Option<Candidate>| one.is_some_and(|one| one.number == first);
+                let is_first = |key: &Option<Candidate>| key.is_some_and(|key| key.number == first);
                 let Some(at) = self.candidates.iter().position(is_first) else { return Ok(()) };
                 if !self.is_valid(at)? {
                     return Ok(());
