@@ -20,7 +20,7 @@ impl Code {
     pub const REPLY_UNSEEN: Self = Self(603);
 
     /// All of them, with what they are called.
-    pub const ALL: [(Self, &'static str); 27] = [
+    pub const ALL: [(Self, &'static str); 28] = [
         (Self(101), "Ingress loopback"),
         (Self(102), "Service loopback"),
         (Self(103), "no candidate"),
@@ -48,6 +48,7 @@ impl Code {
         (Self(703), "no bandwidth to the internet"),
         (Self(704), "nodes cannot reach each other's pods"),
         (Self(901), "not looked at"),
+        (Self(902), "not judged"),
     ];
 
     /// The code for a mechanism that hits clients of a kind of object.
@@ -70,6 +71,7 @@ impl Code {
             Mechanism::SecurityGroup => Self(702),
             Mechanism::NoBandwidth => Self(703),
             Mechanism::CrossNode => Self(704),
+            Mechanism::NotModelled | Mechanism::NotGiven => Self(902),
         }
     }
 

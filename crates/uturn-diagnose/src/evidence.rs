@@ -67,7 +67,7 @@ impl Finding {
         let mut bad: Vec<&Route> = verdicts
             .iter()
             .flat_map(|one| &one.routes)
-            .filter(|route| !route.outcome.is_fine())
+            .filter(|route| route.outcome.is_bad())
             .collect();
         bad.sort_by(|a, b| {
             let ends_so = |route: &Route| route.outcome == self.outcome;
@@ -86,9 +86,9 @@ impl Finding {
     }
 }
 
-/// The likeliest of the ways that are not fine.
+/// The likeliest of the ways that fail.
 pub(crate) fn worst(verdict: &Verdict) -> Option<&Route> {
-    let bad = verdict.routes.iter().filter(|route| !route.outcome.is_fine());
+    let bad = verdict.routes.iter().filter(|route| route.outcome.is_bad());
     bad.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 

@@ -55,7 +55,7 @@ pub fn diagnose(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot
     let known = Known::of(engine, met);
     let mut found = Found::default();
     for one in met {
-        for verdict in one.verdicts.iter().filter(|verdict| !verdict.is_fine()) {
+        for verdict in one.verdicts.iter().filter(|verdict| verdict.can_fail()) {
             let Some(new) = judge(&known, one, verdict)? else { continue };
             let cause = found.cause(engine, &new)?;
             found.add(new, cause);

@@ -40,6 +40,7 @@ pages![
     "UT703",
     "UT704",
     "UT901",
+    "UT902",
     "asymmetric-return",
     "local-source-drop",
     "no-candidate",

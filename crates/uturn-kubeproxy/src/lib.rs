@@ -20,6 +20,7 @@ mod kubelet;
 mod names;
 mod nftables;
 mod plan;
+pub mod pod_network;
 mod text;
 pub mod tke;
 

@@ -8,7 +8,8 @@ use crate::lb::{LoadBalancerFact, TkeServiceConfig};
 use crate::network::{Network, SecurityGroup};
 use crate::{
     Capture, EndpointSlice, Ingress, IngressClass, Known, Labels, Name, NamespacedName, Node,
-    Origin, Pod, ProxySettings, Selector, Service, Supposition, Text, Workload, WorkloadKind,
+    Origin, Pod, ProxySettings, Selector, Service, Supposition, Text, Unjudged, Workload,
+    WorkloadKind,
 };
 
 /// All that is known.
@@ -48,6 +49,8 @@ pub struct Cluster {
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// What nodes' kernels said.
     pub captures: BTreeMap<Name, Capture>,
+    /// What decides about flows and cannot be judged, by cause.
+    pub unjudged: Vec<Unjudged>,
     /// What nothing said and was taken for true.
     pub supposed: Vec<Supposition>,
     /// Kinds that were seen and not needed, with how many there were.
@@ -119,11 +122,13 @@ pub struct NetworkPolicy {
     pub origin: Origin,
 }
 
-/// Objects that were seen and not needed.
+/// Objects that were seen and not needed, and documents that are no objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
-    /// `apiVersion/kind`.
+    /// `apiVersion/kind`; in words, where it is no object.
     pub kind: Text,
     /// How many.
     pub count: usize,
+    /// The files of what is no object.
+    pub files: Vec<Text>,
 }

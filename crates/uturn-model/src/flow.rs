@@ -277,6 +277,8 @@ pub enum Outcome {
     Hangs,
     /// The name has no address.
     NameNotFound,
+    /// It depends on something that is not given or not modelled: it neither works nor fails.
+    Unknown,
 }
 
 impl Outcome {
@@ -293,11 +295,21 @@ impl Outcome {
         *self == Self::AT_ONCE
     }
 
+    /// Whether it cannot be judged.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
+
+    /// Whether something is wrong with it: it is known, and not a good answer at once.
+    pub fn is_bad(&self) -> bool {
+        !self.is_fine() && !self.is_unknown()
+    }
+
     /// How long the client waits for it, where it comes at all.
     pub fn after(&self) -> Option<Duration> {
         match self {
             Self::Answered { after } | Self::Status { after, .. } => Some(*after),
-            Self::Hangs => None,
+            Self::Hangs | Self::Unknown => None,
             Self::Refused
             | Self::Reset
             | Self::TlsError
@@ -327,6 +339,7 @@ impl Outcome {
             Self::Unreachable => "unreachable",
             Self::Hangs => "hangs",
             Self::NameNotFound => "name-not-found",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -339,6 +352,7 @@ impl fmt::Display for Outcome {
             Self::Status { code, after } => write!(f, "{code} {}", When(*after)),
             Self::NameNotFound => f.write_str("name not found"),
             Self::TlsError => f.write_str("TLS error"),
+            Self::Unknown => f.write_str("not known"),
             other => f.write_str(other.word()),
         }
     }
@@ -392,11 +406,15 @@ pub enum Mechanism {
     NoRoute,
     /// Two nodes cannot reach each other's pods.
     CrossNode,
+    /// What decides is not modelled: a load balancer, a proxy.
+    NotModelled,
+    /// What decides is not among the objects that were given.
+    NotGiven,
 }
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
@@ -413,6 +431,8 @@ impl Mechanism {
         Self::Firewall,
         Self::NoRoute,
         Self::CrossNode,
+        Self::NotModelled,
+        Self::NotGiven,
     ];
 
     /// Its name.
@@ -434,6 +454,8 @@ impl Mechanism {
             Self::Firewall => "firewall",
             Self::NoRoute => "no-route",
             Self::CrossNode => "cross-node",
+            Self::NotModelled => "not-modelled",
+            Self::NotGiven => "not-given",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Ingresses.
 
 use crate::service::LbIngress;
-use crate::{Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Text};
+use crate::{Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Text, Unknown};
 
 /// An Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Ingress {
     pub rules: Vec<IngressRule>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
+    /// What its flows depend on and cannot be judged.
+    pub unjudged: Vec<Unknown>,
     /// Where it was written.
     pub origin: Origin,
 }

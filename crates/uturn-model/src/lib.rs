@@ -41,6 +41,7 @@ pub mod pod;
 pub mod proxy;
 pub mod route;
 pub mod service;
+pub mod unjudged;
 pub mod version;
 pub mod workload;
 
@@ -61,6 +62,7 @@ pub use pod::Pod;
 pub use proxy::{ProxyMode, ProxySettings, Variant};
 pub use route::{By, Hop, Place, Route, Step, StepKind, Verdict};
 pub use service::Service;
+pub use unjudged::{Unjudged, Unknown};
 pub use version::Version;
 pub use workload::{Workload, WorkloadKind};
 

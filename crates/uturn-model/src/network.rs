@@ -9,8 +9,14 @@ use crate::{Known, Origin, Protocol, Text};
 /// How pods get addresses and how packets to them find the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Global Router or VPC-CNI.
+    /// Who makes the pod network.
+    pub plugin: Known<Plugin>,
+    /// How pods hang off their node.
     pub mode: Known<NetworkMode>,
+    /// How packets get to another node's pods.
+    pub transport: Known<Transport>,
+    /// Whether what pods send beyond `non_masquerade_cidrs` leaves with their node's address.
+    pub masquerades: Known<bool>,
     /// All ranges that pods have addresses from.
     pub pod_cidrs: Known<Vec<IpNet>>,
     /// All ranges that ClusterIPs are taken from.
@@ -21,13 +27,170 @@ pub struct Network {
     pub non_masquerade_cidrs: Known<Vec<IpNet>>,
 }
 
-/// The pod network's kind.
+/// Who makes the pod network: the plugin that the kubelet calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is the plugin of that name")]
+pub enum Plugin {
+    TkeGlobalRouter,
+    TkeVpcCni,
+    Calico,
+    Canal,
+    Cilium,
+    Flannel,
+    Kubenet,
+    AwsVpcCni,
+    AzureCni,
+    AzureCniOverlay,
+    Gke,
+    Terway,
+    OvnKubernetes,
+    Antrea,
+    KubeRouter,
+    Weave,
+    Kindnet,
+    /// Nothing tells which.
+    Unknown,
+}
+
+impl Plugin {
+    /// All of them, with the word of Facts and JSON and the name that people know.
+    pub const ALL: [(Self, &'static str, &'static str); 18] = [
+        (Self::TkeGlobalRouter, "tke-global-router", "TKE Global Router"),
+        (Self::TkeVpcCni, "tke-vpc-cni", "TKE VPC-CNI"),
+        (Self::Calico, "calico", "Calico"),
+        (Self::Canal, "canal", "Canal"),
+        (Self::Cilium, "cilium", "Cilium"),
+        (Self::Flannel, "flannel", "flannel"),
+        (Self::Kubenet, "kubenet", "kubenet"),
+        (Self::AwsVpcCni, "aws-vpc-cni", "AWS VPC CNI"),
+        (Self::AzureCni, "azure-cni", "Azure CNI"),
+        (Self::AzureCniOverlay, "azure-cni-overlay", "Azure CNI Overlay"),
+        (Self::Gke, "gke", "GKE VPC-native"),
+        (Self::Terway, "terway", "Terway"),
+        (Self::OvnKubernetes, "ovn-kubernetes", "OVN-Kubernetes"),
+        (Self::Antrea, "antrea", "Antrea"),
+        (Self::KubeRouter, "kube-router", "kube-router"),
+        (Self::Weave, "weave", "Weave Net"),
+        (Self::Kindnet, "kindnet", "kindnet"),
+        (Self::Unknown, "unknown", "a network that nothing names"),
+    ];
+
+    fn row(self) -> (Self, &'static str, &'static str) {
+        let row = Self::ALL.into_iter().find(|(plugin, ..)| *plugin == self);
+        row.expect("all plugins are listed")
+    }
+
+    /// The word of Facts and JSON: `aws-vpc-cni`.
+    pub fn word(self) -> &'static str {
+        self.row().1
+    }
+
+    /// How pods usually hang off their node.
+    pub fn usual_mode(self) -> NetworkMode {
+        match self {
+            Self::TkeGlobalRouter | Self::Flannel | Self::Kubenet | Self::KubeRouter => {
+                NetworkMode::GlobalRouter
+            }
+            Self::TkeVpcCni => NetworkMode::VpcCni,
+            Self::Calico
+            | Self::Canal
+            | Self::Cilium
+            | Self::AwsVpcCni
+            | Self::AzureCni
+            | Self::AzureCniOverlay
+            | Self::Gke
+            | Self::Terway
+            | Self::OvnKubernetes
+            | Self::Antrea
+            | Self::Weave
+            | Self::Kindnet
+            | Self::Unknown => NetworkMode::Routed,
+        }
+    }
+
+    /// How packets usually get to another node's pods.
+    pub fn usual_transport(self) -> Transport {
+        match self {
+            Self::Calico
+            | Self::Canal
+            | Self::Cilium
+            | Self::Flannel
+            | Self::OvnKubernetes
+            | Self::Antrea
+            | Self::Weave => Transport::Tunnel,
+            Self::TkeGlobalRouter
+            | Self::TkeVpcCni
+            | Self::Kubenet
+            | Self::AwsVpcCni
+            | Self::AzureCni
+            | Self::AzureCniOverlay
+            | Self::Gke
+            | Self::Terway
+            | Self::KubeRouter
+            | Self::Kindnet
+            | Self::Unknown => Transport::Underlay,
+        }
+    }
+
+    /// Whether what pods send to addresses that are no pods' usually gets their node's address.
+    pub fn usually_masquerades(self) -> bool {
+        match self {
+            Self::Calico
+            | Self::Canal
+            | Self::Cilium
+            | Self::Flannel
+            | Self::Kubenet
+            | Self::AzureCniOverlay
+            | Self::OvnKubernetes
+            | Self::Antrea
+            | Self::KubeRouter
+            | Self::Weave
+            | Self::Kindnet => true,
+            Self::TkeGlobalRouter
+            | Self::TkeVpcCni
+            | Self::AwsVpcCni
+            | Self::AzureCni
+            | Self::Gke
+            | Self::Terway
+            | Self::Unknown => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.row().2)
+    }
+}
+
+/// How pods hang off their node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkMode {
-    /// A bridge (`cbr0`) and a range of pod addresses a node; the VPC routes the ranges.
+    /// A bridge (`cbr0`) that has the node's range of pod addresses.
     GlobalRouter,
     /// Pods have addresses of the VPC, on network cards of the node.
     VpcCni,
+    /// Each pod has a link of its own and a route to its address; there is no bridge. A pod's
+    /// address need not be of its node's range.
+    Routed,
+}
+
+/// How packets get to another node's pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// As they are: the network around the nodes knows where pods are.
+    Underlay,
+    /// Wrapped in packets from node to node: the network around the nodes does not know pods.
+    Tunnel,
+}
+
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Underlay => "underlay",
+            Self::Tunnel => "tunnel",
+        })
+    }
 }
 
 impl std::fmt::Display for NetworkMode {
@@ -35,6 +198,7 @@ impl std::fmt::Display for NetworkMode {
         f.write_str(match self {
             Self::GlobalRouter => "global-router",
             Self::VpcCni => "vpc-cni",
+            Self::Routed => "routed",
         })
     }
 }

@@ -21,6 +21,8 @@ pub struct Node {
     pub external_ips: Vec<IpAddr>,
     /// `spec.podCIDRs`.
     pub pod_cidrs: Vec<IpNet>,
+    /// The addresses of the node's end of the tunnel to other nodes' pods.
+    pub tunnel_ips: Vec<IpAddr>,
     /// `spec.providerID`: `qcloud:///…`, `aws:///…`.
     pub provider_id: Option<Text>,
     /// The Ready condition is True (or there is no status to say otherwise).
@@ -64,6 +66,7 @@ impl Node {
             internal_ips: Vec::new(),
             external_ips: Vec::new(),
             pod_cidrs: Vec::new(),
+            tunnel_ips: Vec::new(),
             provider_id: None,
             ready: true,
             unschedulable: false,

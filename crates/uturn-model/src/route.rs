@@ -271,12 +271,24 @@ impl Verdict {
         Self { conditions, outcomes, mechanisms, supposed, routes }
     }
 
-    /// The share of all that is not answered at once.
+    /// The share of all that is known and not answered at once.
     pub fn share_failing(&self) -> f64 {
-        let fine: f64 =
-            self.outcomes.iter().filter(|(one, _)| one.is_fine()).map(|(_, share)| share).sum();
+        let good = self.share_of(|outcome| !outcome.is_bad());
         // Thirds do not add up to one exactly.
-        if 1.0 - fine < 1e-6 { 0.0 } else { 1.0 - fine }
+        if 1.0 - good < 1e-6 { 0.0 } else { 1.0 - good }
+    }
+
+    fn share_of(&self, is_counted: impl Fn(&Outcome) -> bool) -> f64 {
+        self.outcomes
+            .iter()
+            .filter(|(outcome, _)| is_counted(outcome))
+            .map(|(_, share)| share)
+            .sum()
+    }
+
+    /// Whether some of it cannot be judged.
+    pub fn is_open(&self) -> bool {
+        self.outcomes.iter().any(|(outcome, _)| outcome.is_unknown())
     }
 
     /// Whether chance decides between outcomes, so that shares hold on average only.
@@ -286,6 +298,11 @@ impl Verdict {
 
     /// Whether every way of it is answered at once.
     pub fn is_fine(&self) -> bool {
-        self.share_failing() == 0.0
+        !self.can_fail() && !self.is_open()
+    }
+
+    /// Whether some way of it is known to be not answered at once.
+    pub fn can_fail(&self) -> bool {
+        self.share_failing() > 0.0
     }
 }

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 
 use crate::{
     Family, Kind, Labels, NamespacedName, ObjectRef, Origin, Port, Protocol, Selector, Text,
+    Unknown,
 };
 
 /// A Service.
@@ -51,6 +52,8 @@ pub struct Service {
     pub families: Vec<Family>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
+    /// What its flows depend on and cannot be judged.
+    pub unjudged: Vec<Unknown>,
     /// Where it was written.
     pub origin: Origin,
 }

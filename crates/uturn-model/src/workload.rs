@@ -5,7 +5,8 @@ use std::fmt;
 use crate::pod::PodSpec;
 use crate::{Kind, NamespacedName, ObjectRef, Origin, Selector};
 
-/// A Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob.
+/// A Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob or any other object that
+/// makes pods from a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Which of them.
@@ -39,18 +40,37 @@ pub enum WorkloadKind {
     ReplicaSet,
     Job,
     CronJob,
+    ReplicationController,
+    /// Of OpenShift.
+    DeploymentConfig,
+    /// Of Argo.
+    Rollout,
+    /// Of OpenKruise.
+    CloneSet,
+    /// Any other.
+    Other,
 }
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
         Self::Deployment,
         Self::StatefulSet,
         Self::DaemonSet,
         Self::ReplicaSet,
         Self::Job,
         Self::CronJob,
+        Self::ReplicationController,
+        Self::DeploymentConfig,
+        Self::Rollout,
+        Self::CloneSet,
+        Self::Other,
     ];
+
+    /// Whether its pods end when they have done what they are for.
+    pub fn ends(self) -> bool {
+        matches!(self, Self::Job | Self::CronJob)
+    }
 
     /// The short word of the command line: `deploy`.
     pub fn short(self) -> &'static str {
@@ -61,6 +81,11 @@ impl WorkloadKind {
             Self::ReplicaSet => "rs",
             Self::Job => "job",
             Self::CronJob => "cronjob",
+            Self::ReplicationController => "rc",
+            Self::DeploymentConfig => "dc",
+            Self::Rollout => "rollout",
+            Self::CloneSet => "cloneset",
+            Self::Other => "workload",
         }
     }
 
@@ -85,6 +110,11 @@ impl From<WorkloadKind> for Kind {
             WorkloadKind::ReplicaSet => Self::ReplicaSet,
             WorkloadKind::Job => Self::Job,
             WorkloadKind::CronJob => Self::CronJob,
+            WorkloadKind::ReplicationController => Self::ReplicationController,
+            WorkloadKind::DeploymentConfig => Self::DeploymentConfig,
+            WorkloadKind::Rollout => Self::Rollout,
+            WorkloadKind::CloneSet => Self::CloneSet,
+            WorkloadKind::Other => Self::Workload,
         }
     }
 }

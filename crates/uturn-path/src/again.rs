@@ -179,7 +179,7 @@ fn is_sent_again(end: &End, stay: &Stay<'_>) -> bool {
 fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {
     match arrival.stop {
         Stop::Lost(why) => Some(why),
-        Stop::At(_) | Stop::Refused(..) => None,
+        Stop::At(_) | Stop::Refused(..) | Stop::Unknown(_) => None,
     }
 }
 

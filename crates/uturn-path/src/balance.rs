@@ -63,6 +63,16 @@ impl<'a> Engine<'a> {
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
         }
+        let served = match listener.protocol.layer() {
+            Layer::L4 => listener.rules.first(),
+            Layer::L7 => {
+                let (host, path) = asked_of(request, seen);
+                rules::find(&listener.rules, &host, &path)
+            }
+        };
+        if let Some(gap) = served.and_then(|rule| self.gap_behind(&rule.service)) {
+            return vec![gap.exchange(place, trip)];
+        }
         match listener.protocol.layer() {
             Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
             Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
@@ -128,12 +138,12 @@ impl<'a> Engine<'a> {
                 trip.supposed = inner.supposed;
                 trip.hops.extend(inner.hops);
                 let outcome = match inner.outcome {
-                    Outcome::Answered { .. } | Outcome::Hangs => inner.outcome,
+                    Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
                     _ if ends_tls => turned_away,
                     told => told,
                 };
                 // A refusal comes back through the load balancer like any other answer.
-                if matches!(outcome, Outcome::Hangs) {
+                if matches!(outcome, Outcome::Hangs | Outcome::Unknown) {
                     trip.tries.why.extend(inner.mechanisms);
                     ways.push(ended(trip, outcome, None));
                     continue;
@@ -164,10 +174,7 @@ impl<'a> Engine<'a> {
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
         let place = self.place(Party::Balancer(balancer));
-        let (host, path) = match &request.http {
-            Some((host, path)) => (host.clone(), path.clone()),
-            None => (seen.dst.ip().to_string(), "/".to_owned()),
-        };
+        let (host, path) = asked_of(request, seen);
         let Some(rule) = rules::find(&listener.rules, &host, &path) else {
             let why = format!("no rule of the listener is for {host}{path}");
             trip.note(place, Step::new(StepKind::Reject, why, self.by(Party::Balancer(balancer))));
@@ -203,6 +210,11 @@ impl<'a> Engine<'a> {
             }
             results.into()
         });
+        let is_open = |way: &&Exchange| way.outcome.is_unknown();
+        if let Some(open) = results.iter().flatten().find(is_open) {
+            trip.note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
+            return vec![ended(trip, Outcome::Unknown, open.mechanisms.first().copied())];
+        }
         let begun = trip.tries.delay();
         let mut attempts = Attempts {
             engine: self,
@@ -378,6 +390,14 @@ pub(crate) fn find_listener(
     balancer.listeners.iter().find(|one| {
         one.port.number() == port && IpProtocol::from(one.protocol.transport()) == protocol
     })
+}
+
+/// The host and path that a request asks for.
+fn asked_of(request: &Request, seen: Leg) -> (String, String) {
+    match &request.http {
+        Some((host, path)) => (host.clone(), path.clone()),
+        None => (seen.dst.ip().to_string(), "/".to_owned()),
+    }
 }
 
 /// What comes of speaking to a listener what it does not speak. On layer 4 without TLS it

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use uturn_model::network::NetworkMode;
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
@@ -137,7 +138,7 @@ impl<'a> Census<'a> {
         let residents = Residents::new(&pods);
         let mut nodes_at: FastMap<IpAddr, Vec<u32>> = FastMap::default();
         for (place, node) in nodes.iter().enumerate() {
-            for ip in node.internal_ips.iter().chain(&node.external_ips) {
+            for ip in node.internal_ips.iter().chain(&node.external_ips).chain(&node.tunnel_ips) {
                 let there = nodes_at.entry(*ip).or_default();
                 if there.last() != Some(&(place as u32)) {
                     there.push(place as u32);
@@ -151,12 +152,14 @@ impl<'a> Census<'a> {
                 ingresses_at.entry(ip).or_default().push(ingress);
             }
         }
-        let (ranges, mut odd) = Ranges::new(&nodes);
+        // Only behind a bridge all of a node's range is on that node.
+        let is_ranged = cluster.network.mode.value != NetworkMode::Routed;
+        let (ranges, mut odd) = Ranges::new(if is_ranged { &nodes } else { &[] });
         for (ip, places) in &nodes_at {
             let shared = places.len() > 1
                 || residents.has(*ip)
                 || services_at.contains_key(ip)
-                || ranges.holder(*ip).is_some();
+                || ranges.holder(*ip).is_some_and(|holder| *places != [holder]);
             if shared {
                 odd.extend(places);
             }
@@ -396,6 +399,7 @@ fn look(node: &Node, marks: &mut Marks, is_odd: bool) -> String {
     let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
     let own: Vec<_> = node.internal_ips.iter().map(&mut seen).collect();
     let external: Vec<_> = node.external_ips.iter().map(&mut seen).collect();
+    let tunnel: Vec<_> = node.tunnel_ips.iter().map(&mut seen).collect();
     let ranges: Vec<_> = node
         .pod_cidrs
         .iter()
@@ -414,7 +418,7 @@ fn look(node: &Node, marks: &mut Marks, is_odd: bool) -> String {
         labels,
     );
     let kernel = (&node.kernel, firewall);
-    said(&(own, external, ranges, settings, switches, kernel, unique))
+    said(&((own, external, tunnel), ranges, settings, switches, kernel, unique))
 }
 
 pub(crate) fn said(what: &dyn Debug) -> String {

@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
             own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
         let mut nodes_by_address = FastMap::default();
         for node in cluster.nodes.values() {
-            for ip in node.internal_ips.iter().chain(&node.external_ips) {
+            for ip in node.internal_ips.iter().chain(&node.external_ips).chain(&node.tunnel_ips) {
                 nodes_by_address.entry(*ip).or_insert(node);
             }
         }
@@ -227,7 +227,14 @@ impl<'a> Engine<'a> {
         let clients = self.clients(&flow.from)?;
         let share = 1.0 / clients.len() as f64;
         let mut ways = Vec::new();
+        let gap = self.gap_of_name(&flow.to);
         for client in clients {
+            if let Some(gap) = &gap {
+                let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+                let trip = Trip::new(Packet::new(flow.protocol, nowhere, nowhere));
+                ways.push(gap.exchange(self.place(client), trip));
+                continue;
+            }
             let target = self.aim(client, &flow.to)?;
             for mut way in self.ways(client, flow, &target)? {
                 way.share *= share;
@@ -296,7 +303,11 @@ impl<'a> Engine<'a> {
                     trip.note(Place::Dns, step.clone());
                 }
             }
-            for mut way in self.exchange(client, &target.request, trip) {
+            let asked = match self.gap_at(client, *address, flow.protocol) {
+                Some(gap) => vec![gap.exchange(self.place(client), trip)],
+                None => self.exchange(client, &target.request, trip),
+            };
+            for mut way in asked {
                 way.share /= target.addresses.len() as f64;
                 ways.push(way);
             }

@@ -51,6 +51,9 @@ impl<'a> Engine<'a> {
             let Arrival { mut trip, stop } = arrival;
             match stop {
                 Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
+                Stop::Unknown(mechanism) => {
+                    ways.push(ended(trip, Outcome::Unknown, Some(mechanism)));
+                }
                 // Who is told of a rejection is whose address is on it. A client's own node
                 // tells it on the spot.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
@@ -139,6 +142,7 @@ impl<'a> Engine<'a> {
                     ended(trip, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
                 }
                 Stop::Lost(why) => ended(trip, Outcome::Hangs, Some(why)),
+                Stop::Unknown(why) => ended(trip, Outcome::Unknown, Some(why)),
                 Stop::Refused(why, ..) => ended(trip, Outcome::Hangs, Some(why)),
             })
             .collect()
@@ -214,6 +218,11 @@ impl<'a> Engine<'a> {
     /// A pod that declares ports is taken at its word; one that declares none is supposed
     /// to listen on whatever a Service sends it.
     fn listens(&self, at: Party<'a>, port: u16, protocol: IpProtocol) -> bool {
+        if let Party::Host(node, _) = at
+            && self.is_endpoint_on(node, port, protocol)
+        {
+            return true;
+        }
         match at {
             // Kernels answer echo requests.
             _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => true,
@@ -227,6 +236,18 @@ impl<'a> Engine<'a> {
             Party::Host(_, None) => false,
             Party::Balancer(_) | Party::Outside => true,
         }
+    }
+
+    /// Whether a ready endpoint of a Service is this port of a node's own address.
+    fn is_endpoint_on(&self, node: &uturn_model::Node, port: u16, protocol: IpProtocol) -> bool {
+        self.cluster.endpoints.values().flatten().any(|slice| {
+            let is_port = |one: &uturn_model::EndpointPort| {
+                one.port.number() == port && IpProtocol::from(one.protocol) == protocol
+            };
+            let is_stated = !slice.derived && slice.ports.iter().any(is_port);
+            let is_here = |one: &uturn_model::Endpoint| one.ready && node.has_address(one.address);
+            is_stated && slice.endpoints.iter().any(is_here)
+        })
     }
 
     /// Whether what listens there speaks TLS, as the port's name or usual number says.

@@ -7,9 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::profile;
 use uturn_model::lb::Scope;
-use uturn_model::network::{SecurityGroup, SecurityRule};
+use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule, Transport};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Family, Ingress, Mechanism, Node, Origin, Protocol, Text};
+use uturn_model::{Family, Ingress, IpNet, Known, Mechanism, Node, Origin, Protocol, Text};
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
 use crate::engine::Engine;
@@ -19,12 +19,6 @@ use crate::travel::{Arrival, Party, Stop, Trip, lost};
 /// let those in by themselves.
 fn is_prober(address: IpAddr) -> bool {
     profile::prober(Family::of(address)) == address
-}
-
-/// Whether an address is out of the range that a node has for its pods: those of the VPC need
-/// no route of the node's.
-fn is_in_range(node: &Node, address: IpAddr) -> bool {
-    node.pod_cidrs.iter().any(|net| net.contains(&address))
 }
 
 impl<'a> Engine<'a> {
@@ -64,12 +58,21 @@ impl<'a> Engine<'a> {
             }
             return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
         }
+        if let Some(gap) = self.gap_of_balancer(dst) {
+            return vec![gap.arrival(trip)];
+        }
         match self.node_towards(dst) {
-            Some(node) if node.routed == Some(false) && is_in_range(node, dst) => {
+            Some(node) if node.routed == Some(false) && self.needs_route(node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);
                 let by = By::new("the VPC's routes", node.origin.clone());
                 trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(trip, Mechanism::CrossNode)]
+            }
+            Some(node) if self.is_hidden(node, dst) => {
+                let why = "the network around the nodes is not told of pods' addresses";
+                let by = By::new("the pod network", Origin::file("fabric"));
+                trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotModelled) }]
             }
             Some(node) => {
                 let groups = node.security_groups.as_deref();
@@ -101,8 +104,13 @@ impl<'a> Engine<'a> {
                 trip.note(Place::Fabric, step);
                 vec![lost(trip, mechanism)]
             }
-            None if self.is_inside(dst) => {
+            None if self.is_inside(dst) && !self.is_endpoint(dst) => {
                 let (why, by) = self.nobody_at(dst);
+                if !self.is_surely_nobodys(dst) {
+                    let why = format!("{why} that is given: who has it is not known");
+                    trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                    return vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotGiven) }];
+                }
                 trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(trip, Mechanism::NoRoute)]
             }
@@ -161,10 +169,73 @@ impl<'a> Engine<'a> {
         if let Some(pod) = self.pod_at(address) {
             return pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name));
         }
-        self.cluster
-            .nodes
-            .values()
-            .find(|node| node.pod_cidrs.iter().any(|net| net.contains(&address)))
+        // Only behind a bridge all of a node's range is on that node.
+        let mut nodes = self.cluster.nodes.values();
+        let is_ranged = self.cluster.network.mode.value != NetworkMode::Routed;
+        nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
+    }
+
+    /// Whether an address is a pod's that only the tunnels between nodes know.
+    fn is_hidden(&self, node: &Node, address: IpAddr) -> bool {
+        self.cluster.network.transport.value == Transport::Tunnel
+            && !node.has_address(address)
+            && !node.tunnel_ips.contains(&address)
+    }
+
+    /// Whether packets to a node's address reach it by a route to its pods: those to its own
+    /// addresses and to addresses of the VPC need none.
+    fn needs_route(&self, node: &Node, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
+        let is_pod = || network.mode.value == NetworkMode::Routed && !node.has_address(address);
+        node.pod_cidrs.iter().any(|net| net.contains(&address)) || is_pod() && !is_of_vpc()
+    }
+
+    /// Whether a Service's endpoint has this address, be it of no pod that is given.
+    fn is_endpoint(&self, address: IpAddr) -> bool {
+        let slices = self.cluster.endpoints.values().flatten();
+        slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
+    }
+
+    /// Whether it is stated, and not supposed, that an address would be known if somebody had
+    /// it: ranges that somebody wrote down, and for pods, pods.
+    fn is_surely_nobodys(&self, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        let is_in = |known: &Known<Vec<IpNet>>| {
+            !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
+        };
+        let are_pods_given = self.cluster.pods.values().any(|pod| !pod.supposed);
+        is_in(&network.vpc_cidrs) || are_pods_given && is_in(&network.pod_cidrs)
+    }
+
+    /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
+    /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
+    pub(crate) fn leave_for_pods(&self, from: &'a Node, mut trip: Trip) -> Vec<Arrival<'a>> {
+        let leg = trip.packet.leg();
+        self.mind_strangers(leg.dst);
+        let target = self.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
+        if let Some(node) = target {
+            let step = || {
+                let why = format!("goes through the tunnel to node {}", node.name);
+                Step::new(StepKind::Route, why, By::new("the pod network", Origin::file("fabric")))
+            };
+            trip.tell(|| Place::Fabric, || step().seeing(leg));
+            let entry = Entry::Interface(self.world(&node.name).tunnel_from(leg.src.ip()));
+            return self.at_node(node, &entry, trip);
+        }
+        if self.is_endpoint(leg.dst.ip()) {
+            return vec![Arrival { trip, stop: Stop::At(Party::Outside) }];
+        }
+        let is_given = self.cluster.pods.values().any(|pod| !pod.supposed);
+        let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
+        let why = format!("no pod that is given has the address {}", leg.dst.ip());
+        let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
+        let by = By::new("the pod network", Origin::file("fabric"));
+        trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
+        match is_given {
+            true => vec![lost(trip, mechanism)],
+            false => vec![Arrival { trip, stop: Stop::Unknown(mechanism) }],
+        }
     }
 
     /// Whether the address is one that only exists in rules on nodes.

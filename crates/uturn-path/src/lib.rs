@@ -94,6 +94,7 @@ mod strangers;
 mod telling;
 mod travel;
 mod uncaptured;
+mod unjudged;
 mod walks;
 
 pub use bridge::is_unseen;

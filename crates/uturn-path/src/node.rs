@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 use ipnet::IpNet;
 use uturn_kubeproxy::Program;
 use uturn_model::capture::CaptureFile;
-use uturn_model::network::NetworkMode;
+use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::node::RpFilter;
+use uturn_model::proxy::LocalDetector;
 use uturn_model::{Capture, Cluster, Family, Node, Origin, ProxyMode, Text};
 use uturn_netfilter::{
     Gap, Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, ipset,
@@ -20,7 +21,7 @@ use crate::engine::Cannot;
 
 /// The interface that leads to the fabric, where no capture says its name.
 const UPLINK: &str = "eth0";
-/// The bridge that pods hang off on a Global Router node, where no capture says its name.
+/// The bridge that pods hang off, where neither a capture nor the plugin says its name.
 const BRIDGE: &str = "cbr0";
 /// The card that packets of pods use on a VPC-CNI node, where no capture says its name, and
 /// the table of routes that leads there. A pod's own packets are routed by that table.
@@ -29,8 +30,11 @@ const POD_TABLE: u32 = 2003;
 /// The priorities of the rules for what goes to a pod and what comes from it.
 const TO_POD: u32 = 512;
 const FROM_POD: u32 = 1536;
-/// Stands for all the interfaces of single pods on a VPC-CNI node.
+/// Stands for all the interfaces of single pods where there is no bridge, if nothing says how
+/// their names begin.
 const POD_LINKS: &str = "pods";
+/// The device that wraps packets to other nodes' pods, where no capture says its name.
+const TUNNEL: &str = "tunnel";
 
 /// The device that kube-proxy binds addresses on in IPVS mode.
 const IPVS_DEVICE: &str = "kube-ipvs0";
@@ -106,6 +110,13 @@ impl World {
             }
             bound.extend(program.bound);
         }
+        let pods = uturn_kubeproxy::pod_network::masquerade(&cluster.network, Family::V4);
+        if let (Some(text), false) = (pods, has_rules(Family::V4)) {
+            let source = format!("rules/{} pod network", node.name);
+            let base = std::mem::take(&mut state.iptables);
+            state.iptables = iptables::parse_fragment(base, source, &text, Family::V4)
+                .map_err(|faults| unreadable(&faults))?;
+        }
         if let (Some(own), false) = (&node.firewall, has_rules(Family::V4)) {
             let source = format!("{} iptables", own.origin);
             let base = std::mem::take(&mut state.iptables);
@@ -131,14 +142,11 @@ impl World {
             false => HashMap::new(),
         };
         let card = match (cluster.network.mode.value, knows_links) {
-            (NetworkMode::GlobalRouter, _) => None,
+            (NetworkMode::GlobalRouter | NetworkMode::Routed, _) => None,
             (NetworkMode::VpcCni, true) => card(&state, &uplink),
             (NetworkMode::VpcCni, false) => Some(POD_CARD.into()),
         };
-        let usual_link = match cluster.network.mode.value {
-            NetworkMode::GlobalRouter => BRIDGE,
-            NetworkMode::VpcCni => POD_LINKS,
-        };
+        let usual_link = pod_link(cluster);
         // What else is missing is worked out above, and `uncaptured` says so.
         if let Some(capture) = capture {
             state.gaps = Gap::all_of(capture, &state);
@@ -149,7 +157,7 @@ impl World {
             });
         }
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
-        let (usual_link, forwarding) = (usual_link.into(), OnceLock::new());
+        let forwarding = OnceLock::new();
         Ok(Self { kernel, uplink, card, links, usual_link, forwarding })
     }
 
@@ -165,6 +173,17 @@ impl World {
     /// Whether an interface leads to the fabric.
     pub(crate) fn leads_to_fabric(&self, out: Option<&str>) -> bool {
         out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))
+    }
+
+    /// The interface that a packet of another node's pod comes in through where it was not
+    /// carried as it is: the one by which that pod is reached.
+    pub(crate) fn tunnel_from(&self, peer: IpAddr) -> Text {
+        let routes = self.kernel.state().routes.iter();
+        let towards = routes
+            .filter(|route| route.kind == RouteKind::Unicast && route.dst.contains(&peer))
+            .filter(|route| route.table == MAIN && route.dev.is_some())
+            .max_by_key(|route| route.dst.prefix_len());
+        towards.and_then(|route| route.dev.clone()).unwrap_or_else(|| self.uplink.clone())
     }
 
     /// The interface that packets from the fabric for an address come in through.
@@ -353,6 +372,7 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             state.routes.push(default);
         }
     }
+    let link = pod_link(cluster);
     let mut links = vec![("lo", loopback), (UPLINK, uplink)];
     match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {
@@ -360,35 +380,96 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             for net in &node.pod_cidrs {
                 let Some(gateway) = net.hosts().next() else { continue };
                 bridge.push((gateway, net.prefix_len()));
-                local(state, gateway, BRIDGE, origin);
-                let mut pods = route_to(*net, BRIDGE, MAIN, RouteKind::Unicast, origin);
+                local(state, gateway, &link, origin);
+                let mut pods = route_to(*net, &link, MAIN, RouteKind::Unicast, origin);
                 pods.src = Some(gateway);
                 state.routes.push(pods);
             }
-            links.push((BRIDGE, bridge));
+            links.push((&*link, bridge));
+        }
+        NetworkMode::Routed => {
+            for ip in own_addresses(cluster, node) {
+                let net = IpNet::from(ip);
+                state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
+            }
+            links.push((&*link, Vec::new()));
         }
         NetworkMode::VpcCni => {
             for all in ["0.0.0.0/0", "::/0"] {
                 let default = route(all, POD_CARD, POD_TABLE, RouteKind::Unicast, origin);
                 state.routes.push(default);
             }
-            for pod in cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network) {
-                for ip in &pod.ips {
-                    let net = IpNet::from(*ip);
-                    state.routes.push(route_to(net, POD_LINKS, MAIN, RouteKind::Unicast, origin));
-                    let to = PolicyRule { to: Some(net), ..policy(TO_POD, MAIN) };
-                    let from = PolicyRule { from: Some(net), ..policy(FROM_POD, POD_TABLE) };
-                    state.rules.extend([to, from]);
-                }
+            for ip in own_addresses(cluster, node) {
+                let net = IpNet::from(ip);
+                state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
+                let to = PolicyRule { to: Some(net), ..policy(TO_POD, MAIN) };
+                let from = PolicyRule { from: Some(net), ..policy(FROM_POD, POD_TABLE) };
+                state.rules.extend([to, from]);
             }
             state.rules.sort_by_key(|rule| rule.priority);
-            links.extend([(POD_CARD, Vec::new()), (POD_LINKS, Vec::new())]);
+            links.extend([(POD_CARD, Vec::new()), (&*link, Vec::new())]);
         }
+    }
+    if cluster.network.transport.value == Transport::Tunnel {
+        links.push((TUNNEL, tunnel(cluster, node, state)));
     }
     state.interfaces = links
         .into_iter()
         .map(|(name, addresses)| Interface { name: name.into(), addresses, up: true })
         .collect();
+}
+
+/// The interface of pods: the bridge, or one name for all the links of single pods, beginning
+/// as the plugin's do. kube-proxy may tell pods by it.
+fn pod_link(cluster: &Cluster) -> Text {
+    let by_plugin = match cluster.network.plugin.value {
+        Plugin::Flannel => Some("cni0"),
+        Plugin::KubeRouter => Some("kube-bridge"),
+        Plugin::Calico | Plugin::Canal | Plugin::Terway => Some("cali"),
+        Plugin::Cilium => Some("lxc"),
+        Plugin::AwsVpcCni => Some("eni"),
+        Plugin::AzureCni | Plugin::AzureCniOverlay => Some("azv"),
+        Plugin::Kindnet | Plugin::Gke => Some("veth"),
+        _ => None,
+    };
+    let mode = cluster.network.mode.value;
+    let is_usual = cluster.network.plugin.value.usual_mode() == mode;
+    let stated = match &cluster.proxy.detector.value {
+        LocalDetector::BridgeInterface(name) if mode == NetworkMode::GlobalRouter => Some(&**name),
+        LocalDetector::InterfaceNamePrefix(begins) if mode != NetworkMode::GlobalRouter => {
+            Some(&**begins)
+        }
+        _ => None,
+    };
+    // Who set kube-proxy up knew what the interfaces are called.
+    let usual = if mode == NetworkMode::GlobalRouter { BRIDGE } else { POD_LINKS };
+    by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
+}
+
+/// The addresses of a node's own pods.
+fn own_addresses(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
+    let own = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
+    own.flat_map(|pod| pod.ips.iter().copied()).collect()
+}
+
+/// Routes the pods' ranges, but for the node's own pods, into the tunnel; gives the addresses of
+/// the node's end of it.
+fn tunnel(cluster: &Cluster, node: &Node, state: &mut NodeState) -> Vec<(IpAddr, u8)> {
+    let origin = &node.origin;
+    for net in &cluster.network.pod_cidrs.value {
+        // On a cluster of one node, all pods are its own.
+        if state.routes.iter().any(|route| route.dst == *net) {
+            continue;
+        }
+        let mut others = route_to(*net, TUNNEL, MAIN, RouteKind::Unicast, origin);
+        let is_of = |ip: &&IpAddr| Family::of(**ip) == Family::of(net.addr());
+        others.src = node.tunnel_ips.iter().find(is_of).copied();
+        state.routes.push(others);
+    }
+    for ip in &node.tunnel_ips {
+        local(state, *ip, TUNNEL, origin);
+    }
+    node.tunnel_ips.iter().map(|ip| (*ip, Family::of(*ip).bits())).collect()
 }
 
 fn local(state: &mut NodeState, ip: IpAddr, dev: &str, origin: &Origin) {

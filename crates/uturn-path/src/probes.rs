@@ -78,7 +78,8 @@ impl<'a> Engine<'a> {
             answered: 1.0,
             mechanisms: Vec::new(),
         };
-        let Some(check) = &listener.profile.health_check else {
+        let is_open = self.gap_behind(&rule.service).is_some();
+        let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return rule.targets.iter().map(healthy).collect();
         };
         let vip = self.balancers()[balancer].vip;
@@ -116,7 +117,8 @@ impl<'a> Engine<'a> {
             self.exchange(Party::Balancer(balancer), &Request::default(), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target));
-        let is_answered = |way: &Exchange| way.outcome.is_answered();
+        // What cannot be judged is not held against the target.
+        let is_answered = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
         let (answered, ways) = match protocol {
             Protocol::Udp => {
                 let echoed = ask(echo_request(prober, target.ip()));

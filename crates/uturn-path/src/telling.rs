@@ -53,7 +53,7 @@ impl<'a> Sketcher<'a> {
             let vips = one.load_balancer.iter().filter_map(|one| one.ip);
             vips.for_each(|ip| told.address(ip, shape));
             let wanted = controller::ingress_wants(one);
-            told.text(&(&one.class, wanted, annotations, backends), shape);
+            told.text(&(&one.class, wanted, annotations, backends, &one.unjudged), shape);
             told.configs(&one.name, &one.annotations, shape);
         }
     }
@@ -164,7 +164,7 @@ fn settings(service: &Service) -> String {
     let choice = (&service.source_ranges, &service.traffic_distribution);
     let class = (&service.load_balancer_class, labels, telling(&service.annotations));
     let families = (&service.families, service.headless, service.publishes_not_ready);
-    said(&(&service.kind, ports, ours, policies, choice, class, families))
+    said(&(&service.kind, ports, ours, policies, choice, class, families, &service.unjudged))
 }
 
 /// The TkeServiceConfigs that an object may name.

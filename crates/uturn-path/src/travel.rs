@@ -173,6 +173,8 @@ pub(crate) enum Stop<'a> {
     Lost(Mechanism),
     /// Somebody on the way said no, and tells whoever sent it, who sees it as this.
     Refused(Mechanism, Party<'a>, Outcome),
+    /// What becomes of it cannot be judged.
+    Unknown(Mechanism),
 }
 
 impl<'a> Engine<'a> {
@@ -313,10 +315,7 @@ impl<'a> Engine<'a> {
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
-                _ => {
-                    self.mind_strangers(trip.packet.leg().dst);
-                    vec![lost(trip, Mechanism::NoEndpoint)]
-                }
+                _ => self.leave_for_pods(node, trip),
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {

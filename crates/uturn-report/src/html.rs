@@ -292,8 +292,10 @@ fn ground(report: &ScanReport) -> String {
     };
     let supposed = list(report.supposed.iter().map(ToString::to_string).collect());
     let seen = report.seen.iter().map(|(kind, count)| format!("{count} {kind}"));
-    let skipped =
-        report.skipped.iter().map(|one| format!("{} {} (not needed)", one.count, one.kind));
+    let skipped = report.skipped.iter().map(|one| match one.files.is_empty() {
+        true => format!("{} {} (not needed)", one.count, one.kind),
+        false => format!("left out: {}", crate::scan::left_out(one)),
+    });
     let seen: Vec<String> = seen.chain(skipped).collect();
     let seen = match seen.as_slice() {
         [] => String::new(),

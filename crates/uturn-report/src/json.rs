@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use uturn_diagnose::{Evidence, Finding};
+use uturn_model::network::Network;
 use uturn_model::route::{Hop, Leg, Route, Step};
-use uturn_model::{Client, Flow, Outcome, Supposition, Verdict};
+use uturn_model::{Client, Flow, Outcome, Skipped, Supposition, Unjudged, Verdict};
 
 use crate::scan::{Aside, ScanReport, Why};
 use crate::words;
@@ -26,11 +27,32 @@ pub fn scan(report: &ScanReport) -> Value {
         }).collect::<Vec<_>>(),
         "flows": report.flows,
         "fine": report.fine,
+        "open": report.open,
+        "network": report.network.as_ref().map(network),
+        "not_judged": report.unjudged.iter().map(unjudged).collect::<Vec<_>>(),
         "supposed": report.supposed.iter().map(supposition).collect::<Vec<_>>(),
-        "skipped": report.skipped.iter().map(|one| json!({"kind": &*one.kind, "count": one.count}))
-            .collect::<Vec<_>>(),
+        "skipped": report.skipped.iter().map(skipped).collect::<Vec<_>>(),
         "seen": report.seen.iter().map(|(kind, count)| (kind.to_string(), json!(count)))
             .collect::<Map<_, _>>(),
+    })
+}
+
+fn network(network: &Network) -> Value {
+    json!({
+        "plugin": network.plugin.value.word(),
+        "because": network.plugin.basis.to_string(),
+        "mode": network.mode.value.to_string(),
+        "transport": network.transport.value.to_string(),
+        "masquerade": network.masquerades.value,
+    })
+}
+
+fn unjudged(gap: &Unjudged) -> Value {
+    json!({
+        "what": gap.to_string(),
+        "objects": gap.objects.iter().map(uturn_model::ObjectRef::short).collect::<Vec<_>>(),
+        "because": &*gap.because,
+        "settle": &*gap.settle,
     })
 }
 
@@ -185,4 +207,12 @@ fn leg(leg: Leg) -> Value {
 
 pub(crate) fn supposition(one: &Supposition) -> Value {
     json!(one.to_string())
+}
+
+fn skipped(skipped: &Skipped) -> Value {
+    let mut shown = json!({"kind": &*skipped.kind, "count": skipped.count});
+    if !skipped.files.is_empty() {
+        shown["files"] = skipped.files.iter().map(|file| &**file).collect();
+    }
+    shown
 }

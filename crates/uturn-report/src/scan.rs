@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use uturn_diagnose::{Evidence, Example, Finding, Severity};
-use uturn_model::{Origin, Protocol, Skipped, Supposition, Text};
+use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
+use uturn_model::{Origin, Protocol, Skipped, Supposition, Text, Unjudged};
 
 use crate::style::Style;
 use crate::{table, words};
@@ -28,6 +29,12 @@ pub struct ScanReport {
     pub flows: usize,
     /// How many of them are fine.
     pub fine: usize,
+    /// How many of them cannot be judged.
+    pub open: usize,
+    /// The pod network as it was recognised; none where nothing was read.
+    pub network: Option<Network>,
+    /// What keeps flows from being judged.
+    pub unjudged: Vec<Unjudged>,
     /// What was taken for true.
     pub supposed: Vec<Supposition>,
     /// Kinds that were seen and not needed.
@@ -48,6 +55,9 @@ impl ScanReport {
             fails_from: Some(Severity::Error),
             flows: 0,
             fine: 0,
+            open: 0,
+            network: None,
+            unjudged: Vec::new(),
             supposed: Vec::new(),
             skipped: Vec::new(),
             seen: BTreeMap::new(),
@@ -242,6 +252,51 @@ fn set_aside(report: &ScanReport) -> String {
     text
 }
 
+/// What was not judged and what settles most of it in one line, then each cause.
+fn not_judged(unjudged: &[Unjudged]) -> String {
+    let Some(most) = unjudged.iter().max_by_key(|gap| gap.objects.len()) else {
+        return String::new();
+    };
+    let all: Vec<String> = unjudged.iter().map(ToString::to_string).collect();
+    let settles = match unjudged.len() {
+        1 => "to settle it",
+        _ => "to settle most of it",
+    };
+    let mut text = format!("not judged: {}; {settles}: {}\n", all.join(", "), most.settle);
+    for gap in unjudged {
+        let objects: Vec<String> = gap.objects.iter().map(uturn_model::ObjectRef::short).collect();
+        text.push_str(&format!("  {gap}: {}: {}\n", words::some_of(&objects), gap.because));
+        if !std::ptr::eq(gap, most) && gap.settle != most.settle {
+            text.push_str(&format!("    to settle it: {}\n", gap.settle));
+        }
+    }
+    text
+}
+
+/// The pod network: in short where a plugin was recognised, always where all is wanted.
+fn network(network: Option<&Network>, style: Style) -> String {
+    let Some(network) = network.filter(|network| !network.plugin.is_supposed()) else {
+        return String::new();
+    };
+    let plugin = network.plugin.value;
+    let is_usual = matches!(plugin, Plugin::TkeGlobalRouter | Plugin::TkeVpcCni | Plugin::Unknown);
+    match is_usual && !style.wide {
+        true => String::new(),
+        false => {
+            let pods = match network.mode.value {
+                NetworkMode::GlobalRouter => "pods on a bridge",
+                NetworkMode::VpcCni => "pods on network cards",
+                NetworkMode::Routed => "a link for each pod",
+            };
+            let between = match network.transport.value {
+                Transport::Underlay => "no tunnels",
+                Transport::Tunnel => "tunnels between nodes",
+            };
+            format!("network: {plugin}, {pods}, {between} ({})\n", network.plugin.basis)
+        }
+    }
+}
+
 fn summary(report: &ScanReport, style: Style) -> String {
     let mut text = match report.findings.len() {
         0 => style.green("nothing found"),
@@ -250,19 +305,27 @@ fn summary(report: &ScanReport, style: Style) -> String {
     // What is found if something else holds is no flow of what is taken to hold.
     let is_if = report.findings.iter().any(|one| !one.conditions.is_empty());
     text.push_str(&format!(
-        "; {} of {} fine{} (a class of pods × a target each)\n",
+        "; {} of {} fine{}{} (a class of pods × a target each)\n",
         report.fine,
         words::count(report.flows, "flow"),
-        if is_if { " as supposed" } else { "" }
+        if is_if { " as supposed" } else { "" },
+        if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() }
     ));
+    text.push_str(&not_judged(&report.unjudged));
+    text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
     for one in &report.supposed {
         text.push_str(&format!("supposed: {one}\n"));
     }
     if !report.skipped.is_empty() {
-        let kinds: Vec<String> =
-            report.skipped.iter().map(|one| format!("{} {}", one.count, one.kind)).collect();
-        text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
+        let objects = report.skipped.iter().filter(|one| one.files.is_empty());
+        let kinds: Vec<String> = objects.map(|one| format!("{} {}", one.count, one.kind)).collect();
+        if !kinds.is_empty() {
+            text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
+        }
+        for one in report.skipped.iter().filter(|one| !one.files.is_empty()) {
+            text.push_str(&format!("left out: {}\n", left_out(one)));
+        }
     }
     if let Some(first) = report.findings.first() {
         text.push_str(&format!("\nuturn explain {} tells what it means", first.code));
@@ -287,3 +350,17 @@ fn summary(report: &ScanReport, style: Style) -> String {
     }
     text
 }
+
+/// What is no object: what it is, how many, and which files.
+pub(crate) fn left_out(skipped: &Skipped) -> String {
+    let Skipped { kind, count, files } = skipped;
+    let shown: Vec<&str> = files.iter().take(SHOWN).map(|file| &**file).collect();
+    let more = match files.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!(" and {} more", words::count(more, "file")),
+    };
+    format!("{kind} ({count}): {}{more}", shown.join(", "))
+}
+
+/// How many files are named of those that hold no object.
+const SHOWN: usize = 5;

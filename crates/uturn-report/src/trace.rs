@@ -57,7 +57,11 @@ const MOST_ENDS: usize = 12;
 /// What comes of a flow, in one line.
 fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
     let said = words::verdict(verdict, MOST_ENDS);
-    let said = if verdict.is_fine() { style.green(&said) } else { style.red(&said) };
+    let said = match (verdict.can_fail(), verdict.is_open()) {
+        (true, _) => style.red(&said),
+        (false, true) => style.yellow(&said),
+        (false, false) => style.green(&said),
+    };
     let mut text = match verdict.conditions.is_empty() {
         true => String::new(),
         false => format!("{}: ", condition(verdict)),

@@ -104,6 +104,16 @@ pub fn first_of(all: &[String]) -> String {
     }
 }
 
+/// A few of many: `a, b, c and 4 more`.
+pub fn some_of(all: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// `1 pod`, `3 pods`.
 pub fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }

@@ -14,7 +14,7 @@ use uturn_model::{Capture, Name, Origin};
 
 use crate::capture::read_capture;
 use crate::fault::Fault;
-use crate::source::{Source, gather};
+use crate::source::{Beside, Source, gather_manifests};
 
 /// Where the captures are.
 const NODES: &str = "nodes";
@@ -23,6 +23,7 @@ const NODES: &str = "nodes";
 #[derive(Debug, Default)]
 pub(crate) struct Bundle {
     pub(crate) sources: Vec<Source>,
+    pub(crate) beside: Beside,
     pub(crate) captures: BTreeMap<Name, Capture>,
     pub(crate) faults: Vec<Fault>,
 }
@@ -49,8 +50,8 @@ pub(crate) fn read(folder: &Path) -> Bundle {
             others.push(path);
         }
     }
-    let (sources, faults) = gather(&others);
-    bundle.sources = sources;
+    let (sources, beside, faults) = gather_manifests(&others);
+    (bundle.sources, bundle.beside) = (sources, beside);
     bundle.faults.extend(faults);
     bundle
 }

@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use uturn_model::{Origin, WorkloadKind};
 
 use crate::decode::{self, Doc};
-use crate::document::{self, Keep, Node, Value};
-use crate::fault::{Fault, Faults};
+use crate::document::{self, Keep, Node, Trouble, Value};
+use crate::fault::{Fault, Faults, Note};
 use crate::objects::Objects;
 use crate::scenario::{self, Scenario};
-use crate::source::Source;
+use crate::source::{Beside, Source, TEMPLATE};
 
 type Decoder = fn(&Doc<'_>, &mut Objects);
 
@@ -29,6 +29,10 @@ const fn core(kind: &'static str, decode: Decoder) -> Known {
 }
 
 const APPS: &[&str] = &["apps", "extensions"];
+/// Versions that clusters had before v1.16, and manifests still have.
+const OLD_APPS: &[&str] = &["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"];
+const INGRESS: &[&str] =
+    &["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"];
 const NETWORKING: &[&str] = &["networking.k8s.io", "extensions"];
 
 const KNOWN: &[Known] = &[
@@ -46,19 +50,19 @@ const KNOWN: &[Known] = &[
     Known {
         kind: "Ingress",
         groups: NETWORKING,
-        supported: &["networking.k8s.io/v1"],
+        supported: INGRESS,
         decode: decode::ingress::read,
     },
     Known {
         kind: "IngressClass",
         groups: NETWORKING,
-        supported: &["networking.k8s.io/v1"],
+        supported: INGRESS,
         decode: decode::ingress::read_class,
     },
     Known {
         kind: "NetworkPolicy",
         groups: NETWORKING,
-        supported: &["networking.k8s.io/v1"],
+        supported: &["networking.k8s.io/v1", "extensions/v1beta1"],
         decode: decode::network_policy::read,
     },
     Known {
@@ -76,25 +80,25 @@ const KNOWN: &[Known] = &[
     Known {
         kind: "Deployment",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::Deployment),
     },
     Known {
         kind: "StatefulSet",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::StatefulSet),
     },
     Known {
         kind: "DaemonSet",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::DaemonSet),
     },
     Known {
         kind: "ReplicaSet",
         groups: APPS,
-        supported: &["apps/v1"],
+        supported: OLD_APPS,
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::ReplicaSet),
     },
     Known {
@@ -106,8 +110,22 @@ const KNOWN: &[Known] = &[
     Known {
         kind: "CronJob",
         groups: &["batch"],
-        supported: &["batch/v1", "batch/v1beta1"],
+        supported: &["batch/v1", "batch/v1beta1", "batch/v2alpha1"],
         decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::CronJob),
+    },
+    core("ReplicationController", |doc, objects| {
+        decode::workload::read(doc, objects, WorkloadKind::ReplicationController);
+    }),
+    Known {
+        kind: "HorizontalPodAutoscaler",
+        groups: &["autoscaling"],
+        supported: &[
+            "autoscaling/v2",
+            "autoscaling/v1",
+            "autoscaling/v2beta2",
+            "autoscaling/v2beta1",
+        ],
+        decode: decode::workload::read_autoscaler,
     },
 ];
 
@@ -122,11 +140,28 @@ pub(crate) struct Collected {
 }
 
 /// Reads every document of every source. A source's text is let go once it is read.
-pub(crate) fn collect(sources: Vec<Source>) -> Collected {
+pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
     let mut places = scenario::Places::new();
+    let mut others = Vec::new();
+    if beside.has_variants() {
+        faults.borrow_mut().keep_twice_apart();
+    }
     for source in sources {
+        let may_be_template = beside.of_folders.contains(&source.name)
+            && TEMPLATE_MARKS.iter().any(|mark| source.text.contains(mark));
         each_document(&source, &faults, &mut |doc| {
+            if let Some(lacks) = what_it_lacks(doc) {
+                objects.leave_out("documents that are no objects", &source.name);
+                // Of so many, those that are not shown are not kept either.
+                if others.len() < MOST_OTHERS {
+                    others.push((doc.origin(doc.root), lacks));
+                }
+                return;
+            }
+            if may_be_template && is_faulty(doc) {
+                return objects.leave_out(TEMPLATE, &source.name);
+            }
             each_item(doc, &mut |doc, version, kind| {
                 if (version, kind) == (OURS, "Scenario") {
                     scenario::add(doc, &mut scenarios, &mut places);
@@ -136,31 +171,110 @@ pub(crate) fn collect(sources: Vec<Source>) -> Collected {
             });
         });
     }
+    for (what, files) in &beside.left_out {
+        files.iter().for_each(|file| objects.leave_out(what, file));
+    }
+    let mut said = faults.borrow_mut();
+    let twice = said.take_twice();
+    beside.variants(&twice).into_iter().for_each(|fault| said.push(fault));
+    if objects.is_empty() && scenarios.is_empty() && said.len() == 0 {
+        match beside.nothing(objects.has_none()) {
+            Some(fault) => said.push(fault),
+            None if !objects.has_none() => {}
+            None => others.into_iter().for_each(|(origin, lacks)| {
+                let hint = "every document of a manifest says what it is; is this one?";
+                said.push(Fault::new(origin, format!("not an object: {lacks}")).hint(hint));
+            }),
+        }
+    }
+    objects.notes = said.take_notes();
+    drop(said);
     Collected { objects, scenarios, faults }
 }
 
+const MOST_OTHERS: usize = 1000;
+
+/// Why a document is no object of any cluster, nor one that was meant to be.
+pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
+    let Value::Map(_) = doc.root.value else {
+        let found = doc.root.describe();
+        return Some(format!("expected a mapping with apiVersion and kind, found {found}"));
+    };
+    let has = |key| doc.root.get(key).is_some();
+    match (has("apiVersion"), has("kind")) {
+        (true, true) => None,
+        // A values file may have a kind, and a chart has a version of its own.
+        _ if has("metadata") => None,
+        (false, false) => Some("apiVersion and kind are missing".into()),
+        (false, true) => Some("apiVersion is missing".into()),
+        (true, false) => Some("kind is missing".into()),
+    }
+}
+
+/// What templates have where something is to be filled in: of Go and Jinja, of shells, of ytt.
+const TEMPLATE_MARKS: [&str; 4] = ["{{", "{%", "${", "#@"];
+
+/// Whether something is wrong with a document for itself.
+fn is_faulty(doc: &Doc<'_>) -> bool {
+    let faults = RefCell::new(Faults::default());
+    let trial = Doc { prefix: doc.prefix, ..Doc::new(doc.file, doc.root, &faults) };
+    each_item(&trial, &mut |doc, version, kind| {
+        if version != OURS {
+            // Each for itself: what is there twice is another matter.
+            take(doc, version, kind, &mut Objects::default());
+        }
+    });
+    faults.into_inner().len() > 0
+}
+
 /// Reads every document of a source, unless it is given up for too many faults.
+///
+/// What kubectl lets pass is a fault where the source has documents of uturn's own: nobody
+/// else reads those.
 pub(crate) fn each_document(
     source: &Source,
     faults: &RefCell<Faults>,
     each: &mut dyn FnMut(&Doc<'_>),
 ) {
+    let (mut passed, mut ours) = (Vec::new(), false);
     document::read(&source.text, Keep::Wanted, &mut |one| {
         match one {
-            Ok(root) => each(&Doc::new(&source.name, &root, faults)),
-            Err(trouble) => {
-                let (line, column) = (trouble.line, trouble.column);
-                let origin = Origin { file: source.name.clone(), line, column };
-                let (message, hint) = (trouble.message, trouble.hint);
-                faults.borrow_mut().push(Fault { origin, field: None, message, hint });
+            Ok(root) => {
+                let version = root.get("apiVersion").and_then(Node::as_str);
+                ours |= version.is_some_and(document::is_ours);
+                each(&Doc::new(&source.name, &root, faults));
             }
+            Err(trouble) if trouble.note.is_some() && passed.len() < MOST_PASSED => {
+                passed.push(trouble);
+            }
+            Err(trouble) => faults.borrow_mut().push(fault(source, trouble)),
         }
         match faults.borrow().gives_up() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
-    faults.borrow_mut().finish();
+    let mut faults = faults.borrow_mut();
+    for trouble in passed {
+        match trouble.note.filter(|_| !ours) {
+            None => faults.push(fault(source, trouble)),
+            Some((taken, because)) => {
+                let Fault { origin, message, hint, .. } = fault(source, trouble);
+                let settle = hint.unwrap_or_default();
+                faults.note(Note { origin, message, taken, because, settle });
+            }
+        }
+    }
+    faults.finish();
+}
+
+/// A source with more oddities than this is no manifest.
+const MOST_PASSED: usize = 100;
+
+fn fault(source: &Source, trouble: Trouble) -> Fault {
+    let Trouble { line, column, message, hint, .. } = trouble;
+    let origin = Origin { file: source.name.clone(), line, column };
+    Fault { origin, field: None, message, hint }
 }
 
 /// A document, or each item of a List, with its `apiVersion` and `kind`.
@@ -255,6 +369,9 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
     else {
         if group == "uturn.dev" {
             return unknown_of_ours(doc, version, kind);
+        }
+        if decode::workload::read_other(doc, kind, objects) {
+            return objects.see(&format!("{version}/{kind}"));
         }
         return objects.skip(&format!("{version}/{kind}"));
     };

@@ -57,6 +57,13 @@ impl<'d> Doc<'d> {
         self.say(node, None, message, Some(hint));
     }
 
+    /// Says that the document's object is there already.
+    pub(crate) fn twice(&self, message: String) {
+        let field = Some(self.prefix.to_owned()).filter(|prefix| !prefix.is_empty());
+        let origin = self.origin(self.root);
+        self.faults.borrow_mut().push_twice(Fault { origin, field, message, hint: None });
+    }
+
     /// Says that a mapping lacks a field.
     pub(crate) fn missing(&self, map: &Node<'_>, key: &str, expected: &str) {
         let message = match expected {

@@ -7,19 +7,24 @@
 
 mod balancers;
 mod endpoints;
+mod families;
 mod files;
+mod labels;
 mod network;
 mod nodes;
 mod owners;
+mod plugin;
 mod pods;
 mod provider;
 mod proxy;
 mod ranges;
 mod services;
+mod unjudged;
 
 use std::collections::BTreeMap;
 
 use uturn_model::dns::Dns;
+use uturn_model::network::Transport;
 use uturn_model::{Cluster, NamespacedName, Origin, Service, Supposition, Text};
 
 use crate::objects::Objects;
@@ -27,20 +32,32 @@ use crate::objects::Objects;
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mut said = Said::default();
+    for note in std::mem::take(&mut objects.notes) {
+        let about = format!("{}: {}", note.origin, note.message);
+        said.suppose(about, note.taken, note.because, note.settle);
+    }
     let provider = provider::derive(&objects, &mut said);
     let mut proxy = proxy::derive(&objects, &provider, &mut said);
-    let mode = network::mode(&objects, &mut said);
-    let mut ranges = ranges::Ranges::new(&objects);
     owners::settle(&mut objects);
+    let plugin = plugin::derive(&objects, &mut said);
+    let mode = plugin::mode(&objects, &plugin);
+    let mut ranges = ranges::Ranges::new(&objects);
     nodes::complete(&mut objects, mode.value, &mut ranges, &mut said);
     pods::complete(&mut objects, mode.value, &mut ranges, &mut said);
+    families::complete(&mut objects, mode.value, &mut ranges, &mut said);
     files::complete(&mut objects);
     services::complete(&mut objects, &mut ranges, &mut said);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut said);
-    let network = network::derive(&objects, mode, proxy.mode.value, &ranges, &mut said);
+    let network = network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut said);
+    if network.transport.value == Transport::Tunnel {
+        plugin::add_tunnel_ends(&mut objects, network.plugin.value);
+    }
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut said);
     let endpoints = endpoints::derive(&mut objects, &mut said);
     let dns = dns(&mut objects);
+    let mut gaps = unjudged::Gaps::default();
+    balancers::find_unjudged(&objects, &provider, &mut gaps);
+    let unjudged = gaps.settle(&mut objects);
     Cluster {
         provider,
         skipped: objects.skipped(),
@@ -60,6 +77,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         controller_switches: objects.controller_switches,
         network_policies: objects.network_policies.0,
         captures: BTreeMap::new(),
+        unjudged,
         supposed: said.into_sorted(),
     }
 }

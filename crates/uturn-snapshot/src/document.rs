@@ -6,7 +6,7 @@
 mod json;
 mod scalar;
 mod wanted;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -108,11 +108,30 @@ pub(crate) struct Trouble {
     pub(crate) column: u32,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// Where kubectl makes something of it all the same: what, and why.
+    pub(crate) note: Option<(&'static str, &'static str)>,
 }
 
 impl Trouble {
     fn new(line: u32, column: u32, message: impl Into<String>) -> Self {
-        Self { line, column, message: message.into(), hint: None }
+        Self { line, column, message: message.into(), hint: None, note: None }
+    }
+
+    /// A key that is there for the second time.
+    fn repeated(entry: &Entry<'_>, first: u32) -> Self {
+        let key = shorten(&entry.key);
+        let message = format!("the key {key:?} is there twice, first at line {first}");
+        Self::new(entry.line, entry.column, message).into_repeated()
+    }
+
+    fn into_repeated(self) -> Self {
+        self.with_hint("leave one of them out").into_note("the last", "kubectl takes that one")
+    }
+
+    /// The same, as something that does not keep the document from being read.
+    fn into_note(mut self, taken: &'static str, because: &'static str) -> Self {
+        self.note = Some((taken, because));
+        self
     }
 
     /// A mapping or a list that goes on and on.
@@ -174,20 +193,10 @@ pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
     documents
 }
 
-/// Where the document at the beginning of `text` ends: before the next `---` line. Such a
-/// line ends a document wherever it stands, in a block scalar too.
+/// Where the document at the beginning of `text` ends: before the next line that begins with
+/// `---`. Such a line ends a document wherever it stands, in a block scalar too.
 fn document_end(text: &str) -> usize {
-    let mut from = 0;
-    while let Some(at) = text[from..].find('\n') {
-        let start = from + at + 1;
-        if let Some(after) = text.as_bytes()[start..].strip_prefix(b"---")
-            && matches!(after.first(), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
-        {
-            return start;
-        }
-        from = start;
-    }
-    text.len()
+    text.find("\n---").map_or(text.len(), |at| at + 1)
 }
 
 fn count_lines(text: &str) -> u32 {
@@ -203,28 +212,21 @@ fn read_one<'a>(
 ) -> ControlFlow<()> {
     let (content, skipped) = without_start(text);
     match looks_like(content) {
+        // Something stands beside the dashes.
+        _ if skipped == 0 && text.starts_with("---") => read_yaml(text, line, each),
         Look::Json => {
             let checked = json::check(content, line + skipped);
             // `{"a": b}` is YAML and not JSON.
-            if !checked.troubles.is_empty()
+            if checked.troubles.iter().any(|trouble| trouble.note.is_none())
                 && content.len() < 1 << 20
                 && let Some(flow) = yaml::read_whole(text, line)
             {
-                return flow.into_iter().try_for_each(|node| each(Ok(node)));
+                return flow.into_iter().try_for_each(each);
             }
             json::read(content, line + skipped, &checked, keep, &mut |node| each(Ok(node)))?;
             checked.troubles.into_iter().try_for_each(|trouble| each(Err(trouble)))
         }
-        Look::Yaml => {
-            let mut flow = ControlFlow::Continue(());
-            yaml::read(text, line, &mut |one| {
-                if flow.is_continue() {
-                    flow = each(one);
-                }
-            });
-            flow
-        }
-        Look::Nothing => ControlFlow::Continue(()),
+        Look::Yaml | Look::Nothing => read_yaml(text, line, each),
         Look::Neither => {
             let blank = content.len() - content.trim_start().len();
             let line = line + skipped + count_lines(&content[..blank]);
@@ -237,12 +239,26 @@ fn read_one<'a>(
     }
 }
 
+fn read_yaml<'a>(
+    text: &'a str,
+    line: u32,
+    each: &mut dyn FnMut(Result<Node<'a>, Trouble>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut flow = ControlFlow::Continue(());
+    yaml::read(text, line, &mut |one| {
+        if flow.is_continue() {
+            flow = each(one);
+        }
+    });
+    flow
+}
+
 /// Cuts a `---` line off, where nothing but a comment stands on it.
 fn without_start(text: &str) -> (&str, u32) {
     let Some(rest) = text.strip_prefix("---") else { return (text, 0) };
     let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
     let first = first.trim();
-    if first.is_empty() || first.starts_with('#') { (after, 1) } else { (rest, 0) }
+    if first.is_empty() || first.starts_with('#') { (after, 1) } else { (text, 0) }
 }
 
 enum Look {
@@ -255,19 +271,15 @@ enum Look {
 /// What a document looks like by its first significant line.
 fn looks_like(text: &str) -> Look {
     let mut rest = text;
-    let mut directives = false;
     loop {
         rest = rest.trim_start();
         match rest.as_bytes().first() {
             None => return Look::Nothing,
             Some(b'#') => {}
-            Some(b'%') => directives = true,
+            Some(b'%') => return Look::Yaml,
             Some(_) => break,
         }
         rest = rest.split_once('\n').map_or("", |(_, after)| after);
-    }
-    if directives {
-        return Look::Yaml;
     }
     let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let second = rest.as_bytes().iter().skip(1).find(|byte| !blank(byte)).copied();
@@ -307,29 +319,27 @@ fn repeated<K: AsRef<str>>(keys: &[K]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Says what is repeated and leaves the first of each.
-fn without_repeated<'a>(
+/// Says what is repeated and leaves the last of each.
+fn with_last_of_repeated<'a>(
     mut entries: Vec<Entry<'a>>,
     say: &mut dyn FnMut(Trouble),
 ) -> Vec<Entry<'a>> {
     let again = repeated(&entries);
-    for (first, later) in &again {
-        let (first, later) = (&entries[*first], &entries[*later]);
-        say(Trouble::new(
-            later.line,
-            later.column,
-            format!(
-                "the key {:?} is there twice, first at line {}",
-                shorten(&later.key),
-                first.line
-            ),
-        ));
+    if again.is_empty() {
+        return entries;
     }
-    let mut again = again.into_iter().map(|(_, later)| later).peekable();
+    for (first, later) in &again {
+        say(Trouble::repeated(&entries[*later], entries[*first].line));
+    }
+    let mut dropped = std::collections::HashSet::new();
+    let mut last: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
+    for (first, later) in again {
+        dropped.insert(last.insert(first, later).unwrap_or(first));
+    }
     let mut at = 0;
     entries.retain(|_| {
         at += 1;
-        again.next_if_eq(&(at - 1)).is_none()
+        !dropped.contains(&(at - 1))
     });
     entries
 }

@@ -7,8 +7,7 @@
 mod span;
 mod tree;
 
-use saphyr_parser::ScalarStyle;
-
+use crate::document::yaml::Style;
 use span::{Spanned, What};
 
 pub use tree::Tree;
@@ -179,8 +178,7 @@ impl Text<'_> {
         key_end: Option<usize>,
         tree: &Tree,
     ) -> Result<String, Refused> {
-        if let (What::Scalar { style: ScalarStyle::Literal, .. }, Tree::Text(text)) =
-            (&node.what, tree)
+        if let (What::Scalar { style: Style::Literal, .. }, Tree::Text(text)) = (&node.what, tree)
             && tree::is_lines(text)
         {
             let first = self.line_start(node.start);
@@ -193,7 +191,7 @@ impl Text<'_> {
             matches!(
                 &node.what,
                 What::Scalar { style, text } if !text.is_empty()
-                    && !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
+                    && !matches!(style, Style::Literal | Style::Folded)
             ) || matches!(&node.what, What::Seq { flow: true, .. } | What::Map { flow: true, .. });
         if in_place {
             return Ok(self.splice(node.start, node.end, &tree.flow(self.strict)));

@@ -47,6 +47,16 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// Something that is odd about an input, and what is made of it all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) origin: Origin,
+    pub(crate) message: String,
+    pub(crate) taken: &'static str,
+    pub(crate) because: &'static str,
+    pub(crate) settle: String,
+}
+
 /// How many faults of one source are kept; the rest is counted.
 const MOST: usize = 1000;
 
@@ -63,6 +73,10 @@ pub(crate) struct Faults {
     /// How many of this source were only counted, and the file of the last.
     more: usize,
     last: Option<Text>,
+    /// What is no fault.
+    notes: Vec<Note>,
+    /// Objects that are there already, where that is said once for all of them.
+    twice: Option<Vec<Fault>>,
 }
 
 impl Faults {
@@ -73,6 +87,34 @@ impl Faults {
         } else {
             self.kept.push(fault);
         }
+    }
+
+    /// Keeps apart what is there twice.
+    pub(crate) fn keep_twice_apart(&mut self) {
+        self.twice = Some(Vec::new());
+    }
+
+    /// A fault about an object that is there already.
+    pub(crate) fn push_twice(&mut self, fault: Fault) {
+        match &mut self.twice {
+            Some(twice) => twice.push(fault),
+            None => self.push(fault),
+        }
+    }
+
+    /// What was kept apart.
+    pub(crate) fn take_twice(&mut self) -> Vec<Fault> {
+        self.twice.take().unwrap_or_default()
+    }
+
+    pub(crate) fn note(&mut self, note: Note) {
+        if self.notes.len() < MOST {
+            self.notes.push(note);
+        }
+    }
+
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Whether another fault would only be counted.

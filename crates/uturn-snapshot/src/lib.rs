@@ -44,6 +44,7 @@ pub use fault::Fault;
 pub use load_balancer::{read_load_balancers, write_load_balancers};
 pub use manifests::Manifests;
 pub use scenario::Scenario;
+use source::Beside;
 pub use source::{Source, gather};
 
 /// What was read.
@@ -80,19 +81,21 @@ pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loade
 
 /// Reads sources. Either all of it, or every fault of all of them.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
-    read_with(sources, BTreeMap::new())
+    read_with(sources, BTreeMap::new(), &Beside::default())
 }
 
 fn read_with(
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
+    beside: &Beside,
 ) -> Result<Loaded, Vec<Fault>> {
-    let collected = collect::collect(sources);
+    let collected = collect::collect(sources, beside);
     let faults = collected.faults.into_inner();
     if faults.len() > 0 {
         return Err(faults.into_vec());
     }
     let (mut objects, scenarios) = (collected.objects, collected.scenarios);
+    objects.notes.extend(beside.notes());
     for name in captures.keys() {
         objects.facts.nodes.entry(name.clone()).or_default();
     }

@@ -13,7 +13,7 @@ use uturn_model::{Capture, Cluster, Kind, Name, ObjectRef, Text};
 use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
 use crate::fault::Fault;
-use crate::source::{Source, gather};
+use crate::source::{Beside, Source, gather_manifests};
 use crate::{Loaded, bundle, read_with, scenario};
 
 /// Texts, and captures of nodes beside them.
@@ -21,6 +21,7 @@ use crate::{Loaded, bundle, read_with, scenario};
 pub struct Manifests {
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
+    beside: Beside,
     /// Scenario and case, where that is the cluster.
     case: Option<(Text, String)>,
 }
@@ -83,21 +84,22 @@ impl Manifests {
     /// Reads files, folders and bundles, and all that is in them. What cannot be read is for
     /// [`Self::load`] to say: the faults come along.
     pub fn gather(paths: &[PathBuf], bundles: &[PathBuf]) -> (Self, Vec<Fault>) {
-        let (mut sources, mut faults) = gather(paths);
+        let (mut sources, mut beside, mut faults) = gather_manifests(paths);
         let mut captures = BTreeMap::new();
         for path in bundles {
             let bundle = bundle::read(path);
             sources.extend(bundle.sources);
+            beside.add(bundle.beside);
             captures.extend(bundle.captures);
             faults.extend(bundle.faults);
         }
-        (Self { sources, captures, case: None }, faults)
+        (Self { sources, captures, beside, case: None }, faults)
     }
 
     /// Those of a Scenario's case.
     pub fn of_case(sources: Vec<Source>, scenario: &str, case: &str) -> Self {
         let case = Some((scenario.into(), case.to_owned()));
-        Self { sources, captures: BTreeMap::new(), case }
+        Self { sources, case, ..Self::default() }
     }
 
     /// The same, as the cluster of a Scenario's case.
@@ -130,12 +132,12 @@ impl Manifests {
 
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources.clone(), self.captures.clone())
+        read_with(self.sources.clone(), self.captures.clone(), &self.beside)
     }
 
     /// Reads them for the last time.
     pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources, self.captures)
+        read_with(self.sources, self.captures, &self.beside)
     }
 
     /// The cluster that they are.

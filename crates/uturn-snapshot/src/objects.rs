@@ -1,10 +1,11 @@
 //! What was read, object by object, before anything is derived from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::lb::TkeServiceConfig;
+use uturn_model::network::Transport;
 use uturn_model::{
     EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, Origin, Pod,
     Service, Skipped, Text, Workload, WorkloadKind,
@@ -13,6 +14,8 @@ use uturn_model::{
 use crate::decode::Doc;
 use crate::decode::facts::Facts;
 use crate::decode::proxy_config::ProxyConfig;
+use crate::decode::workload::Reference;
+use crate::fault::Note;
 
 /// All that was read.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +25,16 @@ pub(crate) struct Objects {
     /// Pods that nobody has run yet: they have no status.
     pub(crate) written_pods: Vec<NamespacedName>,
     pub(crate) workloads: Table<(WorkloadKind, NamespacedName), Workload>,
+    /// Workloads that do not say how many pods they want.
+    pub(crate) unscaled: BTreeSet<(WorkloadKind, NamespacedName)>,
+    /// How many an autoscaler wants at least.
+    pub(crate) autoscaled: BTreeMap<(WorkloadKind, NamespacedName), u32>,
+    /// Jobs whose pods are numbered.
+    pub(crate) indexed: BTreeSet<(WorkloadKind, NamespacedName)>,
+    /// The number of a StatefulSet's first pod, where it is not zero.
+    pub(crate) first_numbers: BTreeMap<NamespacedName, u32>,
+    /// Workloads that have their template from another.
+    pub(crate) references: Vec<Reference>,
     pub(crate) services: Table<NamespacedName, Service>,
     pub(crate) slices: Table<NamespacedName, EndpointSlice>,
     pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,
@@ -38,9 +51,15 @@ pub(crate) struct Objects {
     pub(crate) node_local: Option<Corefile>,
     pub(crate) proxy_config: Option<ProxyConfig>,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
+    /// What Cilium's ConfigMap says of its tunnels.
+    pub(crate) cilium_transport: Option<(Transport, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,
+    /// What is odd about the texts.
+    pub(crate) notes: Vec<Note>,
     skipped: BTreeMap<Text, usize>,
+    /// What is no object: how many documents of which files, by what they are.
+    left_out: BTreeMap<Text, (usize, BTreeSet<Text>)>,
     /// How many of each kind that is needed.
     pub(crate) seen: BTreeMap<Text, usize>,
 }
@@ -54,6 +73,13 @@ impl Objects {
         }
     }
 
+    /// Counts a document that is no object.
+    pub(crate) fn leave_out(&mut self, what: &str, file: &Text) {
+        let (count, files) = self.left_out.entry(what.into()).or_default();
+        *count += 1;
+        files.insert(file.clone());
+    }
+
     /// Counts an object that is needed.
     pub(crate) fn see(&mut self, kind: &str) {
         match self.seen.get_mut(kind) {
@@ -63,8 +89,20 @@ impl Objects {
     }
 
     pub(crate) fn skipped(&self) -> Vec<Skipped> {
-        let counted = self.skipped.iter();
-        counted.map(|(kind, count)| Skipped { kind: kind.clone(), count: *count }).collect()
+        let counted = self.skipped.iter().map(|(kind, count)| {
+            let files = Vec::new();
+            Skipped { kind: kind.clone(), count: *count, files }
+        });
+        let others = self.left_out.iter().map(|(what, (count, files))| {
+            let files = files.iter().cloned().collect();
+            Skipped { kind: what.clone(), count: *count, files }
+        });
+        counted.chain(others).collect()
+    }
+
+    /// Whether there was no object at all, needed or not.
+    pub(crate) fn has_none(&self) -> bool {
+        self.seen.is_empty() && self.skipped.is_empty()
     }
 
     /// Whether nothing was read that a cluster is made of.
@@ -96,7 +134,7 @@ impl<K: Ord, V: Object> Table<K, V> {
                     object.called(),
                     first.origin()
                 );
-                doc.fault(doc.root, message);
+                doc.twice(message);
             }
         }
     }

@@ -179,6 +179,9 @@ pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     let (mut scenarios, mut places) = (Vec::new(), Places::new());
     for source in sources {
         each_document(&source, &faults, &mut |doc| {
+            if collect::what_it_lacks(doc).is_some() {
+                return;
+            }
             each_item(doc, &mut |doc, version, kind| {
                 if (version, kind) == (collect::OURS, "Scenario") {
                     add(doc, &mut scenarios, &mut places);

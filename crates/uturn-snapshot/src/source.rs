@@ -1,5 +1,7 @@
 //! Gets texts from files, folders and standard input.
 
+mod layout;
+
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,6 +10,8 @@ use std::path::{Path, PathBuf};
 use uturn_model::{Origin, Text};
 
 use crate::fault::{Fault, Faults};
+
+pub(crate) use layout::{Beside, TEMPLATE};
 
 /// A text and what the user calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +28,15 @@ pub struct Source {
 /// itself may be called anything. What is reached in two ways is read once. Every path that
 /// cannot be read is a fault of its own.
 pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
-    let mut gathering = Gathering::default();
-    for path in paths {
-        gathering.path(path);
-    }
+    let gathering = Gathering::of(paths);
     (gathering.sources, gathering.faults.into_vec())
+}
+
+/// The same without the files of folders that hold no object of a cluster.
+pub(crate) fn gather_manifests(paths: &[PathBuf]) -> (Vec<Source>, Beside, Vec<Fault>) {
+    let Gathering { mut sources, faults, mut beside, .. } = Gathering::of(paths);
+    beside.leave_out(&mut sources);
+    (sources, beside, faults.into_vec())
 }
 
 #[derive(Default)]
@@ -37,9 +45,20 @@ struct Gathering {
     faults: Faults,
     /// Files and folders that were reached, by their real path.
     reached: HashSet<PathBuf>,
+    beside: Beside,
+    /// How many folders are open.
+    depth: usize,
 }
 
 impl Gathering {
+    fn of(paths: &[PathBuf]) -> Self {
+        let mut gathering = Self::default();
+        for path in paths {
+            gathering.path(path);
+        }
+        gathering
+    }
+
     fn path(&mut self, path: &Path) {
         if path == Path::new("-") {
             if self.reached.insert(path.to_owned()) {
@@ -64,11 +83,14 @@ impl Gathering {
             Err(error) => return self.fault(folder, &error),
         };
         entries.sort();
+        self.beside.look_at(folder);
+        self.depth += 1;
         for path in entries {
             if path.is_dir() || is_manifest(&path) {
                 self.path(&path);
             }
         }
+        self.depth -= 1;
         let found = self.sources.len() + self.faults.len() > before;
         let top = !found && folder.ancestors().skip(1).all(|above| !self.holds(above));
         if top {
@@ -94,7 +116,12 @@ impl Gathering {
             return self.faults.push(Fault::new(place(path, &bytes[..at]), message));
         }
         match String::from_utf8(bytes) {
-            Ok(text) => self.sources.push(Source { name: name(path), text }),
+            Ok(text) => {
+                if self.depth > 0 {
+                    self.beside.of_folders.insert(name(path));
+                }
+                self.sources.push(Source { name: name(path), text });
+            }
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
                 let bytes = error.as_bytes();

@@ -4,7 +4,8 @@
 
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
-use uturn_model::{Cluster, NamespacedName, Pod, WorkloadKind};
+use uturn_model::proxy::LocalDetector;
+use uturn_model::{Cluster, NamespacedName, Pod, ProxyMode, WorkloadKind};
 use uturn_snapshot::{Source, read};
 
 fn cluster(text: &str) -> Cluster {
@@ -229,8 +230,8 @@ status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
     };
     let read = |text: String| {
         let cluster = cluster(&text);
-        let said = cluster.supposed.iter().find(|one| *one.about == *"load balancers");
-        (cluster.provider.value, said.map(|one| one.because.to_string()))
+        let gap = cluster.unjudged.first();
+        (cluster.provider.value, gap.map(|gap| gap.because.to_string()))
     };
     let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
     let (provider, because) = read(service(aws));
@@ -460,4 +461,65 @@ fn a_crowd_gets_distinct_addresses() {
     assert_eq!(ips.len(), all);
     assert!(all > 700, "{all}: three ranges of 256 hold that many");
     assert!(abouts(&cluster).contains(&"pods of Deployment shop/web"));
+}
+
+#[test]
+fn k3s_says_on_its_nodes_how_kube_proxy_is_set() {
+    let node = |args: &str| {
+        format!(
+            "
+apiVersion: v1
+kind: Node
+metadata: {{name: n1, annotations: {{k3s.io/node-args: '{args}'}}}}
+spec: {{podCIDR: 10.42.0.0/24}}
+status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: a}}
+spec: {{clusterIP: 10.43.0.7, ports: [{{port: 80}}]}}
+"
+        )
+    };
+    let plain = cluster(&node(r#"["server"]"#));
+    assert!(!plain.proxy.mode.is_supposed() && !plain.proxy.detector.is_supposed());
+    assert_eq!(plain.proxy.mode.value, ProxyMode::Iptables);
+    let ranges = |text: &str| LocalDetector::ClusterCidr(vec![text.parse().unwrap()]);
+    assert_eq!(plain.proxy.detector.value, ranges("10.42.0.0/16"));
+    let set = r#"["server","--cluster-cidr","10.52.0.0/16","--kube-proxy-arg=proxy-mode=ipvs"]"#;
+    let set = cluster(&node(set));
+    assert_eq!(set.proxy.mode.value, ProxyMode::Ipvs);
+    assert_eq!(set.proxy.detector.value, ranges("10.52.0.0/16"));
+    // What is no list of words says nothing.
+    assert!(cluster(&node("server")).proxy.mode.is_supposed());
+}
+
+#[test]
+fn kube_proxys_arguments_are_all_that_is_set_where_no_file_is_named() {
+    let pod = |arguments: &str| {
+        format!(
+            "
+apiVersion: v1
+kind: Pod
+metadata: {{name: kube-proxy-x, namespace: kube-system, labels: {{k8s-app: kube-proxy}}}}
+spec:
+  nodeName: n1
+  hostNetwork: true
+  containers: [{{name: kube-proxy, image: kube-proxy:v1.31.5, command: [kube-proxy, {arguments}]}}]
+status: {{phase: Running, podIP: 10.0.0.11}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: a}}
+spec: {{clusterIP: 10.43.0.7, ports: [{{port: 80}}]}}
+"
+        )
+    };
+    let read = |arguments: &str| cluster(&pod(arguments)).proxy;
+    let plain = read("--v=3, --detect-local-mode=ClusterCIDR, --pod-interface-name-prefix=");
+    assert!(!plain.mode.is_supposed());
+    assert_eq!(plain.detector.value, LocalDetector::None, "an empty flag is none");
+    let prefix = read("--detect-local-mode=InterfaceNamePrefix, --pod-interface-name-prefix=azv");
+    assert_eq!(prefix.detector.value, LocalDetector::InterfaceNamePrefix("azv".into()));
+    assert!(read("--config=/etc/kube-proxy.conf").mode.is_supposed());
 }

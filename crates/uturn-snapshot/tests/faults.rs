@@ -43,7 +43,7 @@ fn a_file_cut_in_half() {
     );
     assert_eq!(
         messages("apiVersion: v1\nkind: Service\nmetadata:\n  name: front\n  namesp"),
-        "a.yaml:6:1: expected KEY: VALUE\n  the file ends here: is it complete?\n"
+        "a.yaml:5:3: expected KEY: VALUE\n  the file ends here: is it complete?\n"
     );
     assert_eq!(
         messages("apiVersion: v1\nkind: Service\nmetadata:\n  name: \"fro"),
@@ -79,12 +79,12 @@ fn an_unknown_version_of_a_known_kind() {
     assert_eq!(
         messages("apiVersion: networking.k8s.io/v9\nkind: Ingress\nmetadata: {name: a}\n"),
         "a.yaml:1:13: apiVersion: networking.k8s.io/v9 Ingress is not supported\n  \
-         supported: networking.k8s.io/v1\n"
+         supported: networking.k8s.io/v1, networking.k8s.io/v1beta1, extensions/v1beta1\n"
     );
     assert_eq!(
-        messages("apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: a}\n"),
-        "a.yaml:1:13: apiVersion: extensions/v1beta1 Ingress is not supported\n  \
-         supported: networking.k8s.io/v1\n"
+        messages("apiVersion: apps/v3\nkind: Deployment\nmetadata: {name: a}\n"),
+        "a.yaml:1:13: apiVersion: apps/v3 Deployment is not supported\n  \
+         supported: apps/v1, apps/v1beta2, apps/v1beta1, extensions/v1beta1\n"
     );
     assert_eq!(
         messages("apiVersion: uturn.dev/v1alpha1\nkind: Fact\nspec: {}\n"),
@@ -150,9 +150,8 @@ fn a_fault_in_one_document_does_not_hide_the_next() {
     let text = format!("foo: bar\n---\na: [1\n---\n{SERVICE}---\n# nothing\n---\n{SERVICE}");
     assert_eq!(
         messages(&text),
-        "a.yaml:1:1: not an object: apiVersion and kind are missing\n  \
-         every document of a manifest says what it is; is this one?\n\
-         a.yaml:4:1: expected ',' or ']'\n  the file ends here: is it complete?\n\
+        "a.yaml:4:1: expected ',' or ']'\n  is the file complete? the [ at line 3, column 4 is \
+         never closed\n\
          a.yaml:12:1: Service shop/front is there twice: first at a.yaml:5:1\n"
     );
 }
@@ -188,7 +187,7 @@ spec:
     assert_eq!(
         messages(text),
         "a.yaml:4:3: spec.provder: unknown field\n  did you mean provider?\n\
-         a.yaml:5:19: spec.network.mode: expected global-router or vpc-cni, found \"flat\"\n\
+         a.yaml:5:19: spec.network.mode: expected global-router, vpc-cni or routed, found \"flat\"\n\
          a.yaml:6:26: spec.nodes.n1.rpFilter: expected 0 (off), 1 (strict) or 2 (loose), \
          found the number 3\n\
          a.yaml:7:44: spec.securityGroups.sg.inbound[0].action: expected accept or drop, \
@@ -275,17 +274,21 @@ fn what_goes_on_and_on_is_given_up() {
 
 #[test]
 fn very_many_faults_are_counted() {
-    let text = "foo: bar\n---\n".repeat(1500);
+    let text = "metadata: {}\n---\n".repeat(1500);
     let faults = read(vec![Source { name: "a.yaml".into(), text }]).unwrap_err();
     assert_eq!(faults.len(), 1001);
     assert_eq!(faults[1000].to_string(), "a.yaml: … and 500 more");
-    let text = "foo: bar\n---\n".repeat(60_000);
+    let text = "metadata: {}\n---\n".repeat(60_000);
     let other = Source { name: "b.yaml".into(), text: "a: [".into() };
     let faults = read(vec![Source { name: "a.yaml".into(), text }, other]).unwrap_err();
     assert_eq!(faults[1000].to_string(), "a.yaml: … and 49000 more; the rest was not read");
     let items = "7,".repeat(60_000);
     let text = format!("{{\"apiVersion\": \"v1\", \"items\": [{items}7], \"kind\": \"List\"}}");
-    for text in [text, "{} ".repeat(60_000), "{\"a\":1,\"a\":2} ".repeat(60_000)] {
+    for text in [
+        text,
+        "{\"metadata\":{}} ".repeat(60_000),
+        "{\"metadata\":1,\"metadata\":2} ".repeat(60_000),
+    ] {
         let faults = read(vec![Source { name: "a.json".into(), text }]).unwrap_err();
         assert_eq!(faults[1000].to_string(), "a.json: … and 49000 more; the rest was not read");
     }

@@ -169,7 +169,7 @@ spec:
          s.yaml:14:9: spec.flows[0].to: \"nowhere\" is no target: expected a URL, HOST:PORT, \
          IP:PORT, svc/NAMESPACE/NAME[:PORT], ingress/NAMESPACE/NAME[/HOST/PATH] or \
          pod/NAMESPACE/NAME:PORT\n\
-         s.yaml:16:7: spec.flows[0].expect: none of these fits the case of 3 nodes\n\
+         s.yaml:16:5: spec.flows[0].expect: none of these fits the case of 3 nodes\n\
          s.yaml:17:28: spec.flows[0].expect[0].outcomes[0].outcome: expected answered, status, \
          hangs, refused, reset, tls-error, unreachable or name-not-found, found \"answred\"\n\
          s.yaml:19:17: spec.flows[0].expect[1].outcomes: the shares add up to \
@@ -216,7 +216,7 @@ fn an_expectation_may_be_for_some_modes_only() {
     let text = SMALL.replace("when: {nodes: [1, 2]}", "when: {mode: iptables}");
     assert_eq!(
         messages(&text),
-        "s.yaml:15:7: spec.flows[1].expect: none of these fits the case of 2 nodes in mode \
+        "s.yaml:15:5: spec.flows[1].expect: none of these fits the case of 2 nodes in mode \
          nftables\n"
     );
     let text = SMALL.replace("when: {nodes: [1, 2]}", "when: {mode: [iptables, nftables]}");

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
-use uturn_model::network::{Network, NetworkMode};
+use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::*;
@@ -66,7 +66,10 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         tke_service_configs: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
+            plugin: known(Plugin::TkeGlobalRouter),
             mode: known(NetworkMode::GlobalRouter),
+            transport: known(Transport::Underlay),
+            masquerades: known(false),
             pod_cidrs: known(Vec::new()),
             service_cidrs: known(Vec::new()),
             vpc_cidrs: known(Vec::new()),
@@ -78,6 +81,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
     }
@@ -106,6 +110,7 @@ pub(crate) fn service(text: &str, cluster_ip: &str) -> Service {
         load_balancer_class: None,
         families: Vec::new(),
         load_balancer: Vec::new(),
+        unjudged: Vec::new(),
         origin: origin(),
     }
 }

@@ -147,6 +147,7 @@ impl Twin {
         match network.mode.value {
             NetworkMode::GlobalRouter => pods::add_bridge(&space, number, node),
             NetworkMode::VpcCni => pods::add_card(&self.fabric, &space, number),
+            NetworkMode::Routed => Ok(()),
         }
         .during(&doing)?;
         self.nodes.insert(node.name.clone(), space);
@@ -157,7 +158,7 @@ impl Twin {
 /// What a node's links are called in the fabric.
 pub(crate) fn links_of(network: &Network, number: usize) -> Vec<String> {
     match network.mode.value {
-        NetworkMode::GlobalRouter => vec![uplink(number)],
+        NetworkMode::GlobalRouter | NetworkMode::Routed => vec![uplink(number)],
         NetworkMode::VpcCni => vec![uplink(number), pods::card(number)],
     }
 }

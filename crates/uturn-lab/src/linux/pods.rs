@@ -90,6 +90,9 @@ pub(crate) fn build(
             plug_in(host, &space, number).during(&doing)?;
             addresses
         }
+        NetworkMode::Routed => {
+            return Err(LabError::Plan("routed pods are not built yet".into()));
+        }
         NetworkMode::VpcCni => {
             let deliver = || deliver(pod, node_number);
             twin.fabric.run(deliver).during(&doing)?;

@@ -7,7 +7,7 @@ use uturn_lb::profile::tke_clb;
 use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Target, TargetKind};
-use uturn_model::network::{Network, NetworkMode};
+use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::pod::{Container, ContainerPort, Phase, PodSpec};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
@@ -78,7 +78,10 @@ fn empty() -> Cluster {
         tke_service_configs: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
+            plugin: Known::stated(Plugin::TkeGlobalRouter, here()),
             mode: Known::stated(NetworkMode::GlobalRouter, here()),
+            transport: Known::stated(Transport::Underlay, here()),
+            masquerades: Known::stated(false, here()),
             pod_cidrs: known(&["10.1.0.0/16", "fd01::/16"]),
             service_cidrs: known(&["172.16.0.0/16", "fd02::/64"]),
             vpc_cidrs: known(&["10.0.0.0/16", "fd00::/64"]),
@@ -90,6 +93,7 @@ fn empty() -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
     }
@@ -161,6 +165,7 @@ fn add_service(
         load_balancer_class: None,
         families: vec![Family::of(server.ips[0])],
         load_balancer: ingress.into_iter().collect(),
+        unjudged: Vec::new(),
         origin: here(),
     };
     let slice = EndpointSlice {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use uturn_kubeproxy::{Program, compile};
 use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
-use uturn_model::network::{Network, NetworkMode};
+use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
@@ -126,7 +126,10 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         tke_service_configs: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
+            plugin: known(Plugin::TkeGlobalRouter),
             mode: known(NetworkMode::GlobalRouter),
+            transport: known(Transport::Underlay),
+            masquerades: known(false),
             pod_cidrs: known(Vec::new()),
             service_cidrs: known(Vec::new()),
             vpc_cidrs: known(Vec::new()),
@@ -138,6 +141,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
     }
@@ -176,6 +180,7 @@ fn add(cluster: &mut Cluster, number: u32, endpoints: u32) {
         load_balancer_class: None,
         families: Vec::new(),
         load_balancer: Vec::new(),
+        unjudged: Vec::new(),
         origin: origin(),
     };
     let endpoint = |at: u32| Endpoint {

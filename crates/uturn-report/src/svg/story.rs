@@ -31,7 +31,7 @@ pub(super) struct Tale<'a> {
 pub(super) enum Mood {
     /// It fails.
     Bad,
-    /// It takes long.
+    /// It takes long, or cannot be judged.
     Slow,
     /// Nothing is wrong.
     Fine,
@@ -41,7 +41,7 @@ impl Mood {
     fn of(outcome: Outcome) -> Self {
         match outcome {
             _ if outcome.is_fine() => Self::Fine,
-            Outcome::Answered { .. } => Self::Slow,
+            Outcome::Answered { .. } | Outcome::Unknown => Self::Slow,
             _ => Self::Bad,
         }
     }

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
+use uturn_model::network::Transport;
 use uturn_model::{NamespacedName, Origin, Text};
 
 use super::{Doc, meta, proxy_config};
@@ -20,6 +21,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
         Some("tke-service-controller-config") => controller_switches,
+        Some("cilium-config") => cilium,
         _ => return configuration(doc, objects),
     };
     let Some(meta) = meta::read(doc) else { return };
@@ -102,6 +104,19 @@ fn masq_agent(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     }
 }
 
+/// How Cilium's agents carry packets to other nodes' pods: older releases name the tunnel.
+fn cilium(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
+    let entries = doc.entries(doc.root, "data");
+    let value = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
+    let mode = value("routing-mode").filter(|node| node.as_str().is_some());
+    let Some(node) = mode.or_else(|| value("tunnel")) else { return };
+    let transport = match node.as_str() {
+        Some("native" | "disabled") => Transport::Underlay,
+        _ => Transport::Tunnel,
+    };
+    objects.cilium_transport = Some((transport, doc.origin(node)));
+}
+
 fn controller_switches<'d>(doc: &Doc<'d>, objects: &mut Objects, _: &NamespacedName) {
     objects.controller_switches = meta::labels(doc, doc.root, "data");
 }
@@ -113,9 +128,12 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
         return doc.fault(node, format!("expected a text, found {}", node.describe()));
     };
     let mut first = None;
-    document::read(text, Keep::All, &mut |one| {
-        first.get_or_insert(one);
-        ControlFlow::Break(())
+    document::read(text, Keep::All, &mut |one| match one {
+        Err(trouble) if trouble.note.is_some() => ControlFlow::Continue(()),
+        other => {
+            first.get_or_insert(other);
+            ControlFlow::Break(())
+        }
     });
     let shift = |line: u32| if node.column == 0 { node.line + line - 1 } else { node.line };
     match first {

@@ -53,7 +53,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::lb::{
     ListenerFact, ListenerProtocol, LoadBalancerFact, ProbeSource, Scheduler, Scope,
 };
-use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule};
+use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, SecurityRule, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{
     Name, NamespacedName, Origin, Port, Protocol, ProxyMode, Text, Variant, Version,
@@ -68,7 +68,10 @@ use crate::objects::Objects;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) provider: Fact<Provider>,
+    pub(crate) network_plugin: Fact<Plugin>,
     pub(crate) network_mode: Fact<NetworkMode>,
+    pub(crate) transport: Fact<Transport>,
+    pub(crate) masquerade: Fact<bool>,
     pub(crate) pod_cidrs: Fact<Vec<IpNet>>,
     pub(crate) service_cidrs: Fact<Vec<IpNet>>,
     pub(crate) vpc_cidrs: Fact<Vec<IpNet>>,
@@ -122,8 +125,23 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
     );
     state(doc, spec, "provider", &mut facts.provider);
     if let Some(network) = doc.map(spec, "network") {
-        doc.only(network, &["mode", "podCIDRs", "serviceCIDRs", "vpcCIDRs", "nonMasqueradeCIDRs"]);
+        doc.only(
+            network,
+            &[
+                "plugin",
+                "mode",
+                "transport",
+                "masquerade",
+                "podCIDRs",
+                "serviceCIDRs",
+                "vpcCIDRs",
+                "nonMasqueradeCIDRs",
+            ],
+        );
+        state(doc, network, "plugin", &mut facts.network_plugin);
         state(doc, network, "mode", &mut facts.network_mode);
+        state(doc, network, "transport", &mut facts.transport);
+        state(doc, network, "masquerade", &mut facts.masquerade);
         state(doc, network, "podCIDRs", &mut facts.pod_cidrs);
         state(doc, network, "serviceCIDRs", &mut facts.service_cidrs);
         state(doc, network, "vpcCIDRs", &mut facts.vpc_cidrs);
@@ -359,9 +377,14 @@ macro_rules! words {
 
 words!(
     Provider: "tke or none" ["tke" => Self::Tke, "none" => Self::None],
-    NetworkMode: "global-router or vpc-cni" [
+    NetworkMode: "global-router, vpc-cni or routed" [
         "global-router" => Self::GlobalRouter,
         "vpc-cni" => Self::VpcCni,
+        "routed" => Self::Routed,
+    ],
+    Transport: "underlay or tunnel" [
+        "underlay" => Self::Underlay,
+        "tunnel" => Self::Tunnel,
     ],
     ProxyMode: "iptables, ipvs or nftables" [
         "iptables" => Self::Iptables,
@@ -384,6 +407,15 @@ words!(
         "IP_HASH" => Self::SourceHash,
     ],
 );
+
+impl FromNode for Plugin {
+    const EXPECTED: &'static str = "a network plugin such as calico or aws-vpc-cni";
+    const IS_TEXT: bool = true;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(node, &Self::ALL.map(|(plugin, word, _)| (word, plugin)))
+    }
+}
 
 impl FromNode for Version {
     const EXPECTED: &'static str = "a version such as v1.34.4 or v1.22.5-tke.13";

@@ -8,7 +8,8 @@ use super::{Doc, FromNode, meta, service};
 use crate::document::Node;
 use crate::objects::Objects;
 
-/// Reads an Ingress of networking.k8s.io/v1.
+/// Reads an Ingress of networking.k8s.io/v1, or of one of the versions before it, which write
+/// a backend in another way and need no type of a path.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let meta = meta::read(doc);
     let load_balancer = service::load_balancer(doc);
@@ -19,14 +20,17 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     if !doc.is_map(spec) {
         return;
     }
-    let default_backend = doc.map(spec, "defaultBackend").and_then(|one| backend(doc, one));
+    let is_old = doc.root.get("apiVersion").and_then(Node::as_str) != Some("networking.k8s.io/v1");
+    let default = if is_old { "backend" } else { "defaultBackend" };
+    let default_backend = doc.map(spec, default).and_then(|one| backend(doc, one, is_old));
     let tls = doc
         .maps(spec, "tls")
         .map(|one| Tls { hosts: doc.list(one, "hosts"), secret: doc.read(one, "secretName") });
     let tls = tls.collect();
-    let rules: Vec<IngressRule> = doc.maps(spec, "rules").map(|one| rule(doc, one)).collect();
-    if spec.get("defaultBackend").is_none() && doc.items(spec, "rules").is_empty() {
-        doc.missing(spec, "rules", "at least one rule, or a defaultBackend");
+    let rules = doc.maps(spec, "rules").map(|one| rule(doc, one, is_old));
+    let rules: Vec<IngressRule> = rules.collect();
+    if spec.get(default).is_none() && doc.items(spec, "rules").is_empty() {
+        doc.missing(spec, "rules", &format!("at least one rule, or a {default}"));
     }
     let class = doc.read::<Text>(spec, "ingressClassName");
     if let Some(meta) = meta {
@@ -37,6 +41,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             tls,
             rules,
             load_balancer,
+            unjudged: Vec::new(),
             annotations: meta.annotations,
             origin: meta.origin,
             name: meta.name,
@@ -47,18 +52,21 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     }
 }
 
-fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> IngressRule {
+fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> IngressRule {
     let host = node.get("host").filter(|host| host.as_str() != Some(""));
     let http = doc.map(node, "http");
     let paths = http.map(|http| doc.maps(http, "paths")).into_iter().flatten();
     IngressRule {
         host: host.and_then(|host| doc.value(host)),
-        paths: paths.filter_map(|one| path(doc, one)).collect(),
+        paths: paths.filter_map(|one| path(doc, one, is_old)).collect(),
     }
 }
 
-fn path<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<IngressPath> {
-    let kind = doc.need::<PathKind>(node, "pathType");
+fn path<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> Option<IngressPath> {
+    let kind = match node.get("pathType") {
+        None if is_old => Some(PathKind::ImplementationSpecific),
+        _ => doc.need::<PathKind>(node, "pathType"),
+    };
     let path = match node.get("path") {
         Some(path) => doc.value::<Text>(path),
         None => Some("/".into()),
@@ -67,14 +75,22 @@ fn path<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<IngressPath> {
         doc.missing(node, "backend", "a Service and its port");
         return None;
     };
-    let backend = if doc.is_map(target) { backend(doc, target) } else { None };
+    let backend = if doc.is_map(target) { backend(doc, target, is_old) } else { None };
     Some(IngressPath { path: path?, kind: kind?, backend: backend? })
 }
 
-fn backend<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Backend> {
+fn backend<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> Option<Backend> {
     if let Some(resource) = doc.map(node, "resource") {
         let word = |key| resource.get(key).and_then(Node::as_str).unwrap_or("?");
         return Some(Backend::Resource(format!("{}/{}", word("kind"), word("name")).into()));
+    }
+    if is_old {
+        let name = doc.need::<Name>(node, "serviceName");
+        let port = match node.get("servicePort") {
+            Some(port) if port.as_str().is_some() => doc.value(port).map(BackendPort::Name),
+            _ => doc.need::<Port>(node, "servicePort").map(BackendPort::Number),
+        };
+        return Some(Backend::Service { name: name?, port: port? });
     }
     let Some(service) = node.get("service") else {
         if node.get("serviceName").is_some() {

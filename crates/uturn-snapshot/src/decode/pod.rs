@@ -103,6 +103,8 @@ fn owner(doc: &Doc<'_>, name: &NamespacedName) -> Option<ObjectRef> {
         "StatefulSet" => Kind::StatefulSet,
         "DaemonSet" => Kind::DaemonSet,
         "Job" => Kind::Job,
+        "ReplicationController" => Kind::ReplicationController,
+        "CloneSet" => Kind::CloneSet,
         _ => return None,
     };
     let owner_name = owner.get("name")?.as_str()?;

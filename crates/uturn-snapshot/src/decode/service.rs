@@ -67,6 +67,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         load_balancer_class: doc.read(spec, "loadBalancerClass"),
         families,
         load_balancer,
+        unjudged: Vec::new(),
         origin: meta.origin,
         name: meta.name,
     };

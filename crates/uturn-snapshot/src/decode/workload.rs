@@ -1,8 +1,13 @@
-//! Deployments and the other workloads.
+//! Deployments and the other workloads, and whatever else makes pods from a template.
 
-use uturn_model::{Selector, Workload, WorkloadKind};
+use std::cell::RefCell;
+
+use uturn_model::pod::PodSpec;
+use uturn_model::{Labels, NamespacedName, Origin, Selector, Text, Workload, WorkloadKind};
 
 use super::{Doc, meta, pod, selector};
+use crate::document::{Node, Value};
+use crate::fault::Faults;
 use crate::objects::Objects;
 
 /// Reads a workload.
@@ -14,17 +19,29 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
         let Some(job) = job else { return };
         spec = job;
     }
-    let Some(template) = doc.need_map(spec, "template") else { return };
-    let beside = doc.map(template, "metadata");
-    let labels = |key| beside.map(|beside| meta::labels(doc, beside, key)).unwrap_or_default();
-    let template =
-        pod::spec(doc, doc.need_map(template, "spec"), labels("labels"), labels("annotations"));
-    let replicas = match kind {
-        WorkloadKind::Job | WorkloadKind::CronJob => doc.read(spec, "parallelism"),
-        _ => doc.read(spec, "replicas"),
+    let Some(template) = template(doc, spec) else { return };
+    let count = if kind.ends() { "parallelism" } else { "replicas" };
+    let replicas = doc.read(spec, count);
+    let selector = match kind {
+        // Its selector is the labels themselves.
+        WorkloadKind::ReplicationController => plain_selector(doc, spec),
+        _ => selector::read(doc, spec, "selector"),
     };
-    let selector = selector::read(doc, spec, "selector");
+    let first_number = match doc.map(spec, "ordinals") {
+        Some(ordinals) if kind == WorkloadKind::StatefulSet => doc.read(ordinals, "start"),
+        _ => None,
+    };
     let Some(meta) = meta else { return };
+    let key = (kind, meta.name.clone());
+    if replicas.is_none() && !kind.ends() {
+        objects.unscaled.insert(key.clone());
+    }
+    if let Some(first) = first_number {
+        objects.first_numbers.insert(meta.name.clone(), first);
+    }
+    if doc.read::<Text>(spec, "completionMode").as_deref() == Some("Indexed") {
+        objects.indexed.insert(key.clone());
+    }
     let workload = Workload {
         kind,
         replicas: replicas.unwrap_or(1),
@@ -33,5 +50,137 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
         origin: meta.origin,
         name: meta.name,
     };
-    objects.workloads.add(doc, (kind, workload.name.clone()), workload);
+    objects.workloads.add(doc, key, workload);
+}
+
+/// The pod that a workload makes.
+fn template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<PodSpec> {
+    let template = doc.need_map(spec, "template")?;
+    let beside = doc.map(template, "metadata");
+    let labels = |key| beside.map(|beside| meta::labels(doc, beside, key)).unwrap_or_default();
+    Some(pod::spec(doc, doc.need_map(template, "spec"), labels("labels"), labels("annotations")))
+}
+
+fn plain_selector<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Selector> {
+    let labels = meta::labels(doc, spec, "selector");
+    (!labels.is_empty()).then(|| Selector::labels(labels))
+}
+
+/// Reads an object of a kind that is not known, if it makes pods from a template; whether it
+/// does. What is wrong with it is for whoever knows the kind to say.
+pub(crate) fn read_other(doc: &Doc<'_>, kind: &str, objects: &mut Objects) -> bool {
+    let Some(spec) = doc.root.get("spec") else { return false };
+    let faults = RefCell::new(Faults::default());
+    let doc = &Doc { prefix: doc.prefix, ..Doc::new(doc.file, doc.root, &faults) };
+    let found = match spec.get("template").and_then(|template| template.get("spec")) {
+        Some(pod) if is_list(pod.get("containers")) => made_of_template(doc, spec, kind),
+        _ => return kind == "Rollout" && refers(doc, spec, objects),
+    };
+    let Some((workload, is_unscaled)) = found.filter(|_| faults.borrow().len() == 0) else {
+        return false;
+    };
+    let key = (workload.kind, workload.name.clone());
+    if objects.workloads.0.contains_key(&key) {
+        return false;
+    }
+    if is_unscaled {
+        objects.unscaled.insert(key.clone());
+    }
+    objects.workloads.0.insert(key, workload);
+    true
+}
+
+fn is_list(node: Option<&Node<'_>>) -> bool {
+    matches!(node, Some(Node { value: Value::Seq(items), .. }) if !items.is_empty())
+}
+
+fn made_of_template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, kind: &str) -> Option<(Workload, bool)> {
+    let mut template = template(doc, spec)?;
+    let meta = meta::read(doc)?;
+    let replicas = spec.get("replicas").and_then(|count| super::FromNode::from_node(count).ok());
+    template.labels = added(kind, &meta.name, &template.labels);
+    let kind = match kind {
+        "DeploymentConfig" => WorkloadKind::DeploymentConfig,
+        "Rollout" => WorkloadKind::Rollout,
+        "CloneSet" => WorkloadKind::CloneSet,
+        // Others have kinds of the same name and nature in groups of their own.
+        "Deployment" => WorkloadKind::Deployment,
+        other if other.ends_with("StatefulSet") => WorkloadKind::StatefulSet,
+        other if other.ends_with("DaemonSet") => WorkloadKind::DaemonSet,
+        other if other.ends_with("Job") => WorkloadKind::Job,
+        _ => WorkloadKind::Other,
+    };
+    let workload = Workload {
+        kind,
+        replicas: replicas.unwrap_or(1),
+        selector: any_selector(spec).unwrap_or_else(|| Selector::labels(template.labels.clone())),
+        template,
+        origin: meta.origin,
+        name: meta.name,
+    };
+    Some((workload, replicas.is_none()))
+}
+
+/// The labels with those that a controller puts on every pod, whatever its number.
+fn added(kind: &str, name: &NamespacedName, labels: &Labels) -> Labels {
+    let keys: &[&str] = match kind {
+        "DeploymentConfig" => &["deploymentconfig"],
+        // Knative's: nobody else's Service has a template.
+        "Service" => &["serving.knative.dev/service", "serving.knative.dev/configuration"],
+        _ => &[],
+    };
+    let own = keys.iter().map(|key| (*key, name.name.as_str()));
+    labels.iter().chain(own).map(|(key, value)| (key, Text::from(value))).collect()
+}
+
+/// A selector of either form: of labels alone, or with `matchLabels`.
+fn any_selector(spec: &Node<'_>) -> Option<Selector> {
+    let node = spec.get("selector")?;
+    let labels = match (node.get("matchLabels"), node.get("matchExpressions")) {
+        (_, Some(_)) => return None,
+        (Some(labels), None) => labels,
+        (None, None) => node,
+    };
+    let Value::Map(entries) = &labels.value else { return None };
+    let texts = entries.iter().map(|entry| Some((&*entry.key, Text::from(entry.value.as_str()?))));
+    let labels: Labels = texts.collect::<Option<Vec<_>>>()?.into_iter().collect();
+    (!labels.is_empty()).then(|| Selector::labels(labels))
+}
+
+/// An Argo Rollout that has its template from a Deployment.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    pub(crate) name: NamespacedName,
+    pub(crate) deployment: NamespacedName,
+    pub(crate) replicas: u32,
+    pub(crate) origin: Origin,
+}
+
+fn refers<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, objects: &mut Objects) -> bool {
+    let Some(target) = spec.get("workloadRef") else { return false };
+    let is_deployment = target.get("kind").and_then(Node::as_str) == Some("Deployment");
+    let (Some(meta), Some(name)) = (meta::read(doc), target.get("name")) else { return false };
+    let Some(name) = doc.value(name).filter(|_| is_deployment) else { return false };
+    objects.references.push(Reference {
+        deployment: NamespacedName { namespace: meta.name.namespace.clone(), name },
+        replicas: doc.read(spec, "replicas").unwrap_or(1),
+        origin: meta.origin,
+        name: meta.name,
+    });
+    true
+}
+
+/// Reads a HorizontalPodAutoscaler: how many pods there are at least.
+pub(crate) fn read_autoscaler(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let Some(spec) = doc.need_map(doc.root, "spec") else { return };
+    let Some(target) = doc.need_map(spec, "scaleTargetRef") else { return };
+    let least = doc.read(spec, "minReplicas").unwrap_or(1);
+    let kind = doc.need::<Text>(target, "kind");
+    let Some(name) = doc.need(target, "name") else { return };
+    let kind = kind.as_deref().and_then(WorkloadKind::from_word);
+    if let Some(kind) = kind {
+        let name = NamespacedName { namespace: meta.name.namespace, name };
+        objects.autoscaled.insert((kind, name), least);
+    }
 }

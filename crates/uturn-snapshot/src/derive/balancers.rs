@@ -5,10 +5,11 @@ use std::net::IpAddr;
 
 use uturn_model::cluster::Provider;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
-use uturn_model::{Ingress, IpNet, Known, Labels, NamespacedName, ObjectRef, Port, Text};
+use uturn_model::{Ingress, IpNet, Known, Labels, NamespacedName, ObjectRef, Port, Text, Unknown};
 
-use super::Said;
 use super::ranges::Ranges;
+use super::unjudged::Gaps;
+use super::{Said, provider};
 use crate::objects::Objects;
 
 /// Where supposed public load balancers are: a range that documentation may use freely.
@@ -22,6 +23,37 @@ pub(super) fn is_of_cloud(ingress: &Ingress, objects: &Objects) -> bool {
         Some("qcloud") => true,
         Some(class) => classes.get(class).is_some_and(|class| ours(&class.controller)),
         None => classes.values().find(|one| one.is_default).is_none_or(|one| ours(&one.controller)),
+    }
+}
+
+/// Finds the load balancers of which nobody knows how they behave: those of clouds without a
+/// profile.
+pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps: &mut Gaps) {
+    let cloud = provider::elsewhere(objects);
+    let kind: Text = match &cloud {
+        Some((cloud, _)) => (*cloud).into(),
+        None => "another cloud".into(),
+    };
+    let because: Text = match &cloud {
+        Some((_, trace)) => format!("{trace}: its load balancers have no profile here").into(),
+        None => "no profile says how it behaves".into(),
+    };
+    let settle: Text = "state spec.provider: tke in Facts if they behave as Tencent's do".into();
+    let mut add = |object: ObjectRef| {
+        let unknown = Unknown::LoadBalancers(kind.clone());
+        gaps.add(object, unknown, because.clone(), settle.clone());
+    };
+    let is_cloud_judged = provider.value != Provider::None;
+    for service in objects.services.0.values() {
+        let is_ours = is_cloud_judged && service.load_balancer_class.is_none();
+        if service.kind == ServiceKind::LoadBalancer && !is_ours {
+            add(service.object());
+        }
+    }
+    for ingress in objects.ingresses.0.values().filter(|one| !one.load_balancer.is_empty()) {
+        if !(is_cloud_judged && is_of_cloud(ingress, objects)) {
+            add(ingress.object());
+        }
     }
 }
 

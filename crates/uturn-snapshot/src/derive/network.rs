@@ -3,61 +3,19 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_model::network::{Network, NetworkMode};
+use uturn_model::network::{Network, NetworkMode, Plugin};
 use uturn_model::service::ServiceKind;
-use uturn_model::{Family, Known, Labels, ProxyMode};
+use uturn_model::{Family, Known, ProxyMode};
 
 use super::ranges::{self, Ranges};
-use super::{Said, balancers, joined};
+use super::{Said, balancers, joined, plugin};
 use crate::decode::facts::Fact;
 use crate::objects::Objects;
-
-/// The annotation that says which network cards a pod has.
-const NETWORKS: &str = "tke.cloud.tencent.com/networks";
-
-/// The pod network's kind.
-pub(super) fn mode(objects: &Objects, said: &mut Said) -> Known<NetworkMode> {
-    if let Some((mode, origin)) = &objects.facts.network_mode {
-        return Known::stated(*mode, origin.clone());
-    }
-    let pods = objects.pods.0.values().map(|pod| (&pod.spec.annotations, &pod.name));
-    let workloads = objects.workloads.0.values();
-    let templates = workloads.map(|one| (&one.template.annotations, &one.name));
-    let asked = |annotations: &Labels| {
-        let networks = annotations.get(NETWORKS)?;
-        match networks {
-            _ if networks.contains("tke-route-eni") => Some(NetworkMode::VpcCni),
-            _ if networks.contains("tke-direct-eni") => Some(NetworkMode::VpcCni),
-            _ if networks.contains("tke-bridge") => Some(NetworkMode::GlobalRouter),
-            _ => None,
-        }
-    };
-    for (annotations, name) in pods.chain(templates) {
-        if let Some(mode) = asked(annotations) {
-            return Known::derived(mode, format!("{NETWORKS} of {name}"));
-        }
-    }
-    let nodes = &objects.nodes.0;
-    if !nodes.is_empty() && nodes.values().all(|node| !node.pod_cidrs.is_empty()) {
-        return Known::derived(NetworkMode::GlobalRouter, "the podCIDRs of the nodes");
-    }
-    let because = "neither nodes nor pods say it";
-    if !objects.is_empty() && has_pods(objects) {
-        said.suppose("network", "global-router", because, "state spec.network.mode in Facts");
-    }
-    Known::supposed(NetworkMode::GlobalRouter, because)
-}
-
-fn has_pods(objects: &Objects) -> bool {
-    !(objects.pods.0.is_empty()
-        && objects.workloads.0.is_empty()
-        && objects.services.0.is_empty()
-        && objects.ingresses.0.is_empty())
-}
 
 /// The ranges.
 pub(super) fn derive(
     objects: &Objects,
+    plugin: Known<Plugin>,
     mode: Known<NetworkMode>,
     proxy: ProxyMode,
     ranges: &Ranges,
@@ -69,8 +27,19 @@ pub(super) fn derive(
     let service_cidrs =
         stated(&facts.service_cidrs).unwrap_or_else(|| services(objects, proxy, said));
     let non_masquerade_cidrs = stated(&facts.non_masquerade_cidrs)
-        .unwrap_or_else(|| non_masquerade(objects, &pod_cidrs, &vpc_cidrs));
-    Network { mode, pod_cidrs, service_cidrs, vpc_cidrs, non_masquerade_cidrs }
+        .unwrap_or_else(|| non_masquerade(objects, &plugin, &pod_cidrs, &vpc_cidrs));
+    let transport = plugin::transport(objects, &plugin);
+    let masquerades = plugin::masquerades(objects, &plugin);
+    Network {
+        plugin,
+        mode,
+        transport,
+        masquerades,
+        pod_cidrs,
+        service_cidrs,
+        vpc_cidrs,
+        non_masquerade_cidrs,
+    }
 }
 
 fn stated(fact: &Fact<Vec<IpNet>>) -> Option<Known<Vec<IpNet>>> {
@@ -117,12 +86,26 @@ fn pods(
     vpc: &Known<Vec<IpNet>>,
 ) -> Known<Vec<IpNet>> {
     let config = objects.proxy_config.as_ref().and_then(|one| one.cluster_cidrs.as_ref());
-    if let Some((nets, origin)) = config {
-        return Known::stated(nets.clone(), origin.clone());
+    let ranges = match config {
+        Some((nets, origin)) => Known::stated(nets.clone(), origin.clone()),
+        None if mode.value == NetworkMode::VpcCni => {
+            Known::derived(vpc.value.clone(), "vpc-cni: pods have addresses of the VPC")
+        }
+        None => of_nodes(objects),
+    };
+    // What kube-proxy and nodes are told need not be where the plugin takes addresses from.
+    let strangers = match mode.value {
+        NetworkMode::Routed => strangers(objects, &ranges.value),
+        NetworkMode::GlobalRouter | NetworkMode::VpcCni => Vec::new(),
+    };
+    if strangers.is_empty() {
+        return ranges;
     }
-    if mode.value == NetworkMode::VpcCni {
-        return Known::derived(vpc.value.clone(), "vpc-cni: pods have addresses of the VPC");
-    }
+    let nets: Vec<IpNet> = ranges.value.into_iter().chain(strangers).collect();
+    Known::supposed(IpNet::aggregate(&nets), "the ranges around the addresses that pods have")
+}
+
+fn of_nodes(objects: &Objects) -> Known<Vec<IpNet>> {
     let nets: Vec<IpNet> =
         objects.nodes.0.values().flat_map(|node| node.pod_cidrs.iter().copied()).collect();
     let nets = IpNet::aggregate(&nets);
@@ -131,6 +114,17 @@ fn pods(
         true => Known::derived(nets, "the podCIDRs of the nodes"),
         false => Known::supposed(nets, "the pod ranges of the nodes are supposed"),
     }
+}
+
+/// The ranges around pods' addresses that are in none of these.
+fn strangers(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
+    let own = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
+    let ips = own.flat_map(|pod| pod.ips.iter().copied());
+    let unknown = ips.filter(|ip| !known.iter().any(|net| net.contains(ip)));
+    let mut nets: Vec<IpNet> = unknown.filter_map(|ip| ranges::around(ip, 24)).collect();
+    nets.sort_unstable();
+    nets.dedup();
+    nets
 }
 
 /// Only nftables mode has a rule for the whole range.
@@ -168,11 +162,16 @@ fn covering(mut nets: impl Iterator<Item = IpNet>) -> Option<IpNet> {
 
 fn non_masquerade(
     objects: &Objects,
+    plugin: &Known<Plugin>,
     pods: &Known<Vec<IpNet>>,
     vpc: &Known<Vec<IpNet>>,
 ) -> Known<Vec<IpNet>> {
     if let Some((nets, origin)) = &objects.non_masquerade {
         return Known::stated(nets.clone(), origin.clone());
+    }
+    if plugin.value.usually_masquerades() {
+        let because = format!("{} masquerades what leaves the pods' ranges", plugin.value);
+        return Known::derived(pods.value.clone(), because);
     }
     let mut nets: Vec<IpNet> = pods.value.iter().chain(&vpc.value).copied().collect();
     nets.sort_unstable();

@@ -1,22 +1,63 @@
-//! Which workload a pod belongs to in the end: not the ReplicaSet, but its Deployment.
+//! Which workload a pod belongs to in the end: not the ReplicaSet, but its Deployment. And what
+//! workloads have from other objects: templates and numbers.
 
-use uturn_model::{Kind, Name, NamespacedName, ObjectRef, Pod, WorkloadKind};
+use uturn_model::{Kind, Name, NamespacedName, ObjectRef, Pod, Workload, WorkloadKind};
 
 use crate::objects::Objects;
 
 /// Lifts the owner of each pod to the top, and drops what only stands between.
 pub(super) fn settle(objects: &mut Objects) {
+    refer(objects);
+    scale(objects);
     let workloads = &objects.workloads.0;
     for pod in objects.pods.0.values_mut() {
         let Some(owner) = &pod.owner else { continue };
-        let (above, sure) = match owner.kind {
-            Kind::ReplicaSet => (WorkloadKind::Deployment, has_hash(pod, owner)),
-            Kind::Job => (WorkloadKind::CronJob, false),
-            _ => continue,
-        };
+        let sure = has_hash(pod, owner);
         let Some(name) = without_suffix(owner) else { continue };
-        if sure || workloads.contains_key(&(above, name.clone())) {
+        let known = |above: &&WorkloadKind| workloads.contains_key(&(**above, name.clone()));
+        let above = makers(owner.kind).iter().find(known).copied();
+        let usual = (owner.kind == Kind::ReplicaSet && sure).then_some(WorkloadKind::Deployment);
+        if let Some(above) = above.or(usual) {
             pod.owner = Some(ObjectRef::namespaced(above.into(), &name));
+        }
+    }
+}
+
+/// What makes objects of this kind and names them after itself.
+fn makers(kind: Kind) -> &'static [WorkloadKind] {
+    match kind {
+        Kind::ReplicaSet => &[WorkloadKind::Deployment, WorkloadKind::Rollout],
+        Kind::Job => &[WorkloadKind::CronJob],
+        Kind::ReplicationController => &[WorkloadKind::DeploymentConfig],
+        _ => &[],
+    }
+}
+
+/// Gives workloads the templates that they have from others. Both make pods, unless the other
+/// wants none.
+fn refer(objects: &mut Objects) {
+    for one in std::mem::take(&mut objects.references) {
+        let deployment = (WorkloadKind::Deployment, one.deployment);
+        let Some(of) = objects.workloads.0.get(&deployment) else { continue };
+        let kind = WorkloadKind::Rollout;
+        let made = Workload {
+            kind,
+            replicas: one.replicas,
+            origin: one.origin,
+            name: one.name.clone(),
+            ..of.clone()
+        };
+        objects.workloads.0.entry((kind, one.name)).or_insert(made);
+    }
+}
+
+/// Gives workloads that name no number the least that their autoscaler wants.
+fn scale(objects: &mut Objects) {
+    for (key, least) in std::mem::take(&mut objects.autoscaled) {
+        if let Some(workload) = objects.workloads.0.get_mut(&key)
+            && objects.unscaled.contains(&key)
+        {
+            workload.replicas = least;
         }
     }
 }
@@ -27,13 +68,9 @@ pub(super) fn is_made_by_another(
     kind: WorkloadKind,
     name: &NamespacedName,
 ) -> bool {
-    let above = match kind {
-        WorkloadKind::ReplicaSet => WorkloadKind::Deployment,
-        WorkloadKind::Job => WorkloadKind::CronJob,
-        _ => return false,
-    };
     let owner = ObjectRef::namespaced(kind.into(), name);
-    without_suffix(&owner).is_some_and(|name| objects.workloads.0.contains_key(&(above, name)))
+    let Some(name) = without_suffix(&owner) else { return false };
+    makers(owner.kind).iter().any(|above| objects.workloads.0.contains_key(&(*above, name.clone())))
 }
 
 /// A Deployment's controller writes the end of its ReplicaSet's name on every pod.

@@ -7,10 +7,12 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::pod::Phase;
-use uturn_model::{Name, NamespacedName, Node, ObjectRef, Pod, Selector, Workload, WorkloadKind};
+use uturn_model::{
+    Kind, Name, NamespacedName, Node, ObjectRef, Pod, Selector, Workload, WorkloadKind,
+};
 
 use super::ranges::Ranges;
-use super::{Said, count, owners, some_of};
+use super::{Said, count, labels, owners, some_of};
 use crate::objects::Objects;
 
 /// How many pods of one workload are made up at most.
@@ -26,8 +28,14 @@ pub(super) fn complete(
     let collected = !objects.pods.0.is_empty();
     place_written(objects, said);
     suppose(objects, collected, said);
-    let vpc = (mode == NetworkMode::VpcCni).then(|| ranges.vpc(objects));
-    add_addresses(objects, vpc, ranges, said);
+    labels::add_hashes(objects, said);
+    leave_ending_out(objects, said);
+    let pool = match mode {
+        NetworkMode::GlobalRouter => None,
+        NetworkMode::VpcCni => Some(ranges.vpc(objects)),
+        NetworkMode::Routed => pool(objects, ranges),
+    };
+    add_addresses(objects, pool, ranges, said);
 }
 
 /// Puts pods that were written by hand, and so are on no node, on one.
@@ -67,9 +75,8 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
         .0
         .values()
         .filter(|workload| {
-            let once = matches!(workload.kind, WorkloadKind::Job | WorkloadKind::CronJob);
             // A finished Job has no pods; where pods were given, that is why.
-            let finished = once && collected;
+            let finished = workload.kind.ends() && collected;
             let made = owners::is_made_by_another(objects, workload.kind, &workload.name);
             let wants = workload.replicas > 0 || workload.kind == WorkloadKind::DaemonSet;
             wants && !(finished || made || has_pods(workload))
@@ -106,6 +113,45 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
             "spread over the nodes",
             "there are no Pod objects of theirs",
             "give the Pod objects",
+        );
+    }
+}
+
+/// Pods of Jobs come and go. Where a Service selects pods that stay, made-up pods of Jobs that
+/// it selects too are none of its endpoints: how often one is there, nobody knows.
+fn leave_ending_out(objects: &mut Objects, said: &mut Said) {
+    let ends = |pod: &Pod| {
+        pod.supposed
+            && pod
+                .owner
+                .as_ref()
+                .is_some_and(|owner| matches!(owner.kind, Kind::Job | Kind::CronJob))
+    };
+    if !objects.pods.0.values().any(ends) {
+        return;
+    }
+    let by_label = ByLabel::new(&objects.pods.0);
+    let (mut left_out, mut services) = (BTreeSet::new(), Vec::new());
+    for service in objects.services.0.values() {
+        let Some(selector) = &service.selector else { continue };
+        let selected = by_label.selected(&service.name.namespace, selector);
+        let ending: Vec<_> = selected.iter().filter(|pod| ends(pod)).collect();
+        if !ending.is_empty() && ending.len() < selected.len() {
+            left_out.extend(ending.into_iter().map(|pod| pod.name.clone()));
+            services.push(service.name.clone());
+        }
+    }
+    for name in &left_out {
+        if let Some(pod) = objects.pods.0.get_mut(name) {
+            pod.ready = false;
+        }
+    }
+    if !services.is_empty() {
+        said.suppose(
+            format!("pods of Jobs that Services select beside others: {}", some_of(&services)),
+            "no endpoints",
+            "they come and go",
+            "give the labels that tell them apart to the Services",
         );
     }
 }
@@ -166,7 +212,7 @@ fn one_a_node(objects: &mut Objects, workload: &Workload) {
     let nodes: Vec<Name> = fits.matching(&workload.template.node_selector).cloned().collect();
     for node in nodes {
         let name = format!("{}-{node}", workload.name.name);
-        add(objects, workload, &name, Some(node));
+        add(objects, workload, &name, 0, Some(node));
     }
 }
 
@@ -174,30 +220,41 @@ fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
     let template = &workload.template;
     let alone = template.anti_affinity.iter().any(|one| one.matches(&template.labels));
     let room = if alone { spread.matching(&template.node_selector).count() } else { 0 };
-    let first = u32::from(workload.kind != WorkloadKind::StatefulSet);
+    let first = match workload.kind {
+        WorkloadKind::StatefulSet => {
+            objects.first_numbers.get(&workload.name).copied().unwrap_or_default()
+        }
+        _ => 1,
+    };
     for number in 0..workload.replicas.min(MOST) {
         let fits = !alone || (number as usize) < room;
         let node = if fits { spread.next(&template.node_selector) } else { None };
-        let name = format!("{}-{}", workload.name.name, number + first);
-        add(objects, workload, &name, node);
+        let number = number.saturating_add(first);
+        let name = format!("{}-{number}", workload.name.name);
+        add(objects, workload, &name, number, node);
     }
 }
 
-fn add(objects: &mut Objects, workload: &Workload, name: &str, node: Option<Name>) {
+fn add(objects: &mut Objects, workload: &Workload, name: &str, number: u32, node: Option<Name>) {
     let Ok(name) = Name::new(name) else { return };
     let name = NamespacedName { namespace: workload.name.namespace.clone(), name };
     let running = node.is_some();
-    objects.pods.0.entry(name.clone()).or_insert_with(|| Pod {
-        name,
-        spec: workload.template.clone(),
-        node,
-        ips: Vec::new(),
-        phase: if running { Phase::Running } else { Phase::Pending },
-        ready: running,
-        terminating: false,
-        owner: Some(workload.object()),
-        supposed: true,
-        origin: workload.origin.clone(),
+    let labels = labels::of_pod(objects, workload, &name, number);
+    objects.pods.0.entry(name.clone()).or_insert_with(|| {
+        let mut pod = Pod {
+            name,
+            spec: workload.template.clone(),
+            node,
+            ips: Vec::new(),
+            phase: if running { Phase::Running } else { Phase::Pending },
+            ready: running,
+            terminating: false,
+            owner: Some(workload.object()),
+            supposed: true,
+            origin: workload.origin.clone(),
+        };
+        labels::add(&mut pod, labels);
+        pod
     });
 }
 
@@ -229,7 +286,18 @@ impl Spread {
     }
 }
 
-fn add_addresses(objects: &mut Objects, vpc: Option<IpNet>, ranges: &mut Ranges, said: &mut Said) {
+/// Where the addresses of pods come from that have none, where nodes have no range for them.
+fn pool(objects: &Objects, ranges: &mut Ranges) -> Option<IpNet> {
+    if objects.nodes.0.values().all(|node| !node.pod_cidrs.is_empty()) {
+        return None;
+    }
+    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
+    let stated = objects.facts.pod_cidrs.as_ref().or(config);
+    let stated = stated.and_then(|(nets, _)| nets.first().copied());
+    Some(stated.unwrap_or_else(|| ranges.for_pods(objects.nodes.0.len())))
+}
+
+fn add_addresses(objects: &mut Objects, pool: Option<IpNet>, ranges: &mut Ranges, said: &mut Said) {
     let nodes = &objects.nodes.0;
     let mut without: BTreeSet<&Name> = BTreeSet::new();
     let mut given = 0;
@@ -245,8 +313,8 @@ fn add_addresses(objects: &mut Objects, vpc: Option<IpNet>, ranges: &mut Ranges,
         if pod.phase != Phase::Running {
             continue;
         }
-        let nets = match vpc {
-            Some(vpc) => vec![vpc],
+        let nets = match pool {
+            Some(pool) => vec![pool],
             None => node.pod_cidrs.clone(),
         };
         let ips: Vec<IpAddr> = nets.iter().filter_map(|net| ranges.address(*net, 10)).collect();

@@ -21,10 +21,7 @@ pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Provider> {
     let Some(object) = object else {
         return Known::derived(Provider::None, "nothing here asks for a cloud's load balancer");
     };
-    if let Some(trace) = elsewhere(objects) {
-        let settle = "state spec.provider: tke in Facts if yours do what Tencent's do";
-        let because = format!("{trace}: what that cloud's do is not known here");
-        said.suppose("load balancers", "not looked at", because, settle);
+    if let Some((_, trace)) = elsewhere(objects) {
         return Known::derived(Provider::None, trace);
     }
     let because = format!("{object} needs a load balancer, and nothing names another cloud");
@@ -55,19 +52,19 @@ const OTHERS: &[(&str, &str)] = &[
     ("kube-vip.io/", "kube-vip"),
 ];
 
-/// What another cloud leaves behind.
-fn elsewhere(objects: &Objects) -> Option<String> {
+/// Another cloud that the cluster is in, and what it left behind.
+pub(super) fn elsewhere(objects: &Objects) -> Option<(&str, String)> {
     let nodes = objects.nodes.0.values();
     let by_id = nodes.clone().find_map(|node| {
         let (scheme, _) = node.provider_id.as_ref()?.split_once("://")?;
         let is_other = !scheme.is_empty() && scheme != "qcloud" && scheme != "tencentcloud";
-        is_other.then(|| format!("providerID {scheme}:// of Node {}", node.name))
+        is_other.then(|| (scheme, format!("providerID {scheme}:// of Node {}", node.name)))
     });
     let of = |labels: &Labels, object: &str| {
         let mut keys = labels.iter().map(|(key, _)| key);
         keys.find_map(|key| {
             let (_, cloud) = OTHERS.iter().find(|(begins, _)| key.starts_with(begins))?;
-            Some(format!("{key} of {object} ({cloud})"))
+            Some((*cloud, format!("{key} of {object} ({cloud})")))
         })
     };
     let by_label = || nodes.clone().find_map(|one| of(&one.labels, &format!("Node {}", one.name)));

@@ -23,8 +23,9 @@ pub(super) fn derive(
     let arguments = container
         .as_ref()
         .map(|(_, arguments, origin)| proxy_config::from_arguments(arguments, origin));
+    let k3s = k3s(objects);
     let configs: Vec<&ProxyConfig> =
-        objects.proxy_config.iter().chain(arguments.as_ref()).collect();
+        objects.proxy_config.iter().chain(arguments.as_ref()).chain(k3s.as_ref()).collect();
     let needed = needs_proxy(objects);
 
     let mode = mode(objects, &configs, needed, said);
@@ -60,6 +61,44 @@ pub(super) fn derive(
     proxy
 }
 
+/// The annotation in which k3s and RKE2 note the arguments of a node's own agent or server, of
+/// which kube-proxy is a part.
+const K3S_ARGUMENTS: &str = "k3s.io/node-args";
+
+/// The arguments of k3s on its first server, else on any node: a list of words in JSON.
+fn k3s_arguments(objects: &Objects) -> Option<(Vec<String>, &Origin)> {
+    let all = || {
+        objects.nodes.0.values().filter_map(|node| {
+            let words = serde_json::from_str::<Vec<String>>(node.annotations.get(K3S_ARGUMENTS)?);
+            Some((words.ok()?, &node.origin))
+        })
+    };
+    all().find(|(words, _)| words.first().is_some_and(|word| word == "server")).or(all().next())
+}
+
+/// How k3s sets its kube-proxy.
+fn k3s(objects: &Objects) -> Option<ProxyConfig> {
+    let (words, origin) = k3s_arguments(objects)?;
+    let values = |flag: &str| -> Vec<Text> {
+        let mut found = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            match word.strip_prefix(flag) {
+                Some("") => found.extend(words.get(at + 1).map(|value| Text::from(&**value))),
+                Some(rest) => found.extend(rest.strip_prefix('=').map(Text::from)),
+                None => {}
+            }
+        }
+        found
+    };
+    let ranges = values("--cluster-cidr");
+    let ranges = ranges.first().map_or("10.42.0.0/16", |ranges| ranges);
+    let mut arguments: Vec<Text> = vec![format!("--cluster-cidr={ranges}").into()];
+    let own = values("--kube-proxy-arg").into_iter();
+    arguments
+        .extend(own.map(|argument| Text::from(format!("--{}", argument.trim_start_matches('-')))));
+    Some(proxy_config::from_arguments(&arguments, origin))
+}
+
 fn set<T>(place: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *place = value;
@@ -80,6 +119,14 @@ fn mode(
     }
     if objects.proxy_config.is_some() {
         let from = "kube-proxy's configuration, which names no mode: its default";
+        return Known::derived(ProxyMode::Iptables, from);
+    }
+    if has_all_flags(objects) {
+        let from = "kube-proxy's arguments, which name no mode: its default";
+        return Known::derived(ProxyMode::Iptables, from);
+    }
+    if k3s_arguments(objects).is_some() {
+        let from = "k3s's arguments, which name no mode of kube-proxy: its default";
         return Known::derived(ProxyMode::Iptables, from);
     }
     let because = "nothing says it; iptables is kube-proxy's default";
@@ -148,14 +195,27 @@ fn detector(objects: &Objects, configs: &[&ProxyConfig]) -> Known<LocalDetector>
             "kube-proxy's configuration names no clusterCIDR",
         );
     }
+    if has_all_flags(objects) {
+        return Known::derived(LocalDetector::None, "kube-proxy's arguments name no cluster CIDR");
+    }
     Known::supposed(LocalDetector::None, NO_CIDR)
+}
+
+/// Whether kube-proxy is set by its arguments alone, and these are known. Arguments that a
+/// shell or an environment completes say less.
+fn has_all_flags(objects: &Objects) -> bool {
+    let Some((_, arguments, _)) = container(objects) else { return false };
+    let is_flag = |word: &&str| word.starts_with("--");
+    let mut flags = arguments.iter().flat_map(|text| text.split_whitespace()).filter(is_flag);
+    let is_partial = |word: &str| word.starts_with("--config") || word.contains('$');
+    flags.clone().next().is_some() && !flags.any(is_partial)
 }
 
 /// Why kube-proxy's cluster CIDR is supposed.
 const NO_CIDR: &str = "nothing names a cluster CIDR for kube-proxy";
 
 /// Where nothing says how kube-proxy tells pods of the cluster: by one range that has all of
-/// theirs (it takes no second one), as clusters are usually set up, if no node is in it.
+/// theirs (it takes no second one), as clusters are usually set up, if neither a node nor a Service is in it.
 pub(super) fn suppose_detector(
     proxy: &mut ProxySettings,
     objects: &Objects,
@@ -166,11 +226,12 @@ pub(super) fn suppose_detector(
         return;
     }
     let nets = network::covering_each(&network.pod_cidrs.value);
-    let has_node = |net: &IpNet| {
-        let mut ips = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
-        ips.any(|ip| net.contains(ip))
+    let has_others = |net: &IpNet| {
+        let nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
+        let services = objects.services.0.values().flat_map(|service| &service.cluster_ips);
+        nodes.chain(services).any(|ip| net.contains(ip))
     };
-    let taken = if nets.is_empty() || nets.iter().any(has_node) {
+    let taken = if nets.is_empty() || nets.iter().any(has_others) {
         "none".into()
     } else {
         let taken = format!("{}, which has all pods", joined(&nets));

@@ -1,8 +1,9 @@
-//! What a plain YAML scalar means, as Kubernetes reads it.
+//! What a YAML scalar means, as kubectl reads it.
 
 use std::borrow::Cow;
 
 use super::Value;
+use super::yaml::Tagged;
 
 const TRUE: [&str; 11] = ["true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"];
 const FALSE: [&str; 11] =
@@ -11,6 +12,42 @@ const FALSE: [&str; 11] =
 /// What the word of a boolean means.
 pub(crate) fn truth(word: &str) -> bool {
     TRUE.contains(&word)
+}
+
+/// What a scalar means with its tag; an error says why it means nothing.
+pub(super) fn read<'a>(
+    text: Cow<'a, str>,
+    is_plain: bool,
+    tag: &Tagged<'_>,
+) -> Result<Value<'a>, String> {
+    let core = match tag {
+        Tagged::Not if is_plain => return finite(plain(text)),
+        Tagged::Not | Tagged::Other => return Ok(Value::String(text)),
+        Tagged::Core(core) => &**core,
+    };
+    let described = || format!("{:?} is no !!{core}", super::shorten(&text));
+    let value = match core {
+        "binary" => Value::String(from_base64(&text).ok_or_else(described)?.into()),
+        "null" | "bool" | "int" | "float" | "timestamp" => match (core, plain(text.clone())) {
+            ("null", Value::Null) => Value::Null,
+            ("bool", value @ Value::Bool(_)) => value,
+            ("int", Value::Number(_)) if integer_text(&text).is_none() => return Err(described()),
+            ("int" | "float", value @ Value::Number(_)) => value,
+            ("timestamp", value @ Value::String(_)) => value,
+            _ => return Err(described()),
+        },
+        _ => Value::String(text),
+    };
+    finite(value)
+}
+
+fn finite(value: Value<'_>) -> Result<Value<'_>, String> {
+    match &value {
+        Value::Number(text) if text.ends_with(['f', 'F', 'n', 'N']) && text.contains('.') => {
+            Err(format!("{text} is a number that JSON does not have: kubectl refuses it"))
+        }
+        _ => Ok(value),
+    }
 }
 
 /// A plain (unquoted) scalar: null, a boolean (`yes` and `on` too), a number or a string.
@@ -24,59 +61,139 @@ pub(super) fn plain(text: Cow<'_, str>) -> Value<'_> {
 }
 
 fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return false;
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    match unsigned.as_bytes().first() {
+        Some(b'0'..=b'9') => {}
+        Some(b'.') => {
+            let word = unsigned.get(1..).unwrap_or_default();
+            let infinite = matches!(word, "inf" | "Inf" | "INF");
+            let none = matches!(word, "nan" | "NaN" | "NAN") && unsigned.len() == text.len();
+            if infinite || none {
+                return true;
+            }
+        }
+        _ => return false,
     }
-    let radix = |prefix: &str, fits: fn(&u8) -> bool| {
-        digits.strip_prefix(prefix).is_some_and(|rest| {
-            !rest.is_empty() && rest.as_bytes().iter().all(|byte| fits(byte) || *byte == b'_')
-        })
+    // Only what begins with a digit or a sign may have underscores.
+    let clean = match text.starts_with('.') {
+        true => Cow::Borrowed(text),
+        false => without_underscores(text),
     };
-    if radix("0x", u8::is_ascii_hexdigit)
-        || radix("0o", |byte| (b'0'..=b'7').contains(byte))
-        || radix("0b", |byte| matches!(byte, b'0' | b'1'))
-    {
-        return true;
-    }
-    if matches!(digits, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") {
-        return true;
-    }
-    let plain = digits.bytes().all(|byte| {
-        byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-' | b'_')
+    integer_text(&clean).is_some()
+        || (is_decimal(&clean) && clean.parse().is_ok_and(f64::is_finite))
+}
+
+fn without_underscores(text: &str) -> Cow<'_, str> {
+    if text.contains('_') { text.replace('_', "").into() } else { text.into() }
+}
+
+/// Digits with at most one point among or around them, and an exponent.
+fn is_decimal(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (number, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, Some(exponent)),
+        None => (unsigned, None),
+    };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = match number.split_once('.') {
+        Some(("", after)) => !after.is_empty() && digits(after),
+        Some((before, after)) => digits(before) && digits(after),
+        None => !number.is_empty() && digits(number),
+    };
+    let exponent = exponent.is_none_or(|text| {
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        !unsigned.is_empty() && digits(unsigned)
     });
-    plain && digits.replace('_', "").parse::<f64>().is_ok()
+    number && exponent
+}
+
+/// A whole number of 64 bits in any of YAML 1.1's ways to write one: `0x`, `0o` and `0b`, and
+/// octal with a zero before it.
+fn integer_text(text: &str) -> Option<i128> {
+    let text = without_underscores(text);
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(&text)),
+    };
+    let (digits, radix) = match digits.get(..2) {
+        Some("0x" | "0X") => (&digits[2..], 16),
+        Some("0o" | "0O") => (&digits[2..], 8),
+        Some("0b" | "0B") => (&digits[2..], 2),
+        Some(two) if two.starts_with('0') => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    // `from_str_radix` would take a second sign.
+    if !digits.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let number = sign * i128::from_str_radix(digits, radix).ok()?;
+    // Only without a sign may it be as large as 64 bits hold.
+    let most = if text.starts_with('+') { i128::from(i64::MAX) } else { i128::from(u64::MAX) };
+    (i128::from(i64::MIN)..=most).contains(&number).then_some(number)
 }
 
 /// A whole number, in any of YAML's ways to write one.
 pub(crate) fn integer(text: &str) -> Option<i64> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (digits, radix) = match digits.get(..2) {
-        Some("0x") => (&digits[2..], 16),
-        Some("0o") => (&digits[2..], 8),
-        Some("0b") => (&digits[2..], 2),
-        Some(two) if two.starts_with('0') && two.as_bytes()[1].is_ascii_digit() => (digits, 8),
-        _ => (digits, 10),
-    };
-    if !digits.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return None;
+    if let Some(whole) = integer_text(text) {
+        return i64::try_from(whole).ok();
     }
-    let clean = if digits.contains('_') { digits.replace('_', "") } else { digits.to_owned() };
-    match i64::from_str_radix(&clean, radix) {
-        Ok(number) => Some(sign * number),
-        // `80.0` and `8e1` are whole numbers too.
-        Err(_) if radix == 10 => {
-            let number: f64 = clean.parse().ok()?;
-            let whole = number.fract() == 0.0 && number.abs() < 1e15;
-            whole.then_some(sign * number as i64)
-        }
-        Err(_) => None,
-    }
+    // `80.0` and `8e1` are whole numbers too.
+    let clean = without_underscores(text);
+    let number: f64 = clean.parse().ok().filter(|_| is_decimal(&clean))?;
+    (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64)
 }
 
+/// The text that a number is as a key: `0x10` is `16`. Nothing where kubectl has none for it.
+pub(super) fn key_of_number(text: &str) -> Option<String> {
+    if let Some(whole) = integer_text(text) {
+        return i64::try_from(whole).ok().map(|whole| whole.to_string());
+    }
+    let number: f64 = without_underscores(text).parse().ok()?;
+    Some(shortest(number as f32))
+}
+
+/// A number in as few digits as tell it from others of its kind, with an exponent where it is
+/// small or large.
+fn shortest(number: f32) -> String {
+    if number.is_infinite() {
+        return if number > 0.0 { ".inf".into() } else { "-.inf".into() };
+    }
+    let written = format!("{number:e}");
+    let Some((digits, exponent)) = written.split_once('e') else { return written };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..6).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{digits}e{sign}{:02}", exponent.abs());
+    }
+    format!("{number}")
+}
+
+/// The text that base64 stands for; what is not UTF-8 in it is replaced.
+fn from_base64(text: &str) -> Option<String> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    if !digits.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = digits.iter().rev().take_while(|byte| **byte == b'=').count();
+    let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
+    for digit in &digits[..digits.len() - padding] {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    (padding <= 2).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
 #[cfg(test)]
 mod tests {
     use super::*;

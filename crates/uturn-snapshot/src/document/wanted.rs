@@ -38,6 +38,7 @@ const NAMES: &[&str] = &[
     "clusterIP",
     "clusterIPs",
     "command",
+    "completionMode",
     "conditions",
     "configMap",
     "containerPort",
@@ -93,6 +94,7 @@ const NAMES: &[&str] = &[
     "matchExpressions",
     "matchLabels",
     "metadata",
+    "minReplicas",
     "mountPath",
     "name",
     "nameservers",
@@ -105,6 +107,7 @@ const NAMES: &[&str] = &[
     "number",
     "operator",
     "options",
+    "ordinals",
     "ownerReferences",
     "parallelism",
     "path",
@@ -128,17 +131,20 @@ const NAMES: &[&str] = &[
     "resource",
     "restartPolicy",
     "rules",
+    "scaleTargetRef",
     "scheduler",
     "searches",
     "secretName",
     "selector",
     "service",
     "serviceName",
+    "servicePort",
     "serving",
     "sessionAffinity",
     "sessionAffinityConfig",
     "sourceIpType",
     "spec",
+    "start",
     "status",
     "subPath",
     "subdomain",
@@ -158,6 +164,7 @@ const NAMES: &[&str] = &[
     "values",
     "volumeMounts",
     "volumes",
+    "workloadRef",
     "zone",
 ];
 
@@ -217,17 +224,22 @@ mod tests {
     ];
 
     /// Words that stand between quotes there and are no fields.
-    const NO_FIELDS: [&str; 11] = [
+    const NO_FIELDS: [&str; 16] = [
         "apps",
+        "autoscaling",
         "batch",
         "config",
         "coredns",
         "default",
+        "disabled",
+        "deploymentconfig",
         "extensions",
+        "native",
         "ndots",
         "nginx",
         "nonMasqueradeCIDRs",
         "true",
+        "tunnel",
         "v1",
     ];
 

@@ -1,69 +1,71 @@
 //! YAML: events of the parser become a tree, with anchors expanded and bounds kept.
+//!
+//! The parser is our own, because it has to take what kubectl takes, with the same meaning,
+//! and to refuse what kubectl refuses. kubectl reads YAML 1.1 as libyaml does (`yes` is true,
+//! `0644` is octal, `<<` merges), of each text up to a line of `---` one document, and of a
+//! key that is there twice the last.
+
+mod brackets;
+mod names;
+mod parse;
+mod scalars;
+mod scan;
+mod text;
+mod token;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+pub(crate) use parse::{Event, Placed, Tagged, parse};
+use text::Mark;
+pub(crate) use token::Style;
+use token::{too_deep, trouble};
 
-use super::{DEPTH, Entry, ITEMS, KEYS, Node, Trouble, Value, scalar, without_repeated};
+use super::scalar::{self, key_of_number, truth};
+use super::{DEPTH, Entry, ITEMS, KEYS, Node, Trouble, Value, with_last_of_repeated};
 
 /// How many nodes the aliases of a document may add up to.
 const EXPANSION: usize = 1_000_000;
 
-/// Reads the documents of a text whose first line is number `line`.
+/// Reads the one document of a text whose first line is number `line`.
 pub(super) fn read<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Node<'a>, Trouble>)) {
-    let mut builder = Builder { line, ..Builder::default() };
-    let mut parser = Parser::<StrInput<'a>>::new_from_str(text);
-    while let Some(next) = parser.next_event() {
-        let result = match next {
-            Ok((Event::DocumentStart(_), _)) => {
-                builder.stack.clear();
-                builder.anchors.clear();
-                builder.done = None;
-                Ok(())
+    let mut builder = Builder::default();
+    let read = parse(text, line, &mut |placed| builder.take(placed));
+    for trouble in builder.troubles {
+        each(Err(trouble));
+    }
+    match read {
+        Err(trouble) => each(Err(trouble)),
+        Ok(rest) => {
+            // `key: ` alone is a mapping; a document of nothing is none.
+            if let Some(node) = builder.done.filter(|node| node.value != Value::Null) {
+                each(Ok(node));
             }
-            Ok((Event::DocumentEnd, _)) => {
-                if let Some(node) = builder.done.take() {
-                    for trouble in builder.troubles.drain(..) {
-                        each(Err(trouble));
-                    }
-                    // `key: ` alone is a mapping; a document of nothing is none.
-                    if node.value != Value::Null {
-                        each(Ok(node));
-                    }
-                }
-                Ok(())
+            if let Some(mark) = rest {
+                let message = "what stands here is after the end of the document";
+                let hint = "put a line of --- before it, or leave it out";
+                each(Err(trouble(mark, message).with_hint(hint).into_note(
+                    "not there",
+                    "kubectl reads one document up to a line of ---, and no further",
+                )));
             }
-            Ok((Event::StreamEnd, _)) => return,
-            Ok((event, span)) => builder.take(event, span),
-            Err(error) => Err(explain(&error, text, line)),
-        };
-        if let Err(trouble) = result {
-            for trouble in builder.troubles.drain(..) {
-                each(Err(trouble));
-            }
-            each(Err(trouble));
-            return;
         }
     }
 }
 
-/// The documents of a text, if nothing is wrong with any of them.
-pub(super) fn read_whole(text: &str, line: u32) -> Option<Vec<Node<'_>>> {
-    let mut nodes = Some(Vec::new());
-    read(text, line, &mut |one| match one {
-        Ok(node) => nodes.iter_mut().for_each(|nodes| nodes.push(node.clone())),
-        Err(_) => nodes = None,
-    });
-    nodes
+/// What [`read`] gives for a text, if nothing is wrong with it that kubectl would refuse.
+pub(super) fn read_whole(text: &str, line: u32) -> Option<Vec<Result<Node<'_>, Trouble>>> {
+    let mut found = Vec::new();
+    read(text, line, &mut |one| found.push(one));
+    let is_wrong = |one: &Result<_, Trouble>| matches!(one, Err(trouble) if trouble.note.is_none());
+    (!found.iter().any(is_wrong)).then_some(found)
 }
 
 #[derive(Default)]
 struct Builder<'a> {
-    line: u32,
     stack: Vec<Frame<'a>>,
     /// Finished nodes that have an anchor; nothing while one is not finished.
-    anchors: HashMap<usize, Option<Node<'a>>>,
+    anchors: HashMap<&'a str, Option<Node<'a>>>,
     expanded: usize,
     done: Option<Node<'a>>,
     troubles: Vec<Trouble>,
@@ -71,13 +73,20 @@ struct Builder<'a> {
 
 struct Frame<'a> {
     at: (u32, u32),
-    anchor: usize,
+    anchor: Option<&'a str>,
     open: Open<'a>,
 }
 
 enum Open<'a> {
     Seq(Vec<Node<'a>>),
-    Map { entries: Vec<Entry<'a>>, key: Option<Key<'a>>, merged: Vec<Node<'a>> },
+    Map { parts: Vec<Part<'a>>, key: Option<Key<'a>>, merges: bool },
+}
+
+/// What a mapping is written as.
+enum Part<'a> {
+    Entry(Entry<'a>),
+    /// All that another mapping has.
+    Merged(Vec<Entry<'a>>),
 }
 
 struct Key<'a> {
@@ -87,47 +96,43 @@ struct Key<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn position(&self, mark: Marker) -> (u32, u32) {
-        position(mark, self.line)
-    }
-
-    fn take(&mut self, event: Event<'a>, span: Span) -> Result<(), Trouble> {
-        let at = self.position(span.start);
+    fn take(&mut self, Placed { event, anchor, start, .. }: Placed<'a>) -> Result<(), Trouble> {
+        let at = place(start);
         match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                let plain = style == ScalarStyle::Plain;
-                let merge = plain && text == "<<";
-                let is_key = self.wants_key();
-                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-                // The parser names the first line that is not blank.
-                let blank = text.bytes().take_while(|byte| *byte == b'\n').count();
-                let first = at.0.saturating_sub(u32::try_from(blank).unwrap_or(u32::MAX)).max(1);
-                let value = match tag.as_deref() {
-                    Some(tag) if is_core(tag, "str") => Value::String(text),
-                    _ if plain && !is_key => scalar::plain(text),
-                    _ => Value::String(text),
-                };
-                let (line, column) = if block { (first, 0) } else { at };
+            Event::Scalar { text, style, tag } => {
+                let plain = style == Style::Plain;
+                let merge = text == "<<"
+                    && match &tag {
+                        Tagged::Not => plain,
+                        Tagged::Core(tag) => tag == "merge",
+                        Tagged::Other => false,
+                    };
+                let value = scalar::read(text, plain, &tag).map_err(|why| trouble(start, why))?;
+                let block = matches!(style, Style::Literal | Style::Folded);
+                let (line, column) = if block { (at.0, 0) } else { at };
                 let node = Node { line, column, value };
                 self.keep(anchor, &node)?;
                 self.put(node, merge)
             }
-            Event::SequenceStart(anchor, _) => self.open(at, anchor, Open::Seq(Vec::new())),
-            Event::MappingStart(anchor, _) => {
-                let merged = Vec::new();
-                self.open(at, anchor, Open::Map { entries: Vec::new(), key: None, merged })
+            Event::Seq { .. } => self.open(start, anchor, Open::Seq(Vec::new())),
+            Event::Map { .. } => {
+                let open = Open::Map { parts: Vec::new(), key: None, merges: false };
+                self.open(start, anchor, open)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.close(),
-            Event::Alias(id) => match self.anchors.get(&id) {
+            Event::SeqEnd | Event::MapEnd => self.close(),
+            Event::Alias(name) => match self.anchors.get(name) {
+                Some(Some(node)) if self.merges() && !matches!(node.value, Value::Map(_)) => {
+                    Err(trouble(start, "expected a mapping to merge after <<"))
+                }
                 Some(Some(node)) => {
                     let mut node = node.clone();
                     self.spend(&node, at)?;
                     (node.line, node.column) = at;
                     self.put(node, false)
                 }
-                _ => Err(Trouble::new(at.0, at.1, "an alias refers to what it stands in")),
+                Some(None) => Err(trouble(start, "an alias refers to what it stands in")),
+                None => Err(trouble(start, "an alias names an anchor that is not there")),
             },
-            _ => Ok(()),
         }
     }
 
@@ -135,23 +140,31 @@ impl<'a> Builder<'a> {
         matches!(self.stack.last(), Some(Frame { open: Open::Map { key: None, .. }, .. }))
     }
 
-    fn open(&mut self, at: (u32, u32), anchor: usize, open: Open<'a>) -> Result<(), Trouble> {
+    /// Whether what comes next stands after `<<`.
+    fn merges(&self) -> bool {
+        let Some(Frame { open: Open::Map { key: Some(key), .. }, .. }) = self.stack.last() else {
+            return false;
+        };
+        key.merge
+    }
+
+    fn open(
+        &mut self,
+        start: Mark,
+        anchor: Option<&'a str>,
+        open: Open<'a>,
+    ) -> Result<(), Trouble> {
         if self.stack.len() >= DEPTH {
-            let message = format!("nested more than {DEPTH} levels deep");
-            return Err(Trouble::new(at.0, at.1, message));
+            return Err(too_deep(start));
         }
         if self.wants_key() {
-            return Err(Trouble::new(
-                at.0,
-                at.1,
-                "expected a text as key, found a list or mapping",
-            )
-            .with_hint("a template that was not filled in? {{ … }} reads as a mapping"));
+            return Err(trouble(start, "expected a text as key, found a list or mapping")
+                .with_hint("a template that was not filled in? {{ … }} reads as a mapping"));
         }
-        if anchor > 0 {
-            self.anchors.insert(anchor, None);
+        if let Some(name) = anchor {
+            self.anchors.insert(name, None);
         }
-        self.stack.push(Frame { at, anchor, open });
+        self.stack.push(Frame { at: place(start), anchor, open });
         Ok(())
     }
 
@@ -159,11 +172,9 @@ impl<'a> Builder<'a> {
         let Some(Frame { at, anchor, open }) = self.stack.pop() else { return Ok(()) };
         let value = match open {
             Open::Seq(items) => Value::Seq(items),
-            Open::Map { entries, merged, .. } => {
-                let mut entries =
-                    without_repeated(entries, &mut |trouble| self.troubles.push(trouble));
-                merge(&mut entries, merged);
-                Value::Map(entries)
+            Open::Map { parts, merges, .. } => {
+                let mut say = |trouble| self.troubles.push(trouble);
+                Value::Map(if merges { merged(parts, &mut say) } else { unmerged(parts, &mut say) })
             }
         };
         let node = Node { line: at.0, column: at.1, value };
@@ -172,10 +183,10 @@ impl<'a> Builder<'a> {
     }
 
     /// Remembers a node that has an anchor.
-    fn keep(&mut self, anchor: usize, node: &Node<'a>) -> Result<(), Trouble> {
-        if anchor > 0 {
+    fn keep(&mut self, anchor: Option<&'a str>, node: &Node<'a>) -> Result<(), Trouble> {
+        if let Some(name) = anchor {
             self.spend(node, (node.line, node.column))?;
-            self.anchors.insert(anchor, Some(node.clone()));
+            self.anchors.insert(name, Some(node.clone()));
         }
         Ok(())
     }
@@ -195,36 +206,22 @@ impl<'a> Builder<'a> {
             Some(Open::Seq(items)) if items.len() >= ITEMS => {
                 return Err(Trouble::endless(node.line, node.column, "items", ITEMS));
             }
-            Some(Open::Map { entries, .. }) if entries.len() >= KEYS => {
+            Some(Open::Map { parts, .. }) if parts.len() >= KEYS => {
                 return Err(Trouble::endless(node.line, node.column, "keys", KEYS));
             }
             Some(Open::Seq(items)) => items.push(node),
-            Some(Open::Map { entries, key, merged }) => match key.take() {
+            Some(Open::Map { parts, key, merges }) => match key.take() {
                 None => {
                     let at = (node.line, node.column);
-                    let (Value::String(text) | Value::Number(text)) = node.value else {
-                        let message = format!("expected a text as key, found {}", node.describe());
-                        return Err(Trouble::new(at.0, at.1, message));
-                    };
-                    *key = Some(Key { text, at, merge: is_merge });
+                    *key = Some(Key { text: as_key(node)?, at, merge: is_merge });
                 }
-                Some(key) if key.merge => match node.value {
-                    Value::Map(_) => merged.push(node),
-                    Value::Seq(items)
-                        if items.iter().all(|one| matches!(one.value, Value::Map(_))) =>
-                    {
-                        merged.extend(items);
-                    }
-                    _ => {
-                        let message = format!(
-                            "expected a mapping to merge after <<, found {}",
-                            node.describe()
-                        );
-                        return Err(Trouble::new(node.line, node.column, message));
-                    }
-                },
+                Some(key) if key.merge => {
+                    *merges = true;
+                    parts.extend(to_merge(node)?.into_iter().map(Part::Merged));
+                }
                 Some(Key { text, at, .. }) => {
-                    entries.push(Entry { key: text, line: at.0, column: at.1, value: node });
+                    let entry = Entry { key: text, line: at.0, column: at.1, value: node };
+                    parts.push(Part::Entry(entry));
                 }
             },
         }
@@ -232,16 +229,78 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Adds what `<<` names and the mapping does not say itself; the first that names a key wins.
-fn merge<'a>(entries: &mut Vec<Entry<'a>>, merged: Vec<Node<'a>>) {
-    if merged.is_empty() {
-        return;
+/// The text that a key is: JSON has no others.
+fn as_key(node: Node<'_>) -> Result<Cow<'_, str>, Trouble> {
+    let (line, column) = (node.line, node.column);
+    let refused = |found: String| {
+        Trouble::new(line, column, format!("expected a text as key, found {found}"))
+    };
+    match node.value {
+        Value::String(text) => Ok(text),
+        Value::Bool(word) => Ok(if truth(&word) { "true".into() } else { "false".into() }),
+        Value::Number(text) => key_of_number(&text)
+            .map(Cow::Owned)
+            .ok_or_else(|| refused(format!("the number {text}"))),
+        _ => Err(refused(node.describe())),
     }
-    let mut known: HashSet<String> = entries.iter().map(|entry| entry.key.to_string()).collect();
-    for node in merged {
-        let Value::Map(more) = node.value else { continue };
-        entries.extend(more.into_iter().filter(|entry| known.insert(entry.key.to_string())));
+}
+
+/// The mappings that stand after `<<`, in the order in which they count: of several, the first
+/// that has a key gives it.
+fn to_merge(node: Node<'_>) -> Result<Vec<Vec<Entry<'_>>>, Trouble> {
+    let wrong = |node: &Node<'_>| {
+        let message = format!("expected a mapping to merge after <<, found {}", node.describe());
+        Trouble::new(node.line, node.column, message)
+    };
+    match node.value {
+        Value::Map(entries) => Ok(vec![entries]),
+        Value::Seq(items) => {
+            let maps = items.into_iter().rev().map(|item| match item.value {
+                Value::Map(entries) => Ok(entries),
+                _ => Err(wrong(&item)),
+            });
+            maps.collect()
+        }
+        _ => Err(wrong(&node)),
     }
+}
+
+fn unmerged<'a>(parts: Vec<Part<'a>>, say: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
+    let entries = parts.into_iter().filter_map(|part| match part {
+        Part::Entry(entry) => Some(entry),
+        Part::Merged(_) => None,
+    });
+    with_last_of_repeated(entries.collect(), say)
+}
+
+/// A mapping with what is merged into it. kubectl goes through it from the top, and what comes
+/// later replaces what came before, be it merged or written.
+fn merged<'a>(parts: Vec<Part<'a>>, say: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
+    let mut entries: Vec<Entry<'a>> = Vec::new();
+    let mut places: HashMap<String, (usize, bool)> = HashMap::new();
+    let mut add = |entry: Entry<'a>, written: bool| {
+        let next = (entries.len(), written);
+        match places.get_mut(&*entry.key) {
+            None => {
+                places.insert(entry.key.to_string(), next);
+                entries.push(entry);
+            }
+            Some((at, before)) => {
+                if written && *before {
+                    say(Trouble::repeated(&entry, entries[*at].line));
+                }
+                *before |= written;
+                entries[*at] = entry;
+            }
+        }
+    };
+    for part in parts {
+        match part {
+            Part::Entry(entry) => add(entry, true),
+            Part::Merged(more) => more.into_iter().for_each(|entry| add(entry, false)),
+        }
+    }
+    entries
 }
 
 fn size(node: &Node<'_>) -> usize {
@@ -252,62 +311,6 @@ fn size(node: &Node<'_>) -> usize {
     }
 }
 
-fn is_core(tag: &Tag, suffix: &str) -> bool {
-    tag.is_yaml_core_schema() && tag.suffix == suffix
-}
-
-fn position(mark: Marker, first: u32) -> (u32, u32) {
-    let line = u32::try_from(mark.line()).unwrap_or(u32::MAX);
-    let column = u32::try_from(mark.col()).unwrap_or(u32::MAX);
-    (line.saturating_add(first).saturating_sub(1), column.saturating_add(1))
-}
-
-/// Says in plain words what the parser did not like.
-fn explain(error: &ScanError, text: &str, first: u32) -> Trouble {
-    let (line, column) = position(*error.marker(), first);
-    if let Some((line, column)) = blamed_tab(error, text, first) {
-        return Trouble::new(line, column, "tab used for indentation: YAML wants spaces");
-    }
-    let cut = error.marker().line() > text.lines().count()
-        || text.lines().nth(error.marker().line().saturating_sub(1)).is_some_and(|last| {
-            text.trim_end().ends_with(last.trim_end())
-                && error.marker().line() >= text.trim_end().lines().count()
-        });
-    let info = error.info();
-    let (message, hint): (String, Option<&str>) = if info.contains("unexpected end of stream") {
-        ("the file ends within a quoted text".into(), Some("is the file complete?"))
-    } else if info.contains("indentation in quoted scalar") {
-        let message = "a quoted text goes on in the next line, which is not indented";
-        (message.into(), Some("is the quote at its end missing?"))
-    } else if info.contains("mapping values are not allowed") {
-        let message = "a ':' where no value can begin";
-        (message.into(), Some("is the line indented too far, or does its text need quotes?"))
-    } else if info.contains("simple key expect") || info.contains("expected ':'") {
-        ("expected KEY: VALUE".into(), cut.then_some("the file ends here: is it complete?"))
-    } else if info.contains("unknown anchor") {
-        ("an alias names an anchor that is not there".into(), None)
-    } else if info.contains("recursion limit") {
-        (format!("nested more than {DEPTH} levels deep"), None)
-    } else if info.contains("flow sequence") || info.contains("flow mapping") {
-        let what = if info.contains("sequence") { "',' or ']'" } else { "',' or '}'" };
-        (format!("expected {what}"), cut.then_some("the file ends here: is it complete?"))
-    } else if info.contains("did not find expected key") || info.contains("'-' indicator") {
-        ("this line does not fit the indentation of what stands above it".into(), None)
-    } else {
-        (format!("not YAML: {info}"), cut.then_some("the file ends here: is it complete?"))
-    };
-    Trouble { line, column, message, hint: hint.map(Into::into) }
-}
-
-/// The tab in the indentation of the line where the parser stopped, or of one beside it.
-fn blamed_tab(error: &ScanError, text: &str, first: u32) -> Option<(u32, u32)> {
-    let stopped = error.marker().line();
-    let from = stopped.saturating_sub(1).max(1);
-    // Within a text that goes on, the line after is the one with the tab.
-    let to = stopped + usize::from(error.info().contains("tab"));
-    text.lines().enumerate().skip(from - 1).take(to - from + 1).find_map(|(at, line)| {
-        let indentation = &line[..line.len() - line.trim_start().len()];
-        let tab = indentation.find('\t')?;
-        Some((first + u32::try_from(at).ok()?, u32::try_from(tab).ok()? + 1))
-    })
+fn place(mark: Mark) -> (u32, u32) {
+    (mark.line, u32::try_from(mark.column).unwrap_or(u32::MAX).saturating_add(1))
 }

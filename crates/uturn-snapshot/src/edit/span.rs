@@ -1,10 +1,6 @@
 //! A document with the place of every part of it in its text.
 
-use std::collections::HashMap;
-
-use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
-
-use crate::document::DEPTH;
+use crate::document::yaml::{self, Event, Placed, Style};
 
 /// A value and where it stands, in bytes.
 #[derive(Clone, Debug)]
@@ -19,7 +15,7 @@ pub(super) enum What {
     /// With what it says.
     Scalar {
         text: String,
-        style: ScalarStyle,
+        style: Style,
     },
     Seq {
         flow: bool,
@@ -47,7 +43,8 @@ impl Spanned {
     pub(super) fn get(&self, key: &str) -> Option<&Spanned> {
         match &self.what {
             What::Map { entries, .. } => {
-                entries.iter().find(|one| one.key == key).map(|one| &one.value)
+                // Of a key that is there twice, the last counts.
+                entries.iter().rev().find(|one| one.key == key).map(|one| &one.value)
             }
             _ => None,
         }
@@ -72,106 +69,90 @@ impl Spanned {
     /// Nothing is written here, or that it is nothing.
     pub(super) fn is_null(&self) -> bool {
         let What::Scalar { text, style } = &self.what else { return false };
-        *style == ScalarStyle::Plain && matches!(text.as_str(), "" | "~" | "null")
+        *style == Style::Plain && matches!(text.as_str(), "" | "~" | "null")
     }
 }
 
-/// The document that a text is; nothing where it is none, or several.
+/// The document that a text is; nothing where it is none, or something stands after it.
 pub(super) fn parse(text: &str) -> Option<Spanned> {
-    let mut reader = Reader { bytes: bytes(text), parser: Parser::new_from_str(text) };
-    loop {
-        match reader.next()? {
-            (Event::StreamEnd, _) => return None,
-            (Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd, _) => {}
-            (event, span) => return reader.value(&event, span, 0),
-        }
+    let mut building = Building::default();
+    let rest = yaml::parse(text, 1, &mut |part| {
+        building.add(part);
+        Ok(())
+    });
+    let whole = matches!(rest, Ok(None)) && building.is_sound;
+    building.done.filter(|_| whole)
+}
+
+/// A document as far as its parts have come.
+struct Building {
+    open: Vec<(usize, Open)>,
+    done: Option<Spanned>,
+    /// Whether all keys are scalars.
+    is_sound: bool,
+}
+
+impl Default for Building {
+    fn default() -> Self {
+        Self { open: Vec::new(), done: None, is_sound: true }
     }
 }
 
-/// Where each character begins, where that is not its number: texts are mostly ASCII.
-fn bytes(text: &str) -> Option<HashMap<usize, usize>> {
-    if text.is_ascii() {
-        return None;
-    }
-    let mut at: HashMap<usize, usize> =
-        text.char_indices().enumerate().map(|(number, (byte, _))| (number, byte)).collect();
-    at.insert(at.len(), text.len());
-    Some(at)
+enum Open {
+    Seq { flow: bool, items: Vec<Spanned> },
+    Map { flow: bool, entries: Vec<Pair>, key: Option<Spanned> },
 }
 
-struct Reader<'a> {
-    bytes: Option<HashMap<usize, usize>>,
-    parser: Parser<'a, StrInput<'a>>,
-}
-
-impl<'a> Reader<'a> {
-    fn next(&mut self) -> Option<(Event<'a>, (usize, usize))> {
-        let (event, span): (Event<'a>, Span) = self.parser.next_event()?.ok()?;
-        let byte = |index: usize| match &self.bytes {
-            None => Some(index),
-            Some(at) => at.get(&index).copied(),
-        };
-        Some((event, (byte(span.start.index())?, byte(span.end.index())?)))
-    }
-
-    fn value(
-        &mut self,
-        event: &Event<'a>,
-        (start, end): (usize, usize),
-        depth: usize,
-    ) -> Option<Spanned> {
-        if depth > DEPTH {
-            return None;
-        }
+impl Building {
+    fn add(&mut self, Placed { event, start, end, .. }: Placed<'_>) {
+        let (start, end) = (start.at, end.at);
         match event {
-            Event::Scalar(text, style, _, _) => {
-                let what = What::Scalar { text: text.to_string(), style: *style };
-                Some(Spanned { start, end, what })
+            Event::Scalar { text, style, .. } => {
+                let what = What::Scalar { text: text.into_owned(), style };
+                self.put(Spanned { start, end, what });
             }
-            Event::Alias(_) => Some(Spanned { start, end, what: What::Alias }),
-            Event::SequenceStart(..) => {
-                let mut items = Vec::new();
-                let last = loop {
-                    match self.next()? {
-                        (Event::SequenceEnd, (at, _)) => break at,
-                        (event, span) => items.push(self.value(&event, span, depth + 1)?),
-                    }
-                };
-                let flow = end > start;
-                let end = match (flow, items.last()) {
-                    (true, _) => last + 1,
-                    (false, Some(item)) => item.end,
-                    (false, None) => start,
-                };
-                Some(Spanned { start, end, what: What::Seq { flow, items } })
+            Event::Alias(_) => self.put(Spanned { start, end, what: What::Alias }),
+            Event::Seq { flow } => self.open.push((start, Open::Seq { flow, items: Vec::new() })),
+            Event::Map { flow } => {
+                self.open.push((start, Open::Map { flow, entries: Vec::new(), key: None }));
             }
-            Event::MappingStart(..) => {
-                let mut entries: Vec<Pair> = Vec::new();
-                let last = loop {
-                    match self.next()? {
-                        (Event::MappingEnd, (at, _)) => break at,
-                        (event, span) => {
-                            let key = self.value(&event, span, depth + 1)?;
-                            let (event, span) = self.next()?;
-                            let value = self.value(&event, span, depth + 1)?;
-                            entries.push(Pair {
-                                key: key.text()?.to_owned(),
-                                key_start: key.start,
-                                key_end: key.end,
-                                value,
-                            });
-                        }
-                    }
-                };
-                let flow = end > start;
-                let end = match (flow, entries.last()) {
-                    (true, _) => last + 1,
-                    (false, Some(pair)) => pair.value.end.max(pair.key_end),
-                    (false, None) => start,
-                };
-                Some(Spanned { start, end, what: What::Map { flow, entries } })
+            Event::SeqEnd | Event::MapEnd => self.close(end),
+        }
+    }
+
+    fn close(&mut self, end: usize) {
+        let Some((start, open)) = self.open.pop() else { return };
+        let node = match open {
+            Open::Seq { flow, items } => {
+                let last = items.last().map_or(start, |item| item.end);
+                let end = if flow { end } else { last };
+                Spanned { start, end, what: What::Seq { flow, items } }
             }
-            _ => None,
+            Open::Map { flow, entries, .. } => {
+                let last = entries.last().map_or(start, |pair| pair.value.end.max(pair.key_end));
+                let end = if flow { end } else { last };
+                Spanned { start, end, what: What::Map { flow, entries } }
+            }
+        };
+        self.put(node);
+    }
+
+    fn put(&mut self, node: Spanned) {
+        match self.open.last_mut().map(|(_, open)| open) {
+            None => self.done = Some(node),
+            Some(Open::Seq { items, .. }) => items.push(node),
+            Some(Open::Map { entries, key, .. }) => match key.take() {
+                None => {
+                    self.is_sound &= node.text().is_some();
+                    *key = Some(node);
+                }
+                Some(key) => entries.push(Pair {
+                    key: key.text().unwrap_or_default().to_owned(),
+                    key_start: key.start,
+                    key_end: key.end,
+                    value: node,
+                }),
+            },
         }
     }
 }

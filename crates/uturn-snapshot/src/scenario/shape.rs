@@ -55,7 +55,7 @@ impl Shape {
     /// The range that pods are in.
     pub(super) fn pods(&self) -> &'static str {
         match self.network {
-            NetworkMode::GlobalRouter => "10.1.0.0/16",
+            NetworkMode::GlobalRouter | NetworkMode::Routed => "10.1.0.0/16",
             NetworkMode::VpcCni => "10.0.0.0/16",
         }
     }
@@ -66,9 +66,9 @@ impl Shape {
             let name = node_name(number);
             let mut node = ClusterNode::new(name.clone(), origin.clone());
             node.internal_ips = vec![Ipv4Addr::new(10, 0, 0, low(number + 10)).into()];
-            if self.network == NetworkMode::GlobalRouter {
-                let net = IpNet::new_assert(self.address(number, 0), 24);
-                node.pod_cidrs.push(net);
+            if self.network != NetworkMode::VpcCni {
+                let net = Ipv4Addr::new(10, 1, low(number), 0);
+                node.pod_cidrs.push(IpNet::new_assert(net.into(), 24));
             }
             objects.nodes.0.entry(name).or_insert(node);
         }
@@ -83,8 +83,13 @@ impl Shape {
     }
 
     fn address(&self, node: usize, host: u8) -> IpAddr {
-        let second = if self.network == NetworkMode::GlobalRouter { 1 } else { 0 };
-        Ipv4Addr::new(10, second, low(node), host).into()
+        match self.network {
+            NetworkMode::GlobalRouter => Ipv4Addr::new(10, 1, low(node), host),
+            NetworkMode::VpcCni => Ipv4Addr::new(10, 0, low(node), host),
+            // Not of the node's range.
+            NetworkMode::Routed => Ipv4Addr::new(10, 1, low(node + 100), host),
+        }
+        .into()
     }
 
     fn pod(

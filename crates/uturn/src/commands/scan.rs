@@ -80,6 +80,8 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     };
     let engine = &engines[0];
     let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
+    let is_open = |met: &&Met| met.verdicts.iter().any(Verdict::is_open);
+    let open = met.iter().filter(is_open);
     let report = ScanReport {
         origins: findings.iter().map(|(_, one)| aside::origin(engine, &one.subject)).collect(),
         findings: findings.into_iter().map(|(_, one)| one).collect(),
@@ -94,6 +96,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         },
         flows: met.iter().map(Met::flows).sum(),
         fine: fine.map(Met::flows).sum(),
+        open: open.map(Met::flows).sum(),
+        network: Some(cluster.network.clone()),
+        unjudged: cluster.unjudged.clone(),
         supposed: engine.supposed().to_vec(),
         skipped: cluster.skipped.clone(),
         seen: loaded.seen.clone(),

@@ -21,8 +21,8 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let verdicts = engine.cases(&flow).map_err(|why| near::told(why, cluster))?;
     let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
     let all = codes(&engine, &flow, &verdicts);
-    let fine = verdicts.iter().all(Verdict::is_fine);
-    let cures = if fine { Vec::new() } else { cure::of_flow(&manifests, cluster, &flow)? };
+    let can_fail = verdicts.iter().any(Verdict::can_fail);
+    let cures = if !can_fail { Vec::new() } else { cure::of_flow(&manifests, cluster, &flow)? };
     let told = |style| {
         let mut text = trace::text(&flow, &verdicts, &of_one, style);
         if !cures.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         Some(output) => print(printer, output, told, value),
         None => printer.result(&svg::trace(&flow, &verdicts, &all)),
     }
-    Ok(if fine { Status::Clean } else { Status::Found })
+    Ok(if can_fail { Status::Found } else { Status::Clean })
 }
 
 /// The codes of what goes wrong.

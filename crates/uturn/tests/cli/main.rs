@@ -9,10 +9,13 @@ mod commands;
 mod common;
 mod cure;
 mod docs;
+mod folders;
 mod html;
 mod lab;
 #[cfg(target_os = "linux")]
 mod machine;
+mod networks;
 mod partial;
 mod schema;
+mod unjudged;
 mod walk;

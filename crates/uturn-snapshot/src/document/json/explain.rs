@@ -45,7 +45,7 @@ pub(super) fn troubles(
         let key = unescaped(&text[key.start + 1..key.end - 1]);
         let key = shorten(&key);
         let message = format!("the key {key:?} is there twice, first at line {first}");
-        Trouble::new(line, column, message)
+        Trouble::new(line, column, message).into_repeated()
     };
     let mut troubles: Vec<Trouble> = repeated.iter().map(twice).collect();
     troubles.extend(failure.map(|failure| explain(text, &failure, &places)));

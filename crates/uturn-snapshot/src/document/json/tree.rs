@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::check::{Checked, Jump};
 use super::scan::{plain, spaces, unescaped, wide};
-use crate::document::{Entry, Keep, Node, Value, is_ours, wanted, without_repeated};
+use crate::document::{Entry, Keep, Node, Value, is_ours, wanted, with_last_of_repeated};
 
 /// Reads the values of a text whose first line is number `line`, as far as it was found
 /// right.
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
         }
         self.place.at += 1;
         let entries: Vec<Entry<'a>> = self.entries.drain(first..).collect();
-        Value::Map(if self.distinct { entries } else { without_repeated(entries, &mut drop) })
+        Value::Map(if self.distinct { entries } else { with_last_of_repeated(entries, &mut drop) })
     }
 
     fn entry(&mut self, part: Part) {

@@ -1,0 +1,69 @@
+//! IPv6 addresses, where Services ask for them and nobody has written nodes or pods down.
+//!
+//! A manifest that says `ipFamilies: [IPv6]` is for a cluster that has IPv6. What was made up of
+//! that cluster has IPv4, like most; here it gets IPv6 beside it.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::network::NetworkMode;
+use uturn_model::pod::Phase;
+use uturn_model::{Family, Service};
+
+use super::ranges::Ranges;
+use super::{Said, count, some_of};
+use crate::objects::Objects;
+
+/// The ranges of nodes and of pods; each node has a /64 of the latter.
+const NODES: &str = "fd00:10::/64";
+const PODS: &str = "fd00:10:1::/48";
+
+/// Gives IPv6 addresses to nodes and pods that were made up.
+pub(super) fn complete(
+    objects: &mut Objects,
+    mode: NetworkMode,
+    ranges: &mut Ranges,
+    said: &mut Said,
+) {
+    let asks = |one: &&Service| {
+        one.families.contains(&Family::V6) || one.cluster_ips.iter().any(IpAddr::is_ipv6)
+    };
+    let asking: Vec<_> = objects.services.0.values().filter(asks).map(|one| &one.name).collect();
+    let mut all = objects.nodes.0.values();
+    if asking.is_empty() || !all.all(|node| node.supposed && !has_v6(&node.internal_ips)) {
+        return;
+    }
+    let about =
+        format!("IPv6, which {} asks for: {}", count(asking.len(), "Service"), some_of(&asking));
+    let (Ok(net), Ok(pods)) = (NODES.parse::<IpNet>(), PODS.parse::<IpNet>()) else { return };
+    let mut blocks = pods.subnets(64).into_iter().flatten().skip(1);
+    for node in objects.nodes.0.values_mut() {
+        node.internal_ips.extend(ranges.address(net, 11));
+        if mode != NetworkMode::VpcCni && !node.pod_cidrs.iter().any(|net| net.addr().is_ipv6()) {
+            node.pod_cidrs.extend(blocks.next());
+        }
+    }
+    let nodes = &objects.nodes.0;
+    for pod in objects.pods.0.values_mut() {
+        let Some(node) = pod.node.as_ref().and_then(|name| nodes.get(name)) else { continue };
+        if has_v6(&pod.ips) || pod.phase != Phase::Running {
+            continue;
+        }
+        if pod.spec.host_network {
+            pod.ips.extend(node.internal_ips.iter().filter(|ip| ip.is_ipv6()));
+            continue;
+        }
+        let own = node.pod_cidrs.iter().copied().find(|net| net.addr().is_ipv6());
+        pod.ips.extend(ranges.address(own.unwrap_or(net), 10));
+    }
+    said.suppose(
+        about,
+        "every node and pod has it, beside IPv4",
+        "no Node object is given",
+        "give the cluster's Node and Pod objects",
+    );
+}
+
+fn has_v6(ips: &[IpAddr]) -> bool {
+    ips.iter().any(IpAddr::is_ipv6)
+}

@@ -1,0 +1,369 @@
+//! Who makes the pod network, and in what way.
+//!
+//! What is stated comes first, then the plugin's own agents and what it writes on nodes and
+//! pods, then the cloud and the addresses. A wrong guess must not break a healthy cluster:
+//! where nothing tells, each pod has a link and a route of its own, which holds for any
+//! addresses.
+
+use std::net::IpAddr;
+
+use uturn_model::network::{NetworkMode, Plugin, Transport};
+use uturn_model::{Family, IpNet, Kind, Known, Labels, Node, Pod, WorkloadKind};
+
+use super::Said;
+use crate::objects::Objects;
+
+/// The annotation that says which network cards a pod has.
+const NETWORKS: &str = "tke.cloud.tencent.com/networks";
+
+/// The DaemonSets of plugins by name. Where several run, the first of this list makes the
+/// network: the others add policies or a Service proxy to it.
+const AGENTS: &[(&str, Plugin)] = &[
+    ("tke-eni-agent", Plugin::TkeVpcCni),
+    ("tke-bridge-agent", Plugin::TkeGlobalRouter),
+    ("aws-node", Plugin::AwsVpcCni),
+    ("terway-eniip", Plugin::Terway),
+    ("terway-eni", Plugin::Terway),
+    ("terway", Plugin::Terway),
+    ("canal", Plugin::Canal),
+    ("rke2-canal", Plugin::Canal),
+    ("kube-flannel-ds", Plugin::Flannel),
+    ("kube-flannel", Plugin::Flannel),
+    ("ovnkube-node", Plugin::OvnKubernetes),
+    ("antrea-agent", Plugin::Antrea),
+    ("weave-net", Plugin::Weave),
+    ("kube-router", Plugin::KubeRouter),
+    ("kindnet", Plugin::Kindnet),
+    ("cilium", Plugin::Cilium),
+    ("anetd", Plugin::Gke),
+    ("netd", Plugin::Gke),
+    ("calico-node", Plugin::Calico),
+];
+
+/// How keys of a node's annotations and labels begin that plugins write.
+const NODE_KEYS: &[(&str, Plugin)] = &[
+    ("flannel.alpha.coreos.com/", Plugin::Flannel),
+    ("k8s.ovn.org/", Plugin::OvnKubernetes),
+    ("node.antrea.io/", Plugin::Antrea),
+    ("kube-router.io/", Plugin::KubeRouter),
+    ("network.cilium.io/", Plugin::Cilium),
+    ("io.cilium.network.", Plugin::Cilium),
+    ("projectcalico.org/", Plugin::Calico),
+];
+
+/// The same of pods' annotations.
+const POD_KEYS: &[(&str, Plugin)] = &[
+    ("k8s.ovn.org/pod-networks", Plugin::OvnKubernetes),
+    ("cni.projectcalico.org/", Plugin::Calico),
+];
+
+/// The annotations in which Calico notes a node's end of its tunnels.
+const CALICO_TUNNELS: [&str; 3] = [
+    "projectcalico.org/IPv4IPIPTunnelAddr",
+    "projectcalico.org/IPv4VXLANTunnelAddr",
+    "projectcalico.org/IPv6VXLANTunnelAddr",
+];
+
+/// The annotations in which Cilium notes the address that a node has among its pods.
+const CILIUM_HOSTS: [&str; 2] =
+    ["network.cilium.io/ipv4-cilium-host", "io.cilium.network.ipv4-cilium-host"];
+
+/// Who makes the pod network.
+pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Plugin> {
+    if let Some((plugin, origin)) = &objects.facts.network_plugin {
+        return Known::stated(*plugin, origin.clone());
+    }
+    if let Some((mode, origin)) = &objects.facts.network_mode {
+        let plugin = match mode {
+            NetworkMode::GlobalRouter => Plugin::TkeGlobalRouter,
+            NetworkMode::VpcCni => Plugin::TkeVpcCni,
+            NetworkMode::Routed => Plugin::Unknown,
+        };
+        return Known::stated(plugin, origin.clone());
+    }
+    let traces = [by_networks, by_agent, by_node, by_pod, by_addresses];
+    if let Some((plugin, trace)) = traces.iter().find_map(|find| find(objects)) {
+        return Known::derived(plugin, trace);
+    }
+    let because = "neither nodes nor pods say it";
+    let has_pods = !(objects.pods.0.is_empty()
+        && objects.workloads.0.is_empty()
+        && objects.services.0.is_empty()
+        && objects.ingresses.0.is_empty());
+    if has_pods {
+        said.suppose("network", "global-router", because, "state spec.network.mode in Facts");
+    }
+    Known::supposed(Plugin::TkeGlobalRouter, because)
+}
+
+/// The cards that TKE's pods ask for.
+fn by_networks(objects: &Objects) -> Option<(Plugin, String)> {
+    let pods = objects.pods.0.values().map(|pod| (&pod.spec.annotations, &pod.name));
+    let workloads = objects.workloads.0.values();
+    let templates = workloads.map(|workload| (&workload.template.annotations, &workload.name));
+    pods.chain(templates).find_map(|(annotations, name)| {
+        let networks = annotations.get(NETWORKS)?;
+        let is_card = networks.contains("tke-route-eni") || networks.contains("tke-direct-eni");
+        let plugin = match is_card {
+            true => Plugin::TkeVpcCni,
+            false if networks.contains("tke-bridge") => Plugin::TkeGlobalRouter,
+            false => return None,
+        };
+        Some((plugin, format!("{NETWORKS} of {name}")))
+    })
+}
+
+/// The DaemonSet of a plugin, or a pod of one.
+fn by_agent(objects: &Objects) -> Option<(Plugin, String)> {
+    let workloads = objects.workloads.0.values();
+    let sets = workloads
+        .filter(|set| set.kind == WorkloadKind::DaemonSet && set.template.host_network)
+        .map(|set| set.object());
+    let owners = objects.pods.0.values().filter(|pod| pod.spec.host_network);
+    let owners = owners.filter_map(|pod| pod.owner.clone());
+    let mut found: Vec<_> =
+        sets.chain(owners.filter(|owner| owner.kind == Kind::DaemonSet)).collect();
+    found.sort();
+    found.dedup();
+    let of = |name: &str| {
+        AGENTS.iter().find(|(agent, _)| {
+            // flannel's has one for each architecture.
+            name == *agent || name.strip_prefix(agent).is_some_and(|rest| rest.starts_with('-'))
+        })
+    };
+    AGENTS.iter().find_map(|(agent, plugin)| {
+        let set = found.iter().find(|set| of(&set.name).is_some_and(|(own, _)| own == agent))?;
+        let plugin = match plugin {
+            Plugin::Calico if has_flannel(objects) => Plugin::Canal,
+            Plugin::Cilium if is_azure(objects) => by_azure(objects),
+            plugin => *plugin,
+        };
+        Some((plugin, set.to_string()))
+    })
+}
+
+fn has_flannel(objects: &Objects) -> bool {
+    let begins = |node: &Node| {
+        node.annotations.iter().any(|(key, _)| key.starts_with("flannel.alpha.coreos.com/"))
+    };
+    objects.nodes.0.values().any(begins)
+}
+
+/// What a plugin or a cloud writes on nodes.
+fn by_node(objects: &Objects) -> Option<(Plugin, String)> {
+    let nodes = objects.nodes.0.values();
+    let of = |node: &Node| {
+        let labels = |labels: &Labels, keys: &[(&str, Plugin)]| {
+            keys.iter().find_map(|(begins, plugin)| {
+                let (key, _) = labels.iter().find(|(key, _)| key.starts_with(begins))?;
+                Some((*plugin, format!("{key} of Node {}", node.name)))
+            })
+        };
+        labels(&node.annotations, NODE_KEYS).or_else(|| labels(&node.labels, NODE_KEYS))
+    };
+    let (plugin, trace) = nodes.clone().find_map(of)?;
+    Some((
+        if plugin == Plugin::Flannel && has_calico(objects) { Plugin::Canal } else { plugin },
+        trace,
+    ))
+}
+
+fn has_calico(objects: &Objects) -> bool {
+    let of_pod = |pod: &Pod| {
+        pod.spec.annotations.iter().any(|(key, _)| key.starts_with("cni.projectcalico.org/"))
+    };
+    objects.pods.0.values().any(of_pod)
+}
+
+/// What a plugin writes on pods.
+fn by_pod(objects: &Objects) -> Option<(Plugin, String)> {
+    objects.pods.0.values().find_map(|pod| {
+        POD_KEYS.iter().find_map(|(begins, plugin)| {
+            let mut keys = pod.spec.annotations.iter().map(|(key, _)| key);
+            let key = keys.find(|key| key.starts_with(begins))?;
+            Some((*plugin, format!("{key} of Pod {}", pod.name)))
+        })
+    })
+}
+
+/// The cloud of the nodes, and where their pods' addresses are.
+fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
+    let nodes = &objects.nodes.0;
+    let written = || nodes.values().filter(|node| !node.supposed);
+    let first = written().next()?;
+    let are_ranged = written().all(|node| !node.pod_cidrs.is_empty());
+    let scheme = first.provider_id.as_deref().and_then(|id| Some(id.split_once("://")?.0));
+    let id = || format!("providerID {} of Node {}", scheme.unwrap_or_default(), first.name);
+    match scheme {
+        Some("aws") if !are_ranged => return Some((Plugin::AwsVpcCni, id())),
+        Some("azure") => return Some((by_azure(objects), id())),
+        Some("gce") if are_ranged => return Some((Plugin::Gke, id())),
+        Some("kind") => return Some((Plugin::Kindnet, id())),
+        _ => {}
+    }
+    let strangers: Vec<&Pod> = outside_of_range(objects).collect();
+    if are_ranged && strangers.is_empty() {
+        return Some((Plugin::TkeGlobalRouter, "the podCIDRs of the nodes".into()));
+    }
+    let is_known = objects.pods.0.values().any(|pod| has_own_address(pod));
+    if !are_ranged && !is_known {
+        return None;
+    }
+    let trace = match strangers.first() {
+        Some(pod) => format!("the address of Pod {}, which is not of its node's podCIDR", pod.name),
+        None => "nodes without a podCIDR, and pods with addresses".into(),
+    };
+    Some((Plugin::Unknown, trace))
+}
+
+fn is_azure(objects: &Objects) -> bool {
+    let is_it =
+        |node: &Node| node.provider_id.as_deref().is_some_and(|id| id.starts_with("azure:"));
+    objects.nodes.0.values().any(is_it)
+}
+
+/// Which of Azure's networks: only pods of the overlay and of kubenet have a range a node.
+fn by_azure(objects: &Objects) -> Plugin {
+    let nodes = || objects.nodes.0.values();
+    let is_overlay = |node: &Node| {
+        node.labels.is("kubernetes.azure.com/azure-cni-overlay", "true")
+            || node.labels.is("kubernetes.azure.com/podnetwork-type", "overlay")
+    };
+    if nodes().any(is_overlay) {
+        return Plugin::AzureCniOverlay;
+    }
+    let has_cns = objects.workloads.0.keys().any(|(_, name)| name.name.as_str() == "azure-cns")
+        || objects
+            .pods
+            .0
+            .values()
+            .any(|pod| pod.owner.as_ref().is_some_and(|owner| &*owner.name == "azure-cns"));
+    let are_ranged = nodes().all(|node| !node.pod_cidrs.is_empty());
+    match (are_ranged && outside_of_range(objects).next().is_none(), has_cns) {
+        (true, true) => Plugin::AzureCniOverlay,
+        (true, false) => Plugin::Kubenet,
+        (false, _) => Plugin::AzureCni,
+    }
+}
+
+fn has_own_address(pod: &Pod) -> bool {
+    !pod.spec.host_network && !pod.supposed && !pod.ips.is_empty()
+}
+
+/// Pods with an address that is in no range of their node.
+pub(super) fn outside_of_range(objects: &Objects) -> impl Iterator<Item = &Pod> {
+    objects.pods.0.values().filter(|pod| has_own_address(pod)).filter(|pod| {
+        let node = pod.node.as_ref().and_then(|name| objects.nodes.0.get(name));
+        let is_outside = |node: &Node, ip: &IpAddr| {
+            let of_family = |net: &&IpNet| Family::of(net.addr()) == Family::of(*ip);
+            let mut nets = node.pod_cidrs.iter().filter(of_family).peekable();
+            nets.peek().is_some() && !nets.any(|net| net.contains(ip))
+        };
+        node.is_some_and(|node| pod.ips.iter().any(|ip| is_outside(node, ip)))
+    })
+}
+
+/// A pod with the address that a bridge would have.
+fn has_first_address(objects: &Objects) -> Option<&Pod> {
+    let is_first =
+        |net: &IpNet, pod: &Pod| net.hosts().next().is_some_and(|ip| pod.ips.contains(&ip));
+    objects.pods.0.values().filter(|pod| has_own_address(pod)).find(|pod| {
+        let node = pod.node.as_ref().and_then(|name| objects.nodes.0.get(name));
+        node.is_some_and(|node| node.pod_cidrs.iter().any(|net| is_first(net, pod)))
+    })
+}
+
+/// How pods hang off their node.
+pub(super) fn mode(objects: &Objects, plugin: &Known<Plugin>) -> Known<NetworkMode> {
+    if let Some((mode, origin)) = &objects.facts.network_mode {
+        return Known::stated(*mode, origin.clone());
+    }
+    let usual = plugin.value.usual_mode();
+    // A bridge has the range of its node, and the first address of it.
+    if usual == NetworkMode::GlobalRouter {
+        if outside_of_range(objects).next().is_some() {
+            return Known::derived(NetworkMode::Routed, "pods with addresses of no podCIDR");
+        }
+        if let Some(pod) = has_first_address(objects) {
+            let from = format!("Pod {}, which has the first address of a podCIDR", pod.name);
+            return Known::derived(NetworkMode::Routed, from);
+        }
+    }
+    Known { value: usual, basis: plugin.basis.clone() }
+}
+
+/// How packets get to another node's pods.
+pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Transport> {
+    if let Some((transport, origin)) = &objects.facts.transport {
+        return Known::stated(*transport, origin.clone());
+    }
+    let nodes = || objects.nodes.0.values();
+    let first = |key: &str| {
+        nodes().find_map(|node| {
+            Some((node.annotations.get(key)?, format!("{key} of Node {}", node.name)))
+        })
+    };
+    match plugin.value {
+        Plugin::Flannel | Plugin::Canal => {
+            if let Some((backend, trace)) = first("flannel.alpha.coreos.com/backend-type") {
+                let is_plain = matches!(backend, "host-gw" | "ali-vpc" | "alloc" | "extension");
+                let value = if is_plain { Transport::Underlay } else { Transport::Tunnel };
+                return Known::derived(value, trace);
+            }
+        }
+        Plugin::Calico => {
+            if let Some((_, trace)) = CALICO_TUNNELS.iter().find_map(|key| first(key)) {
+                return Known::derived(Transport::Tunnel, trace);
+            }
+            if let Some((_, trace)) = first("projectcalico.org/IPv4Address") {
+                let because = format!("{trace}, and none has the address of a tunnel");
+                return Known::derived(Transport::Underlay, because);
+            }
+        }
+        Plugin::Cilium => {
+            if let Some((transport, origin)) = &objects.cilium_transport {
+                return Known::stated(*transport, origin.clone());
+            }
+        }
+        _ => {}
+    }
+    let usual = plugin.value.usual_transport();
+    match plugin.is_supposed() {
+        true => Known::supposed(usual, "the network is supposed"),
+        false => Known::derived(usual, format!("{} usually does it so", plugin.value)),
+    }
+}
+
+/// Whether pods are masqueraded on their way beyond the pod network.
+pub(super) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) -> Known<bool> {
+    if let Some((masquerades, origin)) = &objects.facts.masquerade {
+        return Known::stated(*masquerades, origin.clone());
+    }
+    let stated = objects.facts.non_masquerade_cidrs.as_ref().or(objects.non_masquerade.as_ref());
+    if let Some((nets, origin)) = stated.filter(|(nets, _)| !nets.is_empty()) {
+        let _ = nets;
+        return Known::stated(true, origin.clone());
+    }
+    let usual = plugin.value.usually_masquerades();
+    match plugin.is_supposed() {
+        true => Known::supposed(usual, "the network is supposed"),
+        false => Known::derived(usual, format!("{} usually does it so", plugin.value)),
+    }
+}
+
+/// Notes each node's end of the tunnel, where the plugin says it.
+pub(super) fn add_tunnel_ends(objects: &mut Objects, plugin: Plugin) {
+    for node in objects.nodes.0.values_mut() {
+        let keys: &[&str] = match plugin {
+            Plugin::Calico => &CALICO_TUNNELS,
+            Plugin::Cilium => &CILIUM_HOSTS,
+            _ => &[],
+        };
+        let stated = keys.iter().filter_map(|key| node.annotations.get(key)?.parse().ok());
+        node.tunnel_ips = stated.collect();
+        if node.tunnel_ips.is_empty() {
+            // As flannel does it: the first address of the node's range, which no pod gets.
+            node.tunnel_ips = node.pod_cidrs.iter().map(IpNet::network).collect();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Lists and mappings in brackets.
+
+use super::parse::{Event, Parser};
+use super::text::Mark;
+use super::token::{Kind, Token, trouble};
+use crate::document::Trouble;
+
+impl Parser<'_, '_> {
+    /// The items of a list in brackets.
+    pub(super) fn flow_items(&mut self) -> Result<(), Trouble> {
+        const ENDS: [Kind<'_>; 2] = [Kind::Comma, Kind::FlowSeqEnd];
+        let opened = self.scanner.next()?.start;
+        let mut first = true;
+        loop {
+            if !first && !self.is_next(&[Kind::FlowSeqEnd])? {
+                self.comma(']', opened)?;
+            }
+            first = false;
+            let Token { kind, start, end } = self.scanner.peek()?.clone();
+            match kind {
+                Kind::FlowSeqEnd => {
+                    self.scanner.next()?;
+                    return self.say(Event::SeqEnd, None, start, end);
+                }
+                // `[a: b]` is a list of a mapping.
+                Kind::Key => {
+                    self.scanner.next()?;
+                    self.say(Event::Map { flow: true }, None, start, end)?;
+                    match self.is_next(&[Kind::Value, Kind::Comma, Kind::FlowSeqEnd])? {
+                        true => {
+                            let end = self.scanner.next()?.end;
+                            self.nothing(end)?;
+                        }
+                        false => self.node(false, false)?,
+                    }
+                    self.flow_value(&ENDS)?;
+                    let at = self.scanner.peek()?.start;
+                    self.say(Event::MapEnd, None, at, at)?;
+                }
+                _ => self.flow_node(']', opened)?,
+            }
+        }
+    }
+
+    /// The entries of a mapping in brackets.
+    pub(super) fn flow_entries(&mut self) -> Result<(), Trouble> {
+        const ENDS: [Kind<'_>; 2] = [Kind::Comma, Kind::FlowMapEnd];
+        let opened = self.scanner.next()?.start;
+        let mut first = true;
+        loop {
+            if !first && !self.is_next(&[Kind::FlowMapEnd])? {
+                self.comma('}', opened)?;
+            }
+            first = false;
+            let Token { kind, start, end } = self.scanner.peek()?.clone();
+            match kind {
+                Kind::FlowMapEnd => {
+                    self.scanner.next()?;
+                    return self.say(Event::MapEnd, None, start, end);
+                }
+                Kind::Key => {
+                    self.scanner.next()?;
+                    match self.is_next(&[Kind::Value, Kind::Comma, Kind::FlowMapEnd])? {
+                        true => self.nothing(end)?,
+                        false => self.node(false, false)?,
+                    }
+                    self.flow_value(&ENDS)?;
+                }
+                _ => {
+                    self.flow_node('}', opened)?;
+                    let at = self.scanner.peek()?.start;
+                    self.nothing(at)?;
+                }
+            }
+        }
+    }
+
+    fn flow_value(&mut self, ends: &[Kind<'_>]) -> Result<(), Trouble> {
+        let mut place = self.scanner.peek()?.start;
+        if self.is_next(&[Kind::Value])? {
+            place = self.scanner.next()?.end;
+            if !self.is_next(ends)? {
+                return self.node(false, false);
+            }
+        }
+        self.nothing(place)
+    }
+
+    fn flow_node(&mut self, close: char, opened: Mark) -> Result<(), Trouble> {
+        match self.is_next(&[Kind::End, Kind::DocumentEnd])? {
+            true => Err(self.unclosed("a value", close, opened)),
+            false => self.node(false, false),
+        }
+    }
+
+    fn comma(&mut self, close: char, opened: Mark) -> Result<(), Trouble> {
+        if !self.is_next(&[Kind::Comma])? {
+            return Err(self.unclosed(&format!("',' or '{close}'"), close, opened));
+        }
+        self.scanner.next()?;
+        Ok(())
+    }
+
+    /// Says what is expected within brackets, and where the document ends, which are open.
+    fn unclosed(&mut self, expected: &str, close: char, opened: Mark) -> Trouble {
+        let token = match self.scanner.peek() {
+            Ok(token) => token,
+            Err(trouble) => return trouble,
+        };
+        let trouble = trouble(token.start, format!("expected {expected}"));
+        if !matches!(token.kind, Kind::End | Kind::DocumentEnd) {
+            return trouble;
+        }
+        let open = if close == ']' { '[' } else { '{' };
+        let (line, column) = (opened.line, opened.column + 1);
+        trouble.with_hint(format!(
+            "is the file complete? the {open} at line {line}, column {column} is never closed"
+        ))
+    }
+}

@@ -1,0 +1,322 @@
+//! The second half of reading YAML: tokens become events.
+
+use std::borrow::Cow;
+
+use super::scan::Scanner;
+use super::text::{Mark, Text};
+use super::token::{Kind, Style, Tag, Token, too_deep, trouble};
+use crate::document::{DEPTH, Trouble};
+
+/// A part of a document, in the order in which it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Event<'a> {
+    Scalar {
+        text: Cow<'a, str>,
+        style: Style,
+        tag: Tagged<'a>,
+    },
+    /// Stands for what has this anchor.
+    Alias(&'a str),
+    /// In brackets or not.
+    Seq {
+        flow: bool,
+    },
+    SeqEnd,
+    Map {
+        flow: bool,
+    },
+    MapEnd,
+}
+
+/// What a tag says of a scalar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tagged<'a> {
+    Not,
+    /// One of YAML's own: `str`.
+    Core(Cow<'a, str>),
+    Other,
+}
+
+/// An event with its anchor and its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed<'a> {
+    pub(crate) event: Event<'a>,
+    pub(crate) anchor: Option<&'a str>,
+    pub(crate) start: Mark,
+    pub(crate) end: Mark,
+}
+
+type Each<'e, 'a> = &'e mut dyn FnMut(Placed<'a>) -> Result<(), Trouble>;
+
+/// Reads the one document of a text whose first line is number `line`. Gives the place of what
+/// stands after its end, and is nobody's.
+pub(crate) fn parse<'a>(
+    text: &'a str,
+    line: u32,
+    each: Each<'_, 'a>,
+) -> Result<Option<Mark>, Trouble> {
+    let mut text = after_separator(text, line)?;
+    if text.all[text.mark.at..].starts_with('\u{feff}') {
+        text.mark.at += '\u{feff}'.len_utf8();
+    }
+    check_characters(&text)?;
+    let mut parser = Parser { scanner: Scanner::new(text), depth: 0, each };
+    let first = parser.scanner.peek()?;
+    if first.kind != Kind::End {
+        parser.node(true, false)?;
+    }
+    // What follows is looked at no further than to tell that it is there.
+    if parser.scanner.peek()?.kind == Kind::DocumentEnd {
+        parser.scanner.next()?;
+        return Ok(match parser.scanner.peek() {
+            Ok(token) if token.kind == Kind::End => None,
+            Ok(token) => Some(token.start),
+            Err(_) => Some(parser.scanner.text.mark),
+        });
+    }
+    let rest = parser.scanner.peek()?;
+    Ok((rest.kind != Kind::End).then_some(rest.start))
+}
+
+/// Passes a line of `---`, on which nothing but a comment may stand.
+fn after_separator(text: &str, line: u32) -> Result<Text<'_>, Trouble> {
+    let Some(rest) = text.strip_prefix("---") else { return Ok(Text::new(text, 0, line)) };
+    let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
+    let blank = first.len() - first.trim_start().len();
+    if !matches!(first.trim().chars().next(), None | Some('#')) {
+        let place = Mark { at: 0, line, column: 3 + first[..blank].chars().count() };
+        return Err(trouble(place, "kubectl wants nothing but a comment after ---")
+            .with_hint("put it on a line of its own"));
+    }
+    Ok(Text::new(text, text.len() - after.len(), line.saturating_add(1)))
+}
+
+/// Says which character is none that YAML may have.
+fn check_characters(text: &Text<'_>) -> Result<(), Trouble> {
+    let mut text = text.clone();
+    let rest = &text.all[text.mark.at..];
+    // Few texts have any byte that needs a second look.
+    let suspect = |byte: u8| {
+        byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r') || matches!(byte, 0x7f | 0xc2 | 0xef)
+    };
+    if !rest.bytes().any(suspect) {
+        return Ok(());
+    }
+    let wrong = |found: &char| match found {
+        '\t' | '\n' | '\r' | '\u{85}' => false,
+        '\u{fffe}' | '\u{ffff}' => true,
+        other => other.is_control(),
+    };
+    let Some((at, found)) = rest.char_indices().find(|(_, found)| wrong(found)) else {
+        return Ok(());
+    };
+    let end = text.mark.at + at;
+    while text.mark.at < end {
+        match text.is_break() {
+            true => drop(text.skip_break()),
+            false => text.skip(),
+        }
+    }
+    let message = format!("a character that YAML does not have: U+{:04X}", u32::from(found));
+    Err(trouble(text.mark, message))
+}
+
+pub(super) struct Parser<'e, 'a> {
+    pub(super) scanner: Scanner<'a>,
+    depth: usize,
+    each: Each<'e, 'a>,
+}
+
+/// Anchor and tag before a value.
+struct Before<'a> {
+    anchor: Option<&'a str>,
+    tag: Tagged<'a>,
+    start: Mark,
+    any: bool,
+}
+
+impl<'a> Parser<'_, 'a> {
+    pub(super) fn is_next(&mut self, kinds: &[Kind<'_>]) -> Result<bool, Trouble> {
+        let next = &self.scanner.peek()?.kind;
+        Ok(kinds.contains(next))
+    }
+
+    pub(super) fn say(
+        &mut self,
+        event: Event<'a>,
+        anchor: Option<&'a str>,
+        start: Mark,
+        end: Mark,
+    ) -> Result<(), Trouble> {
+        (self.each)(Placed { event, anchor, start, end })
+    }
+
+    /// A value of which nothing is written.
+    pub(super) fn nothing(&mut self, at: Mark) -> Result<(), Trouble> {
+        let event = Event::Scalar { text: "".into(), style: Style::Plain, tag: Tagged::Not };
+        self.say(event, None, at, at)
+    }
+
+    /// A value. `block`: it may be a block; `level`: a list at the column of its key is one.
+    pub(super) fn node(&mut self, block: bool, level: bool) -> Result<(), Trouble> {
+        let first = self.scanner.peek()?.clone();
+        if let Kind::Alias(name) = first.kind {
+            self.scanner.next()?;
+            return self.say(Event::Alias(name), None, first.start, first.end);
+        }
+        let Before { anchor, tag, start: begins, any } = self.before()?;
+        let Token { kind, start, end } = self.scanner.peek()?.clone();
+        if self.depth >= DEPTH && !matches!(kind, Kind::Scalar(..)) {
+            return Err(too_deep(start));
+        }
+        self.depth += 1;
+        match kind {
+            Kind::Item if level => {
+                self.say(Event::Seq { flow: false }, anchor, start, start)?;
+                self.level_items()?;
+            }
+            Kind::Scalar(text, style) => {
+                self.scanner.next()?;
+                self.say(Event::Scalar { text, style, tag }, anchor, start, end)?;
+            }
+            Kind::FlowSeq => {
+                self.say(Event::Seq { flow: true }, anchor, start, end)?;
+                self.flow_items()?;
+            }
+            Kind::FlowMap => {
+                self.say(Event::Map { flow: true }, anchor, start, end)?;
+                self.flow_entries()?;
+            }
+            Kind::BlockSeq if block => {
+                self.say(Event::Seq { flow: false }, anchor, start, end)?;
+                self.items()?;
+            }
+            Kind::BlockMap if block => {
+                self.say(Event::Map { flow: false }, anchor, start, end)?;
+                self.entries()?;
+            }
+            _ if any => {
+                let event = Event::Scalar { text: "".into(), style: Style::Plain, tag };
+                self.say(event, anchor, begins, begins)?;
+            }
+            other => return Err(unexpected(&other, start)),
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn before(&mut self) -> Result<Before<'a>, Trouble> {
+        let start = self.scanner.peek()?.start;
+        let mut before = Before { anchor: None, tag: Tagged::Not, start, any: false };
+        for _ in 0..2 {
+            let token = self.scanner.peek()?.clone();
+            match token.kind {
+                Kind::Anchor(name) if before.anchor.is_none() => before.anchor = Some(name),
+                Kind::Tag(_) if before.tag != Tagged::Not => break,
+                Kind::Tag(Tag::Undeclared) => {
+                    return Err(trouble(token.start, "a tag whose handle nothing declares"));
+                }
+                Kind::Tag(Tag::Core(suffix)) => before.tag = Tagged::Core(suffix),
+                Kind::Tag(Tag::Other) => before.tag = Tagged::Other,
+                _ => break,
+            }
+            before.any = true;
+            self.scanner.next()?;
+        }
+        Ok(before)
+    }
+
+    /// The items of a list, indented.
+    fn items(&mut self) -> Result<(), Trouble> {
+        self.scanner.next()?;
+        loop {
+            let Token { kind, start, end } = self.scanner.peek()?.clone();
+            match kind {
+                Kind::Item => {
+                    self.scanner.next()?;
+                    match self.is_next(&[Kind::Item, Kind::BlockEnd])? {
+                        true => self.nothing(end)?,
+                        false => self.node(true, false)?,
+                    }
+                }
+                Kind::BlockEnd => {
+                    self.scanner.next()?;
+                    return self.say(Event::SeqEnd, None, start, start);
+                }
+                _ => return Err(misplaced(start)),
+            }
+        }
+    }
+
+    /// The items of a list that is not indented against its key.
+    fn level_items(&mut self) -> Result<(), Trouble> {
+        while self.is_next(&[Kind::Item])? {
+            let end = self.scanner.next()?.end;
+            match self.is_next(&[Kind::Item, Kind::Key, Kind::Value, Kind::BlockEnd])? {
+                true => self.nothing(end)?,
+                false => self.node(true, false)?,
+            }
+        }
+        let start = self.scanner.peek()?.start;
+        self.say(Event::SeqEnd, None, start, start)
+    }
+
+    /// The entries of a mapping.
+    fn entries(&mut self) -> Result<(), Trouble> {
+        const ENDS: [Kind<'_>; 3] = [Kind::Key, Kind::Value, Kind::BlockEnd];
+        self.scanner.next()?;
+        loop {
+            let Token { kind, start, end } = self.scanner.peek()?.clone();
+            match kind {
+                Kind::Key => {
+                    self.scanner.next()?;
+                    match self.is_next(&ENDS)? {
+                        true => self.nothing(end)?,
+                        false => self.node(true, true)?,
+                    }
+                    let mut place = self.scanner.peek()?.start;
+                    let mut empty = true;
+                    if self.is_next(&[Kind::Value])? {
+                        place = self.scanner.next()?.end;
+                        empty = self.is_next(&ENDS)?;
+                    }
+                    match empty {
+                        true => self.nothing(place)?,
+                        false => self.node(true, true)?,
+                    }
+                }
+                Kind::BlockEnd => {
+                    self.scanner.next()?;
+                    return self.say(Event::MapEnd, None, start, start);
+                }
+                _ => return Err(misplaced(start)),
+            }
+        }
+    }
+}
+
+fn misplaced(at: Mark) -> Trouble {
+    trouble(at, "this line does not fit the indentation of what stands above it")
+}
+
+fn unexpected(kind: &Kind<'_>, at: Mark) -> Trouble {
+    let what = match kind {
+        Kind::Item => "'-', which begins a list only on a line of its own",
+        Kind::Comma => "','",
+        Kind::FlowSeqEnd => "']'",
+        Kind::FlowMapEnd => "'}'",
+        Kind::Value => "':'",
+        Kind::Key => "'?' or a key",
+        Kind::Alias(_) => "an alias, which can have neither anchor nor tag",
+        Kind::Anchor(_) => "a second anchor",
+        Kind::Tag(_) => "a second tag",
+        Kind::End | Kind::DocumentEnd => "the end of the document",
+        Kind::BlockSeq | Kind::BlockMap | Kind::BlockEnd => return misplaced(at),
+        Kind::Directive => {
+            let message = "expected a value, found a directive, which kubectl does not read";
+            return trouble(at, message).with_hint("leave the line out");
+        }
+        Kind::FlowSeq | Kind::FlowMap | Kind::Scalar(..) => "a value",
+    };
+    trouble(at, format!("expected a value, found {what}"))
+}

@@ -1,0 +1,362 @@
+//! The first half of reading YAML: characters become tokens.
+//!
+//! What is a token, and where a block begins and ends by indentation, is decided as YAML 1.1
+//! decides it and as kubectl's parser does, which is more lenient than YAML 1.2: what is in
+//! brackets or quotes may go on at any column.
+
+use std::collections::VecDeque;
+
+use super::text::{Mark, Text};
+use super::token::{Kind, Style, Token, column, tab, too_deep, trouble};
+use crate::document::{DEPTH, Trouble};
+
+/// A token that will have been a key, if a colon follows it.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    number: usize,
+    mark: Mark,
+    /// Nothing but a key can stand there.
+    required: bool,
+}
+
+/// How far a colon may be from where its key began, unless `?` announced the key.
+const KEY: usize = 1024;
+
+pub(super) struct Scanner<'a> {
+    pub(super) text: Text<'a>,
+    tokens: VecDeque<Token<'a>>,
+    /// How many tokens were taken.
+    taken: usize,
+    /// The column of the innermost block; -1 outside all of them.
+    pub(super) indent: isize,
+    indents: Vec<isize>,
+    /// One for each open bracket, and one for outside.
+    candidates: Vec<Option<Candidate>>,
+    /// Whether a key without `?` may begin here.
+    pub(super) may_be_key: bool,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: Text<'a>) -> Self {
+        Self {
+            text,
+            tokens: VecDeque::new(),
+            taken: 0,
+            indent: -1,
+            indents: Vec::new(),
+            candidates: vec![None],
+            may_be_key: true,
+        }
+    }
+
+    /// The next token, which is left there.
+    pub(super) fn peek(&mut self) -> Result<&Token<'a>, Trouble> {
+        self.fill()?;
+        Ok(&self.tokens[0])
+    }
+
+    /// Takes the next token.
+    pub(super) fn next(&mut self) -> Result<Token<'a>, Trouble> {
+        self.fill()?;
+        self.taken += 1;
+        Ok(self.tokens.pop_front().expect("filled"))
+    }
+
+    /// Whether brackets are open.
+    pub(super) fn is_flow(&self) -> bool {
+        self.candidates.len() > 1
+    }
+
+    /// Reads on until it is clear what the next token is: a token may turn out to be a key.
+    fn fill(&mut self) -> Result<(), Trouble> {
+        loop {
+            if !self.tokens.is_empty() {
+                let first = self.taken;
+                let is_first = |one: &Option<Candidate>| one.is_some_and(|one| one.number == first);
+                let Some(at) = self.candidates.iter().position(is_first) else { return Ok(()) };
+                if !self.is_valid(at)? {
+                    return Ok(());
+                }
+            }
+            self.fetch()?;
+        }
+    }
+
+    /// Whether a candidate may still become a key.
+    fn is_valid(&mut self, at: usize) -> Result<bool, Trouble> {
+        let Some(Some(key)) = self.candidates.get(at).copied() else { return Ok(false) };
+        let here = self.text.mark;
+        if key.mark.line == here.line && here.column <= key.mark.column + KEY {
+            return Ok(true);
+        }
+        if key.required {
+            return Err(self.no_colon(&key));
+        }
+        self.candidates[at] = None;
+        Ok(false)
+    }
+
+    fn no_colon(&self, key: &Candidate) -> Trouble {
+        let trouble = trouble(key.mark, "expected KEY: VALUE");
+        let rest = &self.text.all[key.mark.at..];
+        match rest.trim_end().contains('\n') {
+            true => trouble,
+            false => trouble.with_hint("the file ends here: is it complete?"),
+        }
+    }
+
+    /// What begins here may become a key.
+    pub(super) fn add_candidate(&mut self) -> Result<(), Trouble> {
+        if !self.may_be_key {
+            return Ok(());
+        }
+        let mark = self.text.mark;
+        let required = !self.is_flow() && self.indent == column(mark);
+        let number = self.taken + self.tokens.len();
+        self.drop_candidate()?;
+        if let Some(last) = self.candidates.last_mut() {
+            *last = Some(Candidate { number, mark, required });
+        }
+        Ok(())
+    }
+
+    /// What was a candidate is none.
+    fn drop_candidate(&mut self) -> Result<(), Trouble> {
+        match self.candidates.last_mut().and_then(Option::take) {
+            Some(key) if key.required => Err(self.no_colon(&key)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins a block where this column is further in; its token comes before number `before`.
+    fn indent_to(&mut self, mark: Mark, before: Option<usize>, kind: Kind<'a>) {
+        if self.is_flow() || self.indent >= column(mark) {
+            return;
+        }
+        self.indents.push(self.indent);
+        self.indent = column(mark);
+        let token = Token { kind, start: mark, end: mark };
+        match before {
+            Some(number) => self.tokens.insert(number - self.taken, token),
+            None => self.tokens.push_back(token),
+        }
+    }
+
+    /// Ends the blocks that are further in than this column.
+    fn outdent_to(&mut self, column: isize) {
+        if self.is_flow() {
+            return;
+        }
+        while self.indent > column {
+            self.add(Kind::BlockEnd, self.text.mark);
+            self.indent = self.indents.pop().unwrap_or(-1);
+        }
+    }
+
+    /// Adds a token from there to here.
+    pub(super) fn add(&mut self, kind: Kind<'a>, start: Mark) {
+        self.tokens.push_back(Token { kind, start, end: self.text.mark });
+    }
+
+    /// Adds a token of some characters.
+    fn add_mark(&mut self, kind: Kind<'a>, characters: usize) {
+        let start = self.text.mark;
+        (0..characters).for_each(|_| self.text.skip());
+        self.add(kind, start);
+    }
+
+    fn fetch(&mut self) -> Result<(), Trouble> {
+        self.skip_to_token();
+        self.outdent_to(column(self.text.mark));
+        if self.text.is_end() {
+            return self.end();
+        }
+        let mark = self.text.mark;
+        if mark.column == 0 && self.text.peek() == b'%' {
+            self.outdent_to(-1);
+            self.drop_candidate()?;
+            self.may_be_key = false;
+            self.text.skip_to_break();
+            self.add(Kind::Directive, mark);
+            return Ok(());
+        }
+        if self.text.is_document_mark() {
+            self.outdent_to(-1);
+            self.drop_candidate()?;
+            self.may_be_key = false;
+            self.add_mark(Kind::DocumentEnd, 3);
+            return Ok(());
+        }
+        let flow = self.is_flow();
+        let gap = self.text.is_gap(1);
+        match self.text.peek() {
+            b'[' => self.open(Kind::FlowSeq),
+            b'{' => self.open(Kind::FlowMap),
+            b']' => self.close(Kind::FlowSeqEnd),
+            b'}' => self.close(Kind::FlowMapEnd),
+            b',' => {
+                self.drop_candidate()?;
+                self.may_be_key = true;
+                self.add_mark(Kind::Comma, 1);
+                Ok(())
+            }
+            b'-' if gap => self.item(),
+            b'?' if flow || gap => self.key(),
+            b':' if flow || gap => self.value(),
+            b'*' => self.named(Kind::Alias),
+            b'&' => self.named(Kind::Anchor),
+            b'!' => {
+                self.add_candidate()?;
+                self.may_be_key = false;
+                let tag = self.tag()?;
+                self.add(Kind::Tag(tag), mark);
+                Ok(())
+            }
+            b'|' if !flow => self.block_scalar(true),
+            b'>' if !flow => self.block_scalar(false),
+            quote @ (b'\'' | b'"') => {
+                self.add_candidate()?;
+                self.may_be_key = false;
+                let text = self.quoted(quote)?;
+                self.add(Kind::Scalar(text, Style::Quoted), mark);
+                Ok(())
+            }
+            b'\t' => Err(tab(mark)),
+            found @ (b'#' | b'%' | b'@' | b'`' | b'|' | b'>') => {
+                let found = char::from(found);
+                let message = format!("no value begins with {found:?}, unless it is in quotes");
+                Err(trouble(mark, message))
+            }
+            _ => self.plain_scalar(),
+        }
+    }
+
+    /// Passes blanks, comments and line breaks. A tab is a blank only where it cannot be
+    /// indentation.
+    fn skip_to_token(&mut self) {
+        loop {
+            let tabs = self.is_flow() || !self.may_be_key;
+            while self.text.peek() == b' ' || tabs && self.text.peek() == b'\t' {
+                self.text.skip();
+            }
+            if self.text.peek() == b'#' {
+                self.text.skip_to_break();
+            }
+            if !self.text.is_break() {
+                return;
+            }
+            self.text.skip_break();
+            if !self.is_flow() {
+                self.may_be_key = true;
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Trouble> {
+        if self.text.mark.column != 0 {
+            self.text.mark.column = 0;
+            self.text.mark.line = self.text.mark.line.saturating_add(1);
+        }
+        self.outdent_to(-1);
+        self.drop_candidate()?;
+        self.may_be_key = false;
+        self.add(Kind::End, self.text.mark);
+        Ok(())
+    }
+
+    fn open(&mut self, kind: Kind<'a>) -> Result<(), Trouble> {
+        self.add_candidate()?;
+        if self.candidates.len() > DEPTH {
+            return Err(too_deep(self.text.mark));
+        }
+        self.candidates.push(None);
+        self.may_be_key = true;
+        self.add_mark(kind, 1);
+        Ok(())
+    }
+
+    fn close(&mut self, kind: Kind<'a>) -> Result<(), Trouble> {
+        self.drop_candidate()?;
+        if self.is_flow() {
+            self.candidates.pop();
+        }
+        self.may_be_key = false;
+        self.add_mark(kind, 1);
+        Ok(())
+    }
+
+    /// `-`
+    fn item(&mut self) -> Result<(), Trouble> {
+        let mark = self.text.mark;
+        if !self.is_flow() {
+            if !self.may_be_key {
+                let message = "an item of a list begins on a line of its own";
+                return Err(trouble(mark, message)
+                    .with_hint("if this is no list, the text that begins with - needs quotes"));
+            }
+            self.indent_to(mark, None, Kind::BlockSeq);
+        }
+        self.drop_candidate()?;
+        self.may_be_key = true;
+        self.add_mark(Kind::Item, 1);
+        Ok(())
+    }
+
+    /// `?`
+    fn key(&mut self) -> Result<(), Trouble> {
+        let mark = self.text.mark;
+        if !self.is_flow() {
+            if !self.may_be_key {
+                return Err(trouble(mark, "a '?' where no key can begin"));
+            }
+            self.indent_to(mark, None, Kind::BlockMap);
+        }
+        self.drop_candidate()?;
+        self.may_be_key = !self.is_flow();
+        self.add_mark(Kind::Key, 1);
+        Ok(())
+    }
+
+    /// `:`
+    fn value(&mut self) -> Result<(), Trouble> {
+        let mark = self.text.mark;
+        let innermost = self.candidates.len() - 1;
+        if self.is_valid(innermost)?
+            && let Some(key) = self.candidates[innermost].take()
+        {
+            let token = Token { kind: Kind::Key, start: key.mark, end: key.mark };
+            self.tokens.insert(key.number - self.taken, token);
+            self.indent_to(key.mark, Some(key.number), Kind::BlockMap);
+            self.may_be_key = false;
+        } else {
+            if !self.is_flow() {
+                if !self.may_be_key {
+                    return Err(trouble(mark, "a ':' where no value can begin")
+                        .with_hint("is the line indented too far, or does its text need quotes?"));
+                }
+                self.indent_to(mark, None, Kind::BlockMap);
+            }
+            self.may_be_key = !self.is_flow();
+        }
+        self.add_mark(Kind::Value, 1);
+        Ok(())
+    }
+
+    fn block_scalar(&mut self, literal: bool) -> Result<(), Trouble> {
+        self.drop_candidate()?;
+        self.may_be_key = true;
+        let (text, start) = self.block(literal)?;
+        let style = if literal { Style::Literal } else { Style::Folded };
+        self.add(Kind::Scalar(text, style), start);
+        Ok(())
+    }
+
+    fn plain_scalar(&mut self) -> Result<(), Trouble> {
+        self.add_candidate()?;
+        self.may_be_key = false;
+        let start = self.text.mark;
+        let (text, end) = self.plain()?;
+        self.tokens.push_back(Token { kind: Kind::Scalar(text, Style::Plain), start, end });
+        Ok(())
+    }
+}

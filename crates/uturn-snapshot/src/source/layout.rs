@@ -1,0 +1,231 @@
+//! What folders of manifests hold beside manifests: kustomizations and Helm charts, whose files
+//! are parts of what is applied and not yet that, and whatever else is YAML or JSON.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use uturn_model::{Origin, Text};
+
+use super::{Source, name};
+use crate::document::{self, Keep, Node, Value};
+use crate::fault::{Fault, Note};
+
+/// What stands beside the objects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// Files that hold no object of a cluster, by what they are.
+    pub(crate) left_out: BTreeMap<&'static str, Vec<Text>>,
+    /// Files that nobody named but their folder.
+    pub(crate) of_folders: HashSet<Text>,
+    kustomizations: Vec<Kustomization>,
+    charts: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+struct Kustomization {
+    folder: PathBuf,
+    /// Whether it changes what its files say.
+    changes: bool,
+    /// Files that are patches or the like.
+    parts: Vec<PathBuf>,
+}
+
+/// What files of a folder are that hold no object.
+pub(crate) const TEMPLATE: &str = "templates that are not filled in";
+const PART: &str = "files that kustomizations make patches or maps of";
+const OTHER: &str = "files that cannot be read and name no apiVersion";
+
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// Fields of a kustomization that name manifests, or say what it is.
+const PLAIN: [&str; 7] =
+    ["apiVersion", "kind", "metadata", "resources", "bases", "components", "sortOptions"];
+
+impl Beside {
+    /// Looks at a folder that is being read.
+    pub(super) fn look_at(&mut self, folder: &Path) {
+        if folder.join("Chart.yaml").is_file() {
+            self.charts.push(folder.to_owned());
+        }
+        let found = KUSTOMIZATIONS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        if let Some(text) = found.and_then(|path| std::fs::read_to_string(path).ok()) {
+            self.kustomizations.push(Kustomization::read(folder, &text));
+        }
+    }
+
+    /// Adds what stands beside others.
+    pub(crate) fn add(&mut self, other: Self) {
+        for (why, files) in other.left_out {
+            self.left_out.entry(why).or_default().extend(files);
+        }
+        self.of_folders.extend(other.of_folders);
+        self.kustomizations.extend(other.kustomizations);
+        self.charts.extend(other.charts);
+    }
+
+    /// Takes the files of folders away that hold no object of a cluster.
+    pub(super) fn leave_out(&mut self, sources: &mut Vec<Source>) {
+        let parts = self.kustomizations.iter().flat_map(|one| &one.parts);
+        let parts: HashSet<PathBuf> = parts.filter_map(|path| path.canonicalize().ok()).collect();
+        let templates: Vec<PathBuf> =
+            self.charts.iter().map(|chart| chart.join("templates")).collect();
+        let mut left_out: BTreeMap<&'static str, Vec<Text>> = BTreeMap::new();
+        sources.retain(|source| {
+            if !self.of_folders.contains(&source.name) {
+                return true;
+            }
+            let path = Path::new(&*source.name);
+            let is_part =
+                !parts.is_empty() && path.canonicalize().is_ok_and(|real| parts.contains(&real));
+            let of_chart = templates.iter().any(|folder| path.starts_with(folder));
+            let why = match is_part {
+                true => Some(PART),
+                false => what_else(&source.text, of_chart),
+            };
+            if let Some(why) = why {
+                left_out.entry(why).or_default().push(source.name.clone());
+            }
+            why.is_none()
+        });
+        for (why, files) in left_out {
+            self.left_out.entry(why).or_default().extend(files);
+        }
+    }
+
+    /// Whether the files may be variants of each other.
+    pub(crate) fn has_variants(&self) -> bool {
+        !self.kustomizations.is_empty()
+    }
+
+    /// What does not follow from the files before they are rendered.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let changing: Vec<&Kustomization> =
+            self.kustomizations.iter().filter(|one| one.changes).collect();
+        let kustomizations = changing.first().map(|first| Note {
+            origin: place(&first.folder),
+            message: match changing.len() {
+                1 => "a kustomization".to_owned(),
+                more => format!("a kustomization, the first of {more}"),
+            },
+            taken: "its files as they are written",
+            because: "what it changes in them is not known before it is rendered",
+            settle: kustomize(&first.folder),
+        });
+        let templates = self.left_out.get(TEMPLATE).map_or(0, Vec::len);
+        let charts = self.charts.first().filter(|_| templates > 0).map(|first| Note {
+            origin: place(first),
+            message: format!("a Helm chart ({templates} files here are templates)"),
+            taken: "what its templates make is not there",
+            because: "they are not filled in",
+            settle: helm(first),
+        });
+        kustomizations.into_iter().chain(charts).collect()
+    }
+
+    /// Why there is nothing to work with, where charts or kustomizations are why. `at_all`:
+    /// there is not even an object that is not needed.
+    pub(crate) fn nothing(&self, at_all: bool) -> Option<Fault> {
+        let have = |what| at_all || self.left_out.contains_key(what);
+        if let Some(chart) = self.charts.first().filter(|_| have(TEMPLATE)) {
+            let fault = Fault::new(place(chart), "a Helm chart, whose templates are not filled in");
+            return Some(fault.hint(format!("render it first: {}", helm(chart))));
+        }
+        let first = self.kustomizations.first().filter(|_| have(PART))?;
+        let fault =
+            Fault::new(place(&first.folder), "a kustomization, and no object that is whole");
+        Some(fault.hint(format!("render it first: {}", kustomize(&first.folder))))
+    }
+
+    /// Says that objects are there more than once, because kustomizations build on each other.
+    pub(crate) fn variants(&self, twice: &[Fault]) -> Option<Fault> {
+        let (one, first) = (self.kustomizations.first()?, twice.first()?);
+        let more = match twice.len() {
+            1 => String::new(),
+            all => format!(", and {} more like it", all - 1),
+        };
+        let message = format!(
+            "its kustomizations build on one another: at {}, {}{more}",
+            first.origin, first.message
+        );
+        let folder = self
+            .kustomizations
+            .iter()
+            .map(|one| &one.folder)
+            .min_by_key(|one| (one.components().count(), (*one).clone()));
+        let top = folder.unwrap_or(&one.folder);
+        let hint = format!("render the one that is applied: {}", kustomize(top));
+        Some(Fault::new(place(top), message).hint(hint))
+    }
+}
+
+fn place(folder: &Path) -> Origin {
+    Origin::file(name(folder))
+}
+
+fn kustomize(folder: &Path) -> String {
+    format!("kubectl kustomize {} | uturn scan -f -", folder.display())
+}
+
+fn helm(chart: &Path) -> String {
+    format!("helm template {} | uturn scan -f -", chart.display())
+}
+
+/// What a file of a folder is, if it is no manifest.
+fn what_else(text: &str, of_chart: bool) -> Option<&'static str> {
+    let is_template = text.contains("{{") || text.contains("{%");
+    if is_template && of_chart {
+        return Some(TEMPLATE);
+    }
+    let why = match (is_template, text.contains("apiVersion")) {
+        (true, _) => TEMPLATE,
+        (false, false) => OTHER,
+        (false, true) => return None,
+    };
+    is_broken(text).then_some(why)
+}
+
+fn is_broken(text: &str) -> bool {
+    let mut broken = false;
+    document::read(text, Keep::Wanted, &mut |one| {
+        broken |= one.is_err_and(|trouble| trouble.note.is_none());
+        match broken {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    broken
+}
+
+impl Kustomization {
+    fn read(folder: &Path, text: &str) -> Self {
+        let mut this = Self { folder: folder.to_owned(), changes: false, parts: Vec::new() };
+        document::read(text, Keep::All, &mut |one| {
+            if let Ok(Node { value: Value::Map(entries), .. }) = one {
+                let others = entries.iter().filter(|entry| !PLAIN.contains(&&*entry.key));
+                for entry in others {
+                    this.changes = true;
+                    this.add_parts(&entry.value);
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        this
+    }
+
+    /// Every text that is the name of a file, `KEY=FILE` too.
+    fn add_parts(&mut self, node: &Node<'_>) {
+        match &node.value {
+            Value::String(text) if !text.contains('\n') => {
+                let file = text.split_once('=').map_or(&**text, |(_, file)| file);
+                let path = self.folder.join(file);
+                if path.is_file() {
+                    self.parts.push(path);
+                }
+            }
+            Value::Seq(items) => items.iter().for_each(|item| self.add_parts(item)),
+            Value::Map(entries) => entries.iter().for_each(|entry| self.add_parts(&entry.value)),
+            _ => {}
+        }
+    }
+}

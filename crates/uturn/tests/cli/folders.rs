@@ -1,0 +1,164 @@
+//! Folders as people have them: with kustomizations, charts and files of other programs.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use super::common::{Folder, told, uturn};
+use insta::assert_snapshot;
+
+const WEB: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: web
+        ports: [
+          {containerPort: 8080},
+        ]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+";
+
+const VALUES: &str = "image:\n  repository: web\n  tag: \"1\"\n";
+const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
+const TEMPLATE: &str = "\
+{{- if .Values.enabled }}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .Release.Name }}
+{{- end }}
+";
+
+fn scan(folder: &Folder, path: &str) -> String {
+    about_files(&folder.run(&["scan", "-f", path]))
+}
+
+/// What a scan says about its files.
+fn about_files(told: &str) -> String {
+    let other = |line: &&str| {
+        line.starts_with("supposed:") && !line.contains("uturn scan -f -")
+            || line.contains(" fine ")
+    };
+    told.lines().filter(|line| !other(line)).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn files_of_other_programs_are_left_out_and_named() {
+    let folder = Folder::new("others");
+    folder
+        .file("all/web.yaml", WEB)
+        .file("all/values.yaml", VALUES)
+        .file("all/docker-compose.yml", "version: \"3\"\nservices: {web: {image: web}}\n")
+        .file("all/.github/workflows/test.yml", "on: push\njobs: {}\n")
+        .file("all/patch.json", "[{\"op\": \"remove\", \"path\": \"/spec\"}]")
+        .file("all/tsconfig.json", "{\n  // strict\n  \"strict\": true\n}\n")
+        .file("all/notes.yaml", "just a text\n");
+    assert_snapshot!(scan(&folder, "all"));
+}
+
+#[test]
+fn where_nothing_is_an_object_each_file_says_so() {
+    let folder = Folder::new("values");
+    folder.file("values.yaml", VALUES).file("Chart.yaml", CHART);
+    assert_snapshot!(scan(&folder, "values.yaml"));
+    assert_snapshot!(folder.run(&["scan", "-f", "values.yaml", "-f", "Chart.yaml"]));
+}
+
+#[test]
+fn a_chart_has_to_be_rendered_first() {
+    let folder = Folder::new("chart");
+    folder
+        .file("chart/Chart.yaml", CHART)
+        .file("chart/values.yaml", VALUES)
+        .file("chart/templates/service.yaml", TEMPLATE)
+        .file(
+            "chart/templates/quoted.yaml",
+            &WEB.replace("name: web", "name: \"{{ .Release.Name }}\""),
+        );
+    assert_snapshot!(scan(&folder, "chart"));
+}
+
+#[test]
+fn templates_beside_manifests_are_left_out_and_counted() {
+    let folder = Folder::new("both");
+    folder
+        .file("all/web.yaml", WEB)
+        .file("all/chart/Chart.yaml", CHART)
+        .file("all/chart/values.yaml", VALUES)
+        .file("all/chart/templates/service.yaml", TEMPLATE)
+        .file("all/jinja.yaml", "{% if a %}\napiVersion: v1\n{% endif %}\n")
+        .file("all/named.yaml", &WEB.replace("name: web", "name: \"{{ name }}\""))
+        .file(
+            "all/shell.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: sh}\nspec:\n  ports:\n  - port: ${PORT}\n",
+        )
+        .file("all/ytt.yaml", "#@ load(\"x\")\nmetadata: {name: web}\n");
+    assert_snapshot!(scan(&folder, "all"));
+}
+
+#[test]
+fn a_template_that_is_named_itself_is_a_fault() {
+    let folder = Folder::new("template");
+    folder.file("service.yaml", TEMPLATE);
+    assert_snapshot!(scan(&folder, "service.yaml"));
+}
+
+#[test]
+fn a_kustomization_of_plain_manifests_is_what_it_lists() {
+    let folder = Folder::new("plain");
+    folder.file("base/web.yaml", WEB).file("base/kustomization.yaml", "resources: [web.yaml]\n");
+    assert_snapshot!(scan(&folder, "base"));
+}
+
+#[test]
+fn patches_of_a_kustomization_are_no_objects() {
+    let folder = Folder::new("patches");
+    let patch =
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n";
+    folder.file("prod/web.yaml", WEB).file("prod/replicas.yaml", patch).file(
+        "prod/kustomization.yaml",
+        "resources: [web.yaml]\nnamePrefix: prod-\npatches:\n- path: replicas.yaml\n",
+    );
+    assert_snapshot!(scan(&folder, "prod"));
+    folder.file("overlay/replicas.yaml", patch).file(
+        "overlay/kustomization.yml",
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nresources: [../prod]\npatchesStrategicMerge:\n- replicas.yaml\n",
+    );
+    assert_snapshot!(scan(&folder, "overlay"));
+}
+
+#[test]
+fn variants_of_one_base_have_to_be_rendered_first() {
+    let folder = Folder::new("variants");
+    for variant in ["dev", "prod"] {
+        let file = |name: &str| format!("all/{variant}/{name}");
+        folder
+            .file(&file("web.yaml"), WEB)
+            .file(&file("kustomization.yaml"), "resources: [web.yaml]\nnamespace: x\n");
+    }
+    assert_snapshot!(scan(&folder, "all"));
+}
+
+#[test]
+fn what_was_rendered_is_read_from_standard_input() {
+    let mut child = uturn(&["scan", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let rendered = format!("---\n# Source: web/templates/web.yaml\n{WEB}---\n# Source: empty\n");
+    child.stdin.take().unwrap().write_all(rendered.as_bytes()).unwrap();
+    assert_snapshot!(about_files(&told(&child.wait_with_output().unwrap())));
+}
