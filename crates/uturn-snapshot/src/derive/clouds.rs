@@ -273,7 +273,13 @@ fn by_program(objects: &Objects) -> Option<(Cloud, String)> {
             Some((*cloud, format!("an object of {}", one.kind)))
         })
     };
-    by_workload.or_else(by_pod).or_else(by_kind)
+    let by_config = || {
+        const SWITCHES: [&str; 2] = ["enable-l2-announcements", "enable-bgp-control-plane"];
+        let (config, origin) = objects.cilium_config.as_ref()?;
+        let switch = SWITCHES.iter().find(|switch| config.is(switch, "true"))?;
+        Some((Cloud::CiliumLbIpam, format!("{switch} of cilium-config at {origin}")))
+    };
+    by_workload.or_else(by_pod).or_else(by_kind).or_else(by_config)
 }
 
 /// The load balancer that k3s brings: a DaemonSet for each Service.

@@ -98,6 +98,15 @@ fn mode(
         let from = "kube-proxy's configuration, which names no mode: its default";
         return Known::derived(ProxyMode::Iptables, from);
     }
+    let is_k3s = |node: &uturn_model::Node| {
+        node.provider_id.as_deref().is_some_and(|id| id.starts_with("k3s://"))
+    };
+    if objects.nodes.0.values().any(is_k3s) {
+        return Known::derived(
+            ProxyMode::Iptables,
+            "k3s, which runs kube-proxy itself: its default",
+        );
+    }
     let because = "nothing says it; iptables is kube-proxy's default";
     if needed {
         said.suppose("kube-proxy mode", "iptables", because, "state spec.kubeProxy.mode in Facts");
