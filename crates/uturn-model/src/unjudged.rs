@@ -16,7 +16,7 @@ pub struct Unjudged {
     pub objects: Vec<ObjectRef>,
     /// Why it cannot be judged.
     pub because: Text,
-    /// What would settle it: `give the EndpointSlices`.
+    /// What would settle it: `give the EndpointSlices`; empty where nothing does yet.
     pub settle: Text,
 }
 

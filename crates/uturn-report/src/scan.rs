@@ -252,21 +252,30 @@ fn set_aside(report: &ScanReport) -> String {
     text
 }
 
-/// What was not judged and what settles most of it in one line, then each cause.
+/// What was not judged and what settles most of it in one line, then each cause. Some of it no
+/// fact settles.
 fn not_judged(unjudged: &[Unjudged]) -> String {
-    let Some(most) = unjudged.iter().max_by_key(|gap| gap.objects.len()) else {
+    if unjudged.is_empty() {
         return String::new();
-    };
+    }
     let all: Vec<String> = unjudged.iter().map(ToString::to_string).collect();
+    let settled = unjudged.iter().filter(|gap| !gap.settle.is_empty());
+    let most = settled.max_by_key(|gap| gap.objects.len());
     let settles = match unjudged.len() {
         1 => "to settle it",
-        _ => "to settle most of it",
+        _ if many_settled(unjudged, most) => "to settle most of it",
+        _ => "to settle some of it",
     };
-    let mut text = format!("not judged: {}; {settles}: {}\n", all.join(", "), most.settle);
+    let mut text = format!("not judged: {}", all.join(", "));
+    if let Some(most) = most {
+        text.push_str(&format!("; {settles}: {}", most.settle));
+    }
+    text.push('\n');
     for gap in unjudged {
         let objects: Vec<String> = gap.objects.iter().map(uturn_model::ObjectRef::short).collect();
         text.push_str(&format!("  {gap}: {}: {}\n", words::some_of(&objects), gap.because));
-        if !std::ptr::eq(gap, most) && gap.settle != most.settle {
+        let is_told = most.is_none_or(|most| gap.settle == most.settle);
+        if !is_told && !gap.settle.is_empty() {
             text.push_str(&format!("    to settle it: {}\n", gap.settle));
         }
     }
@@ -295,6 +304,12 @@ fn network(network: Option<&Network>, style: Style) -> String {
             format!("network: {plugin}, {pods}, {between} ({})\n", network.plugin.basis)
         }
     }
+}
+
+/// Whether the objects of this cause are no fewer than all others.
+fn many_settled(unjudged: &[Unjudged], most: Option<&Unjudged>) -> bool {
+    let all: usize = unjudged.iter().map(|gap| gap.objects.len()).sum();
+    most.is_some_and(|most| most.objects.len() * 2 >= all)
 }
 
 fn summary(report: &ScanReport, style: Style) -> String {

@@ -19,9 +19,12 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
             gap.subject.is_of_balancer() && gap.objects.contains(&ingress.object())
         };
         let check = match engine.cluster().unjudged.iter().find(is_it) {
-            Some(gap) => Check::unknown("what serves it is known", gap.because.to_string())
-                .because(who_serves(&gap.subject))
-                .next(gap.settle.to_string()),
+            Some(gap) => {
+                let mut check = Check::unknown("what serves it is known", gap.because.to_string())
+                    .because(who_serves(&gap.subject));
+                check.next = Some(gap.settle.to_string()).filter(|settle| !settle.is_empty());
+                check
+            }
             None => Check::unknown(
                 "the cloud's load balancer serves it",
                 format!("its class is {class}: another controller does"),

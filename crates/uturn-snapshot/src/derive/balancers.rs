@@ -58,8 +58,8 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
                 format!("trace to svc/{service}, whose pods serve it"),
             ),
             (Some(trace), None) => match &unknown {
-                Unknown::LoadBalancers(kind) => {
-                    (trace, format!("no fact does: there is no profile of {kind} yet"))
+                Unknown::LoadBalancers(_) => {
+                    (format!("{trace}: there is no profile of them yet"), String::new())
                 }
                 _ => (
                     format!("{trace}: what its pods do with a request is not modelled"),
@@ -76,7 +76,10 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
 /// Objects whose load balancers are not judged, with the first trace, by who makes them and by
 /// the Service that has the same address.
 #[derive(Default)]
-struct Open(BTreeMap<(Unknown, Option<NamespacedName>), (Vec<ObjectRef>, Option<String>)>);
+struct Open(BTreeMap<Cause, (Vec<ObjectRef>, Option<String>)>);
+
+/// Who makes a load balancer, and the Service that has its address.
+type Cause = (Unknown, Option<NamespacedName>);
 
 impl Open {
     fn add(&mut self, object: ObjectRef, maker: Maker, behind: Option<NamespacedName>) {

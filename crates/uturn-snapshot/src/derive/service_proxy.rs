@@ -4,7 +4,7 @@
 
 use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
-use uturn_model::{Kind, Known, Labels, ServiceProxy, WorkloadKind};
+use uturn_model::{Basis, Kind, Known, Labels, ServiceProxy, WorkloadKind};
 
 use super::unjudged::Gaps;
 use super::{Said, count, proxy};
@@ -105,6 +105,14 @@ fn is_named(object: &str, name: &str) -> bool {
     object.rsplit('/').next().is_some_and(|own| own.starts_with(name))
 }
 
+/// What tells it.
+fn trace(proxy: &Known<ServiceProxy>) -> String {
+    match &proxy.basis {
+        Basis::Derived(from) => from.to_string(),
+        basis => basis.to_string(),
+    }
+}
+
 /// Says which program serves Services, where nobody stated it in Facts.
 pub(super) fn say(proxy: &Known<ServiceProxy>, said: &mut Said) {
     let how = match proxy.value.translates() {
@@ -114,7 +122,7 @@ pub(super) fn say(proxy: &Known<ServiceProxy>, said: &mut Said) {
     };
     let taken = format!("{} in place of kube-proxy: {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
-    said.suppose("who serves Services", taken, proxy.basis.to_string(), settle);
+    said.suppose("who serves Services", taken, trace(proxy), settle);
 }
 
 /// Lists the Services of which no call is judged: those of programs that are not modelled.
@@ -125,8 +133,7 @@ pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps
     let unknown = uturn_model::Unknown::ServiceProxy(proxy.value.to_string().into());
     let settle = "state spec.kubeProxy.replacedBy: none in Facts if kube-proxy serves them";
     for service in objects.services.0.values().filter(|one| !one.cluster_ips.is_empty()) {
-        let because = proxy.basis.to_string();
-        gaps.add(service.object(), unknown.clone(), because.into(), settle.into());
+        gaps.add(service.object(), unknown.clone(), trace(proxy).into(), settle.into());
     }
 }
 
