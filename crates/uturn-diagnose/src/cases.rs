@@ -1,13 +1,12 @@
 //! Findings of each reading of what is not known, put together: what holds in all of them is
 //! said once, and what holds in some with its condition. What a load balancer does is only
-//! known of a cloud: where that is supposed, it is a condition too (and a guess is no worse than
-//! a warning), and so is that nobody makes pods for a Service whose pods are not among what is
-//! given.
+//! known of a cloud: where that is supposed, it is a condition too, and a guess is no worse than
+//! a warning.
 
-use uturn_model::{Cluster, Kind, Mechanism, Service};
+use uturn_model::{Cluster, Kind};
 use uturn_path::cases::conditions;
 
-use crate::{Finding, Severity};
+use crate::{Code, Finding, Severity};
 
 /// Puts findings together, a list for each reading; the first is of what is taken for true.
 /// Each comes with the reading that it is of. What only holds where something else is true
@@ -26,13 +25,10 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
         }
     }
     let told = found.into_iter().map(|(places, mut finding)| {
-        finding.conditions = conditions(cluster, &places);
+        finding.conditions.splice(0..0, conditions(cluster, &places));
         if cluster.provider.is_supposed() && rests_on_cloud(&finding) {
             finding.conditions.push(format!("the cloud is {}", cluster.provider.value).into());
             finding.severity = finding.severity.min(Severity::Warning);
-        }
-        if finding.mechanism == Some(Mechanism::NoEndpoint) && may_have_pods(cluster, &finding) {
-            finding.conditions.push("nothing else makes pods with its labels".into());
         }
         if places[0] > 0 {
             finding.severity = finding.severity.min(Severity::Warning);
@@ -44,12 +40,9 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
 
 /// Whether it tells what a load balancer of the cloud does.
 fn rests_on_cloud(finding: &Finding) -> bool {
-    finding.subject.kind == Kind::Ingress || finding.code.is_of_balancer()
-}
-
-fn may_have_pods(cluster: &Cluster, finding: &Finding) -> bool {
-    let is_subject = |one: &&Service| one.object() == finding.subject;
-    cluster.services.values().find(is_subject).is_some_and(|one| cluster.may_have_other_pods(one))
+    // What an Ingress names is there or not, whoever reads it.
+    let is_written = finding.code == Code::new(402) && !finding.written.is_empty();
+    finding.subject.kind == Kind::Ingress && !is_written || finding.code.is_of_balancer()
 }
 
 /// Whether two findings say the same.

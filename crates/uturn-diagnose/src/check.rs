@@ -132,7 +132,7 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     }
     let all = flows.len();
     let mut check = Check::new(what, State::Ok);
-    let (mut fine, mut lost, mut first) = (0, 0, None);
+    let (mut fine, mut lost, mut open, mut first) = (0, 0, 0, None);
     for flow in flows.into_iter().take(MOST) {
         let verdicts = match engine.verdicts(&flow) {
             Ok(verdicts) => verdicts,
@@ -145,6 +145,16 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
         };
         if verdicts.iter().all(Verdict::is_fine) {
             fine += 1;
+            continue;
+        }
+        if !verdicts.iter().any(Verdict::can_fail) {
+            if check.state == State::Ok {
+                check.state = State::Unknown;
+            }
+            if open == 0 {
+                check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, said(&verdicts)));
+            }
+            open += 1;
             continue;
         }
         check.state = State::Failed;
@@ -162,6 +172,9 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
         let of =
             if looked < all { format!("{looked} (the first of {all})") } else { all.to_string() };
         check.evidence.insert(0, format!("walked: {fine} of {of} answered at once"));
+    }
+    if open > 1 {
+        check.evidence.push(format!("and {} more that are not known", open - 1));
     }
     if let Some(flow) = first {
         check.next = Some(format!("uturn trace --from {} --to {}", flow.from, flow.to));

@@ -13,7 +13,7 @@ use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
     Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
-use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{Assumed, Packet, Question};
 
 use crate::aim::{CLIENT_PORT, Target};
@@ -53,6 +53,8 @@ pub struct Engine<'a> {
     pub(crate) health: RefCell<FastMap<Probed, (f64, Vec<Mechanism>)>>,
     pods_by_address: FastMap<IpAddr, &'a NamespacedName>,
     nodes_by_address: FastMap<IpAddr, &'a Node>,
+    /// Addresses of nodes with ports that are endpoints of Services.
+    pub(crate) ends_on_nodes: OnceCell<FastSet<(IpAddr, u16)>>,
     /// The first pod in each node's network that listens on a port.
     host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     names: OnceCell<Names<'a>>,
@@ -119,6 +121,7 @@ impl<'a> Engine<'a> {
             pods_by_address,
             nodes_by_address,
             host_pods,
+            ends_on_nodes: OnceCell::new(),
             names: OnceCell::new(),
             blind_bridges: OnceCell::new(),
             atlas: OnceCell::new(),
@@ -229,9 +232,7 @@ impl<'a> Engine<'a> {
         let gap = self.gap_of_name(&flow.to);
         for client in clients {
             if let Some(gap) = &gap {
-                let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-                let trip = Trip::new(Packet::new(flow.protocol, nowhere, nowhere));
-                ways.push(gap.exchange(self.place(client), trip));
+                ways.push(gap.exchange(self.place(client), Trip::nowhere(flow.protocol)));
                 continue;
             }
             let target = self.aim(client, &flow.to)?;
@@ -280,7 +281,13 @@ impl<'a> Engine<'a> {
                 return Ok(vec![lost]);
             }
             if target.addresses.is_empty() {
-                return Ok(vec![self.unresolved(resolution.clone())]);
+                let may_be_outside = resolution.doubt.is_some();
+                let gap = self.gap_of_lost_name(client, &flow.to, may_be_outside);
+                let nowhere = Trip::nowhere(flow.protocol);
+                return Ok(vec![match gap {
+                    Some(gap) => gap.exchange(self.place(client), nowhere),
+                    None => self.unresolved(resolution.clone()),
+                }]);
             }
         }
         let mut ways = Vec::new();

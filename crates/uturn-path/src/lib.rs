@@ -74,6 +74,7 @@ mod faithful;
 mod following;
 mod lessons;
 mod line;
+mod listening;
 mod located;
 mod marks;
 mod mini;

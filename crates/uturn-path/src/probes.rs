@@ -78,7 +78,7 @@ impl<'a> Engine<'a> {
             answered: 1.0,
             mechanisms: Vec::new(),
         };
-        let is_open = self.gap_behind(&rule.service).is_some();
+        let is_open = self.gap_behind(rule).is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return rule.targets.iter().map(healthy).collect();
         };

@@ -2,24 +2,28 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_model::lb::Rule;
+use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{By, Place, Step, StepKind};
 use uturn_model::service::LbIngress;
-use uturn_model::{Destination, Mechanism, ObjectRef, Origin, Protocol, Service, Unknown};
+use uturn_model::{
+    Destination, Mechanism, Name, NamespacedName, ObjectRef, Origin, Protocol, Service, Unknown,
+};
 
 use crate::engine::Engine;
 use crate::exchange::{Exchange, ended};
 use crate::travel::{Arrival, Party, Stop, Trip};
 
 /// What keeps a flow from being judged, and which object it belongs to.
-pub(crate) struct Gap<'a> {
-    object: ObjectRef,
-    origin: &'a Origin,
-    unknown: &'a Unknown,
+pub(crate) struct Gap {
+    by: By,
+    why: String,
+    mechanism: Mechanism,
 }
 
-impl Gap<'_> {
-    fn step(&self) -> Step {
-        let why = match self.unknown {
+impl Gap {
+    fn of(object: &ObjectRef, origin: &Origin, unknown: &Unknown) -> Self {
+        let why = match unknown {
             Unknown::LoadBalancers(kind) => {
                 format!("how a load balancer of {kind} treats this call is not modelled")
             }
@@ -29,36 +33,43 @@ impl Gap<'_> {
             Unknown::Endpoints => "which endpoints the Service has is not given".to_owned(),
             Unknown::Backends => "what stands behind the Ingress is not given".to_owned(),
         };
-        Step::new(StepKind::Unknown, why, By::new(self.object.to_string(), self.origin.clone()))
+        let by = By::new(object.to_string(), origin.clone());
+        Self { by, why, mechanism: unknown.mechanism() }
+    }
+
+    /// A Service that is not among what is given, and what leads to it.
+    fn of_missing(service: &NamespacedName, by: By) -> Self {
+        let why = format!("Service {service} is not among what is given");
+        Self { by, why, mechanism: Mechanism::NotGiven }
+    }
+
+    fn step(&self) -> Step {
+        Step::new(StepKind::Unknown, self.why.clone(), self.by.clone())
     }
 
     /// The end of a flow that nobody can judge.
     pub(crate) fn exchange(&self, place: Place, mut trip: Trip) -> Exchange {
         let leg = trip.packet.leg();
         trip.note(place, self.step().seeing(leg));
-        ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism()))
+        ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 
     /// The end of a packet whose further way nobody can judge.
     pub(crate) fn arrival<'a>(&self, mut trip: Trip) -> Arrival<'a> {
         let leg = trip.packet.leg();
         trip.note(Place::Fabric, self.step().seeing(leg));
-        Arrival { trip, stop: Stop::Unknown(self.mechanism()) }
-    }
-
-    pub(crate) fn mechanism(&self) -> Mechanism {
-        self.unknown.mechanism()
+        Arrival { trip, stop: Stop::Unknown(self.mechanism) }
     }
 }
 
-impl<'a> Engine<'a> {
+impl Engine<'_> {
     /// What keeps every call of an address from being judged, whoever makes it.
     pub(crate) fn gap_at(
         &self,
         client: Party<'_>,
         to: SocketAddr,
         protocol: Protocol,
-    ) -> Option<Gap<'a>> {
+    ) -> Option<Gap> {
         let is_outside = matches!(client, Party::Outside);
         let is_node = self.node_at(to.ip()).is_some();
         let mut open = self.cluster.services.values().filter(|one| !one.unjudged.is_empty());
@@ -81,17 +92,71 @@ impl<'a> Engine<'a> {
     }
 
     /// What keeps calls of a Service from being judged, wherever they come from.
-    pub(crate) fn gap_behind(&self, service: &uturn_model::NamespacedName) -> Option<Gap<'a>> {
+    pub(crate) fn gap_of_service(&self, service: &NamespacedName) -> Option<Gap> {
         self.cluster.services.get(service).and_then(gap_of_endpoints)
     }
 
+    /// What keeps calls that a load balancer's rule serves from being judged.
+    pub(crate) fn gap_behind(&self, rule: &Rule) -> Option<Gap> {
+        if rule.redirect.is_some() {
+            return None;
+        }
+        let is_missing = !self.cluster.extent.services
+            && rule.targets.is_empty()
+            && !self.cluster.services.contains_key(&rule.service);
+        if !is_missing {
+            return self.gap_of_service(&rule.service);
+        }
+        let by = By::new(rule.owner.to_string(), self.origin_of(&rule.owner));
+        Some(Gap::of_missing(&rule.service, by))
+    }
+
+    /// What keeps a call from being judged whose name has no address: it is that of a Service
+    /// that may be somewhere else, or whose endpoints are. A name of which nobody knows whether
+    /// it is one of the world outside is that of a Service where its namespace is known.
+    pub(crate) fn gap_of_lost_name(
+        &self,
+        client: Party<'_>,
+        to: &Destination,
+        may_be_outside: bool,
+    ) -> Option<Gap> {
+        let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
+        let (Party::Pod(pod) | Party::Host(_, Some(pod))) = client else { return None };
+        let asks_cluster = match pod.spec.dns_policy {
+            DnsPolicy::ClusterFirst => !pod.spec.host_network,
+            DnsPolicy::ClusterFirstWithHostNet => true,
+            DnsPolicy::Default | DnsPolicy::None => false,
+        };
+        let name = service_named(host, self.cluster.dns.domain(), &pod.name.namespace);
+        let name = name.filter(|_| asks_cluster)?;
+        let has_namespace = || {
+            let services = self.cluster.services.keys().map(|one| &one.namespace);
+            let pods = self.cluster.pods.keys().map(|one| &one.namespace);
+            services.chain(pods).any(|one| *one == name.namespace)
+        };
+        // Nobody outside has names of svc.
+        let is_sure = host.split('.').any(|label| label.eq_ignore_ascii_case("svc"));
+        if may_be_outside && !is_sure && !has_namespace() {
+            return None;
+        }
+        match self.cluster.services.get(&name) {
+            Some(service) if service.headless => gap_of_endpoints(service),
+            Some(_) => None,
+            None if self.cluster.extent.services => None,
+            None => {
+                let by = By::new(format!("the name {host}"), Origin::file("dns"));
+                Some(Gap::of_missing(&name, by))
+            }
+        }
+    }
+
     /// The load balancer of an address of which nobody knows how it behaves.
-    pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap<'a>> {
+    pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap> {
         self.find_balancer(|entry| entry.ip == Some(at))
     }
 
     /// What keeps a destination from being judged that has no address to be called.
-    pub(crate) fn gap_of_name(&self, to: &Destination) -> Option<Gap<'a>> {
+    pub(crate) fn gap_of_name(&self, to: &Destination) -> Option<Gap> {
         let is_called = |host: &str| {
             let host = host.trim_end_matches('.').to_ascii_lowercase();
             self.find_balancer(|entry| {
@@ -102,37 +167,70 @@ impl<'a> Engine<'a> {
             Destination::Url { host, .. } | Destination::Host(host, _) => is_called(host),
             Destination::Ingress { name, .. } => {
                 let ingress = self.cluster.ingresses.get(name)?;
-                let unknown = ingress.unjudged.first()?;
-                Some(Gap { object: ingress.object(), origin: &ingress.origin, unknown })
+                let is_balancer = |one: &&Unknown| matches!(one, Unknown::LoadBalancers(_));
+                let unknown = ingress.unjudged.iter().find(is_balancer)?;
+                Some(Gap::of(&ingress.object(), &ingress.origin, unknown))
             }
             Destination::Service(..) | Destination::Address(_) | Destination::Pod(..) => None,
         }
     }
 
     /// The first load balancer that is not modelled and has such an address or name.
-    fn find_balancer(&self, is_it: impl Fn(&LbIngress) -> bool) -> Option<Gap<'a>> {
+    fn find_balancer(&self, is_it: impl Fn(&LbIngress) -> bool) -> Option<Gap> {
         let of_balancer = |unknown: &&Unknown| matches!(unknown, Unknown::LoadBalancers(_));
         let services = self.cluster.services.values().filter_map(|one| {
             let unknown = one.unjudged.iter().find(of_balancer)?;
-            one.load_balancer.iter().any(&is_it).then(|| Gap {
-                object: one.object(),
-                origin: &one.origin,
-                unknown,
-            })
+            let is_found = one.load_balancer.iter().any(&is_it);
+            is_found.then(|| Gap::of(&one.object(), &one.origin, unknown))
         });
         let ingresses = self.cluster.ingresses.values().filter_map(|one| {
             let unknown = one.unjudged.iter().find(of_balancer)?;
-            one.load_balancer.iter().any(&is_it).then(|| Gap {
-                object: one.object(),
-                origin: &one.origin,
-                unknown,
-            })
+            let is_found = one.load_balancer.iter().any(&is_it);
+            is_found.then(|| Gap::of(&one.object(), &one.origin, unknown))
         });
         services.chain(ingresses).next()
     }
 }
 
-fn gap_of_endpoints(service: &Service) -> Option<Gap<'_>> {
+fn gap_of_endpoints(service: &Service) -> Option<Gap> {
     let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_every_call())?;
-    Some(Gap { object: service.object(), origin: &service.origin, unknown })
+    Some(Gap::of(&service.object(), &service.origin, unknown))
+}
+
+/// The Service that a pod of a namespace means by a name: `web`, `web.shop`, `web.shop.svc`,
+/// `web-0.web.shop.svc`, with or without the cluster's domain.
+fn service_named(host: &str, domain: &str, own: &Name) -> Option<NamespacedName> {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let inner = host.strip_suffix(&domain.to_ascii_lowercase());
+    let inner = inner.and_then(|rest| rest.strip_suffix('.'));
+    let labels: Vec<&str> = inner.unwrap_or(&host).split('.').collect();
+    match labels.as_slice() {
+        [name] if inner.is_none() => NamespacedName::new(own.as_str(), name).ok(),
+        [name, namespace] if inner.is_none() => NamespacedName::new(namespace, name).ok(),
+        [name, namespace, "svc"] | [_, name, namespace, "svc"] => {
+            NamespacedName::new(namespace, name).ok()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_services_are_told_from_others() {
+        let meant = |host: &str| {
+            let own = Name::new("shop").unwrap();
+            service_named(host, "cluster.local", &own).map(|name| name.to_string())
+        };
+        assert_eq!(meant("web").as_deref(), Some("shop/web"));
+        assert_eq!(meant("web.pay").as_deref(), Some("pay/web"));
+        assert_eq!(meant("web.pay.svc").as_deref(), Some("pay/web"));
+        assert_eq!(meant("Web.Pay.svc.Cluster.local.").as_deref(), Some("pay/web"));
+        assert_eq!(meant("web-0.web.pay.svc").as_deref(), Some("pay/web"));
+        assert_eq!(meant("web.cluster.local"), None);
+        assert_eq!(meant("10-1-1-10.shop.pod.cluster.local"), None);
+        assert_eq!(meant("shop.example.com"), None);
+    }
 }

@@ -7,7 +7,9 @@
 
 mod balancers;
 mod endpoints;
+mod extent;
 mod files;
+mod missing;
 mod network;
 mod nodes;
 mod owners;
@@ -20,7 +22,7 @@ mod unjudged;
 
 use std::collections::BTreeMap;
 
-use uturn_model::dns::Dns;
+use uturn_model::dns::{Corefile, Dns};
 use uturn_model::{Cluster, NamespacedName, Origin, Service, Supposition, Text};
 
 use crate::objects::Objects;
@@ -28,6 +30,7 @@ use crate::objects::Objects;
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mut said = Said::default();
+    let extent = extent::of(&objects);
     let provider = provider::derive(&objects, &mut said);
     let mut proxy = proxy::derive(&objects, &provider, &mut said);
     let mode = network::mode(&objects, &mut said);
@@ -40,9 +43,10 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     balancers::complete(&mut objects, &provider, &mut ranges, &mut said);
     let network = network::derive(&objects, mode, proxy.mode.value, &ranges, &mut said);
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut said);
-    let endpoints = endpoints::derive(&mut objects, &mut said);
-    let dns = dns(&mut objects);
+    let endpoints = endpoints::derive(&mut objects);
+    let dns = dns(&mut objects, &mut said);
     let mut gaps = unjudged::Gaps::default();
+    missing::find(&objects, &endpoints, extent, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &mut gaps);
     let unjudged = gaps.settle(&mut objects);
     Cluster {
@@ -64,13 +68,14 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         controller_switches: objects.controller_switches,
         network_policies: objects.network_policies.0,
         captures: BTreeMap::new(),
+        extent,
         unjudged,
         supposed: said.into_sorted(),
     }
 }
 
 /// The Service that pods ask for names, and what is known of its answers.
-fn dns(objects: &mut Objects) -> Dns {
+fn dns(objects: &mut Objects, said: &mut Said) -> Dns {
     let is_dns = |service: &&Service| {
         service.name.namespace.as_str() == "kube-system"
             && (matches!(service.name.name.as_str(), "kube-dns" | "coredns")
@@ -83,13 +88,39 @@ fn dns(objects: &mut Objects) -> Dns {
     if let Some(corefile) = &mut corefile {
         corefile.beside.extend(custom);
     }
+    let stated = objects.facts.domain.take().map(|(domain, _)| domain);
+    let served = || domain(corefile.as_ref()?, said);
     Dns {
         service,
-        domain: objects.facts.domain.take().map(|(domain, _)| domain),
+        domain: stated.or_else(served),
         corefile,
         node_local: objects.node_local.take(),
         outside: std::mem::take(&mut objects.facts.outside),
     }
+}
+
+/// The cluster's domain as CoreDNS serves it, where it is not the usual one. Kubelets are
+/// supposed to tell pods the same.
+fn domain(corefile: &Corefile, said: &mut Said) -> Option<Text> {
+    let mut zones = corefile.text.lines().flat_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_ours = words.next() == Some("kubernetes");
+        words.take_while(|word| *word != "{").filter(move |_| is_ours)
+    });
+    let is_name = |zone: &&str| {
+        !zone.ends_with("arpa") && !zone.ends_with("arpa.") && !zone.contains(['{', '_', '/', ':'])
+    };
+    let all: Vec<&str> = zones.by_ref().filter(is_name).collect();
+    let is_usual = |zone: &&str| zone.trim_end_matches('.') == "cluster.local";
+    let zone = all.first().filter(|zone| !all.iter().any(is_usual) && **zone != ".")?;
+    let zone = zone.trim_end_matches('.');
+    said.suppose(
+        "the cluster's domain",
+        zone,
+        format!("the Corefile at {} serves it", corefile.origin),
+        "state spec.dns.domain in Facts",
+    );
+    Some(zone.into())
 }
 
 /// Where what nobody wrote down is said to come from.

@@ -80,12 +80,13 @@ pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loade
 
 /// Reads sources. Either all of it, or every fault of all of them.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
-    read_with(sources, BTreeMap::new())
+    read_with(sources, BTreeMap::new(), false)
 }
 
 fn read_with(
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
+    complete: bool,
 ) -> Result<Loaded, Vec<Fault>> {
     let collected = collect::collect(sources);
     let faults = collected.faults.into_inner();
@@ -93,6 +94,7 @@ fn read_with(
         return Err(faults.into_vec());
     }
     let (mut objects, scenarios) = (collected.objects, collected.scenarios);
+    objects.complete = complete;
     for name in captures.keys() {
         objects.facts.nodes.entry(name.clone()).or_default();
     }

@@ -21,6 +21,8 @@ use crate::{Loaded, bundle, read_with, scenario};
 pub struct Manifests {
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
+    /// Whether they are the whole cluster.
+    complete: bool,
     /// Scenario and case, where that is the cluster.
     case: Option<(Text, String)>,
 }
@@ -91,13 +93,22 @@ impl Manifests {
             captures.extend(bundle.captures);
             faults.extend(bundle.faults);
         }
-        (Self { sources, captures, case: None }, faults)
+        // A bundle is collected from a whole cluster.
+        let complete = !bundles.is_empty();
+        (Self { sources, captures, complete, case: None }, faults)
     }
 
     /// Those of a Scenario's case.
     pub fn of_case(sources: Vec<Source>, scenario: &str, case: &str) -> Self {
         let case = Some((scenario.into(), case.to_owned()));
-        Self { sources, captures: BTreeMap::new(), case }
+        Self { sources, case, ..Self::default() }
+    }
+
+    /// The same as the whole cluster, where that is so: what is not there does not exist.
+    #[must_use]
+    pub fn complete_if(mut self, is_complete: bool) -> Self {
+        self.complete |= is_complete;
+        self
     }
 
     /// The same, as the cluster of a Scenario's case.
@@ -130,12 +141,12 @@ impl Manifests {
 
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources.clone(), self.captures.clone())
+        read_with(self.sources.clone(), self.captures.clone(), self.complete)
     }
 
     /// Reads them for the last time.
     pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources, self.captures)
+        read_with(self.sources, self.captures, self.complete)
     }
 
     /// The cluster that they are.

@@ -40,6 +40,8 @@ pub(crate) struct Objects {
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,
+    /// Whether somebody says that this is all there is.
+    pub(crate) complete: bool,
     skipped: BTreeMap<Text, usize>,
     /// How many of each kind that is needed.
     pub(crate) seen: BTreeMap<Text, usize>,

@@ -322,6 +322,10 @@ fn case<'d>(
     suppose(&mut facts.service_cidrs, range("172.16.0.0/16"), &origin);
     suppose(&mut facts.pod_cidrs, range(shape.pods()), &origin);
     suppose(&mut facts.network_mode, shape.network, &origin);
+    suppose(&mut facts.domain, "cluster.local".into(), &origin);
+    // The lab builds what is written here and nothing else.
+    suppose(&mut facts.declared_ports_only, true, &origin);
+    objects.complete = true;
     if let Some(mode) = mode {
         facts.proxy_mode = Some((mode, origin));
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use uturn_lb::controller;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::Scope;
-use uturn_model::{Client, Destination, Ingress, NamespacedName, Protocol};
+use uturn_model::{Client, Destination, Ingress, NamespacedName, Protocol, Unknown};
 use uturn_path::Engine;
 
 use super::service::{cluster_ip, groups, health_of};
@@ -25,9 +25,10 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     checks.extend(backends(engine, ingress));
     checks.push(rules(ingress));
     let (port, _) = controller::ingress_listens(ingress);
+    let is_open = ingress.unjudged.contains(&Unknown::Backends);
     for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
         let at = SocketAddr::new(vip, port.number());
-        checks.extend(health_of(engine, at, Protocol::Tcp, false));
+        checks.extend(health_of(engine, at, Protocol::Tcp, false, is_open));
     }
     checks.push(calls(engine, ingress));
     checks.extend(outside(engine, ingress));
@@ -83,6 +84,10 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
             continue;
         }
         let check = match cluster.services.get(&full) {
+            None if ingress.unjudged.contains(&Unknown::Backends) => {
+                Check::unknown(&*what, "this Service is not among what is given")
+                    .next(format!("kubectl -n {} get service {}", full.namespace, full.name))
+            }
             None => Check::failed(&*what, "there is no such Service").next("uturn explain UT402"),
             Some(service) => {
                 let has = service.ports.iter().any(|one| match port {

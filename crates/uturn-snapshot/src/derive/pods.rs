@@ -34,7 +34,7 @@ pub(super) fn complete(
 fn place_written(objects: &mut Objects, said: &mut Said) {
     let mut spread = Spread::over(objects);
     let mut placed = Vec::new();
-    for name in std::mem::take(&mut objects.written_pods) {
+    for name in objects.written_pods.clone() {
         let Some(pod) = objects.pods.0.get_mut(&name).filter(|pod| pod.node.is_none()) else {
             continue;
         };

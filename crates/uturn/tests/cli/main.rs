@@ -13,6 +13,8 @@ mod html;
 mod lab;
 #[cfg(target_os = "linux")]
 mod machine;
+mod parts;
+mod ports;
 mod schema;
 mod unjudged;
 mod walk;
