@@ -6,7 +6,7 @@
 use uturn_model::{Cluster, Kind};
 use uturn_path::cases::conditions;
 
-use crate::{Code, Finding, Severity};
+use crate::{Code, Example, Finding, Severity};
 
 /// Puts findings together, a list for each reading; the first is of what is taken for true.
 /// Each comes with the reading that it is of. What only holds where something else is true
@@ -28,7 +28,12 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
         finding.conditions.splice(0..0, conditions(cluster, &places));
         if cluster.provider.is_supposed() && rests_on_cloud(&finding) {
             finding.conditions.push(format!("the cloud is {}", cluster.provider.value).into());
-            finding.severity = finding.severity.min(Severity::Warning);
+            // What is written is fine in most other clouds.
+            let most = match finding.example {
+                Example::Written => Severity::Info,
+                _ => Severity::Warning,
+            };
+            finding.severity = finding.severity.min(most);
         }
         if places[0] > 0 {
             finding.severity = finding.severity.min(Severity::Warning);

@@ -8,7 +8,7 @@ use uturn_path::Engine;
 
 use crate::Severity;
 use crate::finding::Finding;
-use crate::resembling::{are_names_alike, are_ports_alike};
+use crate::resembling::{are_names_alike, are_ports_alike, are_spelt_alike};
 use crate::written::{PodsByNamespace, about};
 
 pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
@@ -73,7 +73,7 @@ fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
         let mut off = selector.labels.iter().filter(|(key, value)| labels.get(key) != Some(value));
         let (key, wanted) = off.next()?;
         let has = labels.get(key)?;
-        let is_slip = off.next().is_none() && are_names_alike(wanted, has);
+        let is_slip = off.next().is_none() && are_spelt_alike(wanted, has);
         is_slip.then(|| (workload, key.to_owned(), wanted.to_owned(), has.to_owned()))
     });
     let (workload, key, wanted, has) = almost?;
@@ -91,14 +91,17 @@ fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
 fn other_backend(cluster: &Cluster) -> Vec<Finding> {
     let mut all = Vec::new();
     for ingress in cluster.ingresses.values() {
-        if !ingress.unjudged.contains(&Unknown::Backends) {
-            continue;
+        if cluster.extent.services {
+            break;
         }
         let home = &ingress.name.namespace;
         let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
         let mut known: Vec<&Name> = Vec::new();
         for backend in paths.chain(&ingress.default_backend) {
             let Backend::Service { name, .. } = backend else { continue };
+            if backend.is_action() {
+                continue;
+            }
             let full = NamespacedName { namespace: home.clone(), name: name.clone() };
             if known.contains(&name) || cluster.services.contains_key(&full) {
                 continue;

@@ -41,25 +41,26 @@ fn is_swap<T: PartialEq>(one: &[T], other: &[T]) -> bool {
     }
 }
 
-/// Whether one name may have been written for the other.
+/// Whether one name may have been written for the other: they are spelt alike, or the one is
+/// the beginning of the other, up to a dash: `web` and `web-api`.
+pub(crate) fn are_names_alike(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let rest = long.strip_prefix(short).and_then(|rest| rest.strip_prefix('-'));
+    are_spelt_alike(one, other) || rest.is_some_and(|rest| !is_number(rest))
+}
+
+/// Whether two texts differ by a slip.
 ///
-/// - A letter is wrong, missing or too many, or two neighbours are swapped, in names of four
+/// - A letter is wrong, missing or too many, or two neighbours are swapped, in texts of four
 ///   letters or more; digits that differ count things, and are no slip.
 /// - They differ in their dashes only.
-/// - The one is the beginning of the other, up to a dash: `web` and `web-api`.
-pub(crate) fn are_names_alike(one: &str, other: &str) -> bool {
+pub(crate) fn are_spelt_alike(one: &str, other: &str) -> bool {
     if one == other {
         return false;
     }
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let bare = |name: &str| name.replace(['-', '_', '.'], "");
-    if bare(short) == bare(long) {
-        return true;
-    }
-    if long.strip_prefix(short).is_some_and(|rest| rest.starts_with('-')) {
-        return !is_number(&long[short.len() + 1..]);
-    }
-    short.len() >= 4 && is_letter_off(short, long)
+    bare(short) == bare(long) || short.len() >= 4 && is_letter_off(short, long)
 }
 
 fn is_number(text: &str) -> bool {
@@ -121,6 +122,7 @@ mod tests {
         for (a, b) in slips {
             assert!(are_names_alike(a, b) && are_names_alike(b, a), "{a} {b}");
         }
+        assert!(!are_spelt_alike("web", "web-api") && are_spelt_alike("webapi", "web-api"));
         let others = [("web", "web"), ("web-1", "web-2"), ("web", "web-2"), ("app-v1", "app-v2")];
         for (a, b) in others.into_iter().chain([("api", "app"), ("web", "web-v2"), ("a", "b")]) {
             assert!(!are_names_alike(a, b) && !are_names_alike(b, a), "{a} {b}");

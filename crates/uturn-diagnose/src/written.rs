@@ -10,7 +10,7 @@ use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
     By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
+    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Variant,
 };
 use uturn_path::{Cannot, Engine};
 
@@ -104,8 +104,7 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
             listener.rules.iter().filter(|rule| rule.targets.is_empty() && rule.redirect.is_none())
         {
             let Some(service) = engine.cluster().services.get(&rule.service) else { continue };
-            // Which pods are there decides, and is not known; nor is it of nodes' labels.
-            if service.unjudged.iter().any(Unknown::is_of_every_call) {
+            if !engine.is_judged(rule) {
                 continue;
             }
             let label =
@@ -269,11 +268,14 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
         let default = ingress.default_backend.iter().map(|backend| ("the default", backend));
         for (path, backend) in listed.chain(default) {
             let Backend::Service { name, port } = backend else { continue };
+            if backend.is_action() {
+                continue;
+            }
             let full =
                 NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
             let what = match cluster.services.get(&full) {
                 // It may be somewhere else.
-                None if ingress.unjudged.contains(&Unknown::Backends) => continue,
+                None if !cluster.extent.services => continue,
                 None => format!("{path} leads to Service {full}, which is not there"),
                 Some(service) => {
                     let has = service.ports.iter().any(|one| match port {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_model::ingress::Backend;
 use uturn_model::lb::Rule;
 use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{By, Place, Step, StepKind};
@@ -101,14 +102,37 @@ impl Engine<'_> {
         if rule.redirect.is_some() {
             return None;
         }
-        let is_missing = !self.cluster.extent.services
-            && rule.targets.is_empty()
-            && !self.cluster.services.contains_key(&rule.service);
-        if !is_missing {
-            return self.gap_of_service(&rule.service);
+        let by = || By::new(rule.owner.to_string(), self.origin_of(&rule.owner));
+        let is_known = self.cluster.services.contains_key(&rule.service);
+        match rule.targets.is_empty() {
+            true if self.is_action(rule) => Some(Gap {
+                by: by(),
+                why: "an annotation says what it leads to, and is not read".to_owned(),
+                mechanism: Mechanism::NotModelled,
+            }),
+            true if !is_known && !self.cluster.extent.services => {
+                Some(Gap::of_missing(&rule.service, by()))
+            }
+            _ => self.gap_of_service(&rule.service),
         }
-        let by = By::new(rule.owner.to_string(), self.origin_of(&rule.owner));
-        Some(Gap::of_missing(&rule.service, by))
+    }
+
+    /// Whether it can be judged what a load balancer's rule leads to.
+    pub fn is_judged(&self, rule: &Rule) -> bool {
+        self.gap_behind(rule).is_none()
+    }
+
+    /// Whether a rule's Ingress names an action there that an annotation describes.
+    fn is_action(&self, rule: &Rule) -> bool {
+        let ingresses = self.cluster.ingresses.values();
+        let mut owners = ingresses.filter(|one| one.object() == rule.owner);
+        owners.any(|ingress| {
+            let paths = ingress.rules.iter().flat_map(|one| &one.paths).map(|one| &one.backend);
+            let mut actions = paths.chain(&ingress.default_backend).filter(|one| one.is_action());
+            actions.any(
+                |one| matches!(one, Backend::Service { name, .. } if *name == rule.service.name),
+            )
+        })
     }
 
     /// What keeps a call from being judged whose name has no address: it is that of a Service

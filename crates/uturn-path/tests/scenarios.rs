@@ -1,5 +1,7 @@
 //! Every scenario of the tree, predicted: what the lab measures, without a lab.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
+
 use std::fs;
 use std::path::Path;
 

@@ -55,7 +55,8 @@
 //! `name-not-found`; `after` says how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
 //! `rest`; an outcome that is alone needs none. Outcomes whose share is nothing fall away.
 //!
-//! In the lab every pod answers on the ports that it declares. One with a container whose
+//! In the lab every pod answers on the ports that it declares or that probes ask, and on no
+//! others; so a Scenario states it (`declaredPortsOnly`). One with a container whose
 //! image is `nginx`, and a ConfigMap mounted below `/etc/nginx` there, is a real nginx with that
 //! configuration. It knows the names of Services:
 //!

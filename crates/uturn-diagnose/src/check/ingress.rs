@@ -78,13 +78,20 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
     let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
     for backend in paths.chain(&ingress.default_backend) {
         let Backend::Service { name, port } = backend else { continue };
+        if backend.is_action() {
+            all.push(Check::unknown(
+                format!("action {name} answers"),
+                "an annotation says what it leads to, and is not read",
+            ));
+            continue;
+        }
         let full = NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
         let what = format!("backend svc/{full}:{port} answers in the cluster");
         if all.iter().any(|one| one.what == what) {
             continue;
         }
         let check = match cluster.services.get(&full) {
-            None if ingress.unjudged.contains(&Unknown::Backends) => {
+            None if !cluster.extent.services => {
                 Check::unknown(&*what, "this Service is not among what is given")
                     .next(format!("kubectl -n {} get service {}", full.namespace, full.name))
             }

@@ -4,6 +4,7 @@
 use std::cell::LazyCell;
 
 use uturn_model::ingress::Backend;
+use uturn_model::pod::Phase;
 use uturn_model::service::ServiceKind;
 use uturn_model::{Extent, Ingress, NamespacedName, Pod, Selector, Service, Unknown, WorkloadKind};
 
@@ -16,6 +17,7 @@ const GIVE_PODS: &str =
     "give the EndpointSlices, or what makes the pods; --complete says that this is all";
 const GIVE_ENDPOINTS: &str = "give the EndpointSlices; --complete says that this is all";
 const GIVE_SERVICES: &str = "give these Services; --complete says that this is all";
+const TRACE_SERVICES: &str = "trace to the Services that the annotation names";
 
 /// Finds them.
 pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mut Gaps) {
@@ -40,6 +42,13 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
         };
         gaps.add(service.object(), Unknown::Endpoints, because.into(), settle.into());
     }
+    for ingress in
+        objects.ingresses.0.values().filter(|one| all_backends(one).any(Backend::is_action))
+    {
+        let because = "an annotation says what a path leads to, and is not read";
+        let (because, settle) = (because.into(), TRACE_SERVICES.into());
+        gaps.add(ingress.object(), Unknown::Backends, because, settle);
+    }
     if extent.services {
         return;
     }
@@ -61,9 +70,17 @@ fn why_without_pods(
     selector: &Selector,
     pods: &[&Pod],
 ) -> Option<&'static str> {
-    let is_running = |pod: &&&Pod| !pod.supposed && !objects.written_pods.contains(&pod.name);
+    // What Helm runs once is no server.
+    let is_done =
+        |pod: &Pod| objects.written_pods.contains(&pod.name) && pod.phase == Phase::Succeeded;
+    let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !is_done(pod)).collect();
+    // A listing may leave out where pods run.
+    let is_told = |pod: &Pod| {
+        let is_read = !pod.supposed && !objects.written_pods.contains(&pod.name);
+        is_read && (pod.node.is_some() || pod.phase != Phase::Running)
+    };
     // Pods that run and do not serve, or that lack a port by that name, say it.
-    if pods.iter().any(|pod| is_running(&pod) || could_serve(service, pod)) {
+    if pods.iter().any(|pod| is_told(pod) || could_serve(service, pod)) {
         return None;
     }
     if !pods.is_empty() {
@@ -83,10 +100,14 @@ fn why_without_pods(
     (!makes_none).then_some("nothing says where the pods that are selected run")
 }
 
+fn all_backends(ingress: &Ingress) -> impl Iterator<Item = &Backend> {
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    paths.chain(&ingress.default_backend)
+}
+
 /// The Services that an Ingress leads to.
 fn backends(ingress: &Ingress) -> impl Iterator<Item = NamespacedName> {
-    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
-    paths.chain(&ingress.default_backend).filter_map(|backend| match backend {
+    all_backends(ingress).filter(|one| !one.is_action()).filter_map(|backend| match backend {
         Backend::Service { name, .. } => {
             Some(NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() })
         }

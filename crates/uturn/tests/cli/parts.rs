@@ -259,8 +259,45 @@ fn what_looks_like_a_slip_is_a_hint() {
     let service = BALANCED.replace("app: web", "app: web-front");
     folder.file("a.yaml", &[CLIENT, &labelled("web-frnt"), &service].concat());
     assert_eq!(codes(&folder, &[]), ["UT311 info"]);
+    folder.file("a.yaml", &[CLIENT, &labelled("web-front-test"), &service].concat());
+    assert_eq!(codes(&folder, &[]), [""; 0], "another one of several");
     // A port that a Service lacks which is here is stated.
     let other = INGRESS.replace("number: 80", "number: 8080");
     folder.file("a.yaml", &[&other, BALANCED, WORKLOAD].concat());
     assert_eq!(codes(&folder, &[]), ["UT402 error"]);
+}
+
+/// Charts have pods that run once, with the labels of what they test.
+#[test]
+fn a_pod_that_helm_runs_once_serves_nobody() {
+    let folder = Folder::new("parts-hook");
+    let hook = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: test, namespace: shop, labels: {app: web}, annotations: {helm.sh/hook: test}}
+spec: {containers: [{name: wget, image: busybox}], restartPolicy: Never}
+";
+    let named = BALANCED.replace("targetPort: 8080", "targetPort: http");
+    folder.file("a.yaml", &[CLIENT, &named, WORKLOAD, hook].concat());
+    let scan = folder.run(&["scan", "-q", "-f", "."]);
+    assert!(scan.contains("nothing found; ") && !scan.contains("not judged"), "{scan}");
+    assert!(scan.contains("placement of 3 pods of Deployment shop/client, Deployment shop/web"));
+    // It says nothing of what makes the pods.
+    folder.file("a.yaml", &[CLIENT, &named, hook].concat());
+    let scan = folder.run(&["scan", "-q", "-f", "."]);
+    assert!(scan.contains("\nnot judged: endpoints of 1 Service; "), "{scan}");
+}
+
+/// Some controllers take a port's name for a word of their own.
+#[test]
+fn an_action_of_an_annotation_is_no_backend() {
+    let folder = Folder::new("parts-action");
+    let action = INGRESS.replace("number: 80", "name: use-annotation");
+    folder.file("a.yaml", &action);
+    let scan = folder.run(&["scan", "-q", "-f", ".", "--complete"]);
+    assert!(!scan.contains("which is not there"), "{scan}");
+    folder.file("a.yaml", &[&action, BALANCED, WORKLOAD].concat());
+    let scan = folder.run(&["scan", "-q", "-f", ".", "--complete"]);
+    assert!(scan.contains("\nnothing found; 4 of 6 flows fine, 2 not judged"), "{scan}");
+    assert!(scan.contains("\nnot judged: backends of 1 Ingress; "), "{scan}");
 }
