@@ -29,10 +29,9 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
         if cluster.provider.is_supposed() && rests_on_cloud(&finding) {
             finding.conditions.push(format!("the cloud is {}", cluster.provider.value).into());
             // What is written is fine in most other clouds.
-            let most = match finding.example {
-                Example::Written => Severity::Info,
-                _ => Severity::Warning,
-            };
+            let is_written =
+                matches!(finding.example, Example::Written) || finding.code == Code::new(203);
+            let most = if is_written { Severity::Info } else { Severity::Warning };
             finding.severity = finding.severity.min(most);
         }
         if places[0] > 0 {

@@ -183,9 +183,11 @@ apiVersion: v1
 kind: Pod
 metadata: {name: db-0, namespace: shop, labels: {database: db}}
 spec: {nodeName: n1, containers: [{name: db, image: db}]}
-status: {phase: Failed}
+status: {phase: Pending}
 ";
     assert_eq!(unjudged(&format!("{manifests}{own}")), [""; 0]);
+    let over = own.replace("Pending", "Succeeded");
+    assert_eq!(unjudged(&format!("{manifests}{over}")).len(), 1);
     let source = Source { name: "all.yaml".into(), text: manifests.into() };
     let whole = Manifests::of(vec![source]).complete_if(true).load().unwrap().cluster;
     assert_eq!((whole.unjudged, whole.extent), (Vec::new(), Extent::OBJECTS));

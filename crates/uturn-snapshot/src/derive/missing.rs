@@ -70,10 +70,9 @@ fn why_without_pods(
     selector: &Selector,
     pods: &[&Pod],
 ) -> Option<&'static str> {
-    // What Helm runs once is no server.
-    let is_done =
-        |pod: &Pod| objects.written_pods.contains(&pod.name) && pod.phase == Phase::Succeeded;
-    let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !is_done(pod)).collect();
+    // Who has ended says nothing of others.
+    let is_over = |pod: &Pod| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+    let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !is_over(pod)).collect();
     // A listing may leave out where pods run.
     let is_told = |pod: &Pod| {
         let is_read = !pod.supposed && !objects.written_pods.contains(&pod.name);
