@@ -1,8 +1,7 @@
 //! Findings of each reading of what is not known, put together: what holds in all of them is
-//! said once, and what holds in some with its condition. That nobody makes pods for a Service
-//! whose pods are not among what is given is a condition too.
+//! said once, and what holds in some with its condition.
 
-use uturn_model::{Cluster, Mechanism, Service};
+use uturn_model::Cluster;
 use uturn_path::cases::conditions;
 
 use crate::{Finding, Severity};
@@ -24,21 +23,13 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
         }
     }
     let told = found.into_iter().map(|(places, mut finding)| {
-        finding.conditions = conditions(cluster, &places);
-        if finding.mechanism == Some(Mechanism::NoEndpoint) && may_have_pods(cluster, &finding) {
-            finding.conditions.push("nothing else makes pods with its labels".into());
-        }
+        finding.conditions.splice(0..0, conditions(cluster, &places));
         if places[0] > 0 {
             finding.severity = finding.severity.min(Severity::Warning);
         }
         (places[0], finding)
     });
     told.collect()
-}
-
-fn may_have_pods(cluster: &Cluster, finding: &Finding) -> bool {
-    let is_subject = |one: &&Service| one.object() == finding.subject;
-    cluster.services.values().find(is_subject).is_some_and(|one| cluster.may_have_other_pods(one))
 }
 
 /// Whether two findings say the same.

@@ -132,8 +132,7 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     }
     let all = flows.len();
     let mut check = Check::new(what, State::Ok);
-    let (mut fine, mut lost, mut first) = (0, 0, None);
-    let mut open: Option<String> = None;
+    let (mut fine, mut lost, mut open, mut first) = (0, 0, 0, None);
     for flow in flows.into_iter().take(MOST) {
         let verdicts = match engine.verdicts(&flow) {
             Ok(verdicts) => verdicts,
@@ -149,10 +148,13 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
             continue;
         }
         if !verdicts.iter().any(Verdict::can_fail) {
-            open.get_or_insert_with(|| {
-                format!("{} to {}: {}", flow.from, flow.to, said(&verdicts))
-            });
-            first.get_or_insert(flow);
+            if check.state == State::Ok {
+                check.state = State::Unknown;
+            }
+            if open == 0 {
+                check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, said(&verdicts)));
+            }
+            open += 1;
             continue;
         }
         check.state = State::Failed;
@@ -165,17 +167,14 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     if lost > NAMED {
         check.evidence.push(format!("and {} more", lost - NAMED));
     }
-    if let Some(open) = open {
-        if check.state == State::Ok {
-            check.state = State::Unknown;
-        }
-        check.evidence.push(open);
-    }
     let looked = all.min(MOST);
     if fine > 0 {
         let of =
             if looked < all { format!("{looked} (the first of {all})") } else { all.to_string() };
         check.evidence.insert(0, format!("walked: {fine} of {of} answered at once"));
+    }
+    if open > 1 {
+        check.evidence.push(format!("and {} more that are not known", open - 1));
     }
     if let Some(flow) = first {
         check.next = Some(format!("uturn trace --from {} --to {}", flow.from, flow.to));

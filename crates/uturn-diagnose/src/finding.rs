@@ -118,6 +118,7 @@ impl Found {
         let alike = |at: &&usize| {
             let known = &self.findings[**at];
             known.code == new.code
+                && known.conditions == new.conditions
                 && (is_cause
                     || known.outcome == new.outcome
                         && (known.share_failing - new.share_failing).abs() < 1e-6)
@@ -135,7 +136,10 @@ impl Found {
     /// walking, and takes its place.
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
-        let is_same = |one: &&mut Finding| one.subject == new.subject && vague.contains(&one.code);
+        // A hint takes nobody's place.
+        let is_same = |one: &&mut Finding| {
+            new.conditions.is_empty() && one.subject == new.subject && vague.contains(&one.code)
+        };
         match self.findings.iter_mut().find(is_same) {
             Some(known) => {
                 known.code = new.code;
@@ -155,6 +159,10 @@ impl Finding {
         let more: Vec<String> =
             new.targets.into_iter().filter(|target| !known.contains(target)).collect();
         self.targets.extend(more);
+        let known = &self.written;
+        let more: Vec<Evidence> =
+            new.written.into_iter().filter(|one| !known.contains(one)).collect();
+        self.written.extend(more);
         self.cures.retain(|cure| new.cures.contains(cure));
         self.severity = self.severity.max(new.severity);
         if new.share_failing > self.share_failing {

@@ -24,7 +24,9 @@ pub mod cure;
 mod ejection;
 pub mod evidence;
 pub mod finding;
+mod hints;
 pub mod pages;
+mod resembling;
 mod written;
 
 pub use alike::Alike;

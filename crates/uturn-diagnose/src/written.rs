@@ -9,14 +9,14 @@ use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
-    By, Client, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin,
-    Outcome, Pod, Protocol, ProxyMode, Service, Variant,
+    By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
+    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Variant,
 };
 use uturn_path::{Cannot, Engine};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity, beyond};
+use crate::{Code, Evidence, Severity, beyond, hints};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
     let mut all = Vec::new();
@@ -32,14 +32,16 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
         all.extend(all_registered(engine));
     }
     all.extend(two_owners(engine));
-    all.extend(named_port(engine));
+    let pods = PodsByNamespace::of(cluster);
+    all.extend(named_port(engine, &pods));
+    all.extend(hints::find(engine, &pods));
     all.extend(backends);
     all.extend(names(engine)?);
     Ok(all)
 }
 
 /// A finding about what is written.
-fn about(
+pub(crate) fn about(
     code: u16,
     severity: Severity,
     subject: ObjectRef,
@@ -85,7 +87,11 @@ fn unheard(engine: &Engine<'_>) -> Vec<Finding> {
             tke::PREVENT_LOOPBACK,
             fixed.as_deref().unwrap_or("a newer line")
         );
-        about(202, Severity::Warning, one.object(), &one.origin, what)
+        let mut one = about(202, Severity::Warning, one.object(), &one.origin, what);
+        if proxy.version.is_supposed() {
+            one.conditions.push(format!("kube-proxy is {}", proxy.version.value).into());
+        }
+        one
     })
     .collect()
 }
@@ -98,9 +104,13 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
             listener.rules.iter().filter(|rule| rule.targets.is_empty() && rule.redirect.is_none())
         {
             let Some(service) = engine.cluster().services.get(&rule.service) else { continue };
+            if !engine.is_judged(rule) {
+                continue;
+            }
             let label =
                 service.annotations.get("service.kubernetes.io/qcloud-loadbalancer-backends-label");
             let why = match label {
+                Some(_) if engine.cluster().nodes.values().any(|node| node.supposed) => continue,
                 Some(label) if !engine.cluster().nodes.is_empty() => {
                     format!("no node has the label {label} that {} asks for", service.object())
                 }
@@ -138,6 +148,14 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
             .filter(|one| one.ready)
             .filter_map(|one| one.node.as_ref())
             .collect();
+        // Where pods will run that are not there yet is not known.
+        let is_placed =
+            |pod: &NamespacedName| cluster.pods.get(pod).is_none_or(|one| !one.supposed);
+        let mut pods =
+            slices.iter().flat_map(|slice| &slice.endpoints).filter_map(|one| one.pod.as_ref());
+        if !pods.all(is_placed) {
+            continue;
+        }
         let nodes = rule.targets.iter().filter_map(|target| match &target.kind {
             TargetKind::NodePort(node) => Some(node),
             TargetKind::Pod { .. } => None,
@@ -184,13 +202,29 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Target ports by a name that no pod has.
-fn named_port(engine: &Engine<'_>) -> Vec<Finding> {
-    let cluster = engine.cluster();
-    let mut by_namespace: HashMap<&Name, Vec<&Pod>> = HashMap::new();
-    for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
-        by_namespace.entry(&pod.name.namespace).or_default().push(pod);
+/// The pods that run, by namespace.
+pub(crate) struct PodsByNamespace<'a>(HashMap<&'a Name, Vec<&'a Pod>>);
+
+impl<'a> PodsByNamespace<'a> {
+    fn of(cluster: &'a Cluster) -> Self {
+        let mut all: HashMap<&Name, Vec<&Pod>> = HashMap::new();
+        for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
+            all.entry(&pod.name.namespace).or_default().push(pod);
+        }
+        Self(all)
     }
+
+    /// Those that a Service selects.
+    pub(crate) fn selected(&self, service: &Service) -> Vec<&'a Pod> {
+        let Some(selector) = &service.selector else { return Vec::new() };
+        let at_home = self.0.get(&service.name.namespace).map_or(&[][..], Vec::as_slice);
+        at_home.iter().copied().filter(|pod| selector.matches(&pod.spec.labels)).collect()
+    }
+}
+
+/// Target ports by a name that no pod has.
+fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
     let mut all = Vec::new();
     for service in cluster.services.values() {
         let names = service.ports.iter().filter_map(|port| match &port.target {
@@ -198,16 +232,11 @@ fn named_port(engine: &Engine<'_>) -> Vec<Finding> {
             TargetPort::Number(_) => None,
         });
         let names: Vec<_> = names.collect();
-        let Some(selector) = service.selector.as_ref().filter(|_| !names.is_empty()) else {
-            continue;
-        };
         let has_slice = cluster.slices(&service.name).iter().any(|one| !one.endpoints.is_empty());
-        if has_slice {
+        if names.is_empty() || has_slice {
             continue;
         }
-        let at_home = by_namespace.get(&service.name.namespace).map_or(&[][..], Vec::as_slice);
-        let pods: Vec<_> =
-            at_home.iter().filter(|pod| selector.matches(&pod.spec.labels)).collect();
+        let pods = pods.selected(service);
         let lacks = |(name, protocol): &&(&uturn_model::Text, Protocol)| {
             pods.iter().all(|pod| pod.spec.named_port(name, *protocol).is_none())
         };
@@ -239,9 +268,14 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
         let default = ingress.default_backend.iter().map(|backend| ("the default", backend));
         for (path, backend) in listed.chain(default) {
             let Backend::Service { name, port } = backend else { continue };
+            if backend.is_action() {
+                continue;
+            }
             let full =
                 NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
             let what = match cluster.services.get(&full) {
+                // It may be somewhere else.
+                None if !cluster.extent.services => continue,
                 None => format!("{path} leads to Service {full}, which is not there"),
                 Some(service) => {
                     let has = service.ports.iter().any(|one| match port {

@@ -90,7 +90,7 @@ status: {{loadBalancer: {{ingress: [{{ip: 10.0.9.{at}}}]}}}}
 #[test]
 fn every_finding_has_its_evidence_and_its_like() {
     let source = Source { name: "large.yaml".into(), text: cluster() };
-    let cluster = Manifests::of(vec![source]).cluster().unwrap();
+    let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
     let engine = Engine::new(&cluster).unwrap();
     assert!(engine.is_large());
     let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();

@@ -82,7 +82,8 @@ status: {{phase: Running, podIP: 10.1.{node}.{host}, conditions: [{{type: Ready,
 }
 
 fn cures(text: String, from: &str, to: &str) -> Vec<Cure> {
-    let manifests = Manifests::of(vec![Source { name: "shop.yaml".into(), text }]);
+    let manifests =
+        Manifests::of(vec![Source { name: "shop.yaml".into(), text }]).complete_if(true);
     let cluster = manifests.cluster().unwrap();
     let engine = Engine::new(&cluster).unwrap();
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());

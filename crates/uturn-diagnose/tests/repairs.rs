@@ -70,7 +70,8 @@ status: {phase: Running, podIP: 10.1.2.10, conditions: [{type: Ready, status: \"
 fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>) {
     assert_eq!(SHOP.matches(from).count(), 1, "{from}");
     let text = SHOP.replace(from, to);
-    let manifests = Manifests::of(vec![Source { name: "shop.yaml".into(), text }]);
+    let manifests =
+        Manifests::of(vec![Source { name: "shop.yaml".into(), text }]).complete_if(true);
     let cluster = manifests.cluster().unwrap();
     let engine = Engine::new(&cluster).unwrap();
     let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
@@ -180,7 +181,11 @@ kind: Node
 metadata: {name: n1}";
     let from = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}";
     let text = SHOP.replace("targetPort: http", "targetPort: 9090").replace(from, slice);
-    let manifests = Manifests::of(vec![Source { name: "shop.yaml".into(), text }]);
+    // That nobody listens there is stated.
+    let only = "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {declaredPortsOnly: true}\n";
+    let text = format!("{text}---\n{only}");
+    let manifests =
+        Manifests::of(vec![Source { name: "shop.yaml".into(), text }]).complete_if(true);
     let cluster = manifests.cluster().unwrap();
     let engine = Engine::new(&cluster).unwrap();
     let flow = Flow {

@@ -8,8 +8,8 @@ use crate::dns::Dns;
 use crate::lb::{LoadBalancerFact, TkeServiceConfig};
 use crate::network::{Network, SecurityGroup};
 use crate::{
-    Capture, EndpointSlice, Ingress, IngressClass, Known, Labels, Name, NamespacedName, Node,
-    Origin, Pod, ProxySettings, Selector, Service, Supposition, Text, Unjudged, Workload,
+    Capture, EndpointSlice, Extent, Ingress, IngressClass, Known, Labels, Name, NamespacedName,
+    Node, Origin, Pod, ProxySettings, Selector, Service, Supposition, Text, Unjudged, Workload,
     WorkloadKind,
 };
 
@@ -50,6 +50,8 @@ pub struct Cluster {
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// What nodes' kernels said.
     pub captures: BTreeMap<Name, Capture>,
+    /// What of it is known in full.
+    pub extent: Extent,
     /// What decides about flows and cannot be judged, by cause.
     pub unjudged: Vec<Unjudged>,
     /// What nothing said and was taken for true.
@@ -73,19 +75,6 @@ impl Cluster {
     /// Every slice of a Service.
     pub fn slices(&self, service: &NamespacedName) -> &[EndpointSlice] {
         self.endpoints.get(service).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether pods that a Service selects may well exist, although none is known: no Pod
-    /// object is given, and none of the workloads that are makes such pods. An operator may.
-    pub fn may_have_other_pods(&self, service: &Service) -> bool {
-        let Some(selector) = &service.selector else { return false };
-        let makes = |one: &Workload| {
-            one.name.namespace == service.name.namespace && selector.matches(&one.template.labels)
-        };
-        !self.workloads.is_empty()
-            && self.slices(&service.name).is_empty()
-            && self.pods.values().all(|pod| pod.supposed)
-            && !self.workloads.values().any(makes)
     }
 
     /// Every pod on a node.

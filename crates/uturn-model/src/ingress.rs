@@ -96,6 +96,15 @@ pub enum BackendPort {
     Name(Text),
 }
 
+impl Backend {
+    /// Whether it names no Service but an action that an annotation describes: the port's name
+    /// says so to the controllers that know it.
+    pub fn is_action(&self) -> bool {
+        let Self::Service { port: BackendPort::Name(port), .. } = self else { return false };
+        &**port == "use-annotation"
+    }
+}
+
 impl std::fmt::Display for BackendPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -94,6 +94,11 @@ impl PodSpec {
             .map(|port| port.port)
     }
 
+    /// Whether one of its containers is asked by the kubelet at a TCP port.
+    pub fn is_probed(&self, port: Port) -> bool {
+        self.containers.iter().any(|container| container.probed.contains(&port))
+    }
+
     /// All ports its containers say they listen on.
     pub fn ports(&self) -> impl Iterator<Item = &ContainerPort> {
         self.containers.iter().flat_map(|container| &container.ports)
@@ -111,6 +116,8 @@ pub struct Container {
     pub arguments: Vec<Text>,
     /// Ports it says it listens on.
     pub ports: Vec<ContainerPort>,
+    /// Ports that the kubelet's probes ask by TCP or HTTP: while it is ready, it listens there.
+    pub probed: Vec<Port>,
 }
 
 impl Container {

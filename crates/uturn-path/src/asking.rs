@@ -27,7 +27,8 @@ impl<'a> Engine<'a> {
         resolution: &Resolution,
     ) -> Option<Exchange> {
         let server = resolution.through?;
-        if self.dns_is_elsewhere() {
+        let dns = self.cluster.dns.service.as_ref();
+        if dns.is_none_or(|name| self.gap_of_service(name).is_some()) {
             return None;
         }
         let to = SocketAddr::new(server, PORT);
@@ -37,8 +38,8 @@ impl<'a> Engine<'a> {
             return None;
         }
         let ways = self.call(client, &Request::default(), Trip::new(packet));
-        let may_come = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
-        if ways.is_empty() || ways.iter().any(may_come) {
+        let may_answer = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
+        if ways.is_empty() || ways.iter().any(may_answer) {
             return None;
         }
         let worst = ways.into_iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
@@ -64,14 +65,6 @@ impl<'a> Engine<'a> {
         let mut supposed = resolution.supposed.clone();
         add_new(&mut supposed, worst.supposed);
         Some(nameless(hops, supposed))
-    }
-
-    /// Whether the pods of the DNS Service are simply not among what was given: neither
-    /// endpoints nor any pod of their namespace.
-    fn dns_is_elsewhere(&self) -> bool {
-        let Some(name) = &self.cluster.dns.service else { return true };
-        self.cluster.slices(name).is_empty()
-            && !self.cluster.pods.keys().any(|pod| pod.namespace == name.namespace)
     }
 }
 

@@ -4,7 +4,6 @@
 //! that is sent has an endpoint's address from the beginning, and no rule and no load balancer
 //! has a say. What such programs do with calls that come from outside is not modelled.
 
-use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use uturn_model::proxy::Translates;
@@ -38,7 +37,7 @@ enum Connected<'a> {
     /// There is none that it could become.
     Nobody(&'a Service),
     /// Nobody knows.
-    Unknown(Gap<'a>),
+    Unknown(Gap),
 }
 
 impl<'a> Engine<'a> {
@@ -159,7 +158,7 @@ impl<'a> Engine<'a> {
 
     /// What keeps a packet from being judged that comes to an address of a Service from the
     /// network, where no kube-proxy serves it.
-    pub(crate) fn gap_of_proxy(&self, to: SocketAddr, protocol: IpProtocol) -> Option<Gap<'a>> {
+    pub(crate) fn gap_of_proxy(&self, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {
         let proxy = self.cluster.proxy.replaced_by()?;
         let (service, _, frontend) = self.frontend(to, protocol)?;
         (frontend != Frontend::ClusterIp).then(|| proxy_gap(service, proxy))
@@ -205,7 +204,7 @@ fn by(service: &Service, proxy: ServiceProxy) -> By {
     By::new(rule, service.origin.clone())
 }
 
-fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap<'_> {
+fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap {
     let unknown = Unknown::ServiceProxy(proxy.to_string().into());
-    Gap { object: service.object(), origin: &service.origin, unknown: Cow::Owned(unknown) }
+    Gap::of(&service.object(), &service.origin, &unknown)
 }

@@ -70,7 +70,7 @@ impl<'a> Engine<'a> {
                 rules::find(&listener.rules, &host, &path)
             }
         };
-        if let Some(gap) = served.and_then(|rule| self.gap_behind(&rule.service)) {
+        if let Some(gap) = served.and_then(|rule| self.gap_behind(rule)) {
             return vec![gap.exchange(place, trip)];
         }
         match listener.protocol.layer() {

@@ -13,7 +13,7 @@ use uturn_model::{
     Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
     Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
-use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{Assumed, Packet, Question};
 
 use crate::aim::{CLIENT_PORT, Target};
@@ -55,6 +55,8 @@ pub struct Engine<'a> {
     pub(crate) health: RefCell<FastMap<Probed, (f64, Vec<Mechanism>)>>,
     pods_by_address: FastMap<IpAddr, &'a NamespacedName>,
     nodes_by_address: FastMap<IpAddr, &'a Node>,
+    /// Addresses of nodes with ports that are endpoints of Services.
+    pub(crate) ends_on_nodes: OnceCell<FastSet<(IpAddr, u16)>>,
     /// The first pod in each node's network that listens on a port.
     host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     names: OnceCell<Names<'a>>,
@@ -121,6 +123,7 @@ impl<'a> Engine<'a> {
             pods_by_address,
             nodes_by_address,
             host_pods,
+            ends_on_nodes: OnceCell::new(),
             names: OnceCell::new(),
             blind_bridges: OnceCell::new(),
             atlas: OnceCell::new(),
@@ -231,7 +234,7 @@ impl<'a> Engine<'a> {
         let gap = self.gap_of_name(&flow.to);
         for client in clients {
             if let Some(gap) = &gap {
-                ways.push(gap.exchange(self.place(client), nowhere(flow.protocol)));
+                ways.push(gap.exchange(self.place(client), Trip::nowhere(flow.protocol)));
                 continue;
             }
             let target = self.aim(client, &flow.to)?;
@@ -283,7 +286,13 @@ impl<'a> Engine<'a> {
                 if let Some(gap) = self.gap_of_resolution(resolution) {
                     return Ok(vec![self.ended_at_name(client, flow.protocol, resolution, &gap)]);
                 }
-                return Ok(vec![self.unresolved(resolution.clone())]);
+                let may_be_outside = resolution.doubt.is_some();
+                let gap = self.gap_of_lost_name(client, &flow.to, may_be_outside);
+                let nowhere = Trip::nowhere(flow.protocol);
+                return Ok(vec![match gap {
+                    Some(gap) => gap.exchange(self.place(client), nowhere),
+                    None => self.unresolved(resolution.clone()),
+                }]);
             }
         }
         let mut ways = Vec::new();
@@ -318,7 +327,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The load balancer that a name leads to, where nobody knows its addresses.
-    fn gap_of_resolution(&self, resolution: &Resolution) -> Option<Gap<'a>> {
+    fn gap_of_resolution(&self, resolution: &Resolution) -> Option<Gap> {
         resolution.balancer.as_deref().and_then(|name| self.gap_of_host(name))
     }
 
@@ -328,9 +337,9 @@ impl<'a> Engine<'a> {
         client: Party<'a>,
         protocol: Protocol,
         resolution: &Resolution,
-        gap: &Gap<'a>,
+        gap: &Gap,
     ) -> Exchange {
-        let mut trip = nowhere(protocol);
+        let mut trip = Trip::nowhere(protocol);
         for step in &resolution.steps {
             trip.note(Place::Dns, step.clone());
         }
@@ -378,12 +387,6 @@ impl<'a> Engine<'a> {
         });
         found.cloned().unwrap_or_else(|| Origin::file(object.to_string()))
     }
-}
-
-/// A packet that is not sent.
-fn nowhere(protocol: Protocol) -> Trip {
-    let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-    Trip::new(Packet::new(protocol, nowhere, nowhere))
 }
 
 /// What the cluster supposes, and what nobody judges yet.

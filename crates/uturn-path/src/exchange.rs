@@ -6,12 +6,12 @@ use std::time::Duration;
 use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Hop, Mechanism, Outcome, Supposition};
 
-use uturn_model::pod::ContainerPort;
 use uturn_netfilter::IpProtocol;
 
 use crate::again::owe;
 use crate::bridge::is_unseen;
 use crate::engine::Engine;
+use crate::listening::{Listening, Tls};
 use crate::travel::{Arrival, Party, Stop, Trip, add_new};
 
 /// One way an exchange can go.
@@ -93,27 +93,38 @@ impl<'a> Engine<'a> {
         let leg = trip.packet.leg();
         let protocol = trip.packet.protocol();
         let place = self.place(at);
-        let (kind, why, outcome, mechanism) = if !self.listens(at, leg.dst.port(), protocol) {
-            if matches!(at, Party::Host(_, None))
-                && let Some(gap) = self.gap_on_node(leg.dst)
-            {
-                return vec![gap.exchange(place, trip)];
+        let listening = self.listening(at, leg.dst, protocol);
+        let (kind, why, outcome, mechanism) = match listening {
+            Listening::Unknown => {
+                let why =
+                    format!("whether somebody listens on port {} is not given", leg.dst.port());
+                trip.note(place, Step::new(StepKind::Unknown, why, self.by(at)).seeing(leg));
+                return vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))];
             }
-            let why = format!("nobody listens on port {}", leg.dst.port());
-            let mechanism = match self.lacks_rules(at, leg.dst, protocol) {
-                true => Mechanism::RuleMissing,
-                false => Mechanism::WrongPort,
-            };
-            (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
-        } else if request.tls == Some(true) && !self.speaks_tls(at, leg.dst.port()) {
-            let mechanism = match self.listener(asked.dst, protocol) {
-                Some(listener) if listener.protocol.ends_tls() => Mechanism::TlsBypassed,
-                _ => Mechanism::WrongPort,
-            };
-            let why = "somebody listens here, and does not speak TLS".to_owned();
-            (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
-        } else {
-            (StepKind::Deliver, "somebody listens here".to_owned(), Outcome::AT_ONCE, None)
+            Listening::No => {
+                if matches!(at, Party::Host(_, None))
+                    && let Some(gap) = self.gap_on_node(leg.dst)
+                {
+                    return vec![gap.exchange(place, trip)];
+                }
+                let why = format!("nobody listens on port {}", leg.dst.port());
+                let mechanism = match self.lacks_rules(at, leg.dst, protocol) {
+                    true => Mechanism::RuleMissing,
+                    false => Mechanism::WrongPort,
+                };
+                (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
+            }
+            Listening::Yes(_)
+                if request.tls == Some(true) && self.is_plain(at, asked, leg, protocol) =>
+            {
+                let mechanism = match self.ends_tls(asked, protocol) {
+                    true => Mechanism::TlsBypassed,
+                    false => Mechanism::WrongPort,
+                };
+                let why = "somebody listens here, and does not speak TLS".to_owned();
+                (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
+            }
+            Listening::Yes(why) => (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None),
         };
         trip.note(place, Step::new(kind, why, self.by(at)).seeing(leg));
         self.bring_home(at, from, asked, trip.answer(), outcome, mechanism)
@@ -218,54 +229,19 @@ impl<'a> Engine<'a> {
         kept
     }
 
-    /// Whether somebody listens there.
-    ///
-    /// A pod that declares ports is taken at its word; one that declares none is supposed
-    /// to listen on whatever a Service sends it.
-    fn listens(&self, at: Party<'a>, port: u16, protocol: IpProtocol) -> bool {
-        if let Party::Host(node, _) = at
-            && self.is_endpoint_on(node, port, protocol)
-        {
-            return true;
-        }
-        match at {
-            // Kernels answer echo requests.
-            _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => true,
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
-                let mut ports = pod.spec.ports().peekable();
-                let same = |one: &ContainerPort| {
-                    one.port.number() == port && IpProtocol::from(one.protocol) == protocol
-                };
-                ports.peek().is_none() || ports.any(same)
-            }
-            Party::Host(_, None) => false,
-            Party::Balancer(_) | Party::Outside => true,
+    /// Whether what is called does not speak TLS: its port says so, or a load balancer ends
+    /// TLS for it that was not met.
+    fn is_plain(&self, at: Party<'a>, asked: Leg, leg: Leg, protocol: IpProtocol) -> bool {
+        match self.speaks_tls(at, leg.dst.port()) {
+            Tls::Spoken => false,
+            Tls::Plain => true,
+            Tls::Unknown => self.ends_tls(asked, protocol),
         }
     }
 
-    /// Whether a ready endpoint of a Service is this port of a node's own address.
-    fn is_endpoint_on(&self, node: &uturn_model::Node, port: u16, protocol: IpProtocol) -> bool {
-        self.cluster.endpoints.values().flatten().any(|slice| {
-            let is_port = |one: &uturn_model::EndpointPort| {
-                one.port.number() == port && IpProtocol::from(one.protocol) == protocol
-            };
-            let is_stated = !slice.derived && slice.ports.iter().any(is_port);
-            let is_here = |one: &uturn_model::Endpoint| one.ready && node.has_address(one.address);
-            is_stated && slice.endpoints.iter().any(is_here)
-        })
-    }
-
-    /// Whether what listens there speaks TLS, as the port's name or usual number says.
-    fn speaks_tls(&self, at: Party<'a>, port: u16) -> bool {
-        match at {
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
-                let named =
-                    |one: ContainerPort| one.name.is_some_and(|name| name.contains("https"));
-                let declared = pod.spec.ports().find(|one| one.port.number() == port);
-                matches!(port, 443 | 6443 | 8443) || declared.cloned().is_some_and(named)
-            }
-            Party::Host(_, None) | Party::Balancer(_) | Party::Outside => true,
-        }
+    /// Whether a load balancer ends TLS at the address that was asked.
+    fn ends_tls(&self, asked: Leg, protocol: IpProtocol) -> bool {
+        self.listener(asked.dst, protocol).is_some_and(|one| one.protocol.ends_tls())
     }
 
     /// Where a party is.

@@ -75,6 +75,7 @@ mod faithful;
 mod following;
 mod lessons;
 mod line;
+mod listening;
 mod located;
 mod marks;
 mod mini;
@@ -96,6 +97,7 @@ mod telling;
 mod travel;
 mod uncaptured;
 mod unjudged;
+mod unmodelled;
 mod walks;
 
 pub use bridge::is_unseen;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use uturn_model::{Family, Name, Pod, Service};
 
 use crate::census::said;
+use crate::listening::tls_of;
 use crate::sketch::Sketcher;
 
 /// An endpoint and where it is.
@@ -102,8 +103,8 @@ pub(crate) fn profile(pod: &Pod) -> Vec<u64> {
         .spec
         .ports()
         .map(|one| {
-            let is_tls = one.name.as_ref().is_some_and(|name| name.contains("https"));
-            u64::from(one.port.number()) << 8 | (one.protocol as u64) << 1 | u64::from(is_tls)
+            let tls = tls_of(one.name.as_deref(), one.port.number());
+            u64::from(one.port.number()) << 8 | (one.protocol as u64) << 2 | tls as u64
         })
         .collect();
     let families = pod.ips.iter().fold(1, |all, ip| all << 1 | u64::from(ip.is_ipv6()));

@@ -154,6 +154,7 @@ pub(crate) fn outline(cluster: &Cluster) -> Cluster {
         controller_switches: cluster.controller_switches.clone(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        extent: cluster.extent,
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),

@@ -79,8 +79,7 @@ impl<'a> Engine<'a> {
             mechanisms: Vec::new(),
         };
         // Who serves node ports in place of kube-proxy is not modelled.
-        let is_open =
-            self.gap_behind(&rule.service).is_some() || self.cluster.proxy.replaced_by().is_some();
+        let is_open = self.gap_behind(rule).is_some() || self.cluster.proxy.replaced_by().is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return rule.targets.iter().map(healthy).collect();
         };

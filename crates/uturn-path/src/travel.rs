@@ -1,7 +1,9 @@
 //! A packet from place to place, until a process, a load balancer or nobody gets it.
 
+use std::net::SocketAddr;
+
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Hop, Mechanism, Name, Node, Outcome, Pod, Supposition};
+use uturn_model::{Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith};
 
 use crate::again::{Pace, Tries};
@@ -80,6 +82,12 @@ impl Trip {
             fabric: Vec::new(),
             legs: Vec::new(),
         }
+    }
+
+    /// One that begins nowhere: it is not known where it would go.
+    pub(crate) fn nowhere(protocol: Protocol) -> Self {
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self::new(Packet::new(protocol, nowhere, nowhere))
     }
 
     /// The same, keeping only its last step where nobody wants to know more.

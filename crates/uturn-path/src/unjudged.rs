@@ -1,12 +1,13 @@
 //! Flows that cannot be judged: they depend on something that is not given or not modelled.
 
-use std::borrow::Cow;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
+use uturn_model::ingress::Backend;
+use uturn_model::lb::Rule;
+use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{By, Place, Step, StepKind};
-use uturn_model::service::LbIngress;
 use uturn_model::{
-    Cloud, Cluster, Destination, Ingress, Mechanism, ObjectRef, Origin, Protocol, Service, Unknown,
+    Destination, Mechanism, Name, NamespacedName, ObjectRef, Origin, Protocol, Service, Unknown,
 };
 
 use crate::engine::Engine;
@@ -14,15 +15,15 @@ use crate::exchange::{Exchange, ended};
 use crate::travel::{Arrival, Party, Stop, Trip};
 
 /// What keeps a flow from being judged, and which object it belongs to.
-pub(crate) struct Gap<'a> {
-    pub(crate) object: ObjectRef,
-    pub(crate) origin: &'a Origin,
-    pub(crate) unknown: Cow<'a, Unknown>,
+pub(crate) struct Gap {
+    by: By,
+    why: String,
+    mechanism: Mechanism,
 }
 
-impl Gap<'_> {
-    fn step(&self) -> Step {
-        let why = match &*self.unknown {
+impl Gap {
+    pub(crate) fn of(object: &ObjectRef, origin: &Origin, unknown: &Unknown) -> Self {
+        let why = match unknown {
             Unknown::LoadBalancers(kind) => {
                 format!("how a load balancer of {kind} treats this call is not modelled")
             }
@@ -37,36 +38,43 @@ impl Gap<'_> {
             Unknown::Endpoints => "which endpoints the Service has is not given".to_owned(),
             Unknown::Backends => "what stands behind the Ingress is not given".to_owned(),
         };
-        Step::new(StepKind::Unknown, why, By::new(self.object.to_string(), self.origin.clone()))
+        let by = By::new(object.to_string(), origin.clone());
+        Self { by, why, mechanism: unknown.mechanism() }
+    }
+
+    /// A Service that is not among what is given, and what leads to it.
+    fn of_missing(service: &NamespacedName, by: By) -> Self {
+        let why = format!("Service {service} is not among what is given");
+        Self { by, why, mechanism: Mechanism::NotGiven }
+    }
+
+    fn step(&self) -> Step {
+        Step::new(StepKind::Unknown, self.why.clone(), self.by.clone())
     }
 
     /// The end of a flow that nobody can judge.
     pub(crate) fn exchange(&self, place: Place, mut trip: Trip) -> Exchange {
         let leg = trip.packet.leg();
         trip.note(place, self.step().seeing(leg));
-        ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism()))
+        ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 
     /// The end of a packet whose further way nobody can judge.
     pub(crate) fn arrival<'a>(&self, mut trip: Trip) -> Arrival<'a> {
         let leg = trip.packet.leg();
         trip.note(Place::Fabric, self.step().seeing(leg));
-        Arrival { trip, stop: Stop::Unknown(self.mechanism()) }
-    }
-
-    pub(crate) fn mechanism(&self) -> Mechanism {
-        self.unknown.mechanism()
+        Arrival { trip, stop: Stop::Unknown(self.mechanism) }
     }
 }
 
-impl<'a> Engine<'a> {
+impl Engine<'_> {
     /// What keeps every call of an address from being judged, whoever makes it.
     pub(crate) fn gap_at(
         &self,
         client: Party<'_>,
         to: SocketAddr,
         protocol: Protocol,
-    ) -> Option<Gap<'a>> {
+    ) -> Option<Gap> {
         let is_outside = matches!(client, Party::Outside);
         let is_node = self.node_at(to.ip()).is_some();
         let mut open = self.cluster.services.values().filter(|one| !one.unjudged.is_empty());
@@ -89,146 +97,127 @@ impl<'a> Engine<'a> {
     }
 
     /// What keeps calls of a Service from being judged, wherever they come from.
-    pub(crate) fn gap_behind(&self, service: &uturn_model::NamespacedName) -> Option<Gap<'a>> {
+    pub(crate) fn gap_of_service(&self, service: &NamespacedName) -> Option<Gap> {
         self.cluster.services.get(service).and_then(gap_of_endpoints)
     }
 
-    /// The load balancer of an address of which nobody knows how it behaves. What comes to a
-    /// node's own address is the node's to decide.
-    pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap<'a>> {
-        if self.node_at(at).is_some() {
+    /// What keeps calls that a load balancer's rule serves from being judged.
+    pub(crate) fn gap_behind(&self, rule: &Rule) -> Option<Gap> {
+        if rule.redirect.is_some() {
             return None;
         }
-        let by_name = || {
-            let names = self.cluster.dns.outside.iter().filter(|(_, ip)| *ip == at);
-            names.map(|(name, _)| name).find_map(|name| self.gap_of_host(name))
+        let by = || By::new(rule.owner.to_string(), self.origin_of(&rule.owner));
+        let is_known = self.cluster.services.contains_key(&rule.service);
+        match rule.targets.is_empty() {
+            true if self.is_action(rule) => Some(Gap {
+                by: by(),
+                why: "an annotation says what it leads to, and is not read".to_owned(),
+                mechanism: Mechanism::NotModelled,
+            }),
+            true if !is_known && !self.cluster.extent.services => {
+                Some(Gap::of_missing(&rule.service, by()))
+            }
+            _ => self.gap_of_service(&rule.service),
+        }
+    }
+
+    /// Whether it can be judged what a load balancer's rule leads to.
+    pub fn is_judged(&self, rule: &Rule) -> bool {
+        self.gap_behind(rule).is_none()
+    }
+
+    /// Whether a rule's Ingress names an action there that an annotation describes.
+    fn is_action(&self, rule: &Rule) -> bool {
+        let ingresses = self.cluster.ingresses.values();
+        let mut owners = ingresses.filter(|one| one.object() == rule.owner);
+        owners.any(|ingress| {
+            let paths = ingress.rules.iter().flat_map(|one| &one.paths).map(|one| &one.backend);
+            let mut actions = paths.chain(&ingress.default_backend).filter(|one| one.is_action());
+            actions.any(
+                |one| matches!(one, Backend::Service { name, .. } if *name == rule.service.name),
+            )
+        })
+    }
+
+    /// What keeps a call from being judged whose name has no address: it is that of a Service
+    /// that may be somewhere else, or whose endpoints are. A name of which nobody knows whether
+    /// it is one of the world outside is that of a Service where its namespace is known.
+    pub(crate) fn gap_of_lost_name(
+        &self,
+        client: Party<'_>,
+        to: &Destination,
+        may_be_outside: bool,
+    ) -> Option<Gap> {
+        let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
+        let (Party::Pod(pod) | Party::Host(_, Some(pod))) = client else { return None };
+        let asks_cluster = match pod.spec.dns_policy {
+            DnsPolicy::ClusterFirst => !pod.spec.host_network,
+            DnsPolicy::ClusterFirstWithHostNet => true,
+            DnsPolicy::Default | DnsPolicy::None => false,
         };
-        self.find_balancer(|one| one.entries.iter().any(|entry| entry.ip == Some(at)))
-            .or_else(by_name)
-    }
-
-    /// What may well listen on a node's own address, where no process there is known to: the
-    /// pods of k3s's load balancers, and controllers whose Ingresses have that address.
-    pub(crate) fn gap_on_node(&self, at: SocketAddr) -> Option<Gap<'a>> {
-        let is_web = matches!(at.port(), 80 | 443);
-        let is_k3s = |unknown: &Unknown| match unknown {
-            Unknown::LoadBalancers(kind) => **kind == *Cloud::K3s.name(),
-            _ => false,
+        let name = service_named(host, self.cluster.dns.domain(), &pod.name.namespace);
+        let name = name.filter(|_| asks_cluster)?;
+        let has_namespace = || {
+            let services = self.cluster.services.keys().map(|one| &one.namespace);
+            let pods = self.cluster.pods.keys().map(|one| &one.namespace);
+            services.chain(pods).any(|one| *one == name.namespace)
         };
-        self.find_balancer(|one| match one.service {
-            Some(service) => {
-                is_k3s(one.unknown)
-                    && service.ports.iter().any(|port| port.port.number() == at.port())
+        // Nobody outside has names of svc.
+        let is_sure = host.split('.').any(|label| label.eq_ignore_ascii_case("svc"));
+        if may_be_outside && !is_sure && !has_namespace() {
+            return None;
+        }
+        match self.cluster.services.get(&name) {
+            Some(service) if service.headless => gap_of_endpoints(service),
+            Some(_) => None,
+            None if self.cluster.extent.services => None,
+            None => {
+                let by = By::new(format!("the name {host}"), Origin::file("dns"));
+                Some(Gap::of_missing(&name, by))
             }
-            None => is_web && one.entries.iter().any(|entry| entry.ip == Some(at.ip())),
-        })
-    }
-
-    /// What keeps a destination from being judged that has no address to be called.
-    pub(crate) fn gap_of_name(&self, to: &Destination) -> Option<Gap<'a>> {
-        match to {
-            Destination::Url { host, .. } | Destination::Host(host, _) => {
-                self.find_balancer(|one| one.is_called(host))
-            }
-            Destination::Ingress { name, .. } => {
-                let ingress = self.cluster.ingresses.get(name)?;
-                let unknown = Cow::Borrowed(ingress.unjudged.first()?);
-                Some(Gap { object: ingress.object(), origin: &ingress.origin, unknown })
-            }
-            Destination::Service(..) | Destination::Address(_) | Destination::Pod(..) => None,
         }
     }
-
-    /// The load balancer behind a host, where it is not modelled and has no address that is
-    /// known: it is the balancer's own name, or that of something that it serves.
-    pub(crate) fn gap_of_host(&self, host: &str) -> Option<Gap<'a>> {
-        self.find_balancer(|one| one.is_called(host) || one.serves_by_name(host))
-    }
-
-    /// The first load balancer that is not modelled and of which something holds.
-    fn find_balancer(&self, is_it: impl Fn(&Unmodelled<'a>) -> bool) -> Option<Gap<'a>> {
-        let found = unmodelled(self.cluster).find(|one| is_it(one))?;
-        Some(Gap {
-            object: found.object,
-            origin: found.origin,
-            unknown: Cow::Borrowed(found.unknown),
-        })
-    }
 }
 
-/// An object whose load balancer is not modelled.
-pub(crate) struct Unmodelled<'a> {
-    object: ObjectRef,
-    origin: &'a Origin,
-    unknown: &'a Unknown,
-    entries: &'a [LbIngress],
-    service: Option<&'a Service>,
-    ingress: Option<&'a Ingress>,
-}
-
-/// Where the controller that writes names into the world's DNS reads them.
-const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
-
-impl Unmodelled<'_> {
-    /// Whether this is a name of the load balancer itself.
-    pub(crate) fn is_called(&self, host: &str) -> bool {
-        let host = host.trim_end_matches('.');
-        let is_it = |name: &str| name.trim_end_matches('.').eq_ignore_ascii_case(host);
-        self.entries.iter().any(|entry| entry.hostname.as_deref().is_some_and(is_it))
-    }
-
-    /// Whether this host leads to it, by its name: no address of it is known.
-    pub(crate) fn serves_by_name(&self, host: &str) -> bool {
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
-        let is_named = |entry: &LbIngress| entry.ip.is_none() && entry.hostname.is_some();
-        if self.entries.is_empty() || !self.entries.iter().all(is_named) {
-            return false;
-        }
-        let written = self.service.and_then(|service| service.annotations.get(EXTERNAL_DNS));
-        let mut written = written.into_iter().flat_map(|names| names.split(','));
-        let mut rules = self.ingress.into_iter().flat_map(|one| &one.rules);
-        written.any(|name| fits(name.trim(), &host))
-            || rules.any(|rule| rule.host.as_deref().is_some_and(|name| fits(name, &host)))
-    }
-}
-
-/// Whether a host is this one, or of the names that a star stands for.
-fn fits(name: &str, host: &str) -> bool {
-    match name.trim_end_matches('.').to_ascii_lowercase().strip_prefix("*.") {
-        Some(rest) => {
-            host.split_once('.').is_some_and(|(first, own)| !first.is_empty() && own == rest)
-        }
-        None => name.trim_end_matches('.').eq_ignore_ascii_case(host),
-    }
-}
-
-/// Everything whose load balancer is not modelled.
-pub(crate) fn unmodelled(cluster: &Cluster) -> impl Iterator<Item = Unmodelled<'_>> {
-    let services = cluster.services.values().filter_map(|one| {
-        Some(Unmodelled {
-            object: one.object(),
-            origin: &one.origin,
-            unknown: one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?,
-            entries: &one.load_balancer,
-            service: Some(one),
-            ingress: None,
-        })
-    });
-    let ingresses = cluster.ingresses.values().filter_map(|one| {
-        Some(Unmodelled {
-            object: one.object(),
-            origin: &one.origin,
-            unknown: one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?,
-            entries: &one.load_balancer,
-            service: None,
-            ingress: Some(one),
-        })
-    });
-    services.chain(ingresses)
-}
-
-fn gap_of_endpoints(service: &Service) -> Option<Gap<'_>> {
+fn gap_of_endpoints(service: &Service) -> Option<Gap> {
     let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_every_call())?;
-    let unknown = Cow::Borrowed(unknown);
-    Some(Gap { object: service.object(), origin: &service.origin, unknown })
+    Some(Gap::of(&service.object(), &service.origin, unknown))
+}
+
+/// The Service that a pod of a namespace means by a name: `web`, `web.shop`, `web.shop.svc`,
+/// `web-0.web.shop.svc`, with or without the cluster's domain.
+fn service_named(host: &str, domain: &str, own: &Name) -> Option<NamespacedName> {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let inner = host.strip_suffix(&domain.to_ascii_lowercase());
+    let inner = inner.and_then(|rest| rest.strip_suffix('.'));
+    let labels: Vec<&str> = inner.unwrap_or(&host).split('.').collect();
+    match labels.as_slice() {
+        [name] if inner.is_none() => NamespacedName::new(own.as_str(), name).ok(),
+        [name, namespace] if inner.is_none() => NamespacedName::new(namespace, name).ok(),
+        [name, namespace, "svc"] | [_, name, namespace, "svc"] => {
+            NamespacedName::new(namespace, name).ok()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_services_are_told_from_others() {
+        let meant = |host: &str| {
+            let own = Name::new("shop").unwrap();
+            service_named(host, "cluster.local", &own).map(|name| name.to_string())
+        };
+        assert_eq!(meant("web").as_deref(), Some("shop/web"));
+        assert_eq!(meant("web.pay").as_deref(), Some("pay/web"));
+        assert_eq!(meant("web.pay.svc").as_deref(), Some("pay/web"));
+        assert_eq!(meant("Web.Pay.svc.Cluster.local.").as_deref(), Some("pay/web"));
+        assert_eq!(meant("web-0.web.pay.svc").as_deref(), Some("pay/web"));
+        assert_eq!(meant("web.cluster.local"), None);
+        assert_eq!(meant("10-1-1-10.shop.pod.cluster.local"), None);
+        assert_eq!(meant("shop.example.com"), None);
+    }
 }

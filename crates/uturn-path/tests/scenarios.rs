@@ -1,14 +1,15 @@
 //! Every scenario of the tree, predicted: what the lab measures, without a lab.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
+
 use std::fs;
 use std::path::Path;
 
 use uturn_path::{Engine, Health};
 use uturn_snapshot::Source;
-use uturn_snapshot::scenario::{Alive, ExpectedFlow, ExpectedProbes, read_all};
+use uturn_snapshot::scenario::{Alive, ExpectedFlow, ExpectedProbes, Scenario, read_all};
 
-#[test]
-fn every_scenario_is_predicted_as_it_expects() {
+fn scenarios() -> Vec<Scenario> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut sources: Vec<Source> = fs::read_dir(folder)
         .unwrap()
@@ -20,8 +21,41 @@ fn every_scenario_is_predicted_as_it_expects() {
         .collect();
     sources.sort_by(|a, b| a.name.cmp(&b.name));
     assert!(!sources.is_empty());
+    read_all(sources).unwrap()
+}
+
+/// What a Scenario says is stated: nothing of it is put under a condition, or not judged.
+#[test]
+fn what_is_stated_has_verdicts_without_a_condition() {
+    let (mut without, mut others) = (0, Vec::new());
+    for scenario in scenarios() {
+        for case in &scenario.cases {
+            let engine = Engine::new(&case.cluster).unwrap();
+            for flow in &case.flows {
+                for verdict in engine.cases(&flow.flow).unwrap() {
+                    match verdict.conditions.is_empty() && !verdict.is_open() {
+                        true => without += 1,
+                        false => others.push(format!(
+                            "{} ({}): {} to {}: {:?}",
+                            scenario.name,
+                            case.label,
+                            flow.flow.from,
+                            flow.flow.to,
+                            verdict.conditions
+                        )),
+                    }
+                }
+            }
+        }
+    }
+    println!("{without} verdicts without a condition, {} others", others.len());
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+#[test]
+fn every_scenario_is_predicted_as_it_expects() {
     let mut faults = Vec::new();
-    for scenario in read_all(sources).unwrap() {
+    for scenario in scenarios() {
         for case in &scenario.cases {
             let what = format!("{} ({})", scenario.name, case.label);
             let engine = match Engine::new(&case.cluster) {

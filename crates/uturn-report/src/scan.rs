@@ -258,7 +258,14 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
     if unjudged.is_empty() {
         return String::new();
     }
-    let all: Vec<String> = unjudged.iter().map(ToString::to_string).collect();
+    let mut whole: Vec<Unjudged> = Vec::new();
+    for gap in unjudged {
+        match whole.iter_mut().find(|known| known.subject == gap.subject) {
+            Some(known) => known.objects.extend(gap.objects.iter().cloned()),
+            None => whole.push(gap.clone()),
+        }
+    }
+    let all: Vec<String> = whole.iter().map(ToString::to_string).collect();
     let settled = unjudged.iter().filter(|gap| !gap.settle.is_empty());
     let most = settled.max_by_key(|gap| gap.objects.len());
     let settles = match unjudged.len() {
@@ -312,7 +319,38 @@ fn many_settled(unjudged: &[Unjudged], most: Option<&Unjudged>) -> bool {
     most.is_some_and(|most| most.objects.len() * 2 >= all)
 }
 
+/// What was read where nothing of it is called: as many objects, of these kinds.
+fn nothing_to_judge(report: &ScanReport) -> Option<String> {
+    let is_called = |kind: &Text| matches!(&**kind, "Service" | "Ingress" | "Scenario");
+    if !report.findings.is_empty() || report.flows > 0 || report.seen.keys().any(is_called) {
+        return None;
+    }
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for (kind, count) in &report.seen {
+        *kinds.entry(kind).or_default() += count;
+    }
+    for one in &report.skipped {
+        // Of kinds that are read in part, all are among what was seen.
+        let kind = one.kind.rsplit('/').next().unwrap_or(&one.kind);
+        if !report.seen.contains_key(kind) && !kind.contains(' ') {
+            *kinds.entry(kind).or_default() += one.count;
+        }
+    }
+    let read: usize = kinds.values().sum();
+    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let calls = ["Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"];
+    let why = match report.seen.keys().any(|kind| calls.contains(&&**kind)) {
+        true => "no Service and no Ingress among them",
+        false => "none of which takes part in a flow",
+    };
+    let read = words::count(read, "object");
+    Some(format!("nothing to judge: {read} read, {why} ({})\n", kinds.join(", ")))
+}
+
 fn summary(report: &ScanReport, style: Style) -> String {
+    if let Some(text) = nothing_to_judge(report) {
+        return text + &set_aside(report);
+    }
     let mut text = match report.findings.len() {
         0 => style.green("nothing found"),
         found => words::count(found, "finding"),

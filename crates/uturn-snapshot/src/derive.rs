@@ -8,9 +8,11 @@
 mod balancers;
 mod clouds;
 mod endpoints;
+mod extent;
 mod families;
 mod files;
 mod labels;
+mod missing;
 mod network;
 mod nodes;
 mod owners;
@@ -25,7 +27,7 @@ mod unjudged;
 
 use std::collections::BTreeMap;
 
-use uturn_model::dns::Dns;
+use uturn_model::dns::{Corefile, Dns};
 use uturn_model::network::Transport;
 use uturn_model::{Cluster, NamespacedName, Origin, Service, Supposition, Text};
 
@@ -38,6 +40,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         let about = format!("{}: {}", note.origin, note.message);
         said.suppose(about, note.taken, note.because, note.settle);
     }
+    let extent = extent::of(&objects);
     let provider = provider::derive(&objects);
     let mut proxy = proxy::derive(&objects, &provider, &mut said);
     owners::settle(&mut objects);
@@ -55,9 +58,10 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         plugin::add_tunnel_ends(&mut objects, network.plugin.value);
     }
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut said);
-    let endpoints = endpoints::derive(&mut objects, &mut said);
-    let dns = dns(&mut objects);
+    let endpoints = endpoints::derive(&mut objects);
+    let dns = dns(&mut objects, &mut said);
     let mut gaps = unjudged::Gaps::default();
+    missing::find(&objects, &endpoints, extent, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
     service_proxy::suppose_no_mesh(&objects, &mut said);
@@ -81,13 +85,14 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         controller_switches: objects.controller_switches,
         network_policies: objects.network_policies.0,
         captures: BTreeMap::new(),
+        extent,
         unjudged,
         supposed: said.into_sorted(),
     }
 }
 
 /// The Service that pods ask for names, and what is known of its answers.
-fn dns(objects: &mut Objects) -> Dns {
+fn dns(objects: &mut Objects, said: &mut Said) -> Dns {
     let is_dns = |service: &&Service| {
         service.name.namespace.as_str() == "kube-system"
             && (matches!(service.name.name.as_str(), "kube-dns" | "coredns")
@@ -100,13 +105,39 @@ fn dns(objects: &mut Objects) -> Dns {
     if let Some(corefile) = &mut corefile {
         corefile.beside.extend(custom);
     }
+    let stated = objects.facts.domain.take().map(|(domain, _)| domain);
+    let served = || domain(corefile.as_ref()?, said);
     Dns {
         service,
-        domain: objects.facts.domain.take().map(|(domain, _)| domain),
+        domain: stated.or_else(served),
         corefile,
         node_local: objects.node_local.take(),
         outside: std::mem::take(&mut objects.facts.outside),
     }
+}
+
+/// The cluster's domain as CoreDNS serves it, where it is not the usual one. Kubelets are
+/// supposed to tell pods the same.
+fn domain(corefile: &Corefile, said: &mut Said) -> Option<Text> {
+    let mut zones = corefile.text.lines().flat_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_ours = words.next() == Some("kubernetes");
+        words.take_while(|word| *word != "{").filter(move |_| is_ours)
+    });
+    let is_name = |zone: &&str| {
+        !zone.ends_with("arpa") && !zone.ends_with("arpa.") && !zone.contains(['{', '_', '/', ':'])
+    };
+    let all: Vec<&str> = zones.by_ref().filter(is_name).collect();
+    let is_usual = |zone: &&str| zone.trim_end_matches('.') == "cluster.local";
+    let zone = all.first().filter(|zone| !all.iter().any(is_usual) && **zone != ".")?;
+    let zone = zone.trim_end_matches('.');
+    said.suppose(
+        "the cluster's domain",
+        zone,
+        format!("the Corefile at {} serves it", corefile.origin),
+        "state spec.dns.domain in Facts",
+    );
+    Some(zone.into())
 }
 
 /// Where what nobody wrote down is said to come from.

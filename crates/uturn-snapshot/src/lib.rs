@@ -81,13 +81,14 @@ pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loade
 
 /// Reads sources. Either all of it, or every fault of all of them.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
-    read_with(sources, BTreeMap::new(), &Beside::default())
+    read_with(sources, BTreeMap::new(), &Beside::default(), false)
 }
 
 fn read_with(
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
     beside: &Beside,
+    complete: bool,
 ) -> Result<Loaded, Vec<Fault>> {
     let collected = collect::collect(sources, beside);
     let faults = collected.faults.into_inner();
@@ -96,6 +97,7 @@ fn read_with(
     }
     let (mut objects, scenarios) = (collected.objects, collected.scenarios);
     objects.notes.extend(beside.notes());
+    objects.complete = complete;
     for name in captures.keys() {
         objects.facts.nodes.entry(name.clone()).or_default();
     }

@@ -22,6 +22,8 @@ pub struct Manifests {
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
     beside: Beside,
+    /// Whether they are the whole cluster.
+    complete: bool,
     /// Scenario and case, where that is the cluster.
     case: Option<(Text, String)>,
 }
@@ -93,13 +95,22 @@ impl Manifests {
             captures.extend(bundle.captures);
             faults.extend(bundle.faults);
         }
-        (Self { sources, captures, beside, case: None }, faults)
+        // A bundle is collected from a whole cluster.
+        let complete = !bundles.is_empty();
+        (Self { sources, captures, beside, complete, case: None }, faults)
     }
 
     /// Those of a Scenario's case.
     pub fn of_case(sources: Vec<Source>, scenario: &str, case: &str) -> Self {
         let case = Some((scenario.into(), case.to_owned()));
         Self { sources, case, ..Self::default() }
+    }
+
+    /// The same as the whole cluster, where that is so: what is not there does not exist.
+    #[must_use]
+    pub fn complete_if(mut self, is_complete: bool) -> Self {
+        self.complete |= is_complete;
+        self
     }
 
     /// The same, as the cluster of a Scenario's case.
@@ -132,12 +143,12 @@ impl Manifests {
 
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources.clone(), self.captures.clone(), &self.beside)
+        read_with(self.sources.clone(), self.captures.clone(), &self.beside, self.complete)
     }
 
     /// Reads them for the last time.
     pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources, self.captures, &self.beside)
+        read_with(self.sources, self.captures, &self.beside, self.complete)
     }
 
     /// The cluster that they are.

@@ -55,7 +55,8 @@
 //! `name-not-found`; `after` says how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
 //! `rest`; an outcome that is alone needs none. Outcomes whose share is nothing fall away.
 //!
-//! In the lab every pod answers on the ports that it declares. One with a container whose
+//! In the lab every pod answers on the ports that it declares or that probes ask, and on no
+//! others; so a Scenario states it (`declaredPortsOnly`). One with a container whose
 //! image is `nginx`, and a ConfigMap mounted below `/etc/nginx` there, is a real nginx with that
 //! configuration. It knows the names of Services:
 //!
@@ -325,6 +326,10 @@ fn case<'d>(
     suppose(&mut facts.service_cidrs, range("172.16.0.0/16"), &origin);
     suppose(&mut facts.pod_cidrs, range(shape.pods()), &origin);
     suppose(&mut facts.network_mode, shape.network, &origin);
+    suppose(&mut facts.domain, "cluster.local".into(), &origin);
+    // The lab builds what is written here and nothing else.
+    suppose(&mut facts.declared_ports_only, true, &origin);
+    objects.complete = true;
     if let Some(mode) = mode {
         facts.proxy_mode = Some((mode, origin));
     }

@@ -5,8 +5,8 @@
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::LocalDetector;
-use uturn_model::{Cloud, Cluster, NamespacedName, Pod, ProxyMode, WorkloadKind};
-use uturn_snapshot::{Source, read};
+use uturn_model::{Cloud, Cluster, Extent, NamespacedName, Pod, ProxyMode, WorkloadKind};
+use uturn_snapshot::{Manifests, Source, read};
 
 fn cluster(text: &str) -> Cluster {
     match read(vec![Source { name: "a.yaml".into(), text: text.into() }]) {
@@ -169,20 +169,174 @@ kind: Service
 metadata: {name: made, namespace: shop}
 spec: {selector: {app: made}, ports: [{port: 80}], clusterIP: 172.16.0.10}
 ";
-    let said = |text: &str| {
-        let cluster = cluster(text);
-        let all = cluster.supposed.iter().filter(|one| one.about.starts_with("endpoints"));
-        all.map(|one| one.about.to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(said(manifests), ["endpoints of 1 Service: shop/db"]);
-    // Where pods are given, they are all that there are.
+    assert_eq!(unjudged(manifests), ["endpoints of 1 Service: svc/shop/db"]);
+    // A pod that is given says nothing of others.
     let pod = "---
 apiVersion: v1
 kind: Pod
 metadata: {name: other, namespace: shop}
 spec: {nodeName: n1, containers: [{name: other, image: other}]}
 ";
-    assert_eq!(said(&format!("{manifests}{pod}")), [""; 0]);
+    assert_eq!(unjudged(&format!("{manifests}{pod}")).len(), 1);
+    // One that is selected and does not serve says that nobody does.
+    let own = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, labels: {database: db}}
+spec: {nodeName: n1, containers: [{name: db, image: db}]}
+status: {phase: Pending}
+";
+    assert_eq!(unjudged(&format!("{manifests}{own}")), [""; 0]);
+    let over = own.replace("Pending", "Succeeded");
+    assert_eq!(unjudged(&format!("{manifests}{over}")).len(), 1);
+    let source = Source { name: "all.yaml".into(), text: manifests.into() };
+    let whole = Manifests::of(vec![source]).complete_if(true).load().unwrap().cluster;
+    assert_eq!((whole.unjudged, whole.extent), (Vec::new(), Extent::OBJECTS));
+}
+
+/// What cannot be judged, with the objects.
+fn unjudged(text: &str) -> Vec<String> {
+    let objects = |gap: &uturn_model::Unjudged| {
+        gap.objects.iter().map(uturn_model::ObjectRef::short).collect::<Vec<_>>().join(", ")
+    };
+    cluster(text).unjudged.iter().map(|gap| format!("{gap}: {}", objects(gap))).collect()
+}
+
+const PARTS: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{port: 80}], clusterIP: 172.16.0.9}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: outer, namespace: shop}
+spec: {ports: [{port: 80}], clusterIP: 172.16.0.10}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: other, namespace: shop}
+spec: {type: ExternalName, externalName: shop.example.com}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: front, namespace: shop}
+spec:
+  ingressClassName: nginx
+  defaultBackend: {service: {name: front, port: {number: 80}}}
+";
+
+/// What a listing of a whole cluster has of one kind settles what is there of that kind.
+#[test]
+fn a_listing_of_a_whole_cluster_is_all_there_is() {
+    let all = [
+        "endpoints of 1 Service: svc/shop/web",
+        "endpoints of 1 Service: svc/shop/outer",
+        "backends of 1 Ingress: ingress/shop/front",
+    ];
+    assert_eq!(unjudged(PARTS), all);
+    let node = "---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+";
+    let pod = |namespace: &str| {
+        format!(
+            "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: some, namespace: {namespace}}}
+spec: {{nodeName: n1, containers: [{{name: c, image: c}}]}}
+status: {{phase: Running, podIP: 10.1.1.9}}
+"
+        )
+    };
+    let of_shop = format!("{PARTS}{node}{}", pod("shop"));
+    assert_eq!(unjudged(&of_shop), all, "pods of one namespace");
+    let of_all = format!("{PARTS}{node}{}", pod("kube-system"));
+    assert_eq!(unjudged(&of_all), all[1..], "all pods");
+    let service = |name: &str| {
+        let (namespace, name) = name.split_once('/').unwrap();
+        format!(
+            "---
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{ports: [{{port: 443}}], clusterIP: 172.16.0.{}}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: {name}, namespace: {namespace}, labels: {{kubernetes.io/service-name: {name}}}}}
+addressType: IPv4
+ports: [{{port: 443}}]
+endpoints: []
+",
+            name.len()
+        )
+    };
+    let one = format!("{PARTS}{}", service("default/kubernetes"));
+    assert_eq!(unjudged(&one), all, "Services of one namespace");
+    let both = format!("{one}{}", service("kube-system/dns"));
+    assert_eq!(unjudged(&both), [""; 0], "all Services and slices");
+}
+
+/// Pods that no node here fits are somewhere else, as the node is.
+#[test]
+fn pods_without_a_place_leave_endpoints_open() {
+    let deployment = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {nodeSelector: {gpu: \"true\"}, containers: [{name: web, image: web}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{port: 80}], clusterIP: 172.16.0.9}
+";
+    assert_eq!(unjudged(deployment), ["endpoints of 1 Service: svc/shop/web"]);
+    let fits = deployment.replace("{gpu: \"true\"}", "{}");
+    assert_eq!(unjudged(&fits), [""; 0]);
+}
+
+/// A Corefile says which domain the cluster has, where nobody else does.
+#[test]
+fn the_domain_is_the_one_that_coredns_serves() {
+    let corefile = |zones: &str| {
+        format!(
+            "
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: coredns, namespace: kube-system}}
+data:
+  Corefile: |
+    .:53 {{
+        kubernetes {zones} {{
+            fallthrough in-addr.arpa
+        }}
+    }}
+"
+        )
+    };
+    let domain = |text: &str| cluster(text).dns.domain().to_owned();
+    assert_eq!(domain(&corefile("corp.internal in-addr.arpa")), "corp.internal");
+    assert_eq!(domain(&corefile("corp.internal cluster.local. in-addr.arpa")), "cluster.local");
+    assert_eq!(domain(&corefile("{$DOMAIN} in-addr.arpa")), "cluster.local");
+    assert_eq!(domain(&corefile("")), "cluster.local");
+    let said = cluster(&corefile("corp.internal")).supposed;
+    assert!(said.iter().any(|one| *one.about == *"the cluster's domain"), "{said:?}");
 }
 
 #[test]

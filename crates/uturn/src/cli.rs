@@ -106,6 +106,9 @@ pub(crate) struct Inputs {
     /// A folder of manifests with captures of nodes in nodes/NAME (repeat for more)
     #[arg(long = "bundle", value_name = "PATH")]
     pub(crate) bundles: Vec<PathBuf>,
+    /// This is the whole cluster: what is not there does not exist
+    #[arg(long)]
+    pub(crate) complete: bool,
 }
 
 #[derive(Args, Debug)]

@@ -36,9 +36,10 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     checks.extend(backends(engine, ingress));
     checks.push(rules(ingress));
     let (port, _) = controller::ingress_listens(ingress);
+    let is_open = ingress.unjudged.contains(&Unknown::Backends);
     for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
         let at = SocketAddr::new(vip, port.number());
-        checks.extend(health_of(engine, at, Protocol::Tcp, false));
+        checks.extend(health_of(engine, at, Protocol::Tcp, false, is_open));
     }
     checks.push(calls(engine, ingress));
     checks.extend(outside(engine, ingress));
@@ -99,12 +100,23 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
     let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
     for backend in paths.chain(&ingress.default_backend) {
         let Backend::Service { name, port } = backend else { continue };
+        if backend.is_action() {
+            all.push(Check::unknown(
+                format!("action {name} answers"),
+                "an annotation says what it leads to, and is not read",
+            ));
+            continue;
+        }
         let full = NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
         let what = format!("backend svc/{full}:{port} answers in the cluster");
         if all.iter().any(|one| one.what == what) {
             continue;
         }
         let check = match cluster.services.get(&full) {
+            None if !cluster.extent.services => {
+                Check::unknown(&*what, "this Service is not among what is given")
+                    .next(format!("kubectl -n {} get service {}", full.namespace, full.name))
+            }
             None => Check::failed(&*what, "there is no such Service").next("uturn explain UT402"),
             Some(service) => {
                 let has = service.ports.iter().any(|one| match port {

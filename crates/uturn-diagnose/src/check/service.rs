@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use uturn_model::lb::Scope;
-use uturn_model::service::{Policy, ServiceKind, TargetPort};
-use uturn_model::{Client, Destination, Family, Flow, Mechanism, Node, Pod, Service};
+use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
+use uturn_model::{Client, Destination, Family, Flow, Mechanism, Node, Pod, Service, Unknown};
 use uturn_path::Engine;
 
 use super::nodes::{group_lets_in, node_ports as node_port_range};
@@ -160,6 +160,7 @@ fn health(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
                 at,
                 port.protocol,
                 service.external_policy == Policy::Local,
+                is_open(service),
             ));
         }
     }
@@ -172,9 +173,13 @@ pub(super) fn health_of(
     at: SocketAddr,
     protocol: uturn_model::Protocol,
     is_local: bool,
+    is_open: bool,
 ) -> Option<Check> {
     let what = format!("health checks of {at} are answered");
     let health = engine.health(at, protocol)?;
+    if is_open {
+        return Some(Check::unknown(what, "what stands behind it is not given"));
+    }
     if health.is_empty() {
         return Some(Check::failed(what, "there is no target").next("uturn explain UT203"));
     }
@@ -207,6 +212,9 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
             .next(format!("kubectl -n {} get pods --show-labels", service.name.namespace));
     }
     let mut check = Check::new(what, State::Ok);
+    let are_all_declared = engine.cluster().extent.listeners;
+    let is_supposed =
+        |port: &ServicePort| !are_all_declared && matches!(port.target, TargetPort::Number(_));
     for port in &service.ports {
         let silent = pods.iter().all(|pod| pod.spec.ports().next().is_none());
         let has = |pod: &&Pod| match &port.target {
@@ -216,11 +224,23 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
             TargetPort::Name(name) => pod.spec.named_port(name, port.protocol).is_some(),
         };
         let said = format!("{} → targetPort {}", port.port, port.target);
-        if pods.iter().any(has) {
+        let is_probed = matches!(port.target, TargetPort::Number(number)
+            if pods.iter().any(|pod| pod.ready && pod.spec.is_probed(number)));
+        if pods.iter().any(has) || is_probed {
             check.evidence.push(said);
         } else if silent && matches!(port.target, TargetPort::Number(_)) {
-            check.state = State::Unknown;
+            if check.state == State::Ok {
+                check.state = State::Unknown;
+            }
             check.evidence.push(format!("{said}: the pods declare no ports"));
+        } else if is_supposed(port) {
+            if check.state == State::Ok {
+                check.state = State::Unknown;
+            }
+            check
+                .evidence
+                .push(format!("{said}: no pod declares it, and it need not ({})", service.origin));
+            check.next.get_or_insert_with(|| "uturn explain UT312".to_owned());
         } else {
             check.state = State::Failed;
             check.evidence.push(format!("{said}: no pod declares it ({})", service.origin));
@@ -248,13 +268,24 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
         service.name.namespace, service.name.name
     );
     match (ready, all.len()) {
-        (0, 0) if engine.cluster().may_have_other_pods(service) => {
-            Check::unknown(what, "no workload here makes pods with its labels").next(see)
-        }
+        (0, 0) if is_open(service) => Check::unknown(what, why_open(engine, service)).next(see),
         (0, 0) => Check::failed(what, "none at all").next("uturn explain UT311"),
         (0, many) => Check::failed(what, format!("{many}, and none is ready")).next(see),
         (some, many) => Check::ok(what, format!("{some} of {many}")).next(see),
     }
+}
+
+/// Whether nothing tells which endpoints it has.
+pub(super) fn is_open(service: &Service) -> bool {
+    service.unjudged.iter().any(Unknown::is_of_every_call)
+}
+
+/// Why nothing tells it.
+fn why_open(engine: &Engine<'_>, service: &Service) -> String {
+    let object = service.object();
+    let mut gaps = engine.cluster().unjudged.iter();
+    let gap = gaps.find(|gap| gap.subject.is_of_every_call() && gap.objects.contains(&object));
+    gap.map_or_else(|| "it is not given".to_owned(), |gap| gap.because.to_string())
 }
 
 /// A call from a pod of each node.
@@ -271,8 +302,8 @@ pub(super) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Check {
         flows.extend(from_each(engine, &to, port.protocol));
     }
     let what = "the ClusterIP answers in the cluster";
-    if engine.cluster().may_have_other_pods(service) {
-        return Check::unknown(what, "its pods are not known");
+    if is_open(service) {
+        return Check::unknown(what, why_open(engine, service));
     }
     walked(engine, what, flows)
 }

@@ -81,6 +81,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        extent: Extent::default(),
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),

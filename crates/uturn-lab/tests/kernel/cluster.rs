@@ -93,6 +93,7 @@ fn empty() -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        extent: uturn_model::Extent::default(),
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
@@ -111,6 +112,7 @@ fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16,
         image: "x".into(),
         arguments: Vec::new(),
         ports: vec![port],
+        probed: Vec::new(),
     };
     let spec = PodSpec { host_network: host, containers: vec![container], ..PodSpec::default() };
     let pod = Pod {

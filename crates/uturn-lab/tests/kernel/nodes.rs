@@ -428,6 +428,12 @@ pub(crate) fn serve(cluster: &mut Cluster, number: u16, protocol: Protocol, port
         host_port: None,
     };
     let name = format!("serves-{number}").into();
-    let container = Container { name, image: "x".into(), arguments: Vec::new(), ports: vec![port] };
+    let container = Container {
+        name,
+        image: "x".into(),
+        arguments: Vec::new(),
+        ports: vec![port],
+        probed: Vec::new(),
+    };
     server.spec.containers.push(container);
 }

@@ -141,6 +141,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         controller_switches: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
+        extent: uturn_model::Extent::default(),
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),

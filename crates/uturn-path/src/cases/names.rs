@@ -26,6 +26,10 @@ impl Engine<'_> {
             return Ok(None);
         };
         for client in self.clients(&flow.from)? {
+            // Of a Service that may be somewhere else, more is known than that.
+            if self.gap_of_lost_name(client, &flow.to, true).is_some() {
+                continue;
+            }
             let resolved = self.aim(client, &flow.to)?.resolved;
             if let Some(why) = resolved.and_then(|one| one.doubt) {
                 return Ok(Some(NameInDoubt { host: host.clone(), why }));

@@ -6,7 +6,7 @@ use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
 use uturn_model::route::{By, StepKind};
 use uturn_model::{Cluster, Origin, Step, Supposition};
 
-use crate::unjudged::unmodelled;
+use crate::unmodelled::unmodelled;
 
 /// How what the world outside answers is settled.
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";

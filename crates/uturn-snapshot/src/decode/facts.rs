@@ -47,6 +47,7 @@
 //!   dns:
 //!     domain: cluster.local
 //!     outside: {shop.example.com: 10.0.0.100}
+//!   declaredPortsOnly: true                # containers listen on no other ports
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -94,6 +95,7 @@ pub(crate) struct Facts {
     pub(crate) security_groups: BTreeMap<Text, SecurityGroup>,
     pub(crate) outside: Vec<(Text, IpAddr)>,
     pub(crate) domain: Fact<Text>,
+    pub(crate) declared_ports_only: Fact<bool>,
 }
 
 /// A value that Facts may state, and where.
@@ -127,9 +129,19 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
 pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts) {
     doc.only(
         spec,
-        &["provider", "network", "kubeProxy", "nodes", "loadBalancers", "securityGroups", "dns"],
+        &[
+            "provider",
+            "network",
+            "kubeProxy",
+            "nodes",
+            "loadBalancers",
+            "securityGroups",
+            "dns",
+            "declaredPortsOnly",
+        ],
     );
     state(doc, spec, "provider", &mut facts.provider);
+    state(doc, spec, "declaredPortsOnly", &mut facts.declared_ports_only);
     if let Some(network) = doc.map(spec, "network") {
         doc.only(
             network,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::pod::{ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec};
-use uturn_model::{Kind, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Text};
+use uturn_model::{Kind, Labels, Name, NamespacedName, ObjectRef, Pod, Port, Selector, Text};
 
 use super::value::{Loose, one_of};
 use super::{Doc, FromNode, calico, meta, selector};
@@ -191,26 +191,48 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
 fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
     let mut arguments = doc.list::<Text>(node, "command");
     arguments.extend(doc.list::<Text>(node, "args"));
+    let ports: Vec<ContainerPort> = doc
+        .maps(node, "ports")
+        .filter_map(|port| {
+            let protocol = doc.read(port, "protocol").unwrap_or_default();
+            Some(ContainerPort {
+                name: doc.read(port, "name"),
+                port: doc.need(port, "containerPort")?,
+                protocol,
+                host_port: port
+                    .get("hostPort")
+                    .filter(|one| u16::from_node(one) != Ok(0))
+                    .and_then(|one| doc.value(one)),
+            })
+        })
+        .collect();
     Container {
         name: doc.read(node, "name").unwrap_or_else(|| "".into()),
         image: doc.read(node, "image").unwrap_or_else(|| "".into()),
         arguments,
-        ports: doc
-            .maps(node, "ports")
-            .filter_map(|port| {
-                let protocol = doc.read(port, "protocol").unwrap_or_default();
-                Some(ContainerPort {
-                    name: doc.read(port, "name"),
-                    port: doc.need(port, "containerPort")?,
-                    protocol,
-                    host_port: port
-                        .get("hostPort")
-                        .filter(|one| u16::from_node(one) != Ok(0))
-                        .and_then(|one| doc.value(one)),
-                })
-            })
-            .collect(),
+        probed: probed(node, &ports),
+        ports,
     }
+}
+
+/// The ports that probes ask. A probe decides about no flow, so one that cannot be read is
+/// the kubelet's to refuse.
+fn probed(container: &Node<'_>, ports: &[ContainerPort]) -> Vec<Port> {
+    let probes = ["readinessProbe", "livenessProbe", "startupProbe"].into_iter();
+    let asked = probes.filter_map(|probe| {
+        let probe = container.get(probe)?;
+        let ways = ["httpGet", "tcpSocket", "grpc"].into_iter();
+        let port = ways.filter_map(|way| probe.get(way)?.get("port")).next()?;
+        let named = || {
+            let name = port.as_str()?;
+            ports.iter().find(|one| one.name.as_deref() == Some(name)).map(|one| one.port)
+        };
+        u16::from_node(port).ok().and_then(Port::new).or_else(named)
+    });
+    let mut asked: Vec<Port> = asked.collect();
+    asked.sort_unstable();
+    asked.dedup();
+    asked
 }
 
 fn anti_affinity<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<Selector> {

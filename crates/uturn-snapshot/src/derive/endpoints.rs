@@ -12,13 +12,12 @@ use uturn_model::{
 };
 
 use super::pods::ByLabel;
-use super::{Said, count, some_of};
 use crate::objects::Objects;
 
-type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>;
+pub(super) type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>;
 
 /// The slices of every Service.
-pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
+pub(super) fn derive(objects: &mut Objects) -> Slices {
     let mut slices = Slices::new();
     for slice in std::mem::take(&mut objects.slices.0).into_values() {
         slices.entry(slice.service.clone()).or_default().push(slice);
@@ -27,10 +26,6 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
         slices.entry(service).or_insert(old.slices);
     }
     add_pods(objects, &mut slices);
-    let mut unknown = Vec::new();
-    let mut unselected = Vec::new();
-    let are_pods_given = objects.pods.0.values().any(|pod| !pod.supposed);
-    let silent = slices.is_empty() && objects.pods.0.is_empty() && objects.workloads.0.is_empty();
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     for service in objects.services.0.values() {
         let Some(selector) = &service.selector else { continue };
@@ -39,48 +34,13 @@ pub(super) fn derive(objects: &mut Objects, said: &mut Said) -> Slices {
         {
             continue;
         }
-        if silent {
-            unknown.push(service.name.clone());
-        }
         let selected = by_label.selected(&service.name.namespace, selector);
-        if selected.is_empty() && !silent && !are_pods_given && !has_workload(objects, service) {
-            unselected.push(service.name.clone());
-        }
         let derived = of_service(service, &selected, objects);
         if !derived.is_empty() {
             slices.insert(service.name.clone(), derived);
         }
     }
-    if !unknown.is_empty() {
-        said.suppose(
-            format!("endpoints of {}: {}", count(unknown.len(), "Service"), some_of(&unknown)),
-            "none",
-            "there are neither EndpointSlices nor pods nor workloads",
-            "give the EndpointSlices, or what the Services select",
-        );
-    }
-    if !unselected.is_empty() {
-        said.suppose(
-            format!(
-                "endpoints of {}: {}",
-                count(unselected.len(), "Service"),
-                some_of(&unselected)
-            ),
-            "none",
-            "no workload here makes pods with their labels; an operator, or manifests that are \
-             not here, may",
-            "give the EndpointSlices or the Pod objects",
-        );
-    }
     slices
-}
-
-/// Whether a workload makes pods that the Service selects, be it of none at present.
-fn has_workload(objects: &Objects, service: &Service) -> bool {
-    let Some(selector) = &service.selector else { return false };
-    objects.workloads.0.values().any(|one| {
-        one.name.namespace == service.name.namespace && selector.matches(&one.template.labels)
-    })
 }
 
 /// Says of each endpoint which pod it is, where the pod at its address tells. Its node is
@@ -100,14 +60,24 @@ fn add_pods(objects: &Objects, slices: &mut Slices) {
     }
 }
 
+/// Whether a pod would be an endpoint of a Service that selects it, had it the ports.
+pub(super) fn could_serve(service: &Service, pod: &Pod) -> bool {
+    families(service).into_iter().any(|family| address(pod, family).is_some())
+}
+
+/// The address of a family that a pod is called at, where it runs.
+fn address(pod: &Pod, family: Family) -> Option<IpAddr> {
+    let fits = pod.node.is_some() && !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+    pod.address(family).filter(|_| fits)
+}
+
 /// What the endpoint controller would make of the pods that are selected.
 fn of_service(service: &Service, selected: &[&Pod], objects: &Objects) -> Vec<EndpointSlice> {
     let mut slices = Vec::new();
     for family in families(service) {
         let mut groups: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
         for pod in selected {
-            let fits = pod.node.is_some() && !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
-            let Some(address) = pod.address(family).filter(|_| fits) else { continue };
+            let Some(address) = address(pod, family) else { continue };
             let ports = ports(service, pod);
             if ports.is_empty() && !service.ports.is_empty() {
                 continue;

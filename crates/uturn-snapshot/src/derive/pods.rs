@@ -25,7 +25,8 @@ pub(super) fn complete(
     ranges: &mut Ranges,
     said: &mut Said,
 ) {
-    let collected = !objects.pods.0.is_empty();
+    let is_written = |name: &NamespacedName| objects.written_pods.contains(name);
+    let collected = objects.pods.0.keys().any(|name| !is_written(name));
     place_written(objects, said);
     suppose(objects, collected, said);
     labels::add_hashes(objects, said);
@@ -42,10 +43,15 @@ pub(super) fn complete(
 fn place_written(objects: &mut Objects, said: &mut Said) {
     let mut spread = Spread::over(objects);
     let mut placed = Vec::new();
-    for name in std::mem::take(&mut objects.written_pods) {
+    for name in objects.written_pods.clone() {
         let Some(pod) = objects.pods.0.get_mut(&name).filter(|pod| pod.node.is_none()) else {
             continue;
         };
+        // Helm runs it at some moment of an installation, and then it is gone.
+        if pod.spec.annotations.get("helm.sh/hook").is_some() {
+            pod.phase = Phase::Succeeded;
+            continue;
+        }
         pod.node = spread.next(&pod.spec.node_selector);
         if pod.node.is_some() {
             (pod.phase, pod.ready) = (Phase::Running, true);
@@ -68,7 +74,7 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
         objects.pods.0.values().filter_map(|pod| pod.owner.as_ref()).collect();
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     let has_pods = |workload: &Workload| {
-        owners.contains(&workload.object()) || has_selected(&by_label, workload)
+        owners.contains(&workload.object()) || has_selected(objects, &by_label, workload)
     };
     let lacking: Vec<Workload> = objects
         .workloads
@@ -156,10 +162,10 @@ fn leave_ending_out(objects: &mut Objects, said: &mut Said) {
     }
 }
 
-/// Whether there are pods that name no owner and that the workload selects.
-fn has_selected(pods: &ByLabel<'_>, workload: &Workload) -> bool {
+/// Whether there are pods that run, name no owner, and that the workload selects.
+fn has_selected(objects: &Objects, pods: &ByLabel<'_>, workload: &Workload) -> bool {
     let selected = pods.selected(&workload.name.namespace, &workload.selector);
-    selected.iter().any(|pod| pod.owner.is_none())
+    selected.iter().any(|pod| pod.owner.is_none() && !objects.written_pods.contains(&pod.name))
 }
 
 /// Pods by namespace and label: a cluster has thousands of selectors, each of which fits a

@@ -112,6 +112,7 @@ impl Shape {
             image: app.into(),
             arguments: Vec::new(),
             ports: if app == "web" { vec![port] } else { Vec::new() },
+            probed: Vec::new(),
         };
         let labels = [("app", app)].into_iter().collect();
         let name = pod_name(name);

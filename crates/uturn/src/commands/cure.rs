@@ -68,6 +68,7 @@ pub(super) fn gather(
     let faulty =
         |faults: Vec<Fault>| Failure::input(faults.iter().map(ToString::to_string).collect());
     let (gathered, faults) = Manifests::gather(&inputs.files, &inputs.bundles);
+    let gathered = gathered.complete_if(inputs.complete);
     let (manifests, loaded) = match gathered.bytes() > most {
         true => (Manifests::default(), gathered.into_loaded()),
         false => {

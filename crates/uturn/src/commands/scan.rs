@@ -20,7 +20,7 @@ use aside::Known;
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let (manifests, loaded) = cure::gather(&args.inputs, printer, cure::MOST_BYTES)?;
-    if loaded.seen.is_empty() {
+    if loaded.seen.is_empty() && loaded.cluster.skipped.is_empty() {
         return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
     }
     let cluster = &loaded.cluster;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         }
         all.push(findings);
     }
-    if met.is_empty() {
+    if met.is_empty() && has_targets(cluster) {
         printer.note(
             "no flow was looked at: that needs a Service or an Ingress with an address, \
              and a pod or a workload that could call it",
@@ -149,13 +149,18 @@ fn targets(engine: &Engine<'_>, args: &Scan) -> Result<Vec<ScanTarget>, Failure>
     if let Some(namespace) = &args.namespace {
         let wanted = |name: &uturn_model::Name| name.as_str() == namespace;
         targets.retain(|target| target.object.namespace.as_ref().is_some_and(wanted));
-        if targets.is_empty() {
+        if targets.is_empty() && has_targets(engine.cluster()) {
             return Err(Failure::usage(format!(
                 "namespace {namespace:?} has no Service and no Ingress"
             )));
         }
     }
     Ok(targets)
+}
+
+/// Whether there is anything that can be called.
+fn has_targets(cluster: &Cluster) -> bool {
+    !cluster.services.is_empty() || !cluster.ingresses.is_empty()
 }
 
 /// Where a cluster is too large for them, other modes of kube-proxy are not looked at.

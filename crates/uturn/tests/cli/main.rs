@@ -17,6 +17,8 @@ mod lab;
 mod machine;
 mod networks;
 mod partial;
+mod parts;
+mod ports;
 mod schema;
 mod unjudged;
 mod walk;

@@ -138,12 +138,16 @@ impl Served {
     }
 }
 
-/// Where a pod's servers listen: on the ports its containers name, or, when they name none,
-/// where Services expect them.
+/// Where a pod's servers listen: on the ports its containers name and those that probes ask, or,
+/// when they name none, where Services expect them.
 fn ports(cluster: &Cluster, pod: &Pod) -> Vec<Served> {
     let declared = |one: &ContainerPort| Served::new(one.protocol, one.port, one.name.as_deref());
     let mut ports: Vec<Served> = pod.spec.ports().map(declared).collect();
-    if ports.is_empty() {
+    if !ports.is_empty() {
+        let probed = pod.spec.containers.iter().flat_map(|container| &container.probed);
+        let probed = probed.filter(|port| pod.spec.ports().all(|one| one.port != **port));
+        ports.extend(probed.map(|port| Served::new(Protocol::Tcp, *port, None)));
+    } else {
         let slices = cluster.endpoints.values().flatten();
         // Pods of the host's network share addresses.
         let is_its = |one: &Endpoint| match &one.pod {

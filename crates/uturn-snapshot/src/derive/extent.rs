@@ -1,0 +1,38 @@
+//! Whether what was read is all there is, or a part of a cluster.
+//!
+//! Only somebody who says so (`--complete`, a bundle, a Scenario), or a listing of a whole
+//! cluster, settles that what is not there does not exist. A listing is known by what nobody
+//! writes by hand: what runs in kube-system as well as elsewhere. So
+//!
+//! - pods are all there where nodes with addresses and running pods of kube-system are;
+//! - Services are, where `default/kubernetes`, which API servers make, and one of kube-system
+//!   are there with their addresses: two namespaces were listed;
+//! - endpoints are, where those of `default/kubernetes` and some of kube-system are.
+
+use uturn_model::{Extent, Name, NamespacedName};
+
+use crate::objects::Objects;
+
+/// Of which objects all were read. To be asked before anything is derived.
+pub(super) fn of(objects: &Objects) -> Extent {
+    let listeners = objects.facts.declared_ports_only.as_ref().is_some_and(|(only, _)| *only);
+    if objects.complete {
+        return Extent { listeners, ..Extent::OBJECTS };
+    }
+    let of_system = |namespace: &Name| namespace.as_str() == "kube-system";
+    let api = NamespacedName::new("default", "kubernetes").expect("a constant name");
+    let has_nodes = objects.nodes.0.values().any(|node| !node.internal_ips.is_empty());
+    let has_pods = objects
+        .pods
+        .0
+        .values()
+        .any(|pod| of_system(&pod.name.namespace) && pod.node.is_some() && !pod.ips.is_empty());
+    let applied = objects.services.0.values().filter(|one| !one.cluster_ips.is_empty());
+    let has_service = applied.clone().any(|one| of_system(&one.name.namespace));
+    let has_api = applied.into_iter().any(|one| one.name == api);
+    let slices = objects.slices.0.values().map(|slice| &slice.service);
+    let mut ended = slices.chain(objects.endpoints.0.keys());
+    let endpoints =
+        ended.clone().any(|one| *one == api) && ended.any(|one| of_system(&one.namespace));
+    Extent { pods: has_nodes && has_pods, services: has_service && has_api, endpoints, listeners }
+}

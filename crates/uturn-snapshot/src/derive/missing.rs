@@ -1,0 +1,115 @@
+//! What Services and Ingresses depend on and is not among what was read: it is somewhere else,
+//! unless something says that this is all.
+
+use std::cell::LazyCell;
+
+use uturn_model::ingress::Backend;
+use uturn_model::pod::Phase;
+use uturn_model::service::ServiceKind;
+use uturn_model::{Extent, Ingress, NamespacedName, Pod, Selector, Service, Unknown, WorkloadKind};
+
+use super::endpoints::{Slices, could_serve};
+use super::pods::ByLabel;
+use super::unjudged::Gaps;
+use crate::objects::Objects;
+
+const GIVE_PODS: &str =
+    "give the EndpointSlices, or what makes the pods; --complete says that this is all";
+const GIVE_ENDPOINTS: &str = "give the EndpointSlices; --complete says that this is all";
+const GIVE_SERVICES: &str = "give these Services; --complete says that this is all";
+const TRACE_SERVICES: &str = "trace to the Services that the annotation names";
+
+/// Finds them.
+pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mut Gaps) {
+    let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
+    for service in objects.services.0.values() {
+        let is_stated = extent.endpoints
+            || slices.contains_key(&service.name)
+            || matches!(service.kind, ServiceKind::ExternalName(_));
+        if is_stated {
+            continue;
+        }
+        let (because, settle) = match &service.selector {
+            None => ("without a selector, and no EndpointSlice is given", GIVE_ENDPOINTS),
+            Some(_) if extent.pods => continue,
+            Some(selector) => {
+                let pods = by_label.selected(&service.name.namespace, selector);
+                match why_without_pods(objects, service, selector, &pods) {
+                    Some(because) => (because, GIVE_PODS),
+                    None => continue,
+                }
+            }
+        };
+        gaps.add(service.object(), Unknown::Endpoints, because.into(), settle.into());
+    }
+    for ingress in
+        objects.ingresses.0.values().filter(|one| all_backends(one).any(Backend::is_action))
+    {
+        let because = "an annotation says what a path leads to, and is not read";
+        let (because, settle) = (because.into(), TRACE_SERVICES.into());
+        gaps.add(ingress.object(), Unknown::Backends, because, settle);
+    }
+    if extent.services {
+        return;
+    }
+    let is_missing = |name: &NamespacedName| !objects.services.0.contains_key(name);
+    for ingress in objects.ingresses.0.values() {
+        if backends(ingress).any(|name| is_missing(&name)) {
+            let because = "a Service that is led to is not among what is given";
+            let (because, settle) = (because.into(), GIVE_SERVICES.into());
+            gaps.add(ingress.object(), Unknown::Backends, because, settle);
+        }
+    }
+}
+
+/// Why nobody knows which endpoints a Service has of which no slice is known; nothing where
+/// what is given says that it has none.
+fn why_without_pods(
+    objects: &Objects,
+    service: &Service,
+    selector: &Selector,
+    pods: &[&Pod],
+) -> Option<&'static str> {
+    // Who has ended says nothing of others.
+    let is_over = |pod: &Pod| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+    let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !is_over(pod)).collect();
+    // A listing may leave out where pods run.
+    let is_told = |pod: &Pod| {
+        let is_read = !pod.supposed && !objects.written_pods.contains(&pod.name);
+        is_read && (pod.node.is_some() || pod.phase != Phase::Running)
+    };
+    // Pods that run and do not serve, or that lack a port by that name, say it.
+    if pods.iter().any(|pod| is_told(pod) || could_serve(service, pod)) {
+        return None;
+    }
+    if !pods.is_empty() {
+        return Some("nothing says where the pods that are selected run");
+    }
+    let mut makers = objects
+        .workloads
+        .0
+        .values()
+        .filter(|one| one.name.namespace == service.name.namespace)
+        .filter(|one| selector.matches(&one.template.labels))
+        .peekable();
+    if makers.peek().is_none() {
+        return Some("nothing here makes pods with the labels that are selected");
+    }
+    let makes_none = makers.all(|one| one.replicas == 0 && one.kind != WorkloadKind::DaemonSet);
+    (!makes_none).then_some("nothing says where the pods that are selected run")
+}
+
+fn all_backends(ingress: &Ingress) -> impl Iterator<Item = &Backend> {
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    paths.chain(&ingress.default_backend)
+}
+
+/// The Services that an Ingress leads to.
+fn backends(ingress: &Ingress) -> impl Iterator<Item = NamespacedName> {
+    all_backends(ingress).filter(|one| !one.is_action()).filter_map(|backend| match backend {
+        Backend::Service { name, .. } => {
+            Some(NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() })
+        }
+        _ => None,
+    })
+}
