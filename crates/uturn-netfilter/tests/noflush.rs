@@ -158,7 +158,7 @@ fn what_something_else_printed_is_said_in_one_line() {
             parse_fragment(iptables::Ruleset::default(), "a", text, Family::V4),
         ] {
             let shown: Vec<String> = read.unwrap_err().iter().map(ToString::to_string).collect();
-            assert_eq!(shown, [expected.clone()], "{text}");
+            assert_eq!(shown, std::slice::from_ref(&expected), "{text}");
         }
     }
     let shell = "root@n1:~# iptables-save\n*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n";
