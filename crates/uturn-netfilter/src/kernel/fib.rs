@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
 use uturn_model::{By, Family, IpNet, Origin, Supposition, Text};
@@ -328,7 +328,9 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, O
         Some((protocol, ports)) => (Some(protocol), ports),
         None => (None, (0, 0)),
     };
-    let known = within(&rule.from, query.src)
+    // In IPv4, a source that is still to be chosen is 0.0.0.0.
+    let still = (query.dst.is_ipv4() && query.from_here).then_some(Ipv4Addr::UNSPECIFIED.into());
+    let known = within(&rule.from, query.src.or(still))
         && within(&rule.to, Some(query.dst))
         && rule.iif.as_deref().is_none_or(|iif| iif == query.iif)
         && rule.oif.as_deref().is_none_or(|oif| query.oif == Some(oif))
