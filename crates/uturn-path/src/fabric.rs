@@ -220,8 +220,9 @@ impl<'a> Engine<'a> {
                 Step::new(StepKind::Route, why, By::new("the pod network", Origin::file("fabric")))
             };
             trip.tell(|| Place::Fabric, || step().seeing(leg));
-            let entry = Entry::Interface(self.world(&node.name).tunnel_from(leg.src.ip()));
-            return self.at_node(node, &entry, trip);
+            let world = self.world(&node.name);
+            let link = world.tunnel_from(self.cluster, from, leg.src.ip());
+            return self.at_node(node, &Entry::Interface(link), trip);
         }
         if self.is_endpoint(leg.dst.ip()) {
             return vec![Arrival { trip, stop: Stop::At(Party::Outside) }];

@@ -51,6 +51,8 @@ pub(crate) struct World {
     pub(crate) uplink: Text,
     /// The one that leads there for pods, where they have one of their own.
     pub(crate) card: Option<Text>,
+    /// The one that wraps packets to other nodes' pods, where no capture says which.
+    tunnel: Option<Text>,
     /// The interface of each pod; none means [`World::usual_link`].
     links: HashMap<IpAddr, Text>,
     usual_link: Text,
@@ -143,7 +145,9 @@ impl World {
         };
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
         let (usual_link, forwarding) = (usual_link.into(), OnceLock::new());
-        Ok(Self { kernel, uplink, card, links, usual_link, forwarding })
+        let is_wrapped = cluster.network.transport.value == Transport::Tunnel;
+        let tunnel = (is_wrapped && !knows_links).then(|| TUNNEL.into());
+        Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
     }
 
     /// A node without any rule or route.
@@ -152,7 +156,7 @@ impl World {
         let kernel = Kernel::new(state).expect("nothing is in it that could be wrong");
         let uplink = Text::from(node.name.as_str());
         let (usual_link, links, forwarding) = (uplink.clone(), HashMap::new(), OnceLock::new());
-        Self { kernel, uplink, card: None, links, usual_link, forwarding }
+        Self { kernel, uplink, card: None, tunnel: None, links, usual_link, forwarding }
     }
 
     /// Whether an interface leads to the fabric.
@@ -160,15 +164,25 @@ impl World {
         out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))
     }
 
-    /// The interface that a packet of another node's pod comes in through where it was not
-    /// carried as it is: the one by which that pod is reached.
-    pub(crate) fn tunnel_from(&self, peer: IpAddr) -> Text {
-        let routes = self.kernel.state().routes.iter();
-        let towards = routes
-            .filter(|route| route.kind == RouteKind::Unicast && route.dst.contains(&peer))
-            .filter(|route| route.table == MAIN && route.dev.is_some())
-            .max_by_key(|route| route.dst.prefix_len());
-        towards.and_then(|route| route.dev.clone()).unwrap_or_else(|| self.uplink.clone())
+    /// The interface that packets which another node did not send as they are come in through,
+    /// whoever they are from: the one by which that node's pods are reached.
+    pub(crate) fn tunnel_from(&self, cluster: &Cluster, peer: &Node, src: IpAddr) -> Text {
+        if let Some(tunnel) = &self.tunnel {
+            return tunnel.clone();
+        }
+        let ranges = peer.pod_cidrs.iter().map(IpNet::network);
+        let of_peer = own_addresses(cluster, peer).into_iter().chain(ranges);
+        let known = peer.tunnel_ips.iter().copied().chain(of_peer).chain([src]);
+        let towards = |ip: IpAddr| {
+            let routes = self.kernel.state().routes.iter();
+            let of_ip = |route: &&RouteEntry| {
+                route.kind == RouteKind::Unicast && route.table == MAIN && route.dst.contains(&ip)
+            };
+            let best = routes.filter(of_ip).max_by_key(|route| route.dst.prefix_len());
+            best.and_then(|route| route.dev.clone())
+        };
+        let mut links = known.filter_map(towards);
+        links.find(|link| *link != self.uplink).unwrap_or_else(|| self.uplink.clone())
     }
 
     /// The interface that packets from the fabric for an address come in through.
