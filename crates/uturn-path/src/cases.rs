@@ -16,13 +16,14 @@ use std::net::IpAddr;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Client, Cluster, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text, Verdict,
-    Version,
+    Client, Cluster, Family, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text,
+    Verdict, Version,
 };
 
 use uturn_netfilter::{Assumed, Question};
 
 use crate::engine::{Cannot, Engine};
+use crate::mini::outline_with;
 
 /// What kube-proxy's mode is called where it is supposed.
 const MODE: &str = "kube-proxy mode";
@@ -200,7 +201,18 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
             runnings.push(Running { mode, build: None, tells_pods: None });
         }
     }
+    let first = runnings[0];
+    runnings.retain(|running| *running == first || is_possible(cluster, *running));
     runnings
+}
+
+/// Whether kube-proxy could run like this at all with the settings that are known.
+fn is_possible(cluster: &Cluster, running: Running) -> bool {
+    let Some(node) = cluster.nodes.values().next() else { return true };
+    let outline = as_running(&outline_with(cluster, node), running);
+    let compiled =
+        |family| uturn_kubeproxy::compile(&outline, &node.name, &outline.proxy, family).is_ok();
+    Family::BOTH.into_iter().filter(|family| node.address(*family).is_some()).all(compiled)
 }
 
 /// The cluster with a kube-proxy that runs like this.

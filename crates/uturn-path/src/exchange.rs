@@ -218,6 +218,11 @@ impl<'a> Engine<'a> {
     /// A pod that declares ports is taken at its word; one that declares none is supposed
     /// to listen on whatever a Service sends it.
     fn listens(&self, at: Party<'a>, port: u16, protocol: IpProtocol) -> bool {
+        if let Party::Host(node, _) = at
+            && self.is_endpoint_on(node, port, protocol)
+        {
+            return true;
+        }
         match at {
             // Kernels answer echo requests.
             _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => true,
@@ -231,6 +236,18 @@ impl<'a> Engine<'a> {
             Party::Host(_, None) => false,
             Party::Balancer(_) | Party::Outside => true,
         }
+    }
+
+    /// Whether a ready endpoint of a Service is this port of a node's own address.
+    fn is_endpoint_on(&self, node: &uturn_model::Node, port: u16, protocol: IpProtocol) -> bool {
+        self.cluster.endpoints.values().flatten().any(|slice| {
+            let is_port = |one: &uturn_model::EndpointPort| {
+                one.port.number() == port && IpProtocol::from(one.protocol) == protocol
+            };
+            let is_stated = !slice.derived && slice.ports.iter().any(is_port);
+            let is_here = |one: &uturn_model::Endpoint| one.ready && node.has_address(one.address);
+            is_stated && slice.endpoints.iter().any(is_here)
+        })
     }
 
     /// Whether what listens there speaks TLS, as the port's name or usual number says.

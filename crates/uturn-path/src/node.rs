@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 use ipnet::IpNet;
 use uturn_kubeproxy::Program;
 use uturn_model::capture::CaptureFile;
-use uturn_model::network::{NetworkMode, Transport};
+use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::node::RpFilter;
+use uturn_model::proxy::LocalDetector;
 use uturn_model::{Capture, Cluster, Family, Node, Origin, Text};
 use uturn_netfilter::{
     Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction, ipset,
@@ -20,7 +21,7 @@ use crate::engine::Cannot;
 
 /// The interface that leads to the fabric, where no capture says its name.
 const UPLINK: &str = "eth0";
-/// The bridge that pods hang off on a Global Router node, where no capture says its name.
+/// The bridge that pods hang off, where neither a capture nor the plugin says its name.
 const BRIDGE: &str = "cbr0";
 /// The card that packets of pods use on a VPC-CNI node, where no capture says its name, and
 /// the table of routes that leads there. A pod's own packets are routed by that table.
@@ -29,7 +30,8 @@ const POD_TABLE: u32 = 2003;
 /// The priorities of the rules for what goes to a pod and what comes from it.
 const TO_POD: u32 = 512;
 const FROM_POD: u32 = 1536;
-/// Stands for all the interfaces of single pods where there is no bridge.
+/// Stands for all the interfaces of single pods where there is no bridge, if nothing says how
+/// their names begin.
 const POD_LINKS: &str = "pods";
 /// The device that wraps packets to other nodes' pods, where no capture says its name.
 const TUNNEL: &str = "tunnel";
@@ -139,12 +141,9 @@ impl World {
             (NetworkMode::VpcCni, true) => card(&state, &uplink),
             (NetworkMode::VpcCni, false) => Some(POD_CARD.into()),
         };
-        let usual_link = match cluster.network.mode.value {
-            NetworkMode::GlobalRouter => BRIDGE,
-            NetworkMode::VpcCni | NetworkMode::Routed => POD_LINKS,
-        };
+        let usual_link = pod_link(cluster);
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
-        let (usual_link, forwarding) = (usual_link.into(), OnceLock::new());
+        let forwarding = OnceLock::new();
         let is_wrapped = cluster.network.transport.value == Transport::Tunnel;
         let tunnel = (is_wrapped && !knows_links).then(|| TUNNEL.into());
         Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
@@ -354,6 +353,7 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             state.routes.push(default);
         }
     }
+    let link = pod_link(cluster);
     let mut links = vec![("lo", loopback), (UPLINK, uplink)];
     match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {
@@ -361,19 +361,19 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             for net in &node.pod_cidrs {
                 let Some(gateway) = net.hosts().next() else { continue };
                 bridge.push((gateway, net.prefix_len()));
-                local(state, gateway, BRIDGE, origin);
-                let mut pods = route_to(*net, BRIDGE, MAIN, RouteKind::Unicast, origin);
+                local(state, gateway, &link, origin);
+                let mut pods = route_to(*net, &link, MAIN, RouteKind::Unicast, origin);
                 pods.src = Some(gateway);
                 state.routes.push(pods);
             }
-            links.push((BRIDGE, bridge));
+            links.push((&*link, bridge));
         }
         NetworkMode::Routed => {
             for ip in own_addresses(cluster, node) {
                 let net = IpNet::from(ip);
-                state.routes.push(route_to(net, POD_LINKS, MAIN, RouteKind::Unicast, origin));
+                state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
             }
-            links.push((POD_LINKS, Vec::new()));
+            links.push((&*link, Vec::new()));
         }
         NetworkMode::VpcCni => {
             for all in ["0.0.0.0/0", "::/0"] {
@@ -382,13 +382,13 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             }
             for ip in own_addresses(cluster, node) {
                 let net = IpNet::from(ip);
-                state.routes.push(route_to(net, POD_LINKS, MAIN, RouteKind::Unicast, origin));
+                state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
                 let to = PolicyRule { to: Some(net), ..policy(TO_POD, MAIN) };
                 let from = PolicyRule { from: Some(net), ..policy(FROM_POD, POD_TABLE) };
                 state.rules.extend([to, from]);
             }
             state.rules.sort_by_key(|rule| rule.priority);
-            links.extend([(POD_CARD, Vec::new()), (POD_LINKS, Vec::new())]);
+            links.extend([(POD_CARD, Vec::new()), (&*link, Vec::new())]);
         }
     }
     if cluster.network.transport.value == Transport::Tunnel {
@@ -398,6 +398,33 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
         .into_iter()
         .map(|(name, addresses)| Interface { name: name.into(), addresses, up: true })
         .collect();
+}
+
+/// The interface of pods: the bridge, or one name for all the links of single pods, beginning
+/// as the plugin's do. kube-proxy may tell pods by it.
+fn pod_link(cluster: &Cluster) -> Text {
+    let by_plugin = match cluster.network.plugin.value {
+        Plugin::Flannel => Some("cni0"),
+        Plugin::KubeRouter => Some("kube-bridge"),
+        Plugin::Calico | Plugin::Canal | Plugin::Terway => Some("cali"),
+        Plugin::Cilium => Some("lxc"),
+        Plugin::AwsVpcCni => Some("eni"),
+        Plugin::AzureCni | Plugin::AzureCniOverlay => Some("azv"),
+        Plugin::Kindnet | Plugin::Gke => Some("veth"),
+        _ => None,
+    };
+    let mode = cluster.network.mode.value;
+    let is_usual = cluster.network.plugin.value.usual_mode() == mode;
+    let stated = match &cluster.proxy.detector.value {
+        LocalDetector::BridgeInterface(name) if mode == NetworkMode::GlobalRouter => Some(&**name),
+        LocalDetector::InterfaceNamePrefix(begins) if mode != NetworkMode::GlobalRouter => {
+            Some(&**begins)
+        }
+        _ => None,
+    };
+    // Who set kube-proxy up knew what the interfaces are called.
+    let usual = if mode == NetworkMode::GlobalRouter { BRIDGE } else { POD_LINKS };
+    by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
 }
 
 /// The addresses of a node's own pods.

@@ -117,7 +117,8 @@ impl<'a> Engine<'a> {
             self.exchange(Party::Balancer(balancer), &Request::default(), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target));
-        let is_answered = |way: &Exchange| way.outcome.is_answered();
+        // What cannot be judged is not held against the target.
+        let is_answered = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
         let (answered, ways) = match protocol {
             Protocol::Udp => {
                 let echoed = ask(echo_request(prober, target.ip()));

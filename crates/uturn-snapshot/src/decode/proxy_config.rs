@@ -139,6 +139,7 @@ fn detector<'d>(doc: &Doc<'d>, root: &'d Node<'d>) -> Option<(LocalDetector, Ori
 /// kube-proxy's business to refuse that.
 pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig {
     let mut config = ProxyConfig::default();
+    let (mut detects_by, mut bridge, mut prefix) = (None, None, None);
     let words = arguments.iter().flat_map(|argument| argument.split_whitespace());
     let mut words = words.peekable();
     while let Some(word) = words.next() {
@@ -157,17 +158,9 @@ pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig
                 let ranges = comma_separated(ranges).filter(|ranges| !ranges.is_empty());
                 config.cluster_cidrs = ranges.map(|ranges| (ranges, origin.clone()));
             }
-            ("detect-local-mode", Some("NodeCIDR")) => {
-                config.detector = Some((LocalDetector::NodeCidr, origin.clone()));
-            }
-            ("pod-bridge-interface", Some(name)) => {
-                let detector = LocalDetector::BridgeInterface(name.into());
-                config.detector = Some((detector, origin.clone()));
-            }
-            ("pod-interface-name-prefix", Some(prefix)) => {
-                let detector = LocalDetector::InterfaceNamePrefix(prefix.into());
-                config.detector = Some((detector, origin.clone()));
-            }
+            ("detect-local-mode", mode) => detects_by = mode,
+            ("pod-bridge-interface", name) => bridge = name,
+            ("pod-interface-name-prefix", name) => prefix = name,
             ("nodeport-addresses", Some("primary")) => {
                 config.node_port_addresses = Some(NodePortAddresses::Primary);
             }
@@ -188,6 +181,16 @@ pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig
             _ => {}
         }
     }
+    // The names of interfaces count only where the mode asks for them.
+    let detector = match detects_by {
+        Some("NodeCIDR") => Some(LocalDetector::NodeCidr),
+        Some("BridgeInterface") => bridge.map(|name| LocalDetector::BridgeInterface(name.into())),
+        Some("InterfaceNamePrefix") => {
+            prefix.map(|name| LocalDetector::InterfaceNamePrefix(name.into()))
+        }
+        _ => None,
+    };
+    config.detector = detector.map(|detector| (detector, origin.clone()));
     config
 }
 

@@ -86,31 +86,45 @@ fn pods(
     vpc: &Known<Vec<IpNet>>,
 ) -> Known<Vec<IpNet>> {
     let config = objects.proxy_config.as_ref().and_then(|one| one.cluster_cidrs.as_ref());
-    if let Some((nets, origin)) = config {
-        return Known::stated(nets.clone(), origin.clone());
-    }
-    if mode.value == NetworkMode::VpcCni {
-        return Known::derived(vpc.value.clone(), "vpc-cni: pods have addresses of the VPC");
-    }
-    let mut nets: Vec<IpNet> =
-        objects.nodes.0.values().flat_map(|node| node.pod_cidrs.iter().copied()).collect();
-    if mode.value == NetworkMode::Routed {
-        let own = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
-        let ips = own.flat_map(|pod| pod.ips.iter().copied());
-        let strangers: Vec<IpAddr> =
-            ips.filter(|ip| !nets.iter().any(|net| net.contains(ip))).collect();
-        if !strangers.is_empty() {
-            nets.extend(strangers.into_iter().filter_map(|ip| ranges::around(ip, 24)));
-            let nets = IpNet::aggregate(&nets);
-            return Known::supposed(nets, "the ranges around the addresses that pods have");
+    let ranges = match config {
+        Some((nets, origin)) => Known::stated(nets.clone(), origin.clone()),
+        None if mode.value == NetworkMode::VpcCni => {
+            Known::derived(vpc.value.clone(), "vpc-cni: pods have addresses of the VPC")
         }
+        None => of_nodes(objects),
+    };
+    // What kube-proxy and nodes are told need not be where the plugin takes addresses from.
+    let strangers = match mode.value {
+        NetworkMode::Routed => strangers(objects, &ranges.value),
+        NetworkMode::GlobalRouter | NetworkMode::VpcCni => Vec::new(),
+    };
+    if strangers.is_empty() {
+        return ranges;
     }
+    let nets: Vec<IpNet> = ranges.value.into_iter().chain(strangers).collect();
+    Known::supposed(IpNet::aggregate(&nets), "the ranges around the addresses that pods have")
+}
+
+fn of_nodes(objects: &Objects) -> Known<Vec<IpNet>> {
+    let nets: Vec<IpNet> =
+        objects.nodes.0.values().flat_map(|node| node.pod_cidrs.iter().copied()).collect();
     let nets = IpNet::aggregate(&nets);
     let all_written = objects.nodes.0.values().all(|node| !node.supposed);
     match all_written && !nets.is_empty() {
         true => Known::derived(nets, "the podCIDRs of the nodes"),
         false => Known::supposed(nets, "the pod ranges of the nodes are supposed"),
     }
+}
+
+/// The ranges around pods' addresses that are in none of these.
+fn strangers(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
+    let own = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
+    let ips = own.flat_map(|pod| pod.ips.iter().copied());
+    let unknown = ips.filter(|ip| !known.iter().any(|net| net.contains(ip)));
+    let mut nets: Vec<IpNet> = unknown.filter_map(|ip| ranges::around(ip, 24)).collect();
+    nets.sort_unstable();
+    nets.dedup();
+    nets
 }
 
 /// Only nftables mode has a rule for the whole range.

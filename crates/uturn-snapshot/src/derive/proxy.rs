@@ -82,6 +82,10 @@ fn mode(
         let from = "kube-proxy's configuration, which names no mode: its default";
         return Known::derived(ProxyMode::Iptables, from);
     }
+    if has_all_flags(objects) {
+        let from = "kube-proxy's arguments, which name no mode: its default";
+        return Known::derived(ProxyMode::Iptables, from);
+    }
     let because = "nothing says it; iptables is kube-proxy's default";
     if needed {
         said.suppose("kube-proxy mode", "iptables", because, "state spec.kubeProxy.mode in Facts");
@@ -148,14 +152,27 @@ fn detector(objects: &Objects, configs: &[&ProxyConfig]) -> Known<LocalDetector>
             "kube-proxy's configuration names no clusterCIDR",
         );
     }
+    if has_all_flags(objects) {
+        return Known::derived(LocalDetector::None, "kube-proxy's arguments name no cluster CIDR");
+    }
     Known::supposed(LocalDetector::None, NO_CIDR)
+}
+
+/// Whether kube-proxy is set by its arguments alone, and these are known. Arguments that a
+/// shell or an environment completes say less.
+fn has_all_flags(objects: &Objects) -> bool {
+    let Some((_, arguments, _)) = container(objects) else { return false };
+    let is_flag = |word: &&str| word.starts_with("--");
+    let mut flags = arguments.iter().flat_map(|text| text.split_whitespace()).filter(is_flag);
+    let is_partial = |word: &str| word.starts_with("--config") || word.contains('$');
+    flags.clone().next().is_some() && !flags.any(is_partial)
 }
 
 /// Why kube-proxy's cluster CIDR is supposed.
 const NO_CIDR: &str = "nothing names a cluster CIDR for kube-proxy";
 
 /// Where nothing says how kube-proxy tells pods of the cluster: by one range that has all of
-/// theirs (it takes no second one), as clusters are usually set up, if no node is in it.
+/// theirs (it takes no second one), as clusters are usually set up, if neither a node nor a Service is in it.
 pub(super) fn suppose_detector(
     proxy: &mut ProxySettings,
     objects: &Objects,
@@ -166,11 +183,12 @@ pub(super) fn suppose_detector(
         return;
     }
     let nets = network::covering_each(&network.pod_cidrs.value);
-    let has_node = |net: &IpNet| {
-        let mut ips = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
-        ips.any(|ip| net.contains(ip))
+    let has_others = |net: &IpNet| {
+        let nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
+        let services = objects.services.0.values().flat_map(|service| &service.cluster_ips);
+        nodes.chain(services).any(|ip| net.contains(ip))
     };
-    let taken = if nets.is_empty() || nets.iter().any(has_node) {
+    let taken = if nets.is_empty() || nets.iter().any(has_others) {
         "none".into()
     } else {
         let taken = format!("{}, which has all pods", joined(&nets));
