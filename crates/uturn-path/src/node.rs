@@ -5,11 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
 use ipnet::IpNet;
-use uturn_kubeproxy::Program;
+use uturn_kubeproxy::{Program, pod_network};
 use uturn_model::capture::CaptureFile;
-use uturn_model::network::{NetworkMode, Plugin, Transport};
+use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
-use uturn_model::proxy::LocalDetector;
 use uturn_model::{Capture, Cluster, Family, Node, Origin, Text};
 use uturn_netfilter::{
     Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, RuleAction, ipset,
@@ -21,8 +20,6 @@ use crate::engine::Cannot;
 
 /// The interface that leads to the fabric, where no capture says its name.
 const UPLINK: &str = "eth0";
-/// The bridge that pods hang off, where neither a capture nor the plugin says its name.
-const BRIDGE: &str = "cbr0";
 /// The card that packets of pods use on a VPC-CNI node, where no capture says its name, and
 /// the table of routes that leads there. A pod's own packets are routed by that table.
 const POD_CARD: &str = "eth1";
@@ -30,9 +27,6 @@ const POD_TABLE: u32 = 2003;
 /// The priorities of the rules for what goes to a pod and what comes from it.
 const TO_POD: u32 = 512;
 const FROM_POD: u32 = 1536;
-/// Stands for all the interfaces of single pods where there is no bridge, if nothing says how
-/// their names begin.
-const POD_LINKS: &str = "pods";
 /// The device that wraps packets to other nodes' pods, where no capture says its name.
 const TUNNEL: &str = "tunnel";
 
@@ -105,7 +99,7 @@ impl World {
             }
             bound.extend(program.bound);
         }
-        let pods = uturn_kubeproxy::pod_network::masquerade(&cluster.network, Family::V4);
+        let pods = pod_network::masquerade(&cluster.network, Family::V4);
         if let (Some(text), false) = (pods, has_rules(Family::V4)) {
             let source = format!("rules/{} pod network", node.name);
             let base = std::mem::take(&mut state.iptables);
@@ -141,7 +135,7 @@ impl World {
             (NetworkMode::VpcCni, true) => card(&state, &uplink),
             (NetworkMode::VpcCni, false) => Some(POD_CARD.into()),
         };
-        let usual_link = pod_link(cluster);
+        let usual_link = pod_network::link(cluster);
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
         let forwarding = OnceLock::new();
         let is_wrapped = cluster.network.transport.value == Transport::Tunnel;
@@ -353,7 +347,7 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             state.routes.push(default);
         }
     }
-    let link = pod_link(cluster);
+    let link = pod_network::link(cluster);
     let mut links = vec![("lo", loopback), (UPLINK, uplink)];
     match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {
@@ -398,33 +392,6 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
         .into_iter()
         .map(|(name, addresses)| Interface { name: name.into(), addresses, up: true })
         .collect();
-}
-
-/// The interface of pods: the bridge, or one name for all the links of single pods, beginning
-/// as the plugin's do. kube-proxy may tell pods by it.
-fn pod_link(cluster: &Cluster) -> Text {
-    let by_plugin = match cluster.network.plugin.value {
-        Plugin::Flannel => Some("cni0"),
-        Plugin::KubeRouter => Some("kube-bridge"),
-        Plugin::Calico | Plugin::Canal | Plugin::Terway => Some("cali"),
-        Plugin::Cilium => Some("lxc"),
-        Plugin::AwsVpcCni => Some("eni"),
-        Plugin::AzureCni | Plugin::AzureCniOverlay => Some("azv"),
-        Plugin::Kindnet | Plugin::Gke => Some("veth"),
-        _ => None,
-    };
-    let mode = cluster.network.mode.value;
-    let is_usual = cluster.network.plugin.value.usual_mode() == mode;
-    let stated = match &cluster.proxy.detector.value {
-        LocalDetector::BridgeInterface(name) if mode == NetworkMode::GlobalRouter => Some(&**name),
-        LocalDetector::InterfaceNamePrefix(begins) if mode != NetworkMode::GlobalRouter => {
-            Some(&**begins)
-        }
-        _ => None,
-    };
-    // Who set kube-proxy up knew what the interfaces are called.
-    let usual = if mode == NetworkMode::GlobalRouter { BRIDGE } else { POD_LINKS };
-    by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
 }
 
 /// The addresses of a node's own pods.

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  pod eth0 ── cbr0 [node] eth0 ── n<i> [fabric] edge ── fabric [edge] ── eth0 [outside]
-//!  pod eth0 ── v<j> [node] eth1 ── e<i>                          (VPC-CNI)
-//!  pod eth0 ── v<j> [node] eth0 ── n<i>                          (routed)
+//!  pod eth0 ── pods-<j> [node] eth1 ── e<i>                          (VPC-CNI)
+//!  pod eth0 ── pods-<j> [node] eth0 ── n<i>                          (routed)
 //! ```
 //! Every node has a pair of links to the fabric of its own, an address of its own length
 //! and no neighbour but the fabric: whatever leaves a node crosses the fabric, as in a VPC.
@@ -57,7 +57,7 @@ impl Twin {
         fabric.run(fabric_kernel).during("set up the fabric")?;
         let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), beyond: None };
         for (number, node) in cluster.nodes.values().enumerate() {
-            twin.add_node(run, &cluster.network, number, node)?;
+            twin.add_node(run, cluster, number, node)?;
         }
         if cluster.network.transport.value == Transport::Tunnel {
             tunnel::add(cluster, &twin)?;
@@ -104,10 +104,11 @@ impl Twin {
     fn add_node(
         &mut self,
         run: &Run,
-        network: &Network,
+        cluster: &Cluster,
         number: usize,
         node: &Node,
     ) -> Result<(), LabError> {
+        let network = &cluster.network;
         if node.internal_ips.is_empty() {
             return Err(LabError::Plan(format!("node {} has no address", node.name)));
         }
@@ -152,7 +153,7 @@ impl Twin {
             })
             .during(&doing)?;
         match network.mode.value {
-            NetworkMode::GlobalRouter => pods::add_bridge(&space, number, node),
+            NetworkMode::GlobalRouter => pods::add_bridge(&space, cluster, number, node),
             NetworkMode::VpcCni => pods::add_card(&self.fabric, &space, number),
             NetworkMode::Routed => Ok(()),
         }

@@ -4,13 +4,13 @@
 //! are its ports.
 //!
 //! VPC-CNI with a shared network card: pods have addresses of the VPC that belong to a
-//! second card of the node (`eth1`). Each pod has a pair of links of its own (`v<j>` on the
-//! node), a route to it in the main table, and two rules: what goes to it is routed by the
+//! second card of the node (`eth1`). Each pod has a pair of links of its own (`pods-<j>`
+//! on the node, or as its plugin calls them), a route to it in the main table, and two rules: what goes to it is routed by the
 //! main table, what comes from it by the card's own table, whose number is the card's index
 //! plus 2000. So pods of one node reach each other through the node, and everything else
 //! leaves by the card.
 //!
-//! Routed: each pod has a pair of links of its own (`v<j>` on the node) and a route to it, and
+//! Routed: each pod has a pair of links of its own (on the node) and a route to it, and
 //! that is all. Its address may be any.
 //!
 //! Where packets to other nodes' pods are wrapped, [`tunnel`](super::tunnel) adds the rest, and
@@ -20,6 +20,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
+use uturn_kubeproxy::pod_network;
 use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::{Cluster, Node, Pod};
 
@@ -41,11 +42,17 @@ const FROM_POD: u32 = 1536;
 const MAIN_TABLE: u32 = 254;
 
 /// The bridge of a Global Router node.
-pub(crate) fn add_bridge(space: &Namespace, number: usize, node: &Node) -> io::Result<()> {
+pub(crate) fn add_bridge(
+    space: &Namespace,
+    cluster: &Cluster,
+    number: usize,
+    node: &Node,
+) -> io::Result<()> {
+    let name = pod_network::link(cluster);
     space.run(|| {
         let mut netlink = Netlink::open()?;
-        netlink.add_bridge("cbr0", mac(3, number))?;
-        let bridge = netlink.index("cbr0")?;
+        netlink.add_bridge(&name, mac(3, number))?;
+        let bridge = netlink.index(&name)?;
         node.pod_cidrs.iter().try_for_each(|range| netlink.add_address(bridge, gateway(*range)))
     })
 }
@@ -91,24 +98,26 @@ pub(crate) fn build(
     let space = namespace(run, &format!("pod{number}-{}", pod.name.name))?;
     space.run(|| ipv6_at_once().and_then(|()| paced(Some(node)))).during(&doing)?;
     let host = &twin.nodes[&node.name];
+    // No other interface's name has a hyphen.
+    let link = || (format!("{}-{number}", pod_network::link(cluster)), number);
     let addresses = match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {
             let addresses = addresses(pod, node)?;
-            plug_in(host, &space, number).during(&doing)?;
+            plug_in(host, &space, &pod_network::link(cluster), number).during(&doing)?;
             addresses
         }
         NetworkMode::Routed => {
             let ips = pod.ips.iter().filter(|ip| is_routed(&cluster.network, node, **ip));
             let place = (uplink(node_number), mac(2, node_number));
             twin.fabric.run(|| deliver(ips, &place)).during(&doing)?;
-            host.run(|| attach(pod, &space, number).map(drop)).during(&doing)?;
+            host.run(|| attach(pod, &space, link()).map(drop)).during(&doing)?;
             whole(pod)
         }
         NetworkMode::VpcCni => {
             let place = (card(node_number), mac(7, node_number));
             twin.fabric.run(|| deliver(pod.ips.iter(), &place)).during(&doing)?;
             host.run(|| {
-                attach(pod, &space, number).and_then(|mut netlink| leave_by_card(&mut netlink, pod))
+                attach(pod, &space, link()).and_then(|mut netlink| leave_by_card(&mut netlink, pod))
             })
             .during(&doing)?;
             whole(pod)
@@ -136,12 +145,12 @@ pub(crate) fn build(
 }
 
 /// Makes a pod a port of its node's bridge.
-fn plug_in(host: &Namespace, space: &Namespace, number: usize) -> io::Result<()> {
+fn plug_in(host: &Namespace, space: &Namespace, bridge: &str, number: usize) -> io::Result<()> {
     host.run(|| {
         let mut netlink = Netlink::open()?;
         let wire = Wire { here: format!("p{number}"), there: "eth0", mac: mac(5, number) };
         let port = wire.lay(&mut netlink, mac(4, number), space)?;
-        let bridge = netlink.index("cbr0")?;
+        let bridge = netlink.index(bridge)?;
         netlink.add_port(bridge, port)
     })
 }
@@ -169,9 +178,9 @@ fn is_routed(network: &Network, node: &Node, ip: IpAddr) -> bool {
 }
 
 /// On the node: a pod has a link of its own, and its addresses are there.
-fn attach(pod: &Pod, space: &Namespace, number: usize) -> io::Result<Netlink> {
+fn attach(pod: &Pod, space: &Namespace, (name, number): (String, usize)) -> io::Result<Netlink> {
     let mut netlink = Netlink::open()?;
-    let wire = Wire { here: format!("v{number}"), there: "eth0", mac: mac(5, number) };
+    let wire = Wire { here: name, there: "eth0", mac: mac(5, number) };
     let link = wire.lay(&mut netlink, mac(4, number), space)?;
     for ip in &pod.ips {
         netlink.add_neighbour(link, *ip, mac(5, number))?;
