@@ -69,3 +69,39 @@ pub fn masquerade(network: &Network, family: Family) -> Option<String> {
     let _ = write!(text, "-A {CHAIN} -j MASQUERADE\nCOMMIT\n");
     Some(text)
 }
+
+/// A way to wrap packets from node to node, as the network around the nodes sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wrapping {
+    /// The IP protocol's number.
+    pub protocol: u8,
+    /// The port that packets go to; 0 where the protocol has none.
+    pub port: u16,
+}
+
+const UDP: u8 = 17;
+
+const VXLAN: Wrapping = Wrapping { protocol: UDP, port: 4789 };
+
+/// VXLAN as the kernel had it before there was a port for it, and as several plugins still do.
+const OLD_VXLAN: Wrapping = Wrapping { protocol: UDP, port: 8472 };
+
+const GENEVE: Wrapping = Wrapping { protocol: UDP, port: 6081 };
+
+const IP_IN_IP: Wrapping = Wrapping { protocol: 4, port: 0 };
+
+const WEAVE: Wrapping = Wrapping { protocol: UDP, port: 6784 };
+
+/// How a plugin wraps packets to other nodes' pods, if it does: the first is the usual way.
+pub fn wrappings(plugin: Plugin) -> &'static [Wrapping] {
+    match plugin {
+        Plugin::Flannel | Plugin::Canal => &[OLD_VXLAN],
+        Plugin::Cilium => &[OLD_VXLAN, GENEVE],
+        Plugin::Calico => &[IP_IN_IP, VXLAN],
+        Plugin::OvnKubernetes => &[GENEVE],
+        Plugin::Antrea => &[GENEVE, VXLAN],
+        Plugin::KubeRouter => &[IP_IN_IP],
+        Plugin::Weave => &[WEAVE],
+        _ => &[VXLAN, OLD_VXLAN, GENEVE, IP_IN_IP],
+    }
+}

@@ -9,7 +9,8 @@ use std::io;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_model::network::NetworkMode;
+use uturn_kubeproxy::pod_network;
+use uturn_model::network::{NetworkMode, Plugin};
 use uturn_model::{Cluster, Family, Node};
 
 use super::build::{Twin, mac};
@@ -20,8 +21,8 @@ use crate::LabError;
 /// What the device is called on each node.
 const DEVICE: &str = "vxlan0";
 
-/// The port that wrapped packets go to: VXLAN's own.
-pub(crate) const PORT: u16 = 4789;
+/// The protocol that VXLAN is carried by.
+const UDP: u8 = 17;
 
 const ID: u32 = 1;
 
@@ -42,8 +43,8 @@ pub(crate) fn add(cluster: &Cluster, twin: &Twin) -> Result<(), LabError> {
         let build = || {
             let mut netlink = Netlink::open()?;
             let over = netlink.index("eth0")?;
-            let device =
-                Vxlan { name: DEVICE, mac: mac(12, number), id: ID, port: PORT, from, over };
+            let port = port(cluster.network.plugin.value);
+            let device = Vxlan { name: DEVICE, mac: mac(12, number), id: ID, port, from, over };
             netlink.add_vxlan(&device)?;
             let link = netlink.index(DEVICE)?;
             netlink.set_mtu(link, MTU)?;
@@ -114,6 +115,12 @@ fn outer(from: &Node, to: &Node) -> Result<IpAddr, LabError> {
     family
         .and_then(|family| to.address(family))
         .ok_or_else(|| LabError::Plan(format!("a tunnel from node {} to {}", from.name, to.name)))
+}
+
+/// The port that wrapped packets go to: the plugin's, or VXLAN's own where it wraps otherwise.
+fn port(plugin: Plugin) -> u16 {
+    let mut ways = pod_network::wrappings(plugin).iter();
+    ways.find(|way| way.protocol == UDP).map_or(4789, |way| way.port)
 }
 
 fn is_of(family: Family) -> impl Fn(&IpAddr) -> bool {
