@@ -19,7 +19,7 @@ use super::system::During;
 use crate::LabError;
 
 /// What the device is called on each node.
-const DEVICE: &str = "vxlan0";
+pub(crate) const DEVICE: &str = "vxlan0";
 
 /// The protocol that VXLAN is carried by.
 const UDP: u8 = 17;
