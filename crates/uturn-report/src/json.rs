@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use uturn_diagnose::{Evidence, Finding};
+use uturn_model::network::Network;
 use uturn_model::route::{Hop, Leg, Route, Step};
 use uturn_model::{Client, Flow, Outcome, Supposition, Unjudged, Verdict};
 
@@ -27,12 +28,23 @@ pub fn scan(report: &ScanReport) -> Value {
         "flows": report.flows,
         "fine": report.fine,
         "open": report.open,
+        "network": report.network.as_ref().map(network),
         "not_judged": report.unjudged.iter().map(unjudged).collect::<Vec<_>>(),
         "supposed": report.supposed.iter().map(supposition).collect::<Vec<_>>(),
         "skipped": report.skipped.iter().map(|one| json!({"kind": &*one.kind, "count": one.count}))
             .collect::<Vec<_>>(),
         "seen": report.seen.iter().map(|(kind, count)| (kind.to_string(), json!(count)))
             .collect::<Map<_, _>>(),
+    })
+}
+
+fn network(network: &Network) -> Value {
+    json!({
+        "plugin": network.plugin.value.word(),
+        "because": network.plugin.basis.to_string(),
+        "mode": network.mode.value.to_string(),
+        "transport": network.transport.value.to_string(),
+        "masquerade": network.masquerades.value,
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use uturn_diagnose::{Evidence, Example, Finding, Severity};
+use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::{Origin, Protocol, Skipped, Supposition, Text, Unjudged};
 
 use crate::style::Style;
@@ -30,6 +31,8 @@ pub struct ScanReport {
     pub fine: usize,
     /// How many of them cannot be judged.
     pub open: usize,
+    /// The pod network as it was recognised; none where nothing was read.
+    pub network: Option<Network>,
     /// What keeps flows from being judged.
     pub unjudged: Vec<Unjudged>,
     /// What was taken for true.
@@ -53,6 +56,7 @@ impl ScanReport {
             flows: 0,
             fine: 0,
             open: 0,
+            network: None,
             unjudged: Vec::new(),
             supposed: Vec::new(),
             skipped: Vec::new(),
@@ -269,6 +273,30 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
     text
 }
 
+/// The pod network: in short where a plugin was recognised, always where all is wanted.
+fn network(network: Option<&Network>, style: Style) -> String {
+    let Some(network) = network.filter(|network| !network.plugin.is_supposed()) else {
+        return String::new();
+    };
+    let plugin = network.plugin.value;
+    let is_usual = matches!(plugin, Plugin::TkeGlobalRouter | Plugin::TkeVpcCni | Plugin::Unknown);
+    match is_usual && !style.wide {
+        true => String::new(),
+        false => {
+            let pods = match network.mode.value {
+                NetworkMode::GlobalRouter => "pods on a bridge",
+                NetworkMode::VpcCni => "pods on network cards",
+                NetworkMode::Routed => "a link for each pod",
+            };
+            let between = match network.transport.value {
+                Transport::Underlay => "no tunnels",
+                Transport::Tunnel => "tunnels between nodes",
+            };
+            format!("network: {plugin}, {pods}, {between} ({})\n", network.plugin.basis)
+        }
+    }
+}
+
 fn summary(report: &ScanReport, style: Style) -> String {
     let mut text = match report.findings.len() {
         0 => style.green("nothing found"),
@@ -284,6 +312,7 @@ fn summary(report: &ScanReport, style: Style) -> String {
         if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() }
     ));
     text.push_str(&not_judged(&report.unjudged));
+    text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
     for one in &report.supposed {
         text.push_str(&format!("supposed: {one}\n"));

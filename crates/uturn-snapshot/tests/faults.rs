@@ -188,7 +188,7 @@ spec:
     assert_eq!(
         messages(text),
         "a.yaml:4:3: spec.provder: unknown field\n  did you mean provider?\n\
-         a.yaml:5:19: spec.network.mode: expected global-router or vpc-cni, found \"flat\"\n\
+         a.yaml:5:19: spec.network.mode: expected global-router, vpc-cni or routed, found \"flat\"\n\
          a.yaml:6:26: spec.nodes.n1.rpFilter: expected 0 (off), 1 (strict) or 2 (loose), \
          found the number 3\n\
          a.yaml:7:44: spec.securityGroups.sg.inbound[0].action: expected accept or drop, \

@@ -161,6 +161,15 @@ fn routed(
             }
             links.push(("cbr0".to_owned(), own));
         }
+        NetworkMode::Routed => {
+            let own = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
+            for (number, pod) in own.enumerate() {
+                links.push((format!("veth{number}"), Vec::new()));
+                for ip in &pod.ips {
+                    let _ = writeln!(routes, "{ip} dev veth{number} scope link");
+                }
+            }
+        }
         NetworkMode::VpcCni => {
             links.push(("eth1".to_owned(), Vec::new()));
             routes.push_str("default via 10.0.0.1 dev eth1 table 2003\n");

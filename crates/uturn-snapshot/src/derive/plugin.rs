@@ -263,15 +263,31 @@ pub(super) fn outside_of_range(objects: &Objects) -> impl Iterator<Item = &Pod> 
     })
 }
 
+/// A pod with the address that a bridge would have.
+fn has_first_address(objects: &Objects) -> Option<&Pod> {
+    let is_first =
+        |net: &IpNet, pod: &Pod| net.hosts().next().is_some_and(|ip| pod.ips.contains(&ip));
+    objects.pods.0.values().filter(|pod| has_own_address(pod)).find(|pod| {
+        let node = pod.node.as_ref().and_then(|name| objects.nodes.0.get(name));
+        node.is_some_and(|node| node.pod_cidrs.iter().any(|net| is_first(net, pod)))
+    })
+}
+
 /// How pods hang off their node.
 pub(super) fn mode(objects: &Objects, plugin: &Known<Plugin>) -> Known<NetworkMode> {
     if let Some((mode, origin)) = &objects.facts.network_mode {
         return Known::stated(*mode, origin.clone());
     }
     let usual = plugin.value.usual_mode();
-    // A bridge has the range of its node: what is in no range hangs off none.
-    if usual == NetworkMode::GlobalRouter && outside_of_range(objects).next().is_some() {
-        return Known::derived(NetworkMode::Routed, "pods with addresses of no podCIDR");
+    // A bridge has the range of its node, and the first address of it.
+    if usual == NetworkMode::GlobalRouter {
+        if outside_of_range(objects).next().is_some() {
+            return Known::derived(NetworkMode::Routed, "pods with addresses of no podCIDR");
+        }
+        if let Some(pod) = has_first_address(objects) {
+            let from = format!("Pod {}, which has the first address of a podCIDR", pod.name);
+            return Known::derived(NetworkMode::Routed, from);
+        }
     }
     Known { value: usual, basis: plugin.basis.clone() }
 }

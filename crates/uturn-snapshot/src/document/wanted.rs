@@ -223,11 +223,14 @@ mod tests {
         "config",
         "coredns",
         "default",
+        "disabled",
         "extensions",
+        "native",
         "ndots",
         "nginx",
         "nonMasqueradeCIDRs",
         "true",
+        "tunnel",
         "v1",
     ];
 

@@ -97,6 +97,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         flows: met.iter().map(Met::flows).sum(),
         fine: fine.map(Met::flows).sum(),
         open: open.map(Met::flows).sum(),
+        network: Some(cluster.network.clone()),
         unjudged: cluster.unjudged.clone(),
         supposed: engine.supposed().to_vec(),
         skipped: cluster.skipped.clone(),

@@ -13,6 +13,7 @@ mod html;
 mod lab;
 #[cfg(target_os = "linux")]
 mod machine;
+mod networks;
 mod schema;
 mod unjudged;
 mod walk;
