@@ -6,7 +6,7 @@
 //! the tunnel, as flannel and Calico do it.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::pod_network;
@@ -55,6 +55,15 @@ pub(crate) fn add(cluster: &Cluster, twin: &Twin) -> Result<(), LabError> {
         twin.nodes[&node.name].run(build).during(&doing)?;
     }
     Ok(())
+}
+
+/// Makes a device, to see whether the kernel can. Only from within [`Namespace::run`].
+///
+/// [`Namespace::run`]: super::namespace::Namespace::run
+pub(crate) fn try_out() -> io::Result<()> {
+    let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let (name, mac, over) = (DEVICE, mac(12, 0), Index::LOOPBACK);
+    Netlink::open()?.add_vxlan(&Vxlan { name, mac, id: ID, port: 4789, from, over })
 }
 
 /// Another node, as it is reached through the tunnel.
