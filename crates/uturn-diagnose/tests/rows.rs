@@ -39,9 +39,15 @@ const WITHOUT: &[(&str, &str)] = &[
     ("refused-hairpin: node/n1 → http://10.0.0.100/", NO_POD),
     ("refused-hairpin: pod/shop/client-1 → http://10.0.0.100/", NO_POD),
     ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),
+    ("overlay-local: outside → 10.0.0.11:30080", LOCAL),
+    ("routed-veth-local: outside → 10.0.0.11:30080", LOCAL),
+    ("overlay-security-group: outside → 10.0.0.11:30080", WRAPPED),
+    ("overlay-security-group: pod/shop/client-1 → svc/shop/web", WRAPPED),
 ];
 
 const MIXED: &str = "the Ingress says in so many words on which of its ports the path stands";
+const LOCAL: &str = "policy Local is meant to drop what comes to a node without a pod";
+const WRAPPED: &str = "what has to be let in is what wraps the packets, which no cure adds";
 const NO_POD: &str = "no pod is there that the Service could select";
 
 /// What fails in a row.

@@ -1,11 +1,48 @@
-//! Rules that the pod network adds to a node beside kube-proxy's.
+//! What the pod network adds to a node beside kube-proxy: rules, and links that kube-proxy may
+//! tell pods by.
 
 use std::fmt::Write;
 
-use uturn_model::{Family, IpNet, network::Network};
+use uturn_model::network::{Network, NetworkMode, Plugin};
+use uturn_model::proxy::LocalDetector;
+use uturn_model::{Cluster, Family, IpNet, Text};
 
 /// The chain that decides whether a pod's packet gets its node's address.
 const CHAIN: &str = "POD-MASQUERADE";
+
+/// The bridge that pods hang off, where the plugin does not say its name.
+const BRIDGE: &str = "cbr0";
+
+/// Stands for all the interfaces of single pods where there is no bridge, if nothing says how
+/// their names begin.
+const POD_LINKS: &str = "pods";
+
+/// The interface of a node's pods: the bridge, or one name for all the links of single pods,
+/// which is what each of these begins with.
+pub fn link(cluster: &Cluster) -> Text {
+    let by_plugin = match cluster.network.plugin.value {
+        Plugin::Flannel => Some("cni0"),
+        Plugin::KubeRouter => Some("kube-bridge"),
+        Plugin::Calico | Plugin::Canal | Plugin::Terway => Some("cali"),
+        Plugin::Cilium => Some("lxc"),
+        Plugin::AwsVpcCni => Some("eni"),
+        Plugin::AzureCni | Plugin::AzureCniOverlay => Some("azv"),
+        Plugin::Kindnet | Plugin::Gke => Some("veth"),
+        _ => None,
+    };
+    let mode = cluster.network.mode.value;
+    let is_usual = cluster.network.plugin.value.usual_mode() == mode;
+    let stated = match &cluster.proxy.detector.value {
+        LocalDetector::BridgeInterface(name) if mode == NetworkMode::GlobalRouter => Some(&**name),
+        LocalDetector::InterfaceNamePrefix(begins) if mode != NetworkMode::GlobalRouter => {
+            Some(&**begins)
+        }
+        _ => None,
+    };
+    // Who set kube-proxy up knew what the interfaces are called.
+    let usual = if mode == NetworkMode::GlobalRouter { BRIDGE } else { POD_LINKS };
+    by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
+}
 
 /// What masquerades the packets that pods send beyond the ranges in which they are known, as
 /// `iptables-restore --noflush` takes it; nothing where none is masqueraded.
@@ -31,4 +68,40 @@ pub fn masquerade(network: &Network, family: Family) -> Option<String> {
     }
     let _ = write!(text, "-A {CHAIN} -j MASQUERADE\nCOMMIT\n");
     Some(text)
+}
+
+/// A way to wrap packets from node to node, as the network around the nodes sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wrapping {
+    /// The IP protocol's number.
+    pub protocol: u8,
+    /// The port that packets go to; 0 where the protocol has none.
+    pub port: u16,
+}
+
+const UDP: u8 = 17;
+
+const VXLAN: Wrapping = Wrapping { protocol: UDP, port: 4789 };
+
+/// VXLAN as the kernel had it before there was a port for it, and as several plugins still do.
+const OLD_VXLAN: Wrapping = Wrapping { protocol: UDP, port: 8472 };
+
+const GENEVE: Wrapping = Wrapping { protocol: UDP, port: 6081 };
+
+const IP_IN_IP: Wrapping = Wrapping { protocol: 4, port: 0 };
+
+const WEAVE: Wrapping = Wrapping { protocol: UDP, port: 6784 };
+
+/// How a plugin wraps packets to other nodes' pods, if it does: the first is the usual way.
+pub fn wrappings(plugin: Plugin) -> &'static [Wrapping] {
+    match plugin {
+        Plugin::Flannel | Plugin::Canal => &[OLD_VXLAN],
+        Plugin::Cilium => &[OLD_VXLAN, GENEVE],
+        Plugin::Calico => &[IP_IN_IP, VXLAN],
+        Plugin::OvnKubernetes => &[GENEVE],
+        Plugin::Antrea => &[GENEVE, VXLAN],
+        Plugin::KubeRouter => &[IP_IN_IP],
+        Plugin::Weave => &[WEAVE],
+        _ => &[VXLAN, OLD_VXLAN, GENEVE, IP_IN_IP],
+    }
 }

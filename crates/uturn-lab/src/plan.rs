@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use uturn_model::network::Transport;
 use uturn_model::{
     Capture, CaptureFile, Cluster, Flow, LoadBalancer, Name, Outcome, ProxyMode, Text,
 };
@@ -54,6 +55,7 @@ impl Plan<'_> {
                             .values()
                             .any(|capture| !captured::own_tables(capture).is_empty())
                 }
+                KernelPart::Vxlan => self.cluster.network.transport.value == Transport::Tunnel,
             })
             .collect()
     }
@@ -66,11 +68,13 @@ pub enum KernelPart {
     IpVs,
     /// nf_tables: what its nftables mode is made of.
     NfTables,
+    /// VXLAN: what tunnels between nodes are made of.
+    Vxlan,
 }
 
 impl KernelPart {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::IpVs, Self::NfTables];
+    pub const ALL: [Self; 3] = [Self::IpVs, Self::NfTables, Self::Vxlan];
 }
 
 /// What came out for one flow.
@@ -175,6 +179,10 @@ impl fmt::Display for Unavailable {
             Self::Part(KernelPart::NfTables) => f.write_str(
                 "this kernel takes no nf_tables rules, which kube-proxy's nftables mode is made \
                  of: run the lab natively, on a kernel that has nf_tables and with nft installed",
+            ),
+            Self::Part(KernelPart::Vxlan) => f.write_str(
+                "this kernel has no VXLAN, which the lab's tunnels between nodes are made of: \
+                 the small machine has it (--vm)",
             ),
             Self::Kernel { tried, said } => {
                 write!(f, "this kernel cannot carry a lab: {tried}: {said}")

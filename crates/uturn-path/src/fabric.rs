@@ -5,7 +5,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_kubeproxy::pod_network;
 use uturn_lb::profile;
+use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule, Transport};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
@@ -76,6 +78,10 @@ impl<'a> Engine<'a> {
             Some(node) if self.is_hidden(node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
                 let by = By::new("the pod network", Origin::file("fabric"));
+                if let Basis::Stated(_) = self.cluster.network.transport.basis {
+                    trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                    return vec![lost(trip, Mechanism::NoRoute)];
+                }
                 trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotModelled) }]
             }
@@ -224,9 +230,14 @@ impl<'a> Engine<'a> {
                 let why = format!("goes through the tunnel to node {}", node.name);
                 Step::new(StepKind::Route, why, By::new("the pod network", Origin::file("fabric")))
             };
+            if let Some(step) = self.shut_tunnel(from, node, leg) {
+                trip.note(Place::Fabric, step);
+                return vec![lost(trip, Mechanism::SecurityGroup)];
+            }
             trip.tell(|| Place::Fabric, || step().seeing(leg));
-            let entry = Entry::Interface(self.world(&node.name).tunnel_from(leg.src.ip()));
-            return self.at_node(node, &entry, trip);
+            let world = self.world(&node.name);
+            let link = world.tunnel_from(self.cluster, from, leg.src.ip());
+            return self.at_node(node, &Entry::Interface(link), trip);
         }
         if self.is_endpoint(leg.dst.ip()) {
             return vec![Arrival { trip, stop: Stop::At(Party::Outside) }];
@@ -302,7 +313,8 @@ impl<'a> Engine<'a> {
         if is_prober(leg.src.ip()) {
             return None;
         }
-        let stop = self.judge(groups, trip, |group| &group.inbound, leg.src.ip())?;
+        let asked = asked(trip)?;
+        let stop = self.judge(groups, asked, |group| &group.inbound, leg.src.ip())?;
         let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
         Some(stop.step(what, leg))
     }
@@ -311,28 +323,51 @@ impl<'a> Engine<'a> {
     /// what goes out let everything go.
     fn shut_in(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
         let leg = trip.packet.leg();
-        let known = groups.iter().filter_map(|name| self.cluster.security_groups.get(name));
-        if known.clone().all(|group| group.outbound.is_empty()) {
-            return None;
-        }
-        let stop = self.judge(groups, trip, |group| &group.outbound, leg.dst.ip())?;
+        let asked = asked(trip)?;
+        let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
         let what = format!("{} to {}", stop.what, leg.dst);
         Some(stop.step(what, leg))
     }
 
-    /// Security groups are stateful: an answer passes wherever its request did. Several groups
-    /// add up, as their rules stand.
+    /// Why security groups keep what one node wraps for another from it, if they do: they see
+    /// what is sent from node to node, and each direction begins anew. Where a plugin has
+    /// several ways to wrap, one that passes is enough.
+    fn shut_tunnel(&self, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
+        let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
+        let (src, dst) = (from.address(family)?, to.address(family)?);
+        let groups = |node: &'a Node| node.security_groups.as_deref().unwrap_or_default();
+        let (from, to) = (self.cluster.nodes.get(&from.name)?, self.cluster.nodes.get(&to.name)?);
+        let stops = pod_network::wrappings(self.cluster.network.plugin.value).iter().map(|way| {
+            let asked = (IpProtocol(way.protocol), way.port);
+            let out = self.judge_outbound(groups(from), asked, dst);
+            out.or_else(|| self.judge(groups(to), asked, |group| &group.inbound, src))
+        });
+        let stop = stops.collect::<Option<Vec<_>>>()?.into_iter().next()?;
+        let what = format!("{}, which wraps what goes from {src} to {dst}", stop.what);
+        Some(stop.step(what, leg))
+    }
+
+    fn judge_outbound(
+        &self,
+        groups: &[Text],
+        asked: (IpProtocol, u16),
+        peer: IpAddr,
+    ) -> Option<Stopped> {
+        let mut known = groups.iter().filter_map(|name| self.cluster.security_groups.get(name));
+        match known.all(|group| group.outbound.is_empty()) {
+            true => None,
+            false => self.judge(groups, asked, |group| &group.outbound, peer),
+        }
+    }
+
+    /// Several groups add up, as their rules stand.
     fn judge(
         &self,
         groups: &[Text],
-        trip: &Trip,
+        (number, port): (IpProtocol, u16),
         rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
         peer: IpAddr,
     ) -> Option<Stopped> {
-        if trip.way == Way::Back || groups.is_empty() {
-            return None;
-        }
-        let number = trip.packet.protocol();
         let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
             .into_iter()
             .find(|one| IpProtocol::from(*one) == number);
@@ -340,7 +375,6 @@ impl<'a> Engine<'a> {
             groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
         // A group of which nothing is known is supposed to let everything through.
         let last = known.last().filter(|_| known.len() == groups.len())?;
-        let port = trip.packet.leg().dst.port();
         let rule = known
             .iter()
             .flat_map(|group| rules(group))
@@ -358,6 +392,13 @@ impl<'a> Engine<'a> {
             by: By::new(format!("SecurityGroup {names}"), origin.clone()),
         })
     }
+}
+
+/// What security groups judge of a packet. They are stateful: an answer passes wherever its
+/// request did.
+fn asked(trip: &Trip) -> Option<(IpProtocol, u16)> {
+    let is_judged = trip.way != Way::Back;
+    is_judged.then(|| (trip.packet.protocol(), trip.packet.leg().dst.port()))
 }
 
 /// What a security group says to a packet that it stops.

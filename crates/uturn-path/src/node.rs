@@ -5,11 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
 use ipnet::IpNet;
-use uturn_kubeproxy::Program;
+use uturn_kubeproxy::{Program, pod_network};
 use uturn_model::capture::CaptureFile;
-use uturn_model::network::{NetworkMode, Plugin, Transport};
+use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
-use uturn_model::proxy::LocalDetector;
 use uturn_model::{Capture, Cluster, Family, Node, Origin, ProxyMode, Text};
 use uturn_netfilter::{
     Gap, Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, ipset,
@@ -21,8 +20,6 @@ use crate::engine::Cannot;
 
 /// The interface that leads to the fabric, where no capture says its name.
 const UPLINK: &str = "eth0";
-/// The bridge that pods hang off, where neither a capture nor the plugin says its name.
-const BRIDGE: &str = "cbr0";
 /// The card that packets of pods use on a VPC-CNI node, where no capture says its name, and
 /// the table of routes that leads there. A pod's own packets are routed by that table.
 const POD_CARD: &str = "eth1";
@@ -30,9 +27,6 @@ const POD_TABLE: u32 = 2003;
 /// The priorities of the rules for what goes to a pod and what comes from it.
 const TO_POD: u32 = 512;
 const FROM_POD: u32 = 1536;
-/// Stands for all the interfaces of single pods where there is no bridge, if nothing says how
-/// their names begin.
-const POD_LINKS: &str = "pods";
 /// The device that wraps packets to other nodes' pods, where no capture says its name.
 const TUNNEL: &str = "tunnel";
 
@@ -53,6 +47,8 @@ pub(crate) struct World {
     pub(crate) uplink: Text,
     /// The one that leads there for pods, where they have one of their own.
     pub(crate) card: Option<Text>,
+    /// The one that wraps packets to other nodes' pods, where no capture says which.
+    tunnel: Option<Text>,
     /// The interface of each pod; none means [`World::usual_link`].
     links: HashMap<IpAddr, Text>,
     usual_link: Text,
@@ -110,7 +106,7 @@ impl World {
             }
             bound.extend(program.bound);
         }
-        let pods = uturn_kubeproxy::pod_network::masquerade(&cluster.network, Family::V4);
+        let pods = pod_network::masquerade(&cluster.network, Family::V4);
         if let (Some(text), false) = (pods, has_rules(Family::V4)) {
             let source = format!("rules/{} pod network", node.name);
             let base = std::mem::take(&mut state.iptables);
@@ -146,7 +142,7 @@ impl World {
             (NetworkMode::VpcCni, true) => card(&state, &uplink),
             (NetworkMode::VpcCni, false) => Some(POD_CARD.into()),
         };
-        let usual_link = pod_link(cluster);
+        let usual_link = pod_network::link(cluster);
         // What else is missing is worked out above, and `uncaptured` says so.
         if let Some(capture) = capture {
             state.gaps = Gap::all_of(capture, &state);
@@ -158,7 +154,9 @@ impl World {
         }
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
         let forwarding = OnceLock::new();
-        Ok(Self { kernel, uplink, card, links, usual_link, forwarding })
+        let is_wrapped = cluster.network.transport.value == Transport::Tunnel;
+        let tunnel = (is_wrapped && !knows_links).then(|| TUNNEL.into());
+        Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
     }
 
     /// A node without any rule or route.
@@ -167,7 +165,7 @@ impl World {
         let kernel = Kernel::new(state).expect("nothing is in it that could be wrong");
         let uplink = Text::from(node.name.as_str());
         let (usual_link, links, forwarding) = (uplink.clone(), HashMap::new(), OnceLock::new());
-        Self { kernel, uplink, card: None, links, usual_link, forwarding }
+        Self { kernel, uplink, card: None, tunnel: None, links, usual_link, forwarding }
     }
 
     /// Whether an interface leads to the fabric.
@@ -175,15 +173,25 @@ impl World {
         out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))
     }
 
-    /// The interface that a packet of another node's pod comes in through where it was not
-    /// carried as it is: the one by which that pod is reached.
-    pub(crate) fn tunnel_from(&self, peer: IpAddr) -> Text {
-        let routes = self.kernel.state().routes.iter();
-        let towards = routes
-            .filter(|route| route.kind == RouteKind::Unicast && route.dst.contains(&peer))
-            .filter(|route| route.table == MAIN && route.dev.is_some())
-            .max_by_key(|route| route.dst.prefix_len());
-        towards.and_then(|route| route.dev.clone()).unwrap_or_else(|| self.uplink.clone())
+    /// The interface that packets which another node did not send as they are come in through,
+    /// whoever they are from: the one by which that node's pods are reached.
+    pub(crate) fn tunnel_from(&self, cluster: &Cluster, peer: &Node, src: IpAddr) -> Text {
+        if let Some(tunnel) = &self.tunnel {
+            return tunnel.clone();
+        }
+        let ranges = peer.pod_cidrs.iter().map(IpNet::network);
+        let of_peer = own_addresses(cluster, peer).into_iter().chain(ranges);
+        let known = peer.tunnel_ips.iter().copied().chain(of_peer).chain([src]);
+        let towards = |ip: IpAddr| {
+            let routes = self.kernel.state().routes.iter();
+            let of_ip = |route: &&RouteEntry| {
+                route.kind == RouteKind::Unicast && route.table == MAIN && route.dst.contains(&ip)
+            };
+            let best = routes.filter(of_ip).max_by_key(|route| route.dst.prefix_len());
+            best.and_then(|route| route.dev.clone())
+        };
+        let mut links = known.filter_map(towards);
+        links.find(|link| *link != self.uplink).unwrap_or_else(|| self.uplink.clone())
     }
 
     /// The interface that packets from the fabric for an address come in through.
@@ -372,7 +380,7 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
             state.routes.push(default);
         }
     }
-    let link = pod_link(cluster);
+    let link = pod_network::link(cluster);
     let mut links = vec![("lo", loopback), (UPLINK, uplink)];
     match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {
@@ -417,33 +425,6 @@ fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
         .into_iter()
         .map(|(name, addresses)| Interface { name: name.into(), addresses, up: true })
         .collect();
-}
-
-/// The interface of pods: the bridge, or one name for all the links of single pods, beginning
-/// as the plugin's do. kube-proxy may tell pods by it.
-fn pod_link(cluster: &Cluster) -> Text {
-    let by_plugin = match cluster.network.plugin.value {
-        Plugin::Flannel => Some("cni0"),
-        Plugin::KubeRouter => Some("kube-bridge"),
-        Plugin::Calico | Plugin::Canal | Plugin::Terway => Some("cali"),
-        Plugin::Cilium => Some("lxc"),
-        Plugin::AwsVpcCni => Some("eni"),
-        Plugin::AzureCni | Plugin::AzureCniOverlay => Some("azv"),
-        Plugin::Kindnet | Plugin::Gke => Some("veth"),
-        _ => None,
-    };
-    let mode = cluster.network.mode.value;
-    let is_usual = cluster.network.plugin.value.usual_mode() == mode;
-    let stated = match &cluster.proxy.detector.value {
-        LocalDetector::BridgeInterface(name) if mode == NetworkMode::GlobalRouter => Some(&**name),
-        LocalDetector::InterfaceNamePrefix(begins) if mode != NetworkMode::GlobalRouter => {
-            Some(&**begins)
-        }
-        _ => None,
-    };
-    // Who set kube-proxy up knew what the interfaces are called.
-    let usual = if mode == NetworkMode::GlobalRouter { BRIDGE } else { POD_LINKS };
-    by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
 }
 
 /// The addresses of a node's own pods.

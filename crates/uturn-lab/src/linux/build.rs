@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  pod eth0 ── cbr0 [node] eth0 ── n<i> [fabric] edge ── fabric [edge] ── eth0 [outside]
-//!  pod eth0 ── v<j> [node] eth1 ── e<i>                          (VPC-CNI)
+//!  pod eth0 ── pods-<j> [node] eth1 ── e<i>                          (VPC-CNI)
+//!  pod eth0 ── pods-<j> [node] eth0 ── n<i>                          (routed)
 //! ```
 //! Every node has a pair of links to the fabric of its own, an address of its own length
 //! and no neighbour but the fabric: whatever leaves a node crosses the fabric, as in a VPC.
@@ -16,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use uturn_model::lb::Scope;
-use uturn_model::network::{Network, NetworkMode};
+use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};
 
@@ -25,7 +26,7 @@ use super::namespace::Namespace;
 use super::netlink::{End, Index, Mac, Netlink, Via};
 use super::state::Run;
 use super::system::During;
-use super::{pods, public};
+use super::{pods, public, tunnel};
 use crate::{LabError, Plan};
 
 /// The address of whatever is at a link's other end: never leaves that link.
@@ -56,7 +57,10 @@ impl Twin {
         fabric.run(fabric_kernel).during("set up the fabric")?;
         let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), beyond: None };
         for (number, node) in cluster.nodes.values().enumerate() {
-            twin.add_node(run, &cluster.network, number, node)?;
+            twin.add_node(run, cluster, number, node)?;
+        }
+        if cluster.network.transport.value == Transport::Tunnel {
+            tunnel::add(cluster, &twin)?;
         }
         let pods = cluster.pods.values().filter(|pod| pod.is_alive() && wanted(pod));
         for (number, pod) in pods.filter(|pod| !pod.spec.host_network).enumerate() {
@@ -100,10 +104,11 @@ impl Twin {
     fn add_node(
         &mut self,
         run: &Run,
-        network: &Network,
+        cluster: &Cluster,
         number: usize,
         node: &Node,
     ) -> Result<(), LabError> {
+        let network = &cluster.network;
         if node.internal_ips.is_empty() {
             return Err(LabError::Plan(format!("node {} has no address", node.name)));
         }
@@ -111,6 +116,9 @@ impl Twin {
         let space = namespace(run, &format!("node-{}", node.name))?;
         space.run(|| node_kernel(node)).during(&doing)?;
         let uplink = Wire { here: uplink(number), there: "eth0", mac: mac(2, number) };
+        let is_ranged = node.routed != Some(false)
+            && network.mode.value != NetworkMode::Routed
+            && network.transport.value == Transport::Underlay;
         self.fabric
             .run(|| {
                 let mut netlink = Netlink::open()?;
@@ -119,7 +127,7 @@ impl Twin {
                     netlink.add_neighbour(link, *ip, uplink.mac)?;
                     netlink.add_route((*ip).into(), Via::Link(link))?;
                 }
-                for range in node.pod_cidrs.iter().filter(|_| node.routed != Some(false)) {
+                for range in node.pod_cidrs.iter().filter(|_| is_ranged) {
                     if let Some(ip) = node.address(Family::of(range.addr())) {
                         netlink.add_route(*range, Via::Router(ip, link))?;
                     }
@@ -145,7 +153,7 @@ impl Twin {
             })
             .during(&doing)?;
         match network.mode.value {
-            NetworkMode::GlobalRouter => pods::add_bridge(&space, number, node),
+            NetworkMode::GlobalRouter => pods::add_bridge(&space, cluster, number, node),
             NetworkMode::VpcCni => pods::add_card(&self.fabric, &space, number),
             NetworkMode::Routed => Ok(()),
         }
@@ -163,7 +171,8 @@ pub(crate) fn links_of(network: &Network, number: usize) -> Vec<String> {
     }
 }
 
-fn uplink(number: usize) -> String {
+/// What a node's link is called in the fabric.
+pub(crate) fn uplink(number: usize) -> String {
     format!("n{number}")
 }
 

@@ -27,6 +27,7 @@ mod state;
 mod system;
 mod tables;
 mod target;
+mod tunnel;
 mod wait;
 mod workload;
 

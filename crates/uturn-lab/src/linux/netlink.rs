@@ -14,11 +14,12 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeader, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind, InfoVeth, LinkAttribute,
-    LinkFlags, LinkInfo, LinkMessage,
+    InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind, InfoVeth, InfoVxlan,
+    LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourHeader, NeighbourMessage, NeighbourState,
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourHeader, NeighbourMessage,
+    NeighbourState,
 };
 use netlink_packet_route::route::{
     RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -47,6 +48,18 @@ impl Index {
 pub(crate) struct End<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: Mac,
+}
+
+/// A device that wraps frames in UDP and sends them from one address to others.
+pub(crate) struct Vxlan<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) mac: Mac,
+    /// Which of all such devices belong together.
+    pub(crate) id: u32,
+    pub(crate) port: u16,
+    /// The address that it sends from, and the link that has it.
+    pub(crate) from: IpAddr,
+    pub(crate) over: Index,
 }
 
 /// A route's way.
@@ -111,6 +124,45 @@ impl Netlink {
         message.attributes.push(LinkAttribute::Address(mac.to_vec()));
         message.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]));
         self.create(RouteNetlinkMessage::NewLink(message))
+    }
+
+    /// A VXLAN device, down. It learns nothing: who is where is said with
+    /// [`add_peer`](Self::add_peer).
+    pub(crate) fn add_vxlan(&mut self, device: &Vxlan<'_>) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(device.name.into()));
+        message.attributes.push(LinkAttribute::Address(device.mac.to_vec()));
+        let about = vec![
+            InfoVxlan::Id(device.id),
+            InfoVxlan::Port(device.port),
+            InfoVxlan::Link(device.over.0),
+            InfoVxlan::Learning(false),
+            match device.from {
+                IpAddr::V4(ip) => InfoVxlan::Local(ip),
+                IpAddr::V6(ip) => InfoVxlan::Local6(ip),
+            },
+        ];
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Vxlan),
+            LinkInfo::Data(InfoData::Vxlan(about)),
+        ]));
+        self.create(RouteNetlinkMessage::NewLink(message))
+    }
+
+    /// Says which address a VXLAN device sends frames to that are for this hardware.
+    pub(crate) fn add_peer(&mut self, vxlan: Index, mac: Mac, at: IpAddr) -> io::Result<()> {
+        let mut message = neighbour(vxlan, at, mac);
+        message.header.family = AddressFamily::Bridge;
+        message.header.flags = NeighbourFlags::Own;
+        self.create(RouteNetlinkMessage::NewNeighbour(message))
+    }
+
+    /// How long packets that leave by a link may be.
+    pub(crate) fn set_mtu(&mut self, link: Index, mtu: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = link.0;
+        message.attributes.push(LinkAttribute::Mtu(mtu));
+        self.change(RouteNetlinkMessage::SetLink(message))
     }
 
     /// A link that leads nowhere and stays down: a place for addresses. Where the kernel has
@@ -199,11 +251,25 @@ impl Netlink {
     }
 
     pub(crate) fn add_route(&mut self, to: IpNet, via: Via) -> io::Result<()> {
-        self.add_route_in(u32::from(RouteHeader::RT_TABLE_MAIN), to, via)
+        self.add_route_from(None, to, via)
+    }
+
+    /// A route that says which address this namespace's own packets get.
+    pub(crate) fn add_route_from(
+        &mut self,
+        from: Option<IpAddr>,
+        to: IpNet,
+        via: Via,
+    ) -> io::Result<()> {
+        self.route(u32::from(RouteHeader::RT_TABLE_MAIN), from, to, via)
     }
 
     /// A route in a table of its own number.
     pub(crate) fn add_route_in(&mut self, table: u32, to: IpNet, via: Via) -> io::Result<()> {
+        self.route(table, None, to, via)
+    }
+
+    fn route(&mut self, table: u32, from: Option<IpAddr>, to: IpNet, via: Via) -> io::Result<()> {
         let mut header = route_header(to);
         header.table = short(table);
         header.scope = match via {
@@ -213,6 +279,7 @@ impl Netlink {
         let mut message = RouteMessage::default();
         message.attributes.push(RouteAttribute::Table(table));
         message.attributes.push(RouteAttribute::Destination(to.network().into()));
+        message.attributes.extend(from.map(|ip| RouteAttribute::PrefSource(ip.into())));
         match via {
             Via::Link(link) => message.attributes.push(RouteAttribute::Oif(link.0)),
             Via::Router(router, link) => {
@@ -280,19 +347,7 @@ impl Netlink {
 
     /// Says once and for all which hardware has an address.
     pub(crate) fn add_neighbour(&mut self, at: Index, ip: IpAddr, mac: Mac) -> io::Result<()> {
-        let mut message = NeighbourMessage::default();
-        message.header = NeighbourHeader {
-            family: family(ip),
-            ifindex: at.0,
-            state: NeighbourState::Permanent,
-            ..NeighbourHeader::default()
-        };
-        message.attributes.push(NeighbourAttribute::Destination(match ip {
-            IpAddr::V4(ip) => NeighbourAddress::Inet(ip),
-            IpAddr::V6(ip) => NeighbourAddress::Inet6(ip),
-        }));
-        message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
-        self.create(RouteNetlinkMessage::NewNeighbour(message))
+        self.create(RouteNetlinkMessage::NewNeighbour(neighbour(at, ip, mac)))
     }
 
     fn create(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
@@ -329,6 +384,22 @@ impl Netlink {
 
 fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+fn neighbour(at: Index, ip: IpAddr, mac: Mac) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header = NeighbourHeader {
+        family: family(ip),
+        ifindex: at.0,
+        state: NeighbourState::Permanent,
+        ..NeighbourHeader::default()
+    };
+    message.attributes.push(NeighbourAttribute::Destination(match ip {
+        IpAddr::V4(ip) => NeighbourAddress::Inet(ip),
+        IpAddr::V6(ip) => NeighbourAddress::Inet6(ip),
+    }));
+    message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
+    message
 }
 
 /// A table's number where there is room for one byte only: larger ones are in an attribute.

@@ -6,6 +6,7 @@ use super::ipvs::Ipvs;
 use super::namespace::Namespace;
 use super::state::Run;
 use super::system::{During, find, run};
+use super::tunnel;
 use crate::{KernelPart, LabError, Unavailable};
 
 /// A table with a chain at each of the places that kube-proxy uses.
@@ -17,16 +18,20 @@ const TABLE: &str = "table ip uturn-lab {\n\
 /// An error for the first part that is not here.
 pub(super) fn check(parts: &[KernelPart], run: &Run) -> Result<(), LabError> {
     for part in parts {
-        let (program, package) = match part {
-            KernelPart::IpVs => ("ipset", "ipset"),
-            KernelPart::NfTables => ("nft", "nftables"),
+        let needed = match part {
+            KernelPart::IpVs => Some(("ipset", "ipset")),
+            KernelPart::NfTables => Some(("nft", "nftables")),
+            KernelPart::Vxlan => None,
         };
-        if find(program).is_none() {
+        if let Some((program, package)) = needed
+            && find(program).is_none()
+        {
             return Err(Unavailable::Missing { program, package }.into());
         }
         let is_here = match part {
             KernelPart::IpVs => Ipvs::is_loaded(),
             KernelPart::NfTables => has_nf_tables(run).during("try nf_tables")?,
+            KernelPart::Vxlan => has_vxlan(run).during("try VXLAN")?,
         };
         if !is_here {
             return Err(Unavailable::Part(*part).into());
@@ -38,4 +43,12 @@ pub(super) fn check(parts: &[KernelPart], run: &Run) -> Result<(), LabError> {
 fn has_nf_tables(own: &Run) -> io::Result<bool> {
     let space = Namespace::new(own.namespace("parts"))?;
     space.run(|| Ok(run("nft", &["-f", "-"], TABLE)?.is_ok()))
+}
+
+fn has_vxlan(own: &Run) -> io::Result<bool> {
+    let space = Namespace::new(own.namespace("parts"))?;
+    match space.run(tunnel::try_out) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(false),
+        made => made.map(|()| true),
+    }
 }

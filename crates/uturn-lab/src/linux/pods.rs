@@ -4,24 +4,32 @@
 //! are its ports.
 //!
 //! VPC-CNI with a shared network card: pods have addresses of the VPC that belong to a
-//! second card of the node (`eth1`). Each pod has a pair of links of its own (`v<j>` on the
-//! node), a route to it in the main table, and two rules: what goes to it is routed by the
+//! second card of the node (`eth1`). Each pod has a pair of links of its own (`pods-<j>`
+//! on the node, or as its plugin calls them), a route to it in the main table, and two rules: what goes to it is routed by the
 //! main table, what comes from it by the card's own table, whose number is the card's index
 //! plus 2000. So pods of one node reach each other through the node, and everything else
 //! leaves by the card.
+//!
+//! Routed: each pod has a pair of links of its own (on the node) and a route to it, and
+//! that is all. Its address may be any.
+//!
+//! Where packets to other nodes' pods are wrapped, [`tunnel`](super::tunnel) adds the rest, and
+//! the fabric knows no pod.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use uturn_model::network::NetworkMode;
+use uturn_kubeproxy::pod_network;
+use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::{Cluster, Node, Pod};
 
-use super::build::{ROUTER, Twin, Wire, everything, ipv6_at_once, mac, namespace, paced};
+use super::build::{ROUTER, Twin, Wire, everything, ipv6_at_once, mac, namespace, paced, uplink};
 use super::namespace::Namespace;
-use super::netlink::{Index, Netlink, Selector, Via};
+use super::netlink::{Index, Mac, Netlink, Selector, Via};
 use super::state::Run;
 use super::system::During;
+use super::tunnel;
 use crate::LabError;
 
 /// What a card's index has to be added to for the number of its routing table.
@@ -34,11 +42,17 @@ const FROM_POD: u32 = 1536;
 const MAIN_TABLE: u32 = 254;
 
 /// The bridge of a Global Router node.
-pub(crate) fn add_bridge(space: &Namespace, number: usize, node: &Node) -> io::Result<()> {
+pub(crate) fn add_bridge(
+    space: &Namespace,
+    cluster: &Cluster,
+    number: usize,
+    node: &Node,
+) -> io::Result<()> {
+    let name = pod_network::link(cluster);
     space.run(|| {
         let mut netlink = Netlink::open()?;
-        netlink.add_bridge("cbr0", mac(3, number))?;
-        let bridge = netlink.index("cbr0")?;
+        netlink.add_bridge(&name, mac(3, number))?;
+        let bridge = netlink.index(&name)?;
         node.pod_cidrs.iter().try_for_each(|range| netlink.add_address(bridge, gateway(*range)))
     })
 }
@@ -84,29 +98,39 @@ pub(crate) fn build(
     let space = namespace(run, &format!("pod{number}-{}", pod.name.name))?;
     space.run(|| ipv6_at_once().and_then(|()| paced(Some(node)))).during(&doing)?;
     let host = &twin.nodes[&node.name];
+    // No other interface's name has a hyphen.
+    let link = || (format!("{}-{number}", pod_network::link(cluster)), number);
     let addresses = match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {
             let addresses = addresses(pod, node)?;
-            plug_in(host, &space, number).during(&doing)?;
+            plug_in(host, &space, &pod_network::link(cluster), number).during(&doing)?;
             addresses
         }
         NetworkMode::Routed => {
-            return Err(LabError::Plan("routed pods are not built yet".into()));
+            let ips = pod.ips.iter().filter(|ip| is_routed(&cluster.network, node, **ip));
+            let place = (uplink(node_number), mac(2, node_number));
+            twin.fabric.run(|| deliver(ips, &place)).during(&doing)?;
+            host.run(|| attach(pod, &space, link()).map(drop)).during(&doing)?;
+            whole(pod)
         }
         NetworkMode::VpcCni => {
-            let deliver = || deliver(pod, node_number);
-            twin.fabric.run(deliver).during(&doing)?;
-            host.run(|| attach(pod, &space, number)).during(&doing)?;
-            let whole = |ip: &IpAddr| (IpNet::from(*ip), router(*ip));
-            pod.ips.iter().map(whole).collect()
+            let place = (card(node_number), mac(7, node_number));
+            twin.fabric.run(|| deliver(pod.ips.iter(), &place)).during(&doing)?;
+            host.run(|| {
+                attach(pod, &space, link()).and_then(|mut netlink| leave_by_card(&mut netlink, pod))
+            })
+            .during(&doing)?;
+            whole(pod)
         }
     };
+    let mtu = (cluster.network.transport.value == Transport::Tunnel).then_some(tunnel::MTU);
     space
         .run(|| {
             let mut netlink = Netlink::open()?;
             netlink.up(Index::LOOPBACK)?;
             let link = netlink.index("eth0")?;
             netlink.up(link)?;
+            mtu.map_or(Ok(()), |mtu| netlink.set_mtu(link, mtu))?;
             for (address, gateway) in addresses {
                 netlink.add_address(link, address)?;
                 if gateway == router(gateway) {
@@ -121,40 +145,63 @@ pub(crate) fn build(
 }
 
 /// Makes a pod a port of its node's bridge.
-fn plug_in(host: &Namespace, space: &Namespace, number: usize) -> io::Result<()> {
+fn plug_in(host: &Namespace, space: &Namespace, bridge: &str, number: usize) -> io::Result<()> {
     host.run(|| {
         let mut netlink = Netlink::open()?;
         let wire = Wire { here: format!("p{number}"), there: "eth0", mac: mac(5, number) };
         let port = wire.lay(&mut netlink, mac(4, number), space)?;
-        let bridge = netlink.index("cbr0")?;
+        let bridge = netlink.index(bridge)?;
         netlink.add_port(bridge, port)
     })
 }
 
-/// In the fabric: a pod's addresses are at its node's card.
-fn deliver(pod: &Pod, node: usize) -> io::Result<()> {
+/// In the fabric: a pod's addresses are at this link of its node, with this hardware.
+fn deliver<'a>(
+    ips: impl Iterator<Item = &'a IpAddr>,
+    (link, mac): &(String, Mac),
+) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
-    let link = netlink.index(&card(node))?;
-    for ip in &pod.ips {
-        netlink.add_neighbour(link, *ip, mac(7, node))?;
+    let link = netlink.index(link)?;
+    for ip in ips {
+        netlink.add_neighbour(link, *ip, *mac)?;
         netlink.add_route((*ip).into(), Via::Link(link))?;
     }
     Ok(())
 }
 
-/// On the node: a pod has a link of its own, and rules for its addresses.
-fn attach(pod: &Pod, space: &Namespace, number: usize) -> io::Result<()> {
+/// Whether the fabric delivers to a pod without a bridge. Addresses of the VPC need no route of
+/// the node's.
+fn is_routed(network: &Network, node: &Node, ip: IpAddr) -> bool {
+    let is_in = |nets: &[IpNet]| nets.iter().any(|net| net.contains(&ip));
+    let needs_route = is_in(&node.pod_cidrs) || !is_in(&network.vpc_cidrs.value);
+    network.transport.value == Transport::Underlay && (node.routed != Some(false) || !needs_route)
+}
+
+/// On the node: a pod has a link of its own, and its addresses are there.
+fn attach(pod: &Pod, space: &Namespace, (name, number): (String, usize)) -> io::Result<Netlink> {
     let mut netlink = Netlink::open()?;
-    let wire = Wire { here: format!("v{number}"), there: "eth0", mac: mac(5, number) };
+    let wire = Wire { here: name, there: "eth0", mac: mac(5, number) };
     let link = wire.lay(&mut netlink, mac(4, number), space)?;
-    let card = netlink.index("eth1")?;
     for ip in &pod.ips {
         netlink.add_neighbour(link, *ip, mac(5, number))?;
         netlink.add_route((*ip).into(), Via::Link(link))?;
+    }
+    Ok(netlink)
+}
+
+/// On the node: what a pod sends leaves by the second card, but for the node's own pods.
+fn leave_by_card(netlink: &mut Netlink, pod: &Pod) -> io::Result<()> {
+    let card = netlink.index("eth1")?;
+    for ip in &pod.ips {
         netlink.add_rule(Selector::To(*ip), MAIN_TABLE, TO_POD)?;
         netlink.add_rule(Selector::From(*ip), FIRST_TABLE + card.number(), FROM_POD)?;
     }
     Ok(())
+}
+
+/// A pod's addresses where each is all of its range, and its gateway.
+fn whole(pod: &Pod) -> Vec<(IpNet, IpAddr)> {
+    pod.ips.iter().map(|ip| (IpNet::from(*ip), router(*ip))).collect()
 }
 
 fn router(of: IpAddr) -> IpAddr {

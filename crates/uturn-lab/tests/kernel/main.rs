@@ -14,6 +14,8 @@ mod fabric;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
+mod networks;
+#[cfg(target_os = "linux")]
 mod nodes;
 #[cfg(target_os = "linux")]
 mod rows;

@@ -78,6 +78,7 @@ fn all(only: &str) {
         .iter()
         .chain(crate::fabric::ROWS)
         .chain(crate::balancers::ROWS)
+        .chain(&crate::networks::ROWS)
         .chain(&crate::nodes::ROWS)
         .chain(&crate::watched::ROWS);
     for (name, row) in rows.filter(|(name, _)| name.starts_with(only)) {
@@ -280,7 +281,9 @@ fn bad_plan() {
 
 /// A run that waits long enough to be ended in the middle.
 fn victim() {
-    let (cluster, load_balancers) = cluster(1);
+    // Tunnels are to be gone afterwards too. What pods send comes back to none: it takes long.
+    let (mut cluster, load_balancers) = crate::networks::wrapped(cluster(2));
+    cluster.network.masquerades.value = false;
     let flows = [flow("pod/shop/web-1", INGRESS)];
     let plan = plan(&cluster, &load_balancers, &flows);
     let error = uturn_lab::measure(&plan, &mut |text| println!("{text}")).unwrap_err();

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use uturn_kubeproxy::compile;
 use uturn_model::capture::{Capture, CaptureFile, CapturedText};
-use uturn_model::network::NetworkMode;
+use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::{Cluster, Family, Node};
 
 use super::dice::Dice;
@@ -184,6 +184,12 @@ fn routed(
                 }
             }
         }
+    }
+    if cluster.network.transport.value == Transport::Tunnel {
+        for net in &cluster.network.pod_cidrs.value {
+            let _ = writeln!(routes, "{net} dev flannel.1 scope link");
+        }
+        links.push(("flannel.1".to_owned(), node.tunnel_ips.iter().map(|ip| whole(*ip)).collect()));
     }
     if !bound.is_empty() {
         let all = bound.iter().map(|ip| whole(*ip)).collect();

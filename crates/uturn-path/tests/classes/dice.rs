@@ -38,6 +38,32 @@ struct Service {
     is_v6: bool,
 }
 
+/// How pods are connected.
+struct Network {
+    mode: &'static str,
+    is_tunnel: bool,
+    /// Where pods keep their own address, if they lose it elsewhere.
+    kept: Option<&'static str>,
+}
+
+impl Network {
+    /// Whose range a node states: without a bridge it says nothing about where pods are.
+    fn range(&self, node: usize, nodes: usize) -> usize {
+        if self.mode == "routed" { node % nodes + 1 } else { node }
+    }
+}
+
+impl std::fmt::Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "mode: {}", self.mode)?;
+        if self.is_tunnel {
+            f.write_str(", transport: tunnel")?;
+        }
+        self.kept
+            .map_or(Ok(()), |kept| write!(f, ", masquerade: true, nonMasqueradeCIDRs: [{kept}]"))
+    }
+}
+
 /// Which families the cluster speaks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Families {
@@ -99,7 +125,16 @@ pub(crate) fn cluster(dice: &mut Dice) -> String {
         _ => (dice.one_of(&["v1.34.4", "v1.31.2"]), "upstream"),
     };
     let services = 1 + dice.below(4);
-    let mut text = facts(dice, (nodes, services), families, mode, version, variant);
+    let network = dice.one_of(&["global-router", "global-router", "vpc-cni", "routed", "routed"]);
+    let is_tunnel = network != "vpc-cni" && dice.once_in(3);
+    let kept = match dice.below(5) {
+        _ if is_tunnel => Some("10.1.0.0/16"),
+        0 => Some("10.1.0.0/16"),
+        1 => Some("10.1.0.0/16, 10.0.0.0/16"),
+        _ => None,
+    };
+    let network = Network { mode: network, is_tunnel, kept };
+    let mut text = facts(dice, (nodes, services), families, &network, mode, version, variant);
     for node in 1..=nodes {
         let zone = dice.one_of(&["a", "a", "b"]);
         let excluded = if dice.once_in(12) {
@@ -118,7 +153,7 @@ metadata:
   labels: {{topology.kubernetes.io/zone: {zone}, pool: {pool}{excluded}}}
 spec: {{podCIDRs: [{}]}}
 status: {{addresses: [{}]}}",
-            families.all(|v6| pod_net(v6, node)).join(", "),
+            families.all(|v6| pod_net(v6, network.range(node, nodes))).join(", "),
             families
                 .all(|v6| format!("{{type: InternalIP, address: {}}}", node_ip(v6, node)))
                 .join(", "),
@@ -143,6 +178,7 @@ fn facts(
     dice: &mut Dice,
     (nodes, services): (usize, usize),
     families: Families,
+    network: &Network,
     mode: &str,
     version: &str,
     variant: &str,
@@ -217,13 +253,12 @@ kind: Facts
 spec:
   provider: tke
   kubeProxy: {{mode: {mode}, version: {version}, variant: {variant}}}
-  network: {{mode: {}, podCIDRs: [{}], vpcCIDRs: [{}], serviceCIDRs: [{}]}}
+  network: {{{network}, podCIDRs: [{}], vpcCIDRs: [{}], serviceCIDRs: [{}]}}
   loadBalancers: [{}]
 {groups}
   nodes:
 {}
 ",
-        dice.one_of(&["global-router", "global-router", "vpc-cni"]),
         nets("10.1.0.0/16", "fd01::/48"),
         nets("10.0.0.0/16", "fd00::/64"),
         nets("172.16.0.0/16", "fd02::/112"),

@@ -205,7 +205,7 @@ fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
     if are_ranged && strangers.is_empty() {
         return Some((Plugin::TkeGlobalRouter, "the podCIDRs of the nodes".into()));
     }
-    let is_known = objects.pods.0.values().any(|pod| has_own_address(pod));
+    let is_known = objects.pods.0.values().any(has_own_address);
     if !are_ranged && !is_known {
         return None;
     }
@@ -351,8 +351,7 @@ pub(super) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) -> Known<bo
         return Known::stated(*masquerades, origin.clone());
     }
     let stated = objects.facts.non_masquerade_cidrs.as_ref().or(objects.non_masquerade.as_ref());
-    if let Some((nets, origin)) = stated.filter(|(nets, _)| !nets.is_empty()) {
-        let _ = nets;
+    if let Some((_, origin)) = stated.filter(|(nets, _)| !nets.is_empty()) {
         return Known::stated(true, origin.clone());
     }
     let usual = plugin.value.usually_masquerades();

@@ -1,5 +1,6 @@
 //! What kube-proxy leaves on a node, in each of its modes: compiled for the node, loaded
-//! with the real programs; and the rules that the node has beside those.
+//! with the real programs; and the rules that the node has beside those, of its pod network
+//! and of its own.
 
 use std::io;
 use std::net::IpAddr;
@@ -49,12 +50,19 @@ fn program(
     if cluster.proxy.mode.value == ProxyMode::Ipvs && !missing.is_empty() {
         space.run(add_ipvs_device).during(&doing)?;
     }
-    let load_own = || match &node.firewall {
-        Some(own) if !is_captured(Family::V4) => {
+    let load_own = || {
+        if is_captured(Family::V4) {
+            return Ok(());
+        }
+        let masquerade = uturn_kubeproxy::pod_network::masquerade(&cluster.network, Family::V4);
+        if let Some(text) = masquerade {
+            let doing = format!("{doing}: what masquerades its pods");
+            restore_more(space, Family::V4, &text, &doing)?;
+        }
+        node.firewall.as_ref().map_or(Ok(()), |own| {
             let doing = format!("{doing}: its own rules ({})", own.origin);
             restore_more(space, Family::V4, &own.text, &doing)
-        }
-        _ => Ok(()),
+        })
     };
     // Of chains with one priority the kernel runs the latest first. A node has its own rules
     // when kube-proxy comes; in the tables that both write, kube-proxy's stand first.

@@ -11,6 +11,7 @@ use super::follow::Followed;
 use super::ground::Ground;
 use super::packet::Body;
 use super::trace::Ended;
+use crate::linux::tunnel;
 
 /// The fabric's link for what is for nobody.
 pub(super) const HOLE: &str = "hole";
@@ -48,6 +49,7 @@ impl Scene<'_> {
             .or_else(|| self.untranslated())
             .or_else(|| self.vanished())
             .or_else(|| self.dropped())
+            .or_else(|| self.lost_in_tunnel())
             .or_else(|| self.own_source())
             .or_else(|| self.counted())
             .or_else(|| self.nobody_listens())
@@ -193,6 +195,21 @@ impl Scene<'_> {
                 _ => None,
             }
         })
+    }
+
+    /// What a node wraps for another does not come to it: a rule that both know nothing of has
+    /// counted it as it was wrapped.
+    fn lost_in_tunnel(&self) -> Option<Found> {
+        let mut wrapped = self.frames.iter().filter(|one| one.link == tunnel::DEVICE);
+        let comes_out = |one: &Followed| {
+            let mut out = self.frames.iter().filter(|other| other.link == tunnel::DEVICE);
+            out.any(|other| !other.leaves && other.packet == one.packet)
+        };
+        let one = wrapped.find(|one| one.leaves && !comes_out(one))?;
+        let fabric = self.places.iter().position(|place| place == "fabric")?;
+        let (mechanism, why) = self.rule(fabric)?;
+        let place = &self.places[one.place];
+        Some((mechanism, format!("{place} wraps {}, which nobody unwraps: {why}", one.packet)))
     }
 
     /// The rule of a place that has counted something.

@@ -7,12 +7,14 @@
 mod dice;
 mod facts;
 mod flows;
+mod network;
 mod services;
 
 use serde_json::{Value, json};
 use uturn_model::ProxyMode;
 
 use dice::Dice;
+use network::Network;
 
 /// A scenario.
 pub(super) struct Drawn {
@@ -38,7 +40,7 @@ pub(super) fn scenario(seed: u64, number: u64, modes: &[ProxyMode]) -> Drawn {
             "shows": format!("Number {number} that chance drew from seed {seed}."),
             "nodes": [cluster.nodes.len()],
             "shape": {
-                "network": cluster.network(),
+                "network": cluster.network.mode,
                 "backends": "none",
                 "clients": "none",
             },
@@ -53,8 +55,7 @@ pub(super) fn scenario(seed: u64, number: u64, modes: &[ProxyMode]) -> Drawn {
 /// A cluster that is being drawn.
 struct Cluster {
     mode: ProxyMode,
-    /// Whether pods have addresses of the VPC.
-    is_cni: bool,
+    network: Network,
     nodes: Vec<Node>,
     pods: Vec<Pod>,
     vips: Vec<Vip>,
@@ -86,7 +87,7 @@ impl Cluster {
     fn draw(dice: &mut Dice, modes: &[ProxyMode]) -> Self {
         let mut cluster = Self {
             mode: modes[dice.below(modes.len())],
-            is_cni: dice.once_in(4),
+            network: Network::draw(dice),
             nodes: Vec::new(),
             pods: Vec::new(),
             vips: Vec::new(),
@@ -107,10 +108,6 @@ impl Cluster {
         cluster
     }
 
-    fn network(&self) -> &'static str {
-        if self.is_cni { "vpc-cni" } else { "global-router" }
-    }
-
     /// Nodes are the shape's; those with labels have to be written out.
     fn node(&mut self, dice: &mut Dice, number: usize) {
         let (name, address) = (format!("n{number}"), format!("10.0.0.{}", 10 + number));
@@ -126,7 +123,7 @@ impl Cluster {
                 "metadata": { "name": name, "labels": labels },
                 "status": { "addresses": [{ "type": "InternalIP", "address": address }] },
             });
-            if !self.is_cni {
+            if self.network.mode != "vpc-cni" {
                 node["spec"] = json!({ "podCIDR": format!("10.1.{number}.0/24") });
             }
             self.objects.push(node);
@@ -162,10 +159,9 @@ impl Cluster {
         is_host: bool,
     ) {
         let node = dice.below(self.nodes.len());
-        let second = if self.is_cni { 0 } else { 1 };
         let address = match is_host {
             true => self.nodes[node].address.clone(),
-            false => format!("10.{second}.{}.{}", node + 1, 20 + self.pods.len()),
+            false => self.network.address(dice, node + 1, 20 + self.pods.len()),
         };
         let declared: Vec<Value> = ports
             .iter()
@@ -252,6 +248,9 @@ mod tests {
         }
         for word in [
             "vpc-cni",
+            "routed",
+            "tunnel",
+            "masquerade:",
             "Local",
             "hostNetwork:",
             "externalIPs:",

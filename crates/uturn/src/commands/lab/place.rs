@@ -5,6 +5,7 @@ use std::fs;
 use uturn_lab::{KernelPart, Unavailable};
 use uturn_machine::Machine;
 use uturn_model::ProxyMode;
+use uturn_model::network::Transport;
 use uturn_snapshot::scenario::Case;
 
 use crate::status::Failure;
@@ -49,7 +50,7 @@ impl Places {
 
     /// Whether a case is for this kernel.
     pub(super) fn native(&self, case: &Case) -> Native {
-        let lacks = self.lacks.iter().any(|part| needs(case) == Some(*part));
+        let lacks = needs(case).any(|part| self.lacks.contains(&part));
         if lacks || self.not_here.is_some() { Native::No } else { Native::Yes }
     }
 
@@ -71,7 +72,8 @@ impl Places {
                 None => Unavailable::Part(KernelPart::NfTables).to_string(),
             });
         }
-        let lacks = needs(case).map(|part| Unavailable::Part(part).to_string());
+        let lacks = needs(case).find(|part| self.lacks.contains(part));
+        let lacks = lacks.map(|part| Unavailable::Part(part).to_string());
         match self.look() {
             Ok(_) => Ok(()),
             Err(why) => Err(match here.or(lacks) {
@@ -113,16 +115,18 @@ fn short(release: &str) -> &str {
 
 /// Whether the machine's kernel can run a case.
 pub(super) fn in_any_machine(case: &Case) -> bool {
-    needs(case) != Some(KernelPart::NfTables)
+    !needs(case).any(|part| part == KernelPart::NfTables)
 }
 
-/// What the rules of a case need of a kernel.
-fn needs(case: &Case) -> Option<KernelPart> {
-    match case.cluster.proxy.mode.value {
+/// What a case needs of a kernel.
+fn needs(case: &Case) -> impl Iterator<Item = KernelPart> {
+    let mode = match case.cluster.proxy.mode.value {
         ProxyMode::Ipvs => Some(KernelPart::IpVs),
         ProxyMode::Nftables => Some(KernelPart::NfTables),
         ProxyMode::Iptables => None,
-    }
+    };
+    let is_wrapped = case.cluster.network.transport.value == Transport::Tunnel;
+    mode.into_iter().chain(is_wrapped.then_some(KernelPart::Vxlan))
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ pub(super) fn draw(dice: &mut Dice, cluster: &Cluster) -> Value {
             "variant": dice.pick(&["upstream", "tke"]),
         },
     });
+    if let Some(network) = cluster.network.facts() {
+        facts["network"] = network;
+    }
     let mut groups = Map::new();
     let mut nodes = Map::new();
     if dice.once_in(3) {
