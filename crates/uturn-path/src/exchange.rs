@@ -94,6 +94,12 @@ impl<'a> Engine<'a> {
         let protocol = trip.packet.protocol();
         let place = self.place(at);
         let listening = self.listening(at, leg.dst, protocol);
+        if matches!(at, Party::Host(_, None))
+            && !matches!(listening, Listening::Yes(_))
+            && let Some(gap) = self.gap_on_node(leg.dst)
+        {
+            return vec![gap.exchange(place, trip)];
+        }
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {
                 let why =
@@ -102,11 +108,6 @@ impl<'a> Engine<'a> {
                 return vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))];
             }
             Listening::No => {
-                if matches!(at, Party::Host(_, None))
-                    && let Some(gap) = self.gap_on_node(leg.dst)
-                {
-                    return vec![gap.exchange(place, trip)];
-                }
                 let why = format!("nobody listens on port {}", leg.dst.port());
                 let mechanism = match self.lacks_rules(at, leg.dst, protocol) {
                     true => Mechanism::RuleMissing,

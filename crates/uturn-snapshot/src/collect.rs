@@ -150,9 +150,6 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
     let mut places = scenario::Places::new();
     let mut others = Vec::new();
-    if beside.has_variants() {
-        faults.borrow_mut().keep_twice_apart();
-    }
     for source in sources {
         let may_be_template = beside.of_folders.contains(&source.name)
             && TEMPLATE_MARKS.iter().any(|mark| source.text.contains(mark));
@@ -182,7 +179,10 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
     }
     let mut said = faults.borrow_mut();
     let twice = said.take_twice();
-    beside.variants(&twice).into_iter().for_each(|fault| said.push(fault));
+    match beside.variants(&twice) {
+        Some(fault) => said.push(fault),
+        None => repeated(twice).into_iter().for_each(|note| said.note(note)),
+    }
     if objects.is_empty() && scenarios.is_empty() && said.len() == 0 {
         match beside.nothing(objects.has_none()) {
             Some(fault) => said.push(fault),
@@ -196,6 +196,22 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
     objects.notes = said.take_notes();
     drop(said);
     Collected { objects, scenarios, faults }
+}
+
+/// What is made of objects that are there twice, as kubectl makes it: the last one counts.
+fn repeated(twice: Vec<Fault>) -> Option<Note> {
+    let more = match twice.len() {
+        0 | 1 => String::new(),
+        all => format!(", and so are {} more objects", all - 1),
+    };
+    let first = twice.into_iter().next()?;
+    Some(Note {
+        origin: first.origin,
+        message: format!("{}{more}", first.message),
+        taken: "the last one counts",
+        because: "kubectl applies them in this order",
+        settle: "leave the others out".to_owned(),
+    })
 }
 
 const MOST_OTHERS: usize = 1000;

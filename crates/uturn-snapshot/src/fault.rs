@@ -75,8 +75,8 @@ pub(crate) struct Faults {
     last: Option<Text>,
     /// What is no fault.
     notes: Vec<Note>,
-    /// Objects that are there already, where that is said once for all of them.
-    twice: Option<Vec<Fault>>,
+    /// Objects that are there already: said once for all of them.
+    twice: Vec<Fault>,
 }
 
 impl Faults {
@@ -89,22 +89,14 @@ impl Faults {
         }
     }
 
-    /// Keeps apart what is there twice.
-    pub(crate) fn keep_twice_apart(&mut self) {
-        self.twice = Some(Vec::new());
-    }
-
-    /// A fault about an object that is there already.
+    /// Keeps that an object is there already.
     pub(crate) fn push_twice(&mut self, fault: Fault) {
-        match &mut self.twice {
-            Some(twice) => twice.push(fault),
-            None => self.push(fault),
-        }
+        self.twice.push(fault);
     }
 
-    /// What was kept apart.
+    /// The objects that are there twice.
     pub(crate) fn take_twice(&mut self) -> Vec<Fault> {
-        self.twice.take().unwrap_or_default()
+        std::mem::take(&mut self.twice)
     }
 
     pub(crate) fn note(&mut self, note: Note) {

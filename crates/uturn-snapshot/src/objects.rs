@@ -125,21 +125,13 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Ord, V: Object> Table<K, V> {
-    /// Adds an object, unless one of that name is there: then says both places.
+    /// Adds an object. One of that name that is there already gives way, as it does when both
+    /// are applied one after the other; both places are noted.
     pub(crate) fn add(&mut self, doc: &Doc<'_>, key: K, object: V) {
-        match self.0.entry(key) {
-            std::collections::btree_map::Entry::Vacant(place) => drop(place.insert(object)),
-            std::collections::btree_map::Entry::Occupied(first) => {
-                let first = first.get();
-                let kind = doc.root.get("kind").and_then(|kind| kind.as_str()).unwrap_or(V::KIND);
-                let message = format!(
-                    "{kind} {} is there twice: first at {}",
-                    object.called(),
-                    first.origin()
-                );
-                doc.twice(message);
-            }
-        }
+        let called = object.called();
+        let Some(first) = self.0.insert(key, object) else { return };
+        let kind = doc.root.get("kind").and_then(|kind| kind.as_str()).unwrap_or(V::KIND);
+        doc.twice(format!("{kind} {called} is there twice: first at {}", first.origin()));
     }
 }
 

@@ -5,7 +5,9 @@
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::LocalDetector;
-use uturn_model::{Cloud, Cluster, Extent, NamespacedName, Pod, ProxyMode, WorkloadKind};
+use uturn_model::{
+    Cloud, Cluster, Extent, NamespacedName, Pod, ProxyMode, Unjudged, Unknown, WorkloadKind,
+};
 use uturn_snapshot::{Manifests, Source, read};
 
 fn cluster(text: &str) -> Cluster {
@@ -196,10 +198,13 @@ status: {phase: Pending}
 
 /// What cannot be judged, with the objects.
 fn unjudged(text: &str) -> Vec<String> {
-    let objects = |gap: &uturn_model::Unjudged| {
+    let objects = |gap: &Unjudged| {
         gap.objects.iter().map(uturn_model::ObjectRef::short).collect::<Vec<_>>().join(", ")
     };
-    cluster(text).unjudged.iter().map(|gap| format!("{gap}: {}", objects(gap))).collect()
+    let is_part = |gap: &&Unjudged| matches!(gap.subject, Unknown::Endpoints | Unknown::Backends);
+    let cluster = cluster(text);
+    let parts = cluster.unjudged.iter().filter(is_part);
+    parts.map(|gap| format!("{gap}: {}", objects(gap))).collect()
 }
 
 const PARTS: &str = "
@@ -382,8 +387,14 @@ status: {{addresses: [{{type: InternalIP, address: 10.0.0.11}}]}}
     )
 }
 
+/// Whose load balancers are not judged.
 fn gaps(cluster: &Cluster) -> Vec<String> {
-    cluster.unjudged.iter().map(ToString::to_string).collect()
+    of_balancers(cluster).map(ToString::to_string).collect()
+}
+
+fn of_balancers(cluster: &Cluster) -> impl Iterator<Item = &Unjudged> {
+    let is_given = |gap: &&Unjudged| !matches!(gap.subject, Unknown::Endpoints | Unknown::Backends);
+    cluster.unjudged.iter().filter(is_given)
 }
 
 /// What another cloud's load balancers do is not known, and not taken from TKE's.
@@ -423,11 +434,8 @@ fn each_load_balancer_is_of_whoever_makes_it() {
         balanced("nodes", "", "", "{hostname: a-1.elb.eu-west-1.amazonaws.com}"),
     ];
     let read = cluster(&text.concat());
-    let found: Vec<(String, String)> = read
-        .unjudged
-        .iter()
-        .map(|gap| (gap.to_string(), gap.objects[0].name.to_string()))
-        .collect();
+    let found: Vec<(String, String)> =
+        of_balancers(&read).map(|gap| (gap.to_string(), gap.objects[0].name.to_string())).collect();
     let expected = [
         ("1 load balancer of AWS", "nodes"),
         ("1 load balancer of Alibaba Cloud NLB", "status"),

@@ -106,11 +106,17 @@ fn a_service_without_ports() {
 }
 
 #[test]
-fn two_objects_of_the_same_name() {
-    assert_eq!(
-        messages_of(&[("a.yaml", SERVICE), ("b.yaml", &format!("---\n{SERVICE}"))]),
-        "b.yaml:2:1: Service shop/front is there twice: first at a.yaml:1:1\n"
-    );
+fn of_two_objects_of_one_name_the_last_counts() {
+    let last = SERVICE.replace("port: 80", "port: 81");
+    let files = [("a.yaml", SERVICE.to_owned()), ("b.yaml", format!("---\n{last}"))];
+    let sources = files.map(|(name, text)| Source { name: name.into(), text });
+    let cluster = read(sources.into()).unwrap().cluster;
+    let ports: Vec<u16> =
+        cluster.services.values().map(|service| service.ports[0].port.number()).collect();
+    assert_eq!(ports, [81]);
+    let note = "b.yaml:2:1: Service shop/front is there twice: first at a.yaml:1:1";
+    let noted = cluster.supposed.iter().find(|supposed| *supposed.about == *note).unwrap();
+    assert_eq!(&*noted.taken, "the last one counts");
 }
 
 #[test]
@@ -147,12 +153,13 @@ spec:
 
 #[test]
 fn a_fault_in_one_document_does_not_hide_the_next() {
-    let text = format!("foo: bar\n---\na: [1\n---\n{SERVICE}---\n# nothing\n---\n{SERVICE}");
+    let bad = SERVICE.replace("port: 80", "port: 0");
+    let text = format!("foo: bar\n---\na: [1\n---\n{SERVICE}---\n# nothing\n---\n{bad}");
     assert_eq!(
         messages(&text),
         "a.yaml:4:1: expected ',' or ']'\n  is the file complete? the [ at line 3, column 4 is \
          never closed\n\
-         a.yaml:12:1: Service shop/front is there twice: first at a.yaml:5:1\n"
+         a.yaml:15:23: spec.ports[0].port: expected a port from 1 to 65535, found the number 0\n"
     );
 }
 

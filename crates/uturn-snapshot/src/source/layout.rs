@@ -93,11 +93,6 @@ impl Beside {
         }
     }
 
-    /// Whether the files may be variants of each other.
-    pub(crate) fn has_variants(&self) -> bool {
-        !self.kustomizations.is_empty()
-    }
-
     /// What does not follow from the files before they are rendered.
     pub(crate) fn notes(&self) -> Vec<Note> {
         let changing: Vec<&Kustomization> =

@@ -55,6 +55,9 @@ fn ends(folder: &Folder, args: &[&str], count: usize) -> String {
     lines.take(count).collect::<Vec<_>>().join("\n")
 }
 
+/// Whose load balancers they are.
+const CLOUD: &str = "{apiVersion: uturn.dev/v1alpha1, kind: Facts, spec: {provider: tke}}";
+
 fn codes(folder: &Folder, more: &[&str]) -> Vec<String> {
     let value = folder.run(&[&["scan", "-q", "-f", ".", "-o", "json"], more].concat());
     let (_, text) = value.split_once("--- stdout\n").unwrap();
@@ -69,6 +72,7 @@ fn codes(folder: &Folder, more: &[&str]) -> Vec<String> {
 #[test]
 fn an_ingress_alone_leads_to_a_service_elsewhere() {
     let folder = Folder::new("parts-ingress");
+    folder.file("facts.yaml", CLOUD);
     folder.file("a.yaml", INGRESS);
     let scan = ends(&folder, &["scan", "-q", "-f", "."], 3);
     assert_eq!(
@@ -103,6 +107,7 @@ not judged: backends of 1 Ingress; to settle it: give these Services; --complete
 #[test]
 fn a_service_whose_pods_are_elsewhere_is_not_judged() {
     let folder = Folder::new("parts-service");
+    folder.file("facts.yaml", CLOUD);
     folder.file("a.yaml", BALANCED);
     let scan = ends(&folder, &["scan", "-q", "-f", "."], 4);
     assert_eq!(
@@ -271,6 +276,7 @@ fn what_looks_like_a_slip_is_a_hint() {
 #[test]
 fn a_pod_that_helm_runs_once_serves_nobody() {
     let folder = Folder::new("parts-hook");
+    folder.file("facts.yaml", CLOUD);
     let hook = "---
 apiVersion: v1
 kind: Pod
@@ -292,6 +298,7 @@ spec: {containers: [{name: wget, image: busybox}], restartPolicy: Never}
 #[test]
 fn an_action_of_an_annotation_is_no_backend() {
     let folder = Folder::new("parts-action");
+    folder.file("facts.yaml", CLOUD);
     let action = INGRESS.replace("number: 80", "name: use-annotation");
     folder.file("a.yaml", &action);
     let scan = folder.run(&["scan", "-q", "-f", ".", "--complete"]);
