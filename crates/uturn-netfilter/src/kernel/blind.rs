@@ -43,8 +43,12 @@ impl Taken {
         self.name = None;
     }
 
-    /// Whether the interface is one of these.
+    /// Whether the interface is one of these. What is not for the node itself does not leave
+    /// through the loopback.
     fn leaves_by(&self, wanted: Names) -> Option<bool> {
+        if wanted == interface("lo") {
+            return Some(false);
+        }
         let holds = |outer: Names, inner: Names| outer.0 <= inner.0 && inner.1 <= outer.1;
         self.out.iter().find_map(|(names, taken)| match taken {
             true if holds(wanted, *names) => Some(true),

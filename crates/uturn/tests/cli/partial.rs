@@ -199,3 +199,28 @@ fn a_bundle_says_what_its_captures_lack() {
     assert!(!told.starts_with("exit 2") && !told.starts_with("exit 3"), "{told}");
     assert!(told.contains("sets that rules name of n1"), "{told}");
 }
+
+/// What is for somebody else does not leave through the loopback, whatever the routes are.
+#[test]
+fn the_loopback_leads_to_nobody_else() {
+    let rules = "\
+*nat
+:OUTPUT ACCEPT [0:0]
+-A OUTPUT -o lo -j RETURN
+-A OUTPUT -p tcp -j REDIRECT --to-ports 15001
+COMMIT
+";
+    let folder = node("partial-loopback", &[("iptables.save", rules)]);
+    let packet = ["--src", "10.88.0.7:4000", "--dst", "192.0.2.1:80", "-o", "json"];
+    let output = uturn(&[&["walk", "--capture", "node"][..], &packet].concat())
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    let walk: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for end in walk["ends"].as_array().unwrap() {
+        let conditions = end["if"].to_string();
+        assert!(!conditions.contains("interface lo"), "{conditions}");
+        let is_foreign = conditions.contains("none of this node");
+        assert_eq!(is_foreign, end["dst"] == "127.0.0.1:15001", "{end:#}");
+    }
+}
