@@ -215,8 +215,7 @@ impl<'a> Engine<'a> {
         let is_in = |known: &Known<Vec<IpNet>>| {
             !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
         };
-        let are_pods_given = self.cluster.pods.values().any(|pod| !pod.supposed);
-        is_in(&network.vpc_cidrs) || are_pods_given && is_in(&network.pod_cidrs)
+        is_in(&network.vpc_cidrs) || self.cluster.extent.pods && is_in(&network.pod_cidrs)
     }
 
     /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
@@ -242,7 +241,7 @@ impl<'a> Engine<'a> {
         if self.is_endpoint(leg.dst.ip()) {
             return vec![Arrival { trip, stop: Stop::At(Party::Outside) }];
         }
-        let is_given = self.cluster.pods.values().any(|pod| !pod.supposed);
+        let is_given = self.cluster.extent.pods;
         let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
         let why = format!("no pod that is given has the address {}", leg.dst.ip());
         let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };

@@ -319,3 +319,67 @@ fn a_node_port_is_answered_in_each_network() {
         }
     }
 }
+
+/// A ready endpoint answers, whoever has its address: pods of other namespaces are often not
+/// among what is given, and a managed API server is no node.
+#[test]
+fn endpoints_answer_whose_pods_are_not_given() {
+    let slice = |service: &str, ip: &str, node: &str| {
+        format!(
+            "---
+apiVersion: v1
+kind: Service
+metadata: {{name: {service}, namespace: shop}}
+spec: {{clusterIP: 10.96.8.{number}, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: {service}-1, namespace: shop, labels: {{kubernetes.io/service-name: {service}}}}}
+addressType: IPv4
+endpoints: [{{addresses: [{ip}], {node}conditions: {{ready: true}}}}]
+ports: [{{name: \"\", port: 8080, protocol: TCP}}]
+",
+            number = service.len()
+        )
+    };
+    for (number, kind) in kinds().iter().filter(|kind| !is_proxy_replaced(kind)).enumerate() {
+        let folder = Folder::new(&format!("no-pods-{number}"));
+        let beside = kind.pods[1].rsplit_once('.').unwrap().0;
+        let text = [
+            cluster(kind),
+            slice("beside", &format!("{beside}.77"), "nodeName: n2, "),
+            slice("nowhere", &format!("{beside}.78"), ""),
+            slice("in-the-vpc", "10.0.77.9", ""),
+            slice("far-away", "192.0.2.7", ""),
+        ];
+        folder.file("cluster.yaml", &text.concat());
+        let (code, scan) = scan(&folder);
+        assert_eq!(scan["findings"], serde_json::json!([]), "{} {number}: {scan:#}", kind.plugin);
+        assert_eq!(code, Some(0), "{}", kind.plugin);
+    }
+}
+
+/// A range that is only supposed accuses nobody: who has an address of it is not known.
+#[test]
+fn an_address_of_a_supposed_range_is_not_known() {
+    let kinds = kinds();
+    let calico = kinds.iter().find(|kind| kind.plugin == "calico").unwrap();
+    let folder = Folder::new("supposed-range");
+    folder.file("cluster.yaml", &cluster(calico));
+    let trace =
+        |to: &str| folder.run(&["trace", "-f", ".", "--from", "pod/shop/client", "--to", to]);
+    for to in ["10.0.200.7:80", "192.168.7.200:80"] {
+        let text = trace(to);
+        assert!(
+            text.starts_with("exit 0\n--- stdout\nnot known   UT902 not-given"),
+            "{to}: {text}"
+        );
+    }
+    // Where the range is stated and pods are given, nobody has it.
+    folder.file(
+        "facts.yaml",
+        "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {network: {vpcCIDRs: [10.0.0.0/16]}}\n",
+    );
+    let text = trace("10.0.200.7:80");
+    assert!(text.starts_with("exit 1\n--- stdout\nhangs   UT701 no-route"), "{text}");
+}
