@@ -68,7 +68,12 @@ pub fn load(paths: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
 
 /// Gathers and reads: what `-f` names, and what `--bundle` does.
 pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
-    let (manifests, mut faults) = Manifests::gather(paths, bundles);
+    let (manifests, faults) = Manifests::gather(paths, bundles);
+    load_gathered(manifests, faults)
+}
+
+/// Reads what was gathered, with the faults of gathering it: either all of it, or every fault.
+pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loaded, Vec<Fault>> {
     match manifests.into_loaded() {
         Ok(loaded) if faults.is_empty() => Ok(loaded),
         Ok(_) => Err(faults),

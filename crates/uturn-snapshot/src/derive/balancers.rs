@@ -54,15 +54,15 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
                 "state spec.provider in Facts".to_owned(),
             ),
             (Some(trace), Some(service)) => (
-                format!("{trace}; its address is that of Service {service}"),
+                format!("its address is that of Service {service} (told by {trace})"),
                 format!("trace to svc/{service}, whose pods serve it"),
             ),
             (Some(trace), None) => match &unknown {
                 Unknown::LoadBalancers(_) => {
-                    (format!("{trace}: there is no profile of them yet"), String::new())
+                    (format!("there is no profile of them yet (told by {trace})"), String::new())
                 }
                 _ => (
-                    format!("{trace}: what its pods do with a request is not modelled"),
+                    format!("what its pods do with a request is not modelled (told by {trace})"),
                     "trace to the Service of that controller".to_owned(),
                 ),
             },

@@ -116,11 +116,11 @@ fn trace(proxy: &Known<ServiceProxy>) -> String {
 /// Says which program serves Services, where nobody stated it in Facts.
 pub(super) fn say(proxy: &Known<ServiceProxy>, said: &mut Said) {
     let how = match proxy.value.translates() {
-        Translates::Nothing => "not as kube-proxy would",
-        Translates::ClusterIps => "cluster IPs become endpoints on the client's own node",
-        Translates::AtConnect => "addresses become endpoints when a client connects",
+        Translates::Nothing => "and calls of Services are not judged",
+        Translates::ClusterIps => "which turns cluster IPs into endpoints on the client's own node",
+        Translates::AtConnect => "which turns addresses into endpoints when a client connects",
     };
-    let taken = format!("{} in place of kube-proxy: {how}", proxy.value);
+    let taken = format!("{} in place of kube-proxy, {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
     said.suppose("who serves Services", taken, trace(proxy), settle);
 }
