@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::unjudged::Gap;
 
 impl<'a> Engine<'a> {
-    /// The load balancer of an address of which nobody knows how it behaves. What comes to a
+    /// The load balancer of an address, where it is not known how it behaves. What comes to a
     /// node's own address is the node's to decide.
     pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap> {
         if self.node_at(at).is_some() {

@@ -74,7 +74,7 @@ pub(super) fn groups(engine: &Engine<'_>) -> Check {
     }
 }
 
-/// Only where somebody states it, or where the cloud has accounts that bill it by node.
+/// Only where Facts state it, or where the cloud has accounts that bill it by node.
 fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check> {
     let cluster = engine.cluster();
     let is_stated = cluster.nodes.values().any(|node| node.public_bandwidth.is_some());

@@ -12,7 +12,7 @@ use crate::unmodelled::unmodelled;
 /// How what the world outside answers is settled.
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
 
-/// How it begins where the name is that of a load balancer whose addresses nobody knows; the
+/// How it begins where the name is that of a load balancer whose addresses are not known; the
 /// name comes next.
 pub(super) const BALANCER: &str = "what addresses the load balancer has that is reached as ";
 
