@@ -54,7 +54,7 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
                 "state spec.provider in Facts".to_owned(),
             ),
             (Some(trace), Some(service)) => (
-                format!("its address is that of Service {service} (told by {trace})"),
+                format!("{trace}; its address is that of Service {service}"),
                 format!("trace to svc/{service}, whose pods serve it"),
             ),
             (Some(trace), None) => match &unknown {
