@@ -8,8 +8,8 @@ pub(crate) fn is_tke(cluster: &Cluster) -> bool {
     cluster.provider.value == Provider::Tke
 }
 
-/// What filters between nodes and the world is called here. Who states security groups in Facts
-/// has such.
+/// What filters between nodes and the world is called here. Where Facts
+/// state security groups, that is their name.
 pub(crate) fn firewall(cluster: &Cluster) -> &'static str {
     match cluster.provider.value {
         Provider::Tke => "security group",
@@ -24,7 +24,7 @@ pub(crate) fn firewalls(cluster: &Cluster) -> String {
     format!("{}s", firewall(cluster))
 }
 
-/// Where somebody looks at it: `in the console`, `in AWS`, `around the nodes`.
+/// Where to look at it: `in the console`, `in AWS`, `around the nodes`.
 pub(crate) fn place(cluster: &Cluster) -> String {
     match cluster.provider.value {
         Provider::Tke => "in the console".to_owned(),

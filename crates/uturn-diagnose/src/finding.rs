@@ -136,7 +136,7 @@ impl Found {
     /// walking, and takes its place.
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
-        // A hint takes nobody's place.
+        // A hint replaces no finding.
         let is_same = |one: &&mut Finding| {
             new.conditions.is_empty() && one.subject == new.subject && vague.contains(&one.code)
         };

@@ -29,7 +29,7 @@ pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Findi
 /// A target port that no container declares, where one like it is declared.
 fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> {
     let selected = pods.selected(service);
-    // Who declares nothing may listen anywhere: a proxy beside a server, say.
+    // A container that declares nothing may listen anywhere: a proxy beside a server, say.
     let tells_all = |pod: &&Pod| pod.spec.containers.iter().all(|one| !one.ports.is_empty());
     if selected.is_empty() || !selected.iter().all(tells_all) {
         return None;

@@ -9,7 +9,8 @@
 //! **Refuses** to walk packets or to draw: verdicts come from `uturn-path`, tables and
 //! files are made by `uturn-report`. A cure that a walk does not confirm is not offered.
 //!
-//! **Start reading** at [`finding`], then [`cure`].
+//! **Start reading** at [`finding`], then [`cure`]. `written` finds what is wrong in the objects
+//! themselves, `hints` what only looks wrong; `cloud` has the words of each cloud.
 
 pub mod alike;
 mod beyond;

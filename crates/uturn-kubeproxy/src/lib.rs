@@ -4,7 +4,8 @@
 //! texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load as they are.
 //! They are the only statement of the rules: who wants to walk them reads them with the same
 //! parsers as a node's own dumps. It owns as well what differs between versions of
-//! kube-proxy, and between upstream's and TKE's ([`tke`]).
+//! kube-proxy, and between upstream's and TKE's ([`tke`]), and the rules and the names of links
+//! that the pod network's plugin adds beside ([`pod_network`]).
 //!
 //! **Refuses** to load anything, to read a dump, and to guess: what it cannot write is an
 //! [`Unsupported`], not an empty program.

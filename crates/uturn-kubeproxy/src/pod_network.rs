@@ -39,7 +39,7 @@ pub fn link(cluster: &Cluster) -> Text {
         }
         _ => None,
     };
-    // Who set kube-proxy up knew what the interfaces are called.
+    // kube-proxy's configuration names the interfaces as they are.
     let usual = if mode == NetworkMode::GlobalRouter { BRIDGE } else { POD_LINKS };
     by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
 }

@@ -38,6 +38,13 @@ fn without_port(host: &str) -> &str {
     }
 }
 
+/// Whether a rule for `wanted`, which may begin with a star, is for this host. A dot at the end
+/// makes no difference.
+pub fn is_for_host(wanted: &str, host: &str) -> bool {
+    let (wanted, host) = (wanted.trim_end_matches('.'), host.trim_end_matches('.'));
+    !wanted.is_empty() && host_rank(Some(wanted), host).is_some()
+}
+
 /// 2 for the very host, 1 for a wildcard (one label, as Kubernetes means it), 0 for any.
 fn host_rank(wanted: Option<&str>, host: &str) -> Option<u8> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return Some(0) };

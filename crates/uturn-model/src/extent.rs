@@ -11,7 +11,7 @@ pub struct Extent {
     pub services: bool,
     /// The endpoints of every Service that has any.
     pub endpoints: bool,
-    /// Every port that somebody listens on: containers declare all of theirs. To declare a
+    /// Every port that a program listens on: containers declare all of theirs. To declare a
     /// port is voluntary, so only a Scenario or Facts say this.
     pub listeners: bool,
 }

@@ -9,7 +9,7 @@ use crate::{Known, Origin, Protocol, Text};
 /// How pods get addresses and how packets to them find the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Who makes the pod network.
+    /// Which plugin makes the pod network.
     pub plugin: Known<Plugin>,
     /// How pods hang off their node.
     pub mode: Known<NetworkMode>,
@@ -27,7 +27,7 @@ pub struct Network {
     pub non_masquerade_cidrs: Known<Vec<IpNet>>,
 }
 
-/// Who makes the pod network: the plugin that the kubelet calls.
+/// The plugin that makes the pod network: the kubelet calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the plugin of that name")]
 pub enum Plugin {

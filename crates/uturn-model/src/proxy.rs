@@ -10,8 +10,8 @@ use crate::{Known, Text, Version};
 /// All of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxySettings {
-    /// What serves Services on nodes. All else here is kube-proxy's, and nobody's where another
-    /// program does it.
+    /// What serves Services on nodes. All else here is kube-proxy's, and does not
+    /// apply where another program does it.
     pub served_by: Known<ServiceProxy>,
     /// iptables, ipvs or nftables.
     pub mode: Known<ProxyMode>,

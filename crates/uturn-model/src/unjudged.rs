@@ -39,7 +39,7 @@ pub enum Unknown {
 pub const UNKNOWN_CLOUD: &str = "an unknown cloud";
 
 impl Unknown {
-    /// Whether it is how a load balancer or whoever serves at its address behaves.
+    /// Whether it is how a load balancer, or the controller that serves at its address, behaves.
     pub fn is_of_balancer(&self) -> bool {
         matches!(self, Self::LoadBalancers(_) | Self::Controller(_))
     }

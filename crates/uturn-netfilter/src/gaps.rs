@@ -8,7 +8,7 @@ use uturn_model::{Family, IpNet, Origin, Supposition, Text};
 
 use crate::state::{Interface, NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
-/// Stands for an interface that nobody named.
+/// Stands for an interface whose name is not known.
 pub(crate) const UNSEEN: &str = "?";
 
 /// Where something stands that a capture does not say.

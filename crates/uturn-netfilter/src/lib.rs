@@ -65,6 +65,7 @@ mod packet;
 mod policy;
 pub mod routes;
 pub mod rules;
+mod services;
 mod state;
 pub mod sysctl;
 

@@ -383,7 +383,7 @@ pub enum Doubt {
     Out,
 }
 
-/// What is taken for true: of rules that nobody models, by how each is written, whether it
+/// What is taken for true: of rules that are not modelled, by how each is written, whether it
 /// matches or lets packets pass; and of who sends a packet.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {

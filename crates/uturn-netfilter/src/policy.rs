@@ -118,7 +118,7 @@ pub enum RuleAction {
     Prohibit,
     /// Drops silently.
     Blackhole,
-    /// Something nobody models: the rule as written.
+    /// Something that is not modelled: the rule as written.
     Unknown(Text),
 }
 

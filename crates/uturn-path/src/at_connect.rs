@@ -36,7 +36,7 @@ enum Connected<'a> {
     One(&'a Service, Vec<(f64, SocketAddr)>),
     /// There is none that it could become.
     Nobody(&'a Service),
-    /// Nobody knows.
+    /// It is not known.
     Unknown(Gap),
 }
 

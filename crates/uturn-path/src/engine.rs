@@ -326,12 +326,12 @@ impl<'a> Engine<'a> {
         Ok(ways)
     }
 
-    /// The load balancer that a name leads to, where nobody knows its addresses.
+    /// The load balancer that a name leads to, where its addresses are not known.
     fn gap_of_resolution(&self, resolution: &Resolution) -> Option<Gap> {
         resolution.balancer.as_deref().and_then(|name| self.gap_of_host(name))
     }
 
-    /// The end of a flow that nobody can judge any more once its name is resolved.
+    /// The end of a flow that cannot be judged any more once its name is resolved.
     fn ended_at_name(
         &self,
         client: Party<'a>,

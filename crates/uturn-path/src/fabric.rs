@@ -208,8 +208,8 @@ impl<'a> Engine<'a> {
         slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
     }
 
-    /// Whether it is stated, and not supposed, that an address would be known if somebody had
-    /// it: ranges that somebody wrote down, and for pods, pods.
+    /// Whether it is stated, and not supposed, that an address would be known if it were
+    /// in use: its range is written down, and for a pod's range, pods are given.
     fn is_surely_nobodys(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         let is_in = |known: &Known<Vec<IpNet>>| {

@@ -8,13 +8,20 @@
 //!
 //! **Refuses** to have opinions of its own: what a node does is read from its capture or
 //! from what `uturn-kubeproxy` would program there; whom a load balancer picks is decided
-//! by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It says nothing about cures: that is `uturn-diagnose`.
+//! by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It says nothing about cures:
+//! that is `uturn-diagnose`.
 //!
-//! **Start reading** at [`engine`]; for many flows at once, at [`scan`]. Then `exchange` (a request and its reply), `travel` (a
-//! packet from place to place; `bridge` for what is special about pods on one, `blame` for why
-//! a node stopped it), `balance` (the load balancer's part; `following` from target to target),
-//! `again` (a first packet that is sent again), `elsewhere` (a redirect that is followed);
-//! what is not known becomes cases in `cases`.
+//! **Start reading** at [`engine`]; for many flows at once, at [`scan`]. Then `exchange` (a
+//! request and its reply), `travel` (a packet from place to place; `node` for a node's kernel and
+//! its pods' links, `fabric` for what is between nodes, tunnels included, `bridge` for what is
+//! special about pods on one, `blame` for why a node stopped it), `listening` (what listens at
+//! the end), `balance` (the load balancer's part; `following` from target to target), `again` (a
+//! first packet that is sent again), `elsewhere` (a redirect that is followed), `at_connect`
+//! (calls where another program serves Services in place of kube-proxy).
+//!
+//! What is not known becomes cases in `cases` where each can be walked. What cannot be walked
+//! ends in `Outcome::Unknown`: `unjudged` has what is not given or not modelled, `unmodelled` the
+//! load balancers among it. `uncaptured` says what is supposed where a capture lacks a file.
 //!
 //! ```text
 //!  Flow ─ names ─▶ exchange ─▶ travel: pod ─ node ─ fabric ─ node ─ pod

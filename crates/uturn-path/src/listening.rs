@@ -1,9 +1,9 @@
-//! Who listens on a port, as far as anything says it.
+//! What listens on a port, as far as anything says it.
 //!
 //! To declare a port is voluntary: a program listens where it wants. So whatever a pod is
 //! called at, it is supposed to listen there, unless it is stated that containers listen on
 //! nothing but what they declare ([`uturn_model::Extent::listeners`]). On a node it is the
-//! endpoints of Services, and hostNetwork pods, that tell who listens.
+//! endpoints of Services, and hostNetwork pods, that tell what listens.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,12 +18,12 @@ use crate::travel::Party;
 /// The ports that Kubernetes gives out for Services: no program listens there.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// Whether somebody listens.
+/// Whether a program listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listening {
-    /// Somebody does, or has to be taken to.
+    /// One does, or has to be taken to.
     Yes(&'static str),
-    /// Nobody does.
+    /// None does.
     No,
     /// Nothing says it.
     Unknown,
@@ -53,7 +53,7 @@ pub(crate) fn tls_of(name: Option<&str>, port: u16) -> Tls {
 }
 
 impl<'a> Engine<'a> {
-    /// Whether somebody listens there.
+    /// Whether a program listens there.
     pub(crate) fn listening(
         &self,
         at: Party<'a>,
@@ -70,7 +70,7 @@ impl<'a> Engine<'a> {
                 let same = |one: &ContainerPort| {
                     one.port.number() == to.port() && IpProtocol::from(one.protocol) == protocol
                 };
-                // Who answers the kubelet there listens there.
+                // What answers the kubelet there listens there.
                 let is_probed = pod.ready
                     && protocol == IpProtocol::TCP
                     && Port::new(to.port()).is_some_and(|port| pod.spec.is_probed(port));

@@ -44,7 +44,7 @@ pub(crate) struct Resolution {
     pub(crate) through: Option<IpAddr>,
     /// Where nobody knows what it leads to: why.
     pub(crate) doubt: Option<Doubt>,
-    /// Where it leads to a load balancer whose addresses nobody knows: its name, or one that
+    /// Where it leads to a load balancer whose addresses are not known: its name, or one that
     /// it serves.
     pub(crate) balancer: Option<String>,
 }

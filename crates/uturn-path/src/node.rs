@@ -1,7 +1,9 @@
 //! What a node's kernel knows: from its capture where there is one, else worked out.
 
+mod interfaces;
+
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use ipnet::IpNet;
@@ -9,36 +11,17 @@ use uturn_kubeproxy::{Program, pod_network};
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
-use uturn_model::{Capture, Cluster, Family, Node, Origin, ProxyMode, Text};
+use uturn_model::{Capture, Cluster, Family, Node, ProxyMode, Text};
 use uturn_netfilter::{
-    Gap, Interface, Kernel, NodeState, ParseError, PolicyRule, RouteEntry, RouteKind, ipset,
-    iptables, ipvs, nft,
+    Gap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
 };
 
 use crate::bridge::{BRIDGE_RULES, shows_rules};
 use crate::engine::Cannot;
-
-/// The interface that leads to the fabric, where no capture says its name.
-const UPLINK: &str = "eth0";
-/// The card that packets of pods use on a VPC-CNI node, where no capture says its name, and
-/// the table of routes that leads there. A pod's own packets are routed by that table.
-const POD_CARD: &str = "eth1";
-const POD_TABLE: u32 = 2003;
-/// The priorities of the rules for what goes to a pod and what comes from it.
-const TO_POD: u32 = 512;
-const FROM_POD: u32 = 1536;
-/// The device that wraps packets to other nodes' pods, where no capture says its name.
-const TUNNEL: &str = "tunnel";
-
-/// The device that kube-proxy binds addresses on in IPVS mode.
-const IPVS_DEVICE: &str = "kube-ipvs0";
+use interfaces::{MAIN, POD_CARD, TUNNEL, UPLINK, bind, interfaces, own_addresses, usual_rules};
 
 /// The switches that make a node forward.
 const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
-
-const LOCAL: u32 = 255;
-const MAIN: u32 = 254;
-const DEFAULT: u32 = 253;
 
 /// One node: its kernel, and which of its interfaces lead where.
 pub(crate) struct World {
@@ -174,7 +157,7 @@ impl World {
     }
 
     /// The interface that packets which another node did not send as they are come in through,
-    /// whoever they are from: the one by which that node's pods are reached.
+    /// whatever their source: the one by which that node's pods are reached.
     pub(crate) fn tunnel_from(&self, cluster: &Cluster, peer: &Node, src: IpAddr) -> Text {
         if let Some(tunnel) = &self.tunnel {
             return tunnel.clone();
@@ -342,147 +325,4 @@ fn load_servers(
 
 fn unreadable(faults: &[ParseError]) -> Cannot {
     Cannot::Read(faults.iter().map(ToString::to_string).collect())
-}
-
-/// Binds addresses as kube-proxy does in IPVS mode: on a device that carries no traffic.
-fn bind(state: &mut NodeState, bound: &[IpAddr], origin: &Origin) {
-    if bound.is_empty() {
-        return;
-    }
-    let addresses = bound.iter().map(|ip| (*ip, Family::of(*ip).bits())).collect();
-    state.interfaces.push(Interface { name: IPVS_DEVICE.into(), addresses, up: false });
-    for ip in bound {
-        local(state, *ip, IPVS_DEVICE, origin);
-    }
-}
-
-fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
-    let origin = &node.origin;
-    let mut uplink = Vec::new();
-    let mut loopback = vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), 8)];
-    state.routes.push(route("127.0.0.0/8", "lo", LOCAL, RouteKind::Local, origin));
-    if node.address(Family::V6).is_some() {
-        loopback.push((IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), 128));
-        state.routes.push(route("::1/128", "lo", LOCAL, RouteKind::Local, origin));
-    }
-    for ip in &node.internal_ips {
-        uplink.push((*ip, Family::of(*ip).bits()));
-        local(state, *ip, UPLINK, origin);
-    }
-    for family in Family::BOTH {
-        if let Some(ip) = node.address(family) {
-            let all = match family {
-                Family::V4 => "0.0.0.0/0",
-                Family::V6 => "::/0",
-            };
-            let mut default = route(all, UPLINK, MAIN, RouteKind::Unicast, origin);
-            default.src = Some(ip);
-            state.routes.push(default);
-        }
-    }
-    let link = pod_network::link(cluster);
-    let mut links = vec![("lo", loopback), (UPLINK, uplink)];
-    match cluster.network.mode.value {
-        NetworkMode::GlobalRouter => {
-            let mut bridge = Vec::new();
-            for net in &node.pod_cidrs {
-                let Some(gateway) = net.hosts().next() else { continue };
-                bridge.push((gateway, net.prefix_len()));
-                local(state, gateway, &link, origin);
-                let mut pods = route_to(*net, &link, MAIN, RouteKind::Unicast, origin);
-                pods.src = Some(gateway);
-                state.routes.push(pods);
-            }
-            links.push((&*link, bridge));
-        }
-        NetworkMode::Routed => {
-            for ip in own_addresses(cluster, node) {
-                let net = IpNet::from(ip);
-                state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
-            }
-            links.push((&*link, Vec::new()));
-        }
-        NetworkMode::VpcCni => {
-            for all in ["0.0.0.0/0", "::/0"] {
-                let default = route(all, POD_CARD, POD_TABLE, RouteKind::Unicast, origin);
-                state.routes.push(default);
-            }
-            for ip in own_addresses(cluster, node) {
-                let net = IpNet::from(ip);
-                state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
-                let to = PolicyRule { to: Some(net), ..policy(TO_POD, MAIN) };
-                let from = PolicyRule { from: Some(net), ..policy(FROM_POD, POD_TABLE) };
-                state.rules.extend([to, from]);
-            }
-            state.rules.sort_by_key(|rule| rule.priority);
-            links.extend([(POD_CARD, Vec::new()), (&*link, Vec::new())]);
-        }
-    }
-    if cluster.network.transport.value == Transport::Tunnel {
-        links.push((TUNNEL, tunnel(cluster, node, state)));
-    }
-    state.interfaces = links
-        .into_iter()
-        .map(|(name, addresses)| Interface { name: name.into(), addresses, up: true })
-        .collect();
-}
-
-/// The addresses of a node's own pods.
-fn own_addresses(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
-    let own = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
-    own.flat_map(|pod| pod.ips.iter().copied()).collect()
-}
-
-/// Routes the pods' ranges, but for the node's own pods, into the tunnel; gives the addresses of
-/// the node's end of it.
-fn tunnel(cluster: &Cluster, node: &Node, state: &mut NodeState) -> Vec<(IpAddr, u8)> {
-    let origin = &node.origin;
-    for net in &cluster.network.pod_cidrs.value {
-        // On a cluster of one node, all pods are its own.
-        if state.routes.iter().any(|route| route.dst == *net) {
-            continue;
-        }
-        let mut others = route_to(*net, TUNNEL, MAIN, RouteKind::Unicast, origin);
-        let is_of = |ip: &&IpAddr| Family::of(**ip) == Family::of(net.addr());
-        others.src = node.tunnel_ips.iter().find(is_of).copied();
-        state.routes.push(others);
-    }
-    for ip in &node.tunnel_ips {
-        local(state, *ip, TUNNEL, origin);
-    }
-    node.tunnel_ips.iter().map(|ip| (*ip, Family::of(*ip).bits())).collect()
-}
-
-fn local(state: &mut NodeState, ip: IpAddr, dev: &str, origin: &Origin) {
-    state.routes.push(route_to(IpNet::from(ip), dev, LOCAL, RouteKind::Local, origin));
-}
-
-fn route(dst: &str, dev: &str, table: u32, kind: RouteKind, origin: &Origin) -> RouteEntry {
-    route_to(dst.parse().expect("a constant range"), dev, table, kind, origin)
-}
-
-fn route_to(dst: IpNet, dev: &str, table: u32, kind: RouteKind, origin: &Origin) -> RouteEntry {
-    RouteEntry {
-        dst,
-        via: None,
-        dev: Some(dev.into()),
-        table,
-        kind,
-        src: None,
-        metric: 0,
-        origin: origin.clone(),
-    }
-}
-
-/// The policy rules that every Linux has.
-fn usual_rules() -> Vec<PolicyRule> {
-    [(0, LOCAL), (32766, MAIN), (32767, DEFAULT)]
-        .into_iter()
-        .map(|(priority, table)| policy(priority, table))
-        .collect()
-}
-
-/// A rule for every packet to look into a table.
-fn policy(priority: u32, table: u32) -> PolicyRule {
-    PolicyRule::lookup(priority, table, Origin::file("kernel"))
 }

@@ -78,8 +78,7 @@ impl<'a> Engine<'a> {
             answered: 1.0,
             mechanisms: Vec::new(),
         };
-        // Who serves node ports in place of kube-proxy is not modelled.
-        let is_open = self.gap_behind(rule).is_some() || self.cluster.proxy.replaced_by().is_some();
+        let is_open = self.gap_behind(rule).is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return rule.targets.iter().map(healthy).collect();
         };
@@ -88,7 +87,7 @@ impl<'a> Engine<'a> {
             ProbeSource::Vip => vip,
             ProbeSource::Reserved => profile::prober(Family::of(vip)),
         };
-        // Who serves node ports in place of kube-proxy is not modelled.
+        // What serves node ports in place of kube-proxy is not modelled.
         let is_unknown = |target: &Target| {
             matches!(target.kind, TargetKind::NodePort(_))
                 && self.cluster.proxy.replaced_by().is_some()

@@ -52,14 +52,14 @@ impl Gap {
         Step::new(StepKind::Unknown, self.why.clone(), self.by.clone())
     }
 
-    /// The end of a flow that nobody can judge.
+    /// The end of a flow that cannot be judged.
     pub(crate) fn exchange(&self, place: Place, mut trip: Trip) -> Exchange {
         let leg = trip.packet.leg();
         trip.note(place, self.step().seeing(leg));
         ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 
-    /// The end of a packet whose further way nobody can judge.
+    /// The end of a packet whose further way cannot be judged.
     pub(crate) fn arrival<'a>(&self, mut trip: Trip) -> Arrival<'a> {
         let leg = trip.packet.leg();
         trip.note(Place::Fabric, self.step().seeing(leg));
@@ -68,7 +68,7 @@ impl Gap {
 }
 
 impl Engine<'_> {
-    /// What keeps every call of an address from being judged, whoever makes it.
+    /// What keeps every call of an address from being judged, from any client.
     pub(crate) fn gap_at(
         &self,
         client: Party<'_>,
@@ -140,8 +140,8 @@ impl Engine<'_> {
     }
 
     /// What keeps a call from being judged whose name has no address: it is that of a Service
-    /// that may be somewhere else, or whose endpoints are. A name of which nobody knows whether
-    /// it is one of the world outside is that of a Service where its namespace is known.
+    /// that may be somewhere else, or whose endpoints are. A name that may or may
+    /// not be one of the world outside is that of a Service where its namespace is known.
     pub(crate) fn gap_of_lost_name(
         &self,
         client: Party<'_>,
@@ -162,7 +162,7 @@ impl Engine<'_> {
             let pods = self.cluster.pods.keys().map(|one| &one.namespace);
             services.chain(pods).any(|one| *one == name.namespace)
         };
-        // Nobody outside has names of svc.
+        // No name outside has the label svc.
         let is_sure = host.split('.').any(|label| label.eq_ignore_ascii_case("svc"));
         if may_be_outside && !is_sure && !has_namespace() {
             return None;

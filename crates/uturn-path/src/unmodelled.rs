@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_lb::rules::is_for_host;
 use uturn_model::service::LbIngress;
 use uturn_model::{Cloud, Cluster, Destination, Ingress, ObjectRef, Origin, Service, Unknown};
 
@@ -9,7 +10,7 @@ use crate::engine::Engine;
 use crate::unjudged::Gap;
 
 impl<'a> Engine<'a> {
-    /// The load balancer of an address of which nobody knows how it behaves. What comes to a
+    /// The load balancer of an address, where it is not known how it behaves. What comes to a
     /// node's own address is the node's to decide.
     pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap> {
         if self.node_at(at).is_some() {
@@ -91,7 +92,6 @@ impl Unmodelled<'_> {
 
     /// Whether this host leads to it, by its name: no address of it is known.
     pub(crate) fn serves_by_name(&self, host: &str) -> bool {
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_named = |entry: &LbIngress| entry.ip.is_none() && entry.hostname.is_some();
         if self.entries.is_empty() || !self.entries.iter().all(is_named) {
             return false;
@@ -99,18 +99,8 @@ impl Unmodelled<'_> {
         let written = self.service.and_then(|service| service.annotations.get(EXTERNAL_DNS));
         let mut written = written.into_iter().flat_map(|names| names.split(','));
         let mut rules = self.ingress.into_iter().flat_map(|one| &one.rules);
-        written.any(|name| fits(name.trim(), &host))
-            || rules.any(|rule| rule.host.as_deref().is_some_and(|name| fits(name, &host)))
-    }
-}
-
-/// Whether a host is this one, or of the names that a star stands for.
-fn fits(name: &str, host: &str) -> bool {
-    match name.trim_end_matches('.').to_ascii_lowercase().strip_prefix("*.") {
-        Some(rest) => {
-            host.split_once('.').is_some_and(|(first, own)| !first.is_empty() && own == rest)
-        }
-        None => name.trim_end_matches('.').eq_ignore_ascii_case(host),
+        written.any(|name| is_for_host(name.trim(), host))
+            || rules.any(|rule| rule.host.as_deref().is_some_and(|name| is_for_host(name, host)))
     }
 }
 

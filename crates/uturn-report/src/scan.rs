@@ -265,6 +265,11 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
             None => whole.push(gap.clone()),
         }
     }
+    // An object may be there for two causes.
+    for gap in &mut whole {
+        gap.objects.sort();
+        gap.objects.dedup();
+    }
     let all: Vec<String> = whole.iter().map(ToString::to_string).collect();
     let settled = unjudged.iter().filter(|gap| !gap.settle.is_empty());
     let most = settled.max_by_key(|gap| gap.objects.len());

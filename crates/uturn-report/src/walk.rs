@@ -25,7 +25,7 @@ pub struct WalkEnd {
     pub leg: Leg,
     /// What happened, in order.
     pub steps: Vec<Step>,
-    /// Rules that nobody models.
+    /// Rules that are not modelled.
     pub unknown: Vec<String>,
     /// The cases that lead here, each of which is all that holds in it; one that nothing has
     /// to hold in where nothing is open.

@@ -251,8 +251,8 @@ fn is_faulty(doc: &Doc<'_>) -> bool {
 
 /// Reads every document of a source, unless it is given up for too many faults.
 ///
-/// What kubectl lets pass is a fault where the source has documents of uturn's own: nobody
-/// else reads those.
+/// What kubectl lets pass is a fault where the source has documents of uturn's own: no
+/// other program reads those.
 pub(crate) fn each_document(
     source: &Source,
     faults: &RefCell<Faults>,

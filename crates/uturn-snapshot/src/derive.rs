@@ -29,7 +29,10 @@ use std::collections::BTreeMap;
 
 use uturn_model::dns::{Corefile, Dns};
 use uturn_model::network::Transport;
-use uturn_model::{Cluster, NamespacedName, Origin, Service, Supposition, Text};
+use uturn_model::pod::PodSpec;
+use uturn_model::{
+    Cluster, Kind, NamespacedName, ObjectRef, Origin, Service, Supposition, Text, WorkloadKind,
+};
 
 use crate::objects::Objects;
 
@@ -138,6 +141,14 @@ fn domain(corefile: &Corefile, said: &mut Said) -> Option<Text> {
         "state spec.dns.domain in Facts",
     );
     Some(zone.into())
+}
+
+/// The DaemonSets that are given, and those that own pods which are; each with a pod of it.
+fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)> {
+    let given = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
+    let given = given.map(|set| (set.object(), &set.template));
+    let owners = objects.pods.0.values().filter_map(|pod| Some((pod.owner.clone()?, &pod.spec)));
+    given.chain(owners.filter(|(owner, _)| owner.kind == Kind::DaemonSet))
 }
 
 /// Where what nobody wrote down is said to come from.

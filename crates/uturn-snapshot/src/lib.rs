@@ -9,7 +9,12 @@
 //! an API server, and to know any kernel.
 //!
 //! **Start reading** at [`load`], then `collect` (which decoder reads what), `decode` (one
-//! module a kind), `derive` (what is made of it); [`scenario`] has the Scenario format.
+//! module a kind), `derive` (what is made of it: `derive::plugin` recognises the pod network,
+//! `derive::clouds` the makers of load balancers, `derive::service_proxy` what serves Services,
+//! `derive::extent` whether objects are missing); [`scenario`] has the Scenario format.
+//!
+//! YAML is read by a parser of this crate (`document::yaml`), with the meaning that kubectl gives
+//! it. Files of a folder that hold no object are left out and named (`source::layout`).
 //!
 //! Of JSON only the fields that some decoder asks for are kept, and of a List one item at a
 //! time: a file of a whole cluster is in memory as its text and as what is made of it. A
@@ -68,7 +73,12 @@ pub fn load(paths: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
 
 /// Gathers and reads: what `-f` names, and what `--bundle` does.
 pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
-    let (manifests, mut faults) = Manifests::gather(paths, bundles);
+    let (manifests, faults) = Manifests::gather(paths, bundles);
+    load_gathered(manifests, faults)
+}
+
+/// Reads what was gathered, with the faults of gathering it: either all of it, or every fault.
+pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loaded, Vec<Fault>> {
     match manifests.into_loaded() {
         Ok(loaded) if faults.is_empty() => Ok(loaded),
         Ok(_) => Err(faults),

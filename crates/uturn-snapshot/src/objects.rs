@@ -58,7 +58,7 @@ pub(crate) struct Objects {
     pub(crate) facts: Facts,
     /// What is odd about the texts.
     pub(crate) notes: Vec<Note>,
-    /// Whether somebody says that this is all there is.
+    /// Whether it is stated that this is all there is.
     pub(crate) complete: bool,
     skipped: BTreeMap<Text, usize>,
     /// What is no object: how many documents of which files, by what they are.

@@ -1,7 +1,7 @@
 //! Where the cluster comes from.
 
 use uturn_model::Cluster;
-use uturn_snapshot::{Fault, Loaded, Manifests};
+use uturn_snapshot::{Loaded, Manifests};
 
 use crate::cli::Inputs;
 use crate::printer::Printer;
@@ -16,7 +16,7 @@ pub(crate) fn load(inputs: &Inputs, printer: &Printer) -> Result<Loaded, Failure
         ));
     }
     let (manifests, faults) = Manifests::gather(&inputs.files, &inputs.bundles);
-    let loaded = load_all(manifests.complete_if(inputs.complete), faults)
+    let loaded = uturn_snapshot::load_gathered(manifests.complete_if(inputs.complete), faults)
         .map_err(|faults| Failure::input(faults.iter().map(ToString::to_string).collect()))?;
     let seen: Vec<String> =
         loaded.seen.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
@@ -27,16 +27,4 @@ pub(crate) fn load(inputs: &Inputs, printer: &Printer) -> Result<Loaded, Failure
 /// The same, where only the cluster matters.
 pub(crate) fn cluster(inputs: &Inputs, printer: &Printer) -> Result<Cluster, Failure> {
     load(inputs, printer).map(|loaded| loaded.cluster)
-}
-
-/// All of it, or every fault.
-fn load_all(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loaded, Vec<Fault>> {
-    match manifests.into_loaded() {
-        Ok(loaded) if faults.is_empty() => Ok(loaded),
-        Ok(_) => Err(faults),
-        Err(more) => {
-            faults.extend(more);
-            Err(faults)
-        }
-    }
 }

@@ -4,7 +4,7 @@ use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Destination, Protocol};
 use uturn_path::Engine;
 
-use super::service::is_open;
+use super::service::lacks_endpoints;
 use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked};
 
 pub(super) fn check(engine: &Engine<'_>) -> Checklist {
@@ -33,7 +33,7 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
                 slices.iter().flat_map(|one| &one.endpoints).filter(|one| one.ready).count();
             let what = "CoreDNS has pods that are ready";
             checks.push(match ready {
-                0 if is_open(service) => Check::unknown(what, "its pods are not given"),
+                0 if lacks_endpoints(service) => Check::unknown(what, "its pods are not given"),
                 0 => Check::failed(what, "none")
                     .next("kubectl -n kube-system get pods -l k8s-app=kube-dns -o wide"),
                 some => Check::ok(what, some.to_string()),

@@ -21,7 +21,7 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
         let check = match engine.cluster().unjudged.iter().find(is_it) {
             Some(gap) => {
                 let mut check = Check::unknown("what serves it is known", gap.because.to_string())
-                    .because(who_serves(&gap.subject));
+                    .because(what_serves(&gap.subject));
                 check.next = Some(gap.settle.to_string()).filter(|settle| !settle.is_empty());
                 check
             }
@@ -46,15 +46,16 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     Checklist { subject, checks }
 }
 
-/// Who serves an Ingress that is not judged.
-fn who_serves(unknown: &Unknown) -> String {
-    match unknown {
-        Unknown::Controller(name) => format!("{name} serves it, and what it does is not modelled"),
-        Unknown::LoadBalancers(kind) => {
-            format!("a load balancer of {kind} serves it, and what it does is not modelled")
+/// What serves an Ingress that is not judged.
+fn what_serves(unknown: &Unknown) -> String {
+    let server = match unknown {
+        Unknown::Controller(name) | Unknown::ServiceProxy(name) => name.to_string(),
+        Unknown::LoadBalancers(kind) => format!("a load balancer of {kind}"),
+        Unknown::Endpoints | Unknown::Backends => {
+            return "what stands behind it is not given".to_owned();
         }
-        other => format!("{other:?}"),
-    }
+    };
+    format!("{server} serves it, and what it does is not modelled")
 }
 
 /// The load balancer's own security group.

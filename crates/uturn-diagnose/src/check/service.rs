@@ -74,7 +74,7 @@ pub(super) fn groups(engine: &Engine<'_>) -> Check {
     }
 }
 
-/// Only where somebody states it, or where the cloud has accounts that bill it by node.
+/// Only where Facts state it, or where the cloud has accounts that bill it by node.
 fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check> {
     let cluster = engine.cluster();
     let is_stated = cluster.nodes.values().any(|node| node.public_bandwidth.is_some());
@@ -160,7 +160,7 @@ fn health(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
                 at,
                 port.protocol,
                 service.external_policy == Policy::Local,
-                is_open(service),
+                lacks_endpoints(service),
             ));
         }
     }
@@ -268,7 +268,9 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
         service.name.namespace, service.name.name
     );
     match (ready, all.len()) {
-        (0, 0) if is_open(service) => Check::unknown(what, why_open(engine, service)).next(see),
+        (0, 0) if lacks_endpoints(service) => {
+            Check::unknown(what, why_open(engine, service)).next(see)
+        }
         (0, 0) => Check::failed(what, "none at all").next("uturn explain UT311"),
         (0, many) => Check::failed(what, format!("{many}, and none is ready")).next(see),
         (some, many) => Check::ok(what, format!("{some} of {many}")).next(see),
@@ -276,11 +278,16 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
 }
 
 /// Whether nothing tells which endpoints it has.
-pub(super) fn is_open(service: &Service) -> bool {
+pub(super) fn lacks_endpoints(service: &Service) -> bool {
+    service.unjudged.contains(&Unknown::Endpoints)
+}
+
+/// Whether no call of it is judged.
+fn is_open(service: &Service) -> bool {
     service.unjudged.iter().any(Unknown::is_of_every_call)
 }
 
-/// Why nothing tells it.
+/// Why no call of it is judged.
 fn why_open(engine: &Engine<'_>, service: &Service) -> String {
     let object = service.object();
     let mut gaps = engine.cluster().unjudged.iter();

@@ -1,7 +1,7 @@
 //! Tunnels: where the fabric does not know pods, packets to another node's pods are wrapped in
 //! packets from node to node.
 //!
-//! Each node has a VXLAN device over its card. Nothing is learned and nobody is asked: each node
+//! Each node has a VXLAN device over its card. Nothing is learned and no ARP request is sent: each node
 //! is told of every other one's hardware and address, and has a route to its pods by its end of
 //! the tunnel, as flannel and Calico do it.
 

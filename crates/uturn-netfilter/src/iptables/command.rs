@@ -218,7 +218,7 @@ fn there(open: &Open<'_>, name: &Token<'_>) -> Result<usize, Fault> {
         .ok_or_else(|| (name.column, format!("chain {} is not in this table", name.text)))
 }
 
-/// The same; a built-in one is there even where nobody declared it.
+/// The same; a built-in one is there even where it is not declared.
 fn find(open: &mut Open<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize, Fault> {
     if open.names.find(&name.text).is_none() && is_built_in(open.table.kind, &name.text) {
         let policy = Some(Policy::Accept);
@@ -240,7 +240,7 @@ fn leads_to(rule: &Rule) -> Option<&str> {
     }
 }
 
-/// `-X` alone: chains without rules that nobody leads to.
+/// `-X` alone: chains without rules that no rule leads to.
 fn delete_unused(open: &mut Open<'_>) {
     for at in 0..open.table.chains.len() {
         let Chain { name, policy, rules, .. } = &open.table.chains[at];

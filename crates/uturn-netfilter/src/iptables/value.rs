@@ -6,6 +6,7 @@ use uturn_model::{Family, IpNet};
 
 use super::print::TCP_FLAGS;
 use super::{Addresses, PortRange};
+use crate::services;
 
 /// What is before and behind the first `between`, which must be ASCII. Words are so short
 /// that looking at each byte is the quickest way.
@@ -31,49 +32,8 @@ pub(super) fn port_range(word: &str, between: char) -> Option<PortRange> {
 /// A port by its number, or by a name that is the same everywhere: people write them, no tool
 /// prints them.
 fn port(word: &str) -> Option<u16> {
-    let named = || SERVICES.iter().find(|(name, _)| *name == word).map(|(_, port)| *port);
-    word.parse().ok().or_else(named)
+    word.parse().ok().or_else(|| services::port(word))
 }
-
-const SERVICES: [(&str, u16); 37] = [
-    ("ftp", 21),
-    ("ssh", 22),
-    ("telnet", 23),
-    ("smtp", 25),
-    ("mail", 25),
-    ("time", 37),
-    ("whois", 43),
-    ("domain", 53),
-    ("bootps", 67),
-    ("bootpc", 68),
-    ("tftp", 69),
-    ("http", 80),
-    ("www", 80),
-    ("kerberos", 88),
-    ("pop3", 110),
-    ("sunrpc", 111),
-    ("auth", 113),
-    ("ident", 113),
-    ("nntp", 119),
-    ("ntp", 123),
-    ("imap", 143),
-    ("imap2", 143),
-    ("snmp", 161),
-    ("bgp", 179),
-    ("ldap", 389),
-    ("https", 443),
-    ("submission", 587),
-    ("syslog", 514),
-    ("ldaps", 636),
-    ("rsync", 873),
-    ("imaps", 993),
-    ("pop3s", 995),
-    ("openvpn", 1194),
-    ("nfs", 2049),
-    ("mysql", 3306),
-    ("sip", 5060),
-    ("postgresql", 5432),
-];
 
 pub(super) fn number(word: &str) -> Option<u32> {
     match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {

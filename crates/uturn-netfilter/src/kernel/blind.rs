@@ -161,7 +161,7 @@ impl Kernel {
 }
 
 impl Walk {
-    /// Whether nobody knows the name of the interface that it leaves through.
+    /// Whether the name of the interface that it leaves through is not known.
     pub(super) fn leaves_unseen(&self) -> bool {
         self.oif.as_deref() == Some(UNSEEN)
     }

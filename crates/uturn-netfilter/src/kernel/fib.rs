@@ -56,7 +56,7 @@ impl Query<'_> {
     }
 }
 
-/// What is taken for true where rules ask what nobody knows, and what they ask besides.
+/// What is taken for true where rules ask what is not known, and what they ask besides.
 #[derive(Debug)]
 pub(super) struct Asking<'a, 'w> {
     pub(super) facts: &'w Facts,
@@ -70,14 +70,14 @@ pub(super) struct Asking<'a, 'w> {
 }
 
 impl<'w> Asking<'_, 'w> {
-    /// Where nobody can ask, rules that ask what is not known are passed over.
+    /// Where no question can be asked, rules that ask what is not known are passed over.
     pub(super) fn in_passing(facts: &'w Facts) -> Self {
         let (passed_over, supposed) = (Vec::new(), Vec::new());
         Self { facts, taken: &[], stops: false, passed_over, supposed }
     }
 }
 
-/// What a rule asks that nobody knows.
+/// What a rule asks that is not known.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Open {
     /// This.

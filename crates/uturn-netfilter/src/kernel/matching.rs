@@ -24,7 +24,7 @@ pub(super) enum Answer {
     },
 }
 
-/// Which matches of a rule nobody can answer, by their places in it.
+/// Which matches of a rule have no known answer, by their places in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Unknown(u64);
 

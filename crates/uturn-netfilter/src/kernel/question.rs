@@ -1,4 +1,4 @@
-//! Conditions of rules whose answer nobody can tell. The same condition, asked again on a
+//! Conditions of rules whose answer is not known. The same condition, asked again on a
 //! packet's way, has the same answer, and what stands behind a `!` has the other one.
 
 use std::collections::HashMap;

@@ -433,7 +433,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What an element keeps and nobody models: `ct count over 5`, `last used 3s`.
+    /// What an element keeps and is not modelled: `ct count over 5`, `last used 3s`.
     fn kept_by_element(&mut self) -> &'a str {
         let (place, next) = (self.place(), ["timeout", "expires", "counter", "comment", ":"]);
         self.advance();

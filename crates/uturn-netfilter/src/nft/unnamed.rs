@@ -13,7 +13,7 @@ const DEEPEST: u8 = 16;
 pub(super) struct Around<'s> {
     pub(super) source: &'s Text,
     pub(super) family: TableFamily,
-    /// `jump { … }` is a jump to a chain that nobody else can name.
+    /// `jump { … }` is a jump to a chain that no other rule can name.
     pub(super) unnamed: Vec<Chain>,
     depth: u8,
 }

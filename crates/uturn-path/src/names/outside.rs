@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
+use uturn_lb::rules::is_for_host;
 use uturn_model::route::{By, StepKind};
 use uturn_model::{Cluster, Origin, Step, Supposition};
 
@@ -11,7 +12,7 @@ use crate::unmodelled::unmodelled;
 /// How what the world outside answers is settled.
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
 
-/// How it begins where the name is that of a load balancer whose addresses nobody knows; the
+/// How it begins where the name is that of a load balancer whose addresses are not known; the
 /// name comes next.
 pub(super) const BALANCER: &str = "what addresses the load balancer has that is reached as ";
 
@@ -39,14 +40,7 @@ pub(super) fn answer(
         return (Answer::Unknown(unknown), None, None);
     }
     // A host that an Ingress serves is supposed to lead to its address: why else name it?
-    let fits = |host: &str| match host.strip_prefix("*.") {
-        Some(rest) => name
-            .to_ascii_lowercase()
-            .strip_suffix(&rest.to_ascii_lowercase())
-            .and_then(|first| first.strip_suffix('.'))
-            .is_some_and(|first| !first.is_empty() && !first.contains('.')),
-        None => is(host),
-    };
+    let fits = |host: &str| is_for_host(host, name);
     let addressed = |ingress: &&uturn_model::Ingress| {
         ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(fits))
             && ingress.load_balancer.iter().any(|one| one.ip.is_some())

@@ -71,7 +71,7 @@ fn plain_selector<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Selector> {
 }
 
 /// Reads an object of a kind that is not known, if it makes pods from a template; whether it
-/// does. What is wrong with it is for whoever knows the kind to say.
+/// does. What is wrong with it is left to the controller of that kind.
 pub(crate) fn read_other(doc: &Doc<'_>, kind: &str, objects: &mut Objects) -> bool {
     let Some(spec) = doc.root.get("spec") else { return false };
     let faults = RefCell::new(Faults::default());
@@ -129,7 +129,7 @@ fn made_of_template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, kind: &str) -> Option
 fn added(kind: &str, name: &NamespacedName, labels: &Labels) -> Labels {
     let keys: &[&str] = match kind {
         "DeploymentConfig" => &["deploymentconfig"],
-        // Knative's: nobody else's Service has a template.
+        // Knative's: no other Service has a template.
         "Service" => &["serving.knative.dev/service", "serving.knative.dev/configuration"],
         _ => &[],
     };

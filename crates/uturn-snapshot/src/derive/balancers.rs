@@ -28,12 +28,12 @@ pub(super) fn is_of_cloud(ingress: &Ingress, objects: &Objects) -> bool {
     }
 }
 
-/// Finds the load balancers of which nobody knows how they behave: those of clouds without a
+/// Finds the load balancers of which it is not known how they behave: those of clouds without a
 /// profile, and of controllers in the cluster.
 pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps: &mut Gaps) {
     let mut open = Open::default();
     for service in objects.services.0.values() {
-        // Nobody makes one where nothing does so, and none is there.
+        // None is made where nothing makes them and none is there.
         let is_there = provider.value != Provider::None || !service.load_balancer.is_empty();
         if service.kind == ServiceKind::LoadBalancer && is_there {
             open.add(service.object(), clouds::of_service(service, provider), None);
@@ -59,10 +59,10 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
             ),
             (Some(trace), None) => match &unknown {
                 Unknown::LoadBalancers(_) => {
-                    (format!("{trace}: there is no profile of them yet"), String::new())
+                    (format!("there is no profile of them yet (told by {trace})"), String::new())
                 }
                 _ => (
-                    format!("{trace}: what its pods do with a request is not modelled"),
+                    format!("what its pods do with a request is not modelled (told by {trace})"),
                     "trace to the Service of that controller".to_owned(),
                 ),
             },

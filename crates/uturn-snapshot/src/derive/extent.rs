@@ -1,8 +1,8 @@
 //! Whether what was read is all there is, or a part of a cluster.
 //!
-//! Only somebody who says so (`--complete`, a bundle, a Scenario), or a listing of a whole
-//! cluster, settles that what is not there does not exist. A listing is known by what nobody
-//! writes by hand: what runs in kube-system as well as elsewhere. So
+//! Only a statement (`--complete`, a bundle, a Scenario), or a listing of a whole cluster, settles
+//! that what is not there does not exist. A listing is known by what is never written by
+//! hand: what runs in kube-system as well as elsewhere. So
 //!
 //! - pods are all there where nodes with addresses and running pods of kube-system are;
 //! - Services are, where `default/kubernetes`, which API servers make, and one of kube-system

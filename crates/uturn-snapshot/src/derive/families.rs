@@ -1,4 +1,4 @@
-//! IPv6 addresses, where Services ask for them and nobody has written nodes or pods down.
+//! IPv6 addresses, where Services ask for them and neither nodes nor pods are given.
 //!
 //! A manifest that says `ipFamilies: [IPv6]` is for a cluster that has IPv6. What was made up of
 //! that cluster has IPv4, like most; here it gets IPv6 beside it.

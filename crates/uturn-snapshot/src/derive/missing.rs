@@ -19,7 +19,7 @@ const GIVE_ENDPOINTS: &str = "give the EndpointSlices; --complete says that this
 const GIVE_SERVICES: &str = "give these Services; --complete says that this is all";
 const TRACE_SERVICES: &str = "trace to the Services that the annotation names";
 
-/// Finds them.
+/// Finds what is missing, and notes it at the objects that depend on it.
 pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mut Gaps) {
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     for service in objects.services.0.values() {
@@ -62,7 +62,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
     }
 }
 
-/// Why nobody knows which endpoints a Service has of which no slice is known; nothing where
+/// Why it is not known which endpoints a Service without a known slice has; nothing where
 /// what is given says that it has none.
 fn why_without_pods(
     objects: &Objects,
@@ -70,7 +70,7 @@ fn why_without_pods(
     selector: &Selector,
     pods: &[&Pod],
 ) -> Option<&'static str> {
-    // Who has ended says nothing of others.
+    // Pods that have ended say nothing of others.
     let is_over = |pod: &Pod| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !is_over(pod)).collect();
     // A listing may leave out where pods run.

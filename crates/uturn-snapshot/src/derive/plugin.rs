@@ -1,4 +1,4 @@
-//! Who makes the pod network, and in what way.
+//! What makes the pod network, and in what way.
 //!
 //! What is stated comes first, then the plugin's own agents and what it writes on nodes and
 //! pods, then the cloud and the addresses. A wrong guess must not break a healthy cluster:
@@ -8,9 +8,9 @@
 use std::net::IpAddr;
 
 use uturn_model::network::{NetworkMode, Plugin, Transport};
-use uturn_model::{Family, IpNet, Kind, Known, Labels, Node, Pod, WorkloadKind};
+use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
-use super::Said;
+use super::{Said, daemon_sets};
 use crate::objects::Objects;
 
 /// The annotation that says which network cards a pod has.
@@ -68,7 +68,7 @@ const CALICO_TUNNELS: [&str; 3] = [
 const CILIUM_HOSTS: [&str; 2] =
     ["network.cilium.io/ipv4-cilium-host", "io.cilium.network.ipv4-cilium-host"];
 
-/// Who makes the pod network.
+/// Which plugin makes the pod network.
 pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Plugin> {
     if let Some((plugin, origin)) = &objects.facts.network_plugin {
         return Known::stated(*plugin, origin.clone());
@@ -115,14 +115,8 @@ fn by_networks(objects: &Objects) -> Option<(Plugin, String)> {
 
 /// The DaemonSet of a plugin, or a pod of one.
 fn by_agent(objects: &Objects) -> Option<(Plugin, String)> {
-    let workloads = objects.workloads.0.values();
-    let sets = workloads
-        .filter(|set| set.kind == WorkloadKind::DaemonSet && set.template.host_network)
-        .map(|set| set.object());
-    let owners = objects.pods.0.values().filter(|pod| pod.spec.host_network);
-    let owners = owners.filter_map(|pod| pod.owner.clone());
-    let mut found: Vec<_> =
-        sets.chain(owners.filter(|owner| owner.kind == Kind::DaemonSet)).collect();
+    let on_hosts = daemon_sets(objects).filter(|(_, spec)| spec.host_network);
+    let mut found: Vec<ObjectRef> = on_hosts.map(|(set, _)| set).collect();
     found.sort();
     found.dedup();
     let of = |name: &str| {

@@ -124,7 +124,7 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
 }
 
 /// Pods of Jobs come and go. Where a Service selects pods that stay, made-up pods of Jobs that
-/// it selects too are none of its endpoints: how often one is there, nobody knows.
+/// it selects too are none of its endpoints: how often one is there is not known.
 fn leave_ending_out(objects: &mut Objects, said: &mut Said) {
     let ends = |pod: &Pod| {
         pod.supposed

@@ -7,7 +7,7 @@ use uturn_model::{Known, Labels};
 use super::{balancers, clouds, proxy};
 use crate::objects::Objects;
 
-/// Stated, or seen by its traces. Where there is a load balancer and no trace, nobody knows.
+/// Stated, or seen by its traces. Where there is a load balancer and no trace, it is not known.
 pub(super) fn derive(objects: &Objects) -> Known<Provider> {
     if let Some((provider, origin)) = &objects.facts.provider {
         return Known::stated(*provider, origin.clone());

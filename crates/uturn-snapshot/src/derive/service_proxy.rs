@@ -4,10 +4,10 @@
 
 use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
-use uturn_model::{Basis, Kind, Known, Labels, ServiceProxy, WorkloadKind};
+use uturn_model::{Basis, Known, Labels, ServiceProxy, WorkloadKind};
 
 use super::unjudged::Gaps;
-use super::{Said, count, proxy};
+use super::{Said, count, daemon_sets, proxy};
 use crate::objects::Objects;
 
 /// What Facts state, else what configurations and running programs say.
@@ -84,14 +84,8 @@ fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
 
 /// The DaemonSet of one of these names, as it says itself or as its pods do.
 fn agent(objects: &Objects, names: &[&str]) -> Option<String> {
-    let is_it = |name: &str| names.contains(&name);
-    let mut sets = objects.workloads.0.values().filter(|one| one.kind == WorkloadKind::DaemonSet);
-    let set = sets.find(|one| is_it(one.name.name.as_str())).map(|one| one.object());
-    let of_pods = || {
-        let mut owners = objects.pods.0.values().filter_map(|pod| pod.owner.as_ref());
-        owners.find(|owner| owner.kind == Kind::DaemonSet && is_it(&owner.name)).cloned()
-    };
-    set.or_else(of_pods).map(|object| object.to_string())
+    let mut sets = daemon_sets(objects).map(|(set, _)| set);
+    sets.find(|set| names.contains(&&*set.name)).map(|set| set.to_string())
 }
 
 /// What DaemonSets and pods run, with the names of their objects.
@@ -113,14 +107,14 @@ fn trace(proxy: &Known<ServiceProxy>) -> String {
     }
 }
 
-/// Says which program serves Services, where nobody stated it in Facts.
+/// Says which program serves Services, where Facts do not state it.
 pub(super) fn say(proxy: &Known<ServiceProxy>, said: &mut Said) {
     let how = match proxy.value.translates() {
-        Translates::Nothing => "not as kube-proxy would",
-        Translates::ClusterIps => "cluster IPs become endpoints on the client's own node",
-        Translates::AtConnect => "addresses become endpoints when a client connects",
+        Translates::Nothing => "and calls of Services are not judged",
+        Translates::ClusterIps => "which turns cluster IPs into endpoints on the client's own node",
+        Translates::AtConnect => "which turns addresses into endpoints when a client connects",
     };
-    let taken = format!("{} in place of kube-proxy: {how}", proxy.value);
+    let taken = format!("{} in place of kube-proxy, {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
     said.suppose("who serves Services", taken, trace(proxy), settle);
 }

@@ -1,7 +1,7 @@
-//! What decides about flows and cannot be judged: each object says it of itself, and the
-//! cluster lists it by cause.
+//! What decides about flows and cannot be judged: it is noted at each object, and the cluster
+//! lists it by cause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::{ObjectRef, Text, Unjudged, Unknown};
 
@@ -9,29 +9,30 @@ use crate::objects::Objects;
 
 /// Causes as they are found.
 #[derive(Default)]
-pub(super) struct Gaps(BTreeMap<(Unknown, Text), Unjudged>);
+pub(super) struct Gaps(BTreeMap<(Unknown, Text), Gap>);
+
+/// The objects of one cause, and what would settle it.
+struct Gap {
+    objects: BTreeSet<ObjectRef>,
+    settle: Text,
+}
 
 impl Gaps {
     /// Notes that an object depends on something unknown.
     pub(super) fn add(&mut self, object: ObjectRef, unknown: Unknown, because: Text, settle: Text) {
-        let key = (unknown.clone(), because.clone());
-        let gap = self.0.entry(key).or_insert_with(|| Unjudged {
-            subject: unknown,
-            objects: Vec::new(),
-            because,
-            settle,
-        });
-        if !gap.objects.contains(&object) {
-            gap.objects.push(object);
-        }
+        let new = || Gap { objects: BTreeSet::new(), settle };
+        self.0.entry((unknown, because)).or_insert_with(new).objects.insert(object);
     }
 
     /// Tells each object what it depends on, and lists the causes.
     pub(super) fn settle(self, objects: &mut Objects) -> Vec<Unjudged> {
         let mut by_object: BTreeMap<&ObjectRef, Vec<&Unknown>> = BTreeMap::new();
-        for gap in self.0.values() {
+        for ((unknown, _), gap) in &self.0 {
             for object in &gap.objects {
-                by_object.entry(object).or_default().push(&gap.subject);
+                let known = by_object.entry(object).or_default();
+                if known.last() != Some(&unknown) {
+                    known.push(unknown);
+                }
             }
         }
         let of = |object: ObjectRef| -> Vec<Unknown> {
@@ -44,8 +45,12 @@ impl Gaps {
             ingress.unjudged = of(ingress.object());
         }
         drop(by_object);
-        let mut gaps: Vec<Unjudged> = self.0.into_values().collect();
-        gaps.iter_mut().for_each(|gap| gap.objects.sort());
-        gaps
+        let listed = |((subject, because), Gap { objects, settle })| Unjudged {
+            subject,
+            objects: objects.into_iter().collect(),
+            because,
+            settle,
+        };
+        self.0.into_iter().map(listed).collect()
     }
 }

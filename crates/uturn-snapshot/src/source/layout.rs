@@ -16,7 +16,7 @@ use crate::fault::{Fault, Note};
 pub(crate) struct Beside {
     /// Files that hold no object of a cluster, by what they are.
     pub(crate) left_out: BTreeMap<&'static str, Vec<Text>>,
-    /// Files that nobody named but their folder.
+    /// Files that were found in a folder, not named.
     pub(crate) of_folders: HashSet<Text>,
     kustomizations: Vec<Kustomization>,
     charts: Vec<PathBuf>,

@@ -12,7 +12,7 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     if let Some(mode) = args.mode {
         let origin = Origin::file("--mode");
         cluster.proxy.mode = Known::stated(mode, origin.clone());
-        // Who names a mode asks for what kube-proxy would write.
+        // A mode asks for what kube-proxy would write.
         cluster.proxy.served_by = Known::stated(ServiceProxy::KubeProxy, origin);
     }
     if let Some(version) = args.kube_proxy_version {

@@ -403,3 +403,34 @@ fn checklists_speak_of_the_cloud_that_the_cluster_is_on() {
         }
     }
 }
+
+/// What serves node ports in place of kube-proxy is not modelled; health checks that go to pods
+/// meet none of it.
+#[test]
+fn health_checks_of_pods_are_judged_whatever_serves_services() {
+    let facts = facts("provider: tke, kubeProxy: {replacedBy: cilium}, declaredPortsOnly: true");
+    for (annotation, check) in [
+        (
+            "service.cloud.tencent.com/direct-access: \"true\"",
+            "failed  health checks of 10.224.9.9",
+        ),
+        ("", "ok      health checks of 10.224.9.9"),
+    ] {
+        // The pod declares port 80, and no other.
+        let service = service(annotation, "", "{ip: 10.224.9.9}");
+        let service = service.replace("port: 80,", "port: 80, targetPort: 81,");
+        let parts = [nodes_and_pods("qcloud:///800006/ins"), service, facts.clone()];
+        let folder = folder("clouds-probes", &parts);
+        assert_has(&folder.run(&["check", "service", "shop/web", "-f", "."]), &[check]);
+    }
+}
+
+/// Endpoints that are given count, whatever serves the Service.
+#[test]
+fn a_service_without_pods_lacks_them_under_a_proxy_that_is_not_modelled() {
+    let service = service("", "", "").replace("{app: web}", "{app: nothing}");
+    let parts = [nodes_and_pods(""), service, facts("kubeProxy: {replacedBy: kube-router}")];
+    let folder = folder("clouds-kube-router-empty", &parts);
+    let check = folder.run(&["check", "service", "shop/web", "-f", ".", "--complete"]);
+    assert_has(&check, &["uturn explain UT311"]);
+}

@@ -87,3 +87,27 @@ fn the_host_name_of_a_load_balancer_without_a_profile_is_not_known() {
     let scan = folder.run(&["scan", "-f", "."]);
     assert!(scan.contains("\nnot judged: 1 load balancer of "), "{scan}");
 }
+
+#[test]
+fn an_object_that_is_open_for_two_reasons_is_counted_once() {
+    let folder = Folder::new("unjudged-twice");
+    folder.file(
+        "a.yaml",
+        "apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: front, namespace: shop}
+spec:
+  rules:
+  - http:
+      paths:
+      - {path: /old, pathType: Prefix, backend: {service: {name: moved, port: {name: use-annotation}}}}
+      - {path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}
+---
+{apiVersion: uturn.dev/v1alpha1, kind: Facts, spec: {provider: tke}}
+",
+    );
+    let scan = folder.run(&["scan", "-f", "."]);
+    assert!(scan.contains("not judged: backends of 1 Ingress; "), "{scan}");
+    assert!(scan.contains("an annotation says what a path leads to"), "{scan}");
+    assert!(scan.contains("a Service that is led to is not among what is given"), "{scan}");
+}

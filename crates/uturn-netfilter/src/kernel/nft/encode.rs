@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use super::value::Type;
 use crate::nft::Expr;
 use crate::packet::IpProtocol;
+use crate::services;
 
 /// A value as its first and last number; none where nobody models it.
 pub(super) fn encode(kind: Type, expr: &Expr) -> Option<(u128, u128)> {
@@ -76,7 +77,7 @@ fn by_word(kind: Type, word: &str) -> Option<(u128, u128)> {
             ("unreachable", 7),
             ("prohibit", 8),
         ]),
-        Type::Port => service(word).map(|port| (u128::from(port), u128::from(port))),
+        Type::Port => services::port(word).map(|port| (u128::from(port), u128::from(port))),
         Type::Family => of(&[("ipv4", 2), ("ipv6", 10)]),
         Type::Ether => of(&[("ip", 0x800), ("ip6", 0x86dd), ("arp", 0x806), ("vlan", 0x8100)]),
         Type::TcpFlags => of(&[
@@ -129,76 +130,6 @@ fn by_word(kind: Type, word: &str) -> Option<(u128, u128)> {
         ]),
         Type::Number | Type::Address | Type::IcmpCode | Type::Unknown => None,
     }
-}
-
-/// The port of a service. Releases up to 0.9.0 list ports by these names, newer ones with
-/// `-S` only; the names are those of IANA.
-pub(super) fn service(name: &str) -> Option<u16> {
-    const SERVICES: [(&str, u16); 62] = [
-        ("echo", 7),
-        ("discard", 9),
-        ("daytime", 13),
-        ("ftp-data", 20),
-        ("ftp", 21),
-        ("ssh", 22),
-        ("telnet", 23),
-        ("smtp", 25),
-        ("time", 37),
-        ("whois", 43),
-        ("domain", 53),
-        ("bootps", 67),
-        ("bootpc", 68),
-        ("tftp", 69),
-        ("gopher", 70),
-        ("finger", 79),
-        ("http", 80),
-        ("kerberos", 88),
-        ("pop3", 110),
-        ("sunrpc", 111),
-        ("nntp", 119),
-        ("ntp", 123),
-        ("epmap", 135),
-        ("netbios-ns", 137),
-        ("netbios-dgm", 138),
-        ("netbios-ssn", 139),
-        ("imap2", 143),
-        ("snmp", 161),
-        ("snmp-trap", 162),
-        ("bgp", 179),
-        ("ldap", 389),
-        ("https", 443),
-        ("microsoft-ds", 445),
-        ("isakmp", 500),
-        ("syslog", 514),
-        ("printer", 515),
-        ("dhcpv6-client", 546),
-        ("dhcpv6-server", 547),
-        ("rtsp", 554),
-        ("submission", 587),
-        ("ipp", 631),
-        ("ldaps", 636),
-        ("rsync", 873),
-        ("ftps", 990),
-        ("imaps", 993),
-        ("pop3s", 995),
-        ("socks", 1080),
-        ("openvpn", 1194),
-        ("ms-sql-s", 1433),
-        ("l2f", 1701),
-        ("radius", 1812),
-        ("nfs", 2049),
-        ("mysql", 3306),
-        ("svn", 3690),
-        ("ipsec-nat-t", 4500),
-        ("sip", 5060),
-        ("sip-tls", 5061),
-        ("xmpp-client", 5222),
-        ("mdns", 5353),
-        ("postgresql", 5432),
-        ("amqp", 5672),
-        ("http-alt", 8080),
-    ];
-    SERVICES.iter().find(|(one, _)| *one == name).map(|(_, port)| *port)
 }
 
 pub(super) fn address(ip: IpAddr) -> u128 {

@@ -24,7 +24,7 @@ impl Network {
         let is_tunnel = mode != "vpc-cni" && dice.once_in(3);
         let kept: Option<&[&str]> = match dice.below(6) {
             _ if mode == "vpc-cni" => None,
-            // Pods that nobody else knows could not call anybody else.
+            // Pods that the fabric does not know could not call beyond the tunnel.
             _ if is_tunnel => Some(&[PODS]),
             0 => Some(&[PODS]),
             1 => Some(&[PODS, "10.0.0.0/16"]),
