@@ -33,7 +33,10 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         origin: meta.origin,
         name: meta.name,
     };
-    match doc.map(doc.root, "status") {
+    // `status: {}` is what kubectl writes that has not asked a cluster.
+    let is_empty =
+        |status: &&Node<'_>| matches!(&status.value, Value::Map(entries) if entries.is_empty());
+    match doc.map(doc.root, "status").filter(|status| !is_empty(status)) {
         Some(status) => read_status(doc, status, &mut pod),
         // Written by hand: nothing says that it is not fine.
         None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),

@@ -178,6 +178,28 @@ fn a_word_of_an_argument_list_may_be_empty() {
 }
 
 #[test]
+fn an_empty_status_is_none() {
+    let folder = Folder::new("empty-status");
+    let pod = "apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {run: web}}
+spec: {nodeName: n1, containers: [{name: web, image: web}]}
+status: {}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {run: web}, ports: [{port: 80}]}
+";
+    for text in [pod.to_owned(), pod.replace("nodeName: n1, ", "")] {
+        folder.file("web.yaml", &text);
+        let told = folder.run(&["scan", "-f", "web.yaml"]);
+        assert!(told.starts_with("exit 0\n--- stdout\nnothing found; "), "{told}");
+        assert!(!told.contains("not judged"), "{told}");
+    }
+}
+
+#[test]
 fn what_was_rendered_is_read_from_standard_input() {
     let mut child = uturn(&["scan", "-f", "-"])
         .stdin(Stdio::piped())
