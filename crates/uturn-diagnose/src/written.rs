@@ -277,6 +277,12 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
                 // It may be somewhere else.
                 None if !cluster.extent.services => continue,
                 None => format!("{path} leads to Service {full}, which is not there"),
+                // A name outside the cluster has the ports that its server has.
+                Some(Service { kind: ServiceKind::ExternalName(_), ports, .. })
+                    if ports.is_empty() && matches!(port, BackendPort::Number(_)) =>
+                {
+                    continue;
+                }
                 Some(service) => {
                     let has = service.ports.iter().any(|one| match port {
                         BackendPort::Number(number) => one.port == *number,

@@ -8,7 +8,7 @@ use uturn_model::{Origin, WorkloadKind};
 
 use crate::decode::{self, Doc};
 use crate::document::{self, Keep, Node, Trouble, Value};
-use crate::fault::{Fault, Faults, Note};
+use crate::fault::{Fault, Faults, Note, Twice};
 use crate::objects::Objects;
 use crate::scenario::{self, Scenario};
 use crate::source::{Beside, Source, TEMPLATE};
@@ -199,12 +199,12 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
 }
 
 /// What is made of objects that are there twice, as kubectl makes it: the last one counts.
-fn repeated(twice: Vec<Fault>) -> Option<Note> {
+fn repeated(twice: Vec<Twice>) -> Option<Note> {
     let more = match twice.len() {
         0 | 1 => String::new(),
         all => format!(", and so are {} more objects", all - 1),
     };
-    let first = twice.into_iter().next()?;
+    let first = twice.into_iter().next()?.fault;
     Some(Note {
         origin: first.origin,
         message: format!("{}{more}", first.message),

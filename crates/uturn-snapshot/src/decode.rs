@@ -25,7 +25,7 @@ use std::cell::RefCell;
 use uturn_model::{Origin, Text};
 
 use crate::document::{Entry, Node, Value};
-use crate::fault::{Fault, Faults};
+use crate::fault::{Fault, Faults, Twice};
 
 pub(crate) use value::FromNode;
 
@@ -59,10 +59,14 @@ impl<'d> Doc<'d> {
     }
 
     /// Says that the document's object is there already.
-    pub(crate) fn twice(&self, message: String) {
+    pub(crate) fn twice(&self, called: &str, first: &Origin) {
+        let message = format!("{called} is there twice: first at {first}");
         let field = Some(self.prefix.to_owned()).filter(|prefix| !prefix.is_empty());
         let origin = self.origin(self.root);
-        self.faults.borrow_mut().push_twice(Fault { origin, field, message, hint: None });
+        self.faults.borrow_mut().push_twice(Twice {
+            first: first.clone(),
+            fault: Fault { origin, field, message, hint: None },
+        });
     }
 
     /// Says that a mapping lacks a field.

@@ -57,6 +57,13 @@ pub(crate) struct Note {
     pub(crate) settle: String,
 }
 
+/// An object that is there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Twice {
+    pub(crate) first: Origin,
+    pub(crate) fault: Fault,
+}
+
 /// How many faults of one source are kept; the rest is counted.
 const MOST: usize = 1000;
 
@@ -76,7 +83,7 @@ pub(crate) struct Faults {
     /// What is no fault.
     notes: Vec<Note>,
     /// Objects that are there already: said once for all of them.
-    twice: Vec<Fault>,
+    twice: Vec<Twice>,
 }
 
 impl Faults {
@@ -90,12 +97,12 @@ impl Faults {
     }
 
     /// Keeps that an object is there already.
-    pub(crate) fn push_twice(&mut self, fault: Fault) {
-        self.twice.push(fault);
+    pub(crate) fn push_twice(&mut self, twice: Twice) {
+        self.twice.push(twice);
     }
 
     /// The objects that are there twice.
-    pub(crate) fn take_twice(&mut self) -> Vec<Fault> {
+    pub(crate) fn take_twice(&mut self) -> Vec<Twice> {
         std::mem::take(&mut self.twice)
     }
 

@@ -131,7 +131,7 @@ impl<K: Ord, V: Object> Table<K, V> {
         let called = object.called();
         let Some(first) = self.0.insert(key, object) else { return };
         let kind = doc.root.get("kind").and_then(|kind| kind.as_str()).unwrap_or(V::KIND);
-        doc.twice(format!("{kind} {called} is there twice: first at {}", first.origin()));
+        doc.twice(&format!("{kind} {called}"), first.origin());
     }
 }
 

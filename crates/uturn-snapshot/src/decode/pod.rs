@@ -1,5 +1,6 @@
 //! Pods, and the templates they come from.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 
 use uturn_model::pod::{ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec};
@@ -7,7 +8,8 @@ use uturn_model::{Kind, Labels, Name, NamespacedName, ObjectRef, Pod, Port, Sele
 
 use super::value::{Loose, one_of};
 use super::{Doc, FromNode, calico, meta, selector};
-use crate::document::Node;
+use crate::document::{Node, Value};
+use crate::fault::Faults;
 use crate::objects::Objects;
 
 /// Reads a Pod.
@@ -31,7 +33,10 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         origin: meta.origin,
         name: meta.name,
     };
-    match doc.map(doc.root, "status") {
+    // `status: {}` is what kubectl writes that has not asked a cluster.
+    let is_empty =
+        |status: &&Node<'_>| matches!(&status.value, Value::Map(entries) if entries.is_empty());
+    match doc.map(doc.root, "status").filter(|status| !is_empty(status)) {
         Some(status) => read_status(doc, status, &mut pod),
         // Written by hand: nothing says that it is not fine.
         None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),
@@ -151,7 +156,10 @@ pub(crate) fn spec<'d>(
 /// What ConfigMaps bring to containers of nginx.
 fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     let mut files = Vec::new();
-    let is_nginx = |one: &&Node<'_>| container(doc, one).program() == "nginx";
+    // What is wrong with the container is said where it is read.
+    let unheard = RefCell::new(Faults::default());
+    let trial = Doc::new(doc.file, doc.root, &unheard);
+    let is_nginx = |one: &&Node<'_>| container(&trial, one).program() == "nginx";
     for mount in
         doc.maps(spec, "containers").filter(is_nginx).flat_map(|one| doc.maps(one, "volumeMounts"))
     {
@@ -189,8 +197,13 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
 }
 
 fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
-    let mut arguments = doc.list::<Text>(node, "command");
-    arguments.extend(doc.list::<Text>(node, "args"));
+    // A word with nothing in it is an empty one, as it is to the API server.
+    let word = |word: &Node<'_>| match word.value {
+        Value::Null => Some("".into()),
+        _ => doc.value::<Text>(word),
+    };
+    let words = |key| doc.items(node, key).iter().filter_map(word);
+    let arguments = words("command").chain(words("args")).collect();
     let ports: Vec<ContainerPort> = doc
         .maps(node, "ports")
         .filter_map(|port| {

@@ -1,7 +1,7 @@
 //! What folders of manifests hold beside manifests: kustomizations and Helm charts, whose files
 //! are parts of what is applied and not yet that, and whatever else is YAML or JSON.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use uturn_model::{Origin, Text};
 
 use super::{Source, name};
 use crate::document::{self, Keep, Node, Value};
-use crate::fault::{Fault, Note};
+use crate::fault::{Fault, Note, Twice};
 
 /// What stands beside the objects.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,8 @@ struct Kustomization {
     changes: bool,
     /// Files that are patches or the like.
     parts: Vec<PathBuf>,
+    /// Manifests that it is made of.
+    resources: Vec<PathBuf>,
 }
 
 /// What files of a folder are that hold no object.
@@ -132,25 +134,33 @@ impl Beside {
         Some(fault.hint(format!("render it first: {}", kustomize(&first.folder))))
     }
 
-    /// Says that objects are there more than once, because kustomizations build on each other.
-    pub(crate) fn variants(&self, twice: &[Fault]) -> Option<Fault> {
-        let (base, first) = (self.kustomizations.first()?, twice.first()?);
-        let more = match twice.len() {
-            1 => String::new(),
-            all => format!(", and {} more like it", all - 1),
+    /// Says that objects are there more than once, because kustomizations make variants of
+    /// them: each time in a file that a kustomization is made of. What it changes in them, a
+    /// name or a namespace, makes others of them.
+    pub(crate) fn variants(&self, twice: &[Twice]) -> Option<Fault> {
+        if self.kustomizations.is_empty() || twice.is_empty() {
+            return None;
+        }
+        let files = self.kustomizations.iter().flat_map(|each| {
+            each.resources.iter().filter_map(move |path| Some((path.canonicalize().ok()?, each)))
+        });
+        let files: HashMap<PathBuf, &Kustomization> = files.collect();
+        let of = |file: &str| files.get(&Path::new(file).canonicalize().ok()?).copied();
+        let mut variants = twice.iter().filter_map(|each| {
+            of(&each.fault.origin.file)?;
+            Some((&each.fault, of(&each.first.file)?))
+        });
+        let (first, base) = variants.next()?;
+        let more = match variants.count() {
+            0 => String::new(),
+            more => format!(", and {more} more like it"),
         };
         let message = format!(
             "its kustomizations build on one another: at {}, {}{more}",
             first.origin, first.message
         );
-        let folder = self
-            .kustomizations
-            .iter()
-            .map(|each| &each.folder)
-            .min_by_key(|folder| (folder.components().count(), (*folder).clone()));
-        let top = folder.unwrap_or(&base.folder);
-        let hint = format!("render the one that is applied: {}", kustomize(top));
-        Some(Fault::new(place(top), message).hint(hint))
+        let hint = format!("render the one that is applied: {}", kustomize(&base.folder));
+        Some(Fault::new(place(&base.folder), message).hint(hint))
     }
 }
 
@@ -194,33 +204,44 @@ fn is_broken(text: &str) -> bool {
 
 impl Kustomization {
     fn read(folder: &Path, text: &str) -> Self {
-        let mut this = Self { folder: folder.to_owned(), changes: false, parts: Vec::new() };
+        let mut this = Self {
+            folder: folder.to_owned(),
+            changes: false,
+            parts: Vec::new(),
+            resources: Vec::new(),
+        };
         document::read(text, Keep::All, &mut |read| {
             if let Ok(Node { value: Value::Map(entries), .. }) = read {
-                let others = entries.iter().filter(|entry| !PLAIN.contains(&&*entry.key));
-                for entry in others {
-                    this.changes = true;
-                    this.add_parts(&entry.value);
+                for entry in entries {
+                    match PLAIN.contains(&&*entry.key) {
+                        true => add_files(folder, &entry.value, &mut this.resources),
+                        false => {
+                            this.changes = true;
+                            add_files(folder, &entry.value, &mut this.parts);
+                        }
+                    }
                 }
             }
             ControlFlow::Continue(())
         });
         this
     }
+}
 
-    /// Every text that is the name of a file, `KEY=FILE` too.
-    fn add_parts(&mut self, node: &Node<'_>) {
-        match &node.value {
-            Value::String(text) if !text.contains('\n') => {
-                let file = text.split_once('=').map_or(&**text, |(_, file)| file);
-                let path = self.folder.join(file);
-                if path.is_file() {
-                    self.parts.push(path);
-                }
+/// Adds what every text names that is the name of a file, `KEY=FILE` too.
+fn add_files(folder: &Path, node: &Node<'_>, files: &mut Vec<PathBuf>) {
+    match &node.value {
+        Value::String(text) if !text.contains('\n') => {
+            let file = text.split_once('=').map_or(&**text, |(_, file)| file);
+            let path = folder.join(file);
+            if path.is_file() {
+                files.push(path);
             }
-            Value::Seq(items) => items.iter().for_each(|item| self.add_parts(item)),
-            Value::Map(entries) => entries.iter().for_each(|entry| self.add_parts(&entry.value)),
-            _ => {}
         }
+        Value::Seq(items) => items.iter().for_each(|item| add_files(folder, item, files)),
+        Value::Map(entries) => {
+            entries.iter().for_each(|entry| add_files(folder, &entry.value, files));
+        }
+        _ => {}
     }
 }

@@ -151,6 +151,55 @@ fn variants_of_one_base_have_to_be_rendered_first() {
 }
 
 #[test]
+fn alternatives_beside_a_kustomization_are_no_variants_of_it() {
+    let folder = Folder::new("alternatives");
+    folder
+        .file("all/kustomization.yaml", "resources: [web.yaml]\nnamePrefix: x-\n")
+        .file("all/web.yaml", WEB)
+        .file("all/docs/with-more.yaml", &WEB.replace("replicas: 2", "replicas: 3"));
+    let told = folder.run(&["scan", "-f", "all"]);
+    assert!(told.starts_with("exit 0\n"), "{told}");
+    let noted = "supposed: all/web.yaml:1:1: Deployment default/web is there twice";
+    assert!(told.contains(noted), "{told}");
+}
+
+#[test]
+fn a_word_of_an_argument_list_may_be_empty() {
+    let folder = Folder::new("empty-word");
+    let with = |args: &str| {
+        WEB.replace("        image: web", &format!("        args: {args}\n        image: web"))
+    };
+    folder.file("web.yaml", &with("[--only, null, --all]"));
+    let told = folder.run(&["scan", "-f", "web.yaml"]);
+    assert!(told.starts_with("exit 0\n"), "{told}");
+    folder.file("web.yaml", &with("[--only, {a: b}]"));
+    let told = folder.run(&["scan", "-f", "web.yaml"]);
+    assert_eq!(told.matches("error: ").count(), 1, "{told}");
+}
+
+#[test]
+fn an_empty_status_is_none() {
+    let folder = Folder::new("empty-status");
+    let pod = "apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {run: web}}
+spec: {nodeName: n1, containers: [{name: web, image: web}]}
+status: {}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {run: web}, ports: [{port: 80}]}
+";
+    for text in [pod.to_owned(), pod.replace("nodeName: n1, ", "")] {
+        folder.file("web.yaml", &text);
+        let told = folder.run(&["scan", "-f", "web.yaml"]);
+        assert!(told.starts_with("exit 0\n--- stdout\nnothing found; "), "{told}");
+        assert!(!told.contains("not judged"), "{told}");
+    }
+}
+
+#[test]
 fn what_was_rendered_is_read_from_standard_input() {
     let mut child = uturn(&["scan", "-f", "-"])
         .stdin(Stdio::piped())

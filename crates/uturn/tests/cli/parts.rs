@@ -308,3 +308,29 @@ fn an_action_of_an_annotation_is_no_backend() {
     assert!(scan.contains("\nnothing found; 4 of 6 flows fine, 2 not judged"), "{scan}");
     assert!(scan.contains("\nnot judged: backends of 1 Ingress; "), "{scan}");
 }
+
+#[test]
+fn a_name_outside_has_the_ports_of_its_server() {
+    let folder = Folder::new("parts-external-name");
+    let file = |port: &str, ports: &str| {
+        format!(
+            "apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{type: ExternalName, externalName: web.example.com{ports}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: web, namespace: shop}}
+spec: {{defaultBackend: {{service: {{name: web, port: {{{port}}}}}}}}}
+"
+        )
+    };
+    folder.file("all.yaml", &file("number: 80", ""));
+    assert_eq!(codes(&folder, &[]), [""; 0]);
+    // A name says nothing where nobody has given it, nor does a number beside a list of ports.
+    folder.file("all.yaml", &file("name: http", ""));
+    assert_eq!(codes(&folder, &[]), ["UT402 error"]);
+    folder.file("all.yaml", &file("number: 80", ", ports: [{port: 443}]"));
+    assert_eq!(codes(&folder, &[]), ["UT402 error"]);
+}
