@@ -10,7 +10,7 @@ use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
     By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Variant,
+    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
 };
 use uturn_path::{Cannot, Engine};
 
@@ -233,7 +233,7 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
         });
         let names: Vec<_> = names.collect();
         let has_slice = cluster.slices(&service.name).iter().any(|one| !one.endpoints.is_empty());
-        if names.is_empty() || has_slice {
+        if names.is_empty() || has_slice || service.unjudged.contains(&Unknown::Versions) {
             continue;
         }
         let pods = pods.selected(service);
@@ -268,7 +268,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
         let default = ingress.default_backend.iter().map(|backend| ("the default", backend));
         for (path, backend) in listed.chain(default) {
             let Backend::Service { name, port } = backend else { continue };
-            if backend.is_action() {
+            if backend.is_action() || ingress.unjudged.contains(&Unknown::Versions) {
                 continue;
             }
             let full =
@@ -277,6 +277,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
                 // It may be somewhere else.
                 None if !cluster.extent.services => continue,
                 None => format!("{path} leads to Service {full}, which is not there"),
+                Some(service) if service.unjudged.contains(&Unknown::Versions) => continue,
                 // A name outside the cluster has the ports that its server has.
                 Some(Service { kind: ServiceKind::ExternalName(_), ports, .. })
                     if ports.is_empty() && matches!(port, BackendPort::Number(_)) =>

@@ -33,6 +33,8 @@ pub enum Unknown {
     Backends,
     /// What serves Services in place of kube-proxy: `Cilium`.
     ServiceProxy(Text),
+    /// Which one counts of several objects of one name that differ.
+    Versions,
 }
 
 /// What the cloud of a load balancer is called where nothing names it.
@@ -50,14 +52,14 @@ impl Unknown {
             Self::LoadBalancers(_) | Self::Controller(_) | Self::ServiceProxy(_) => {
                 Mechanism::NotModelled
             }
-            Self::Endpoints | Self::Backends => Mechanism::NotGiven,
+            Self::Endpoints | Self::Backends | Self::Versions => Mechanism::NotGiven,
         }
     }
 
     /// Whether it concerns all calls of an object, not only those that come to its load
     /// balancer.
     pub fn is_of_every_call(&self) -> bool {
-        matches!(self, Self::Endpoints | Self::ServiceProxy(_))
+        matches!(self, Self::Endpoints | Self::ServiceProxy(_) | Self::Versions)
     }
 }
 
@@ -73,6 +75,7 @@ impl fmt::Display for Unjudged {
             Unknown::Endpoints => write!(f, "endpoints of {count} Service{plural}"),
             Unknown::Backends => write!(f, "backends of {count} {ingresses}"),
             Unknown::ServiceProxy(name) => write!(f, "{count} Service{plural} that {name} serves"),
+            Unknown::Versions => write!(f, "{count} object{plural} in several versions"),
         }
     }
 }

@@ -16,8 +16,8 @@ use std::net::IpAddr;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Client, Cluster, Family, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text,
-    Verdict, Version,
+    Client, Cluster, Family, Flow, IpNet, Known, Name, NamespacedName, ProxyMode, Supposition,
+    Text, Verdict, Version,
 };
 
 use uturn_netfilter::{Assumed, Question};
@@ -175,8 +175,10 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     }
     // A build of the cloud's may lack a mode of upstream's.
     modes.retain(|mode| *mode != ProxyMode::Nftables || proxy.version.value >= NFTABLES);
+    let tells = proxy.detector.value != LocalDetector::None;
+    let may_tell = tells || !whole_ranges(&cluster.network.pod_cidrs.value).is_empty();
     let asks_for_pods = proxy.detector.is_supposed()
-        && proxy.detector.value != LocalDetector::None
+        && may_tell
         && cluster.services.values().any(|one| one.external_policy == Policy::Local);
     let mut runnings = Vec::new();
     for mode in modes {
@@ -192,7 +194,7 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
                 tells_pods: None,
             }));
         } else if mode != ProxyMode::Ipvs && asks_for_pods {
-            runnings.extend([true, false].map(|tells| Running {
+            runnings.extend([tells, !tells].map(|tells| Running {
                 mode,
                 build: None,
                 tells_pods: Some(tells),
@@ -204,6 +206,21 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     let first = runnings[0];
     runnings.retain(|running| *running == first || is_possible(cluster, *running));
     runnings
+}
+
+/// For each family the smallest range that has all of these: kube-proxy takes no second one.
+fn whole_ranges(nets: &[IpNet]) -> Vec<IpNet> {
+    let whole = |family| {
+        let mut of_family = nets.iter().filter(|net| Family::of(net.addr()) == family);
+        let first = *of_family.next()?;
+        of_family.try_fold(first, |mut whole, net| {
+            while !whole.contains(net) {
+                whole = whole.supernet()?;
+            }
+            Some(whole)
+        })
+    };
+    Family::BOTH.into_iter().filter_map(whole).collect()
 }
 
 /// Whether kube-proxy could run like this at all with the settings that are known.
@@ -227,6 +244,11 @@ fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     if cluster.proxy.mode.is_supposed() {
         say(MODE, &running.mode.to_string());
         cluster.proxy.mode = Known::supposed(running.mode, because);
+    }
+    if running.tells_pods == Some(true) && cluster.proxy.detector.value == LocalDetector::None {
+        let ranges = whole_ranges(&cluster.network.pod_cidrs.value);
+        say(CLUSTER_CIDR, "one that has all pods");
+        cluster.proxy.detector = Known::supposed(LocalDetector::ClusterCidr(ranges), because);
     }
     if running.tells_pods == Some(false) {
         say(CLUSTER_CIDR, "none");

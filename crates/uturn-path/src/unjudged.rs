@@ -37,6 +37,7 @@ impl Gap {
             }
             Unknown::Endpoints => "which endpoints the Service has is not given".to_owned(),
             Unknown::Backends => "what stands behind the Ingress is not given".to_owned(),
+            Unknown::Versions => "it is there in several versions that differ".to_owned(),
         };
         let by = By::new(object.to_string(), origin.clone());
         Self { by, why, mechanism: unknown.mechanism() }
@@ -107,6 +108,11 @@ impl Engine<'_> {
             return None;
         }
         let by = || By::new(rule.owner.to_string(), self.origin_of(&rule.owner));
+        let mut ingresses = self.cluster.ingresses.values();
+        let owner = ingresses.find(|ingress| ingress.object() == rule.owner);
+        if let Some(ingress) = owner.filter(|one| one.unjudged.contains(&Unknown::Versions)) {
+            return Some(Gap::of(&rule.owner, &ingress.origin, &Unknown::Versions));
+        }
         let is_known = self.cluster.services.contains_key(&rule.service);
         match rule.targets.is_empty() {
             true if self.is_action(rule) => Some(Gap {

@@ -114,21 +114,25 @@ impl Objects {
     }
 }
 
-/// Objects of one kind, each name once.
+/// Objects of one kind, each name once, and the names of those that were there several times
+/// and differed.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<K, V>(pub(crate) BTreeMap<K, V>);
+pub(crate) struct Table<K, V>(pub(crate) BTreeMap<K, V>, pub(crate) BTreeSet<K>);
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(BTreeMap::new(), BTreeSet::new())
     }
 }
 
-impl<K: Ord, V: Object> Table<K, V> {
+impl<K: Ord + Clone, V: Object> Table<K, V> {
     /// Adds an object. One of that name that is there already gives way, as it does when both
     /// are applied one after the other; both places are noted.
     pub(crate) fn add(&mut self, doc: &Doc<'_>, key: K, object: V) {
         let called = object.called();
+        if self.0.get(&key).is_some_and(|first| first.differs(&object)) {
+            self.1.insert(key.clone());
+        }
         let Some(first) = self.0.insert(key, object) else { return };
         let kind = doc.root.get("kind").and_then(|kind| kind.as_str()).unwrap_or(V::KIND);
         doc.twice(&format!("{kind} {called}"), first.origin());
@@ -140,11 +144,18 @@ pub(crate) trait Object {
     const KIND: &'static str;
     fn called(&self) -> String;
     fn origin(&self) -> &Origin;
+    /// Whether another object of this name says something else.
+    fn differs(&self, other: &Self) -> bool;
 }
 
 macro_rules! objects {
-    ($($type:ty: $kind:literal),* $(,)?) => {$(
+    ($($type:ident: $kind:literal),* $(,)?) => {$(
         impl Object for $type {
+            fn differs(&self, other: &Self) -> bool {
+                let here = $type { origin: other.origin.clone(), ..self.clone() };
+                here != *other
+            }
+
             const KIND: &'static str = $kind;
 
             fn called(&self) -> String {
@@ -173,7 +184,7 @@ objects!(
 );
 
 /// An Endpoints object, as the slices it stands for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OldEndpoints {
     pub(crate) name: NamespacedName,
     pub(crate) slices: Vec<EndpointSlice>,
@@ -181,7 +192,7 @@ pub(crate) struct OldEndpoints {
 }
 
 /// A ConfigMap that was read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ConfigMap {
     pub(crate) name: NamespacedName,
     pub(crate) origin: Origin,

@@ -6,7 +6,10 @@ use std::cell::LazyCell;
 use uturn_model::ingress::Backend;
 use uturn_model::pod::Phase;
 use uturn_model::service::ServiceKind;
-use uturn_model::{Extent, Ingress, NamespacedName, Pod, Selector, Service, Unknown, WorkloadKind};
+use uturn_model::{
+    Extent, Ingress, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Service, Unknown,
+    WorkloadKind,
+};
 
 use super::endpoints::{Slices, could_serve};
 use super::pods::ByLabel;
@@ -14,13 +17,15 @@ use super::unjudged::Gaps;
 use crate::objects::Objects;
 
 const GIVE_PODS: &str =
-    "give the EndpointSlices, or what makes the pods; --complete says that this is all";
-const GIVE_ENDPOINTS: &str = "give the EndpointSlices; --complete says that this is all";
-const GIVE_SERVICES: &str = "give these Services; --complete says that this is all";
+    "give the EndpointSlices, or what makes the pods, or pass --complete if this is all";
+const GIVE_ENDPOINTS: &str = "give the EndpointSlices, or pass --complete if this is all";
+const GIVE_SERVICES: &str = "give the Services they lead to, or pass --complete if this is all";
+const USED: &str = "scan only the files that are applied together";
 const TRACE_SERVICES: &str = "trace to the Services that the annotation names";
 
 /// Finds what is missing, and notes it at the objects that depend on it.
 pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mut Gaps) {
+    find_versions(objects, gaps);
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     for service in objects.services.0.values() {
         let is_stated = extent.endpoints
@@ -60,6 +65,34 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
             gaps.add(ingress.object(), Unknown::Backends, because, settle);
         }
     }
+}
+
+/// Notes which Services and Ingresses are there in several versions, and which Services have
+/// their pods from such a workload: nothing says which version is in use, and a mixture of them
+/// may never have been applied.
+fn find_versions(objects: &Objects, gaps: &mut Gaps) {
+    let makers = objects.workloads.1.iter().filter_map(|key| objects.workloads.0.get(key));
+    let makers: Vec<_> = makers.collect();
+    let pods = objects.pods.1.iter().filter_map(|name| objects.pods.0.get(name));
+    let pods: Vec<&Pod> = pods.collect();
+    let mut add = |object: ObjectRef| {
+        let because = "it, or what makes its pods, is there several times, and differs";
+        gaps.add(object, Unknown::Versions, because.into(), USED.into());
+    };
+    for service in objects.services.0.values() {
+        let selects = |namespace: &Name, labels: &Labels| {
+            *namespace == service.name.namespace
+                && service.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        };
+        let has_versions = objects.services.1.contains(&service.name)
+            || makers.iter().any(|one| selects(&one.name.namespace, &one.template.labels))
+            || pods.iter().any(|pod| selects(&pod.name.namespace, &pod.spec.labels));
+        if has_versions {
+            add(service.object());
+        }
+    }
+    let ingresses = objects.ingresses.1.iter().filter_map(|name| objects.ingresses.0.get(name));
+    ingresses.for_each(|ingress| add(ingress.object()));
 }
 
 /// Why it is not known which endpoints a Service without a known slice has; nothing where

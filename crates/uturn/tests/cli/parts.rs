@@ -79,8 +79,8 @@ fn an_ingress_alone_leads_to_a_service_elsewhere() {
         scan,
         "exit 0
 nothing found; 0 of 0 flows fine (a class of pods × a target each)
-not judged: backends of 1 Ingress; to settle it: give these Services; --complete says that this \
-         is all"
+not judged: backends of 1 Ingress; to settle it: give the Services they lead to, or \
+         pass --complete if this is all"
     );
     assert_eq!(codes(&folder, &["--complete"]), ["UT402 error"]);
     let to = "ingress/shop/front";
@@ -115,7 +115,7 @@ fn a_service_whose_pods_are_elsewhere_is_not_judged() {
         "exit 0
 nothing found; 0 of 0 flows fine (a class of pods × a target each)
 not judged: endpoints of 1 Service; to settle it: give the EndpointSlices, or what makes the \
-         pods; --complete says that this is all
+         pods, or pass --complete if this is all
   endpoints of 1 Service: svc/shop/web: nothing here makes pods with the labels that are selected"
     );
     assert_eq!(codes(&folder, &["--complete"]), ["UT311 warning"]);
@@ -333,4 +333,29 @@ spec: {{defaultBackend: {{service: {{name: web, port: {{{port}}}}}}}}}
     assert_eq!(codes(&folder, &[]), ["UT402 error"]);
     folder.file("all.yaml", &file("number: 80", ", ports: [{port: 443}]"));
     assert_eq!(codes(&folder, &[]), ["UT402 error"]);
+}
+
+/// Folders hold one object in several versions, of which one is in use. A mixture of them may
+/// never have been applied: it accuses nobody. The same object twice is one.
+#[test]
+fn versions_of_an_object_are_not_mixed() {
+    let folder = Folder::new("parts-versions");
+    let named = BALANCED.replace("targetPort: 8080", "targetPort: metrics");
+    let ingress = INGRESS.replace("number: 80", "name: plain");
+    folder.file("facts.yaml", CLOUD);
+    folder.file("all.yaml", &[CLIENT, WORKLOAD, BALANCED].concat());
+    folder.file("service.yaml", BALANCED);
+    assert_eq!(codes(&folder, &["--complete"]), [""; 0], "the same twice");
+    let scan = folder.run(&["scan", "-q", "-f", "."]);
+    assert!(scan.contains(" is there twice: ") && !scan.contains("not judged"), "{scan}");
+    folder.file("service.yaml", &named).file("ingress.yaml", &ingress);
+    assert_eq!(codes(&folder, &["--complete"]), [""; 0], "another targetPort");
+    let scan = folder.run(&["scan", "-q", "-f", "."]);
+    assert!(scan.contains("\nnot judged: 1 object in several versions; to settle it: "), "{scan}");
+    // A workload in several versions is what a Service gets its pods from.
+    let other = WORKLOAD.replace("image:", "imagePullPolicy: Always, image:");
+    let other = other.replace("name: http", "name: web");
+    folder.file("service.yaml", &other).file("ingress.yaml", "# none");
+    let trace = ["trace", "-f", ".", "--from", "deploy/shop/client", "--to", "svc/shop/web"];
+    assert_eq!(ends(&folder, &trace, 2), "exit 0\nnot known   UT902 not-given");
 }
