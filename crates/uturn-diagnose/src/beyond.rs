@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
-use uturn_model::{
-    Client, Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Port,
-};
+use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port};
 use uturn_path::{Cannot, Engine, Health};
 
 use crate::cause;
@@ -118,13 +116,10 @@ fn outside(
 }
 
 fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Destination {
-    let owner = NamespacedName::new(
-        rule.owner.namespace.as_ref().map_or("", |one| one.as_str()),
-        &rule.owner.name,
-    );
+    let owner = rule.owner.namespaced_name();
     let path = rule.path.as_ref().map(|(path, _)| path.clone());
     match (rule.owner.kind, owner, listener.protocol.layer()) {
-        (Kind::Ingress, Ok(name), _) => {
+        (Kind::Ingress, Some(name), _) => {
             Destination::Ingress { name, host: rule.host.clone(), path }
         }
         (_, _, Layer::L7) => Destination::Url {

@@ -290,12 +290,7 @@ fn service_behind<'e>(
             Some((&service.name, port))
         }
         (Kind::Service, Destination::Address(address)) => {
-            let name = NamespacedName::new(
-                target.object.namespace.as_ref()?.as_str(),
-                &target.object.name,
-            )
-            .ok()?;
-            let service = cluster.services.get(&name)?;
+            let service = cluster.services.get(&target.object.namespaced_name()?)?;
             let port = service.ports.iter().find(|one| one.port.number() == address.port())?;
             Some((&service.name, port))
         }

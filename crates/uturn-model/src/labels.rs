@@ -24,6 +24,11 @@ impl Labels {
         self.get(key) == Some(value)
     }
 
+    /// The first key that begins like this.
+    pub fn key_from(&self, begins: &str) -> Option<&str> {
+        self.0.keys().map(|key| &**key).find(|key| key.starts_with(begins))
+    }
+
     /// All, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))

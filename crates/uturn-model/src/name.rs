@@ -197,6 +197,12 @@ impl ObjectRef {
         Self { kind, namespace: None, name: name.into() }
     }
 
+    /// The name of an object in a namespace; nothing where it is in none.
+    pub fn namespaced_name(&self) -> Option<NamespacedName> {
+        let name = Name::new(&*self.name).ok()?;
+        Some(NamespacedName { namespace: self.namespace.clone()?, name })
+    }
+
     /// As the command line names it: `svc/shop/front`.
     pub fn short(&self) -> String {
         let word = match self.kind {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::{Known, Origin, Protocol, Text};
+use crate::{Family, Known, Origin, Protocol, Text};
 
 /// How pods get addresses and how packets to them find the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,6 +201,23 @@ impl std::fmt::Display for NetworkMode {
             Self::Routed => "routed",
         })
     }
+}
+
+/// One range for each family, the smallest that has all of these of that family.
+pub fn covering_each(nets: &[IpNet]) -> Vec<IpNet> {
+    let of = |family| nets.iter().copied().filter(move |net| Family::of(net.addr()) == family);
+    Family::BOTH.into_iter().filter_map(|family| covering(of(family))).collect()
+}
+
+/// The smallest range that has all of these.
+fn covering(mut nets: impl Iterator<Item = IpNet>) -> Option<IpNet> {
+    let mut all = nets.next()?;
+    for net in nets {
+        while !all.contains(&net) {
+            all = all.supernet()?;
+        }
+    }
+    Some(all)
 }
 
 /// A security group: stateful; rules in order, the first that matches decides; what

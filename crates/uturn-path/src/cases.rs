@@ -13,11 +13,12 @@ mod rules;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use uturn_model::network::covering_each;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Client, Cluster, Family, Flow, IpNet, Known, Name, NamespacedName, ProxyMode, Supposition,
-    Text, Verdict, Version,
+    Client, Cluster, Family, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text,
+    Verdict, Version,
 };
 
 use uturn_netfilter::{Assumed, Question};
@@ -176,7 +177,7 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     // A build of the cloud's may lack a mode of upstream's.
     modes.retain(|mode| *mode != ProxyMode::Nftables || proxy.version.value >= NFTABLES);
     let tells = proxy.detector.value != LocalDetector::None;
-    let may_tell = tells || !whole_ranges(&cluster.network.pod_cidrs.value).is_empty();
+    let may_tell = tells || !covering_each(&cluster.network.pod_cidrs.value).is_empty();
     let asks_for_pods = proxy.detector.is_supposed()
         && may_tell
         && cluster.services.values().any(|one| one.external_policy == Policy::Local);
@@ -208,21 +209,6 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     runnings
 }
 
-/// For each family the smallest range that has all of these: kube-proxy takes no second one.
-fn whole_ranges(nets: &[IpNet]) -> Vec<IpNet> {
-    let whole = |family| {
-        let mut of_family = nets.iter().filter(|net| Family::of(net.addr()) == family);
-        let first = *of_family.next()?;
-        of_family.try_fold(first, |mut whole, net| {
-            while !whole.contains(net) {
-                whole = whole.supernet()?;
-            }
-            Some(whole)
-        })
-    };
-    Family::BOTH.into_iter().filter_map(whole).collect()
-}
-
 /// Whether kube-proxy could run like this at all with the settings that are known.
 fn is_possible(cluster: &Cluster, running: Running) -> bool {
     let Some(node) = cluster.nodes.values().next() else { return true };
@@ -246,7 +232,7 @@ fn as_running(cluster: &Cluster, running: Running) -> Cluster {
         cluster.proxy.mode = Known::supposed(running.mode, because);
     }
     if running.tells_pods == Some(true) && cluster.proxy.detector.value == LocalDetector::None {
-        let ranges = whole_ranges(&cluster.network.pod_cidrs.value);
+        let ranges = covering_each(&cluster.network.pod_cidrs.value);
         say(CLUSTER_CIDR, "one that has all pods");
         cluster.proxy.detector = Known::supposed(LocalDetector::ClusterCidr(ranges), because);
     }

@@ -375,11 +375,7 @@ impl<'a> Engine<'a> {
     /// Where an object was written.
     pub fn origin_of(&self, object: &uturn_model::ObjectRef) -> Origin {
         let cluster = self.cluster;
-        let name = object
-            .namespace
-            .as_ref()
-            .and_then(|namespace| NamespacedName::new(namespace.as_str(), &object.name).ok());
-        let found = name.and_then(|name| match object.kind {
+        let found = object.namespaced_name().and_then(|name| match object.kind {
             uturn_model::Kind::Service => cluster.services.get(&name).map(|one| &one.origin),
             uturn_model::Kind::Ingress => cluster.ingresses.get(&name).map(|one| &one.origin),
             uturn_model::Kind::Pod => cluster.pods.get(&name).map(|one| &one.origin),

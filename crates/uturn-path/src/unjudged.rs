@@ -7,7 +7,8 @@ use uturn_model::lb::Rule;
 use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{By, Place, Step, StepKind};
 use uturn_model::{
-    Destination, Mechanism, Name, NamespacedName, ObjectRef, Origin, Protocol, Service, Unknown,
+    Destination, Ingress, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin, Protocol,
+    Service, Unknown,
 };
 
 use crate::engine::Engine;
@@ -108,14 +109,13 @@ impl Engine<'_> {
             return None;
         }
         let by = || By::new(rule.owner.to_string(), self.origin_of(&rule.owner));
-        let mut ingresses = self.cluster.ingresses.values();
-        let owner = ingresses.find(|ingress| ingress.object() == rule.owner);
-        if let Some(ingress) = owner.filter(|one| one.unjudged.contains(&Unknown::Versions)) {
+        let ingress = self.ingress_of(rule);
+        if let Some(ingress) = ingress.filter(|one| one.unjudged.contains(&Unknown::Versions)) {
             return Some(Gap::of(&rule.owner, &ingress.origin, &Unknown::Versions));
         }
         let is_known = self.cluster.services.contains_key(&rule.service);
         match rule.targets.is_empty() {
-            true if self.is_action(rule) => Some(Gap {
+            true if ingress.is_some_and(|one| is_action(one, rule)) => Some(Gap {
                 by: by(),
                 why: "an annotation says what it leads to, and is not read".to_owned(),
                 mechanism: Mechanism::NotModelled,
@@ -132,17 +132,10 @@ impl Engine<'_> {
         self.gap_behind(rule).is_none()
     }
 
-    /// Whether a rule's Ingress names an action there that an annotation describes.
-    fn is_action(&self, rule: &Rule) -> bool {
-        let ingresses = self.cluster.ingresses.values();
-        let mut owners = ingresses.filter(|one| one.object() == rule.owner);
-        owners.any(|ingress| {
-            let paths = ingress.rules.iter().flat_map(|one| &one.paths).map(|one| &one.backend);
-            let mut actions = paths.chain(&ingress.default_backend).filter(|one| one.is_action());
-            actions.any(
-                |one| matches!(one, Backend::Service { name, .. } if *name == rule.service.name),
-            )
-        })
+    /// The Ingress that asked for a load balancer's rule.
+    fn ingress_of(&self, rule: &Rule) -> Option<&Ingress> {
+        let name = rule.owner.namespaced_name().filter(|_| rule.owner.kind == Kind::Ingress)?;
+        self.cluster.ingresses.get(&name)
     }
 
     /// What keeps a call from being judged whose name has no address: it is that of a Service
@@ -183,6 +176,13 @@ impl Engine<'_> {
             }
         }
     }
+}
+
+/// Whether an Ingress names an action where a rule of it leads, which an annotation describes.
+fn is_action(ingress: &Ingress, rule: &Rule) -> bool {
+    let paths = ingress.rules.iter().flat_map(|one| &one.paths).map(|one| &one.backend);
+    let mut actions = paths.chain(&ingress.default_backend).filter(|one| one.is_action());
+    actions.any(|one| matches!(one, Backend::Service { name, .. } if *name == rule.service.name))
 }
 
 fn gap_of_endpoints(service: &Service) -> Option<Gap> {

@@ -107,20 +107,22 @@ impl Unmodelled<'_> {
 /// Everything whose load balancer is not modelled.
 pub(crate) fn unmodelled(cluster: &Cluster) -> impl Iterator<Item = Unmodelled<'_>> {
     let services = cluster.services.values().filter_map(|one| {
+        let unknown = one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
         Some(Unmodelled {
             object: one.object(),
             origin: &one.origin,
-            unknown: one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?,
+            unknown,
             entries: &one.load_balancer,
             service: Some(one),
             ingress: None,
         })
     });
     let ingresses = cluster.ingresses.values().filter_map(|one| {
+        let unknown = one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
         Some(Unmodelled {
             object: one.object(),
             origin: &one.origin,
-            unknown: one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?,
+            unknown,
             entries: &one.load_balancer,
             service: None,
             ingress: Some(one),

@@ -147,8 +147,11 @@ fn domain(corefile: &Corefile, said: &mut Said) -> Option<Text> {
 fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)> {
     let given = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
     let given = given.map(|set| (set.object(), &set.template));
-    let owners = objects.pods.0.values().filter_map(|pod| Some((pod.owner.clone()?, &pod.spec)));
-    given.chain(owners.filter(|(owner, _)| owner.kind == Kind::DaemonSet))
+    let owned = objects.pods.0.values().filter_map(|pod| {
+        let owner = pod.owner.as_ref().filter(|owner| owner.kind == Kind::DaemonSet)?;
+        Some((owner.clone(), &pod.spec))
+    });
+    given.chain(owned)
 }
 
 /// Where what nobody wrote down is said to come from.

@@ -309,7 +309,7 @@ fn by_rule(engine: &Engine<'_>, host: &Text) -> Option<IpAddr> {
 }
 
 fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
-    let name = NamespacedName::new(owner.namespace.as_ref()?.as_str(), &owner.name).ok()?;
+    let name = owner.namespaced_name()?;
     let cluster = engine.cluster();
     let list = match owner.kind {
         Kind::Service => &cluster.services.get(&name)?.load_balancer,
@@ -390,9 +390,7 @@ fn port_of(
     if rule.owner.kind == Kind::Service {
         return service.ports.iter().find(|one| Some(one.port) == called).cloned();
     }
-    let name =
-        NamespacedName::new(rule.owner.namespace.as_ref()?.as_str(), &rule.owner.name).ok()?;
-    let ingress = cluster.ingresses.get(&name)?;
+    let ingress = cluster.ingresses.get(&rule.owner.namespaced_name()?)?;
     let paths = ingress.rules.iter().filter(|one| one.host == rule.host).flat_map(|one| &one.paths);
     let same = |one: &&uturn_model::ingress::IngressPath| {
         rule.path.as_ref().is_some_and(|(path, _)| one.path == *path)

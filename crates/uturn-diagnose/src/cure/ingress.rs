@@ -20,8 +20,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
 
 fn owner<'c>(case: &Case<'c>) -> Option<&'c Ingress> {
     let owner = case.aim.owner.as_ref().filter(|owner| owner.kind == Kind::Ingress)?;
-    let name = NamespacedName::new(owner.namespace.as_ref()?.as_str(), &owner.name).ok()?;
-    case.cluster().ingresses.get(&name)
+    case.cluster().ingresses.get(&owner.namespaced_name()?)
 }
 
 /// A rule for the host and path that are asked for, to the only backend there is.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_model::network::{Network, NetworkMode, Plugin};
+use uturn_model::network::{Network, NetworkMode, Plugin, covering_each};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Family, Known, ProxyMode};
 
@@ -129,35 +129,14 @@ fn strangers(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
 
 /// Only nftables mode has a rule for the whole range.
 fn services(objects: &Objects, proxy: ProxyMode, said: &mut Said) -> Known<Vec<IpNet>> {
-    let ips = || objects.services.0.values().flat_map(|one| one.cluster_ips.iter().copied());
-    let of = |family| ips().filter(move |ip| Family::of(*ip) == family);
-    let nets: Vec<IpNet> = Family::BOTH
-        .into_iter()
-        .filter_map(|family| covering(of(family).map(IpNet::from)))
-        .collect();
+    let ips = objects.services.0.values().flat_map(|one| one.cluster_ips.iter().copied());
+    let nets = covering_each(&ips.map(IpNet::from).collect::<Vec<_>>());
     let because = "the smallest that has every known clusterIP";
     if !nets.is_empty() && proxy == ProxyMode::Nftables {
         let settle = "state spec.network.serviceCIDRs in Facts";
         said.suppose("service ranges", joined(&nets), because, settle);
     }
     Known::supposed(nets, because)
-}
-
-/// One range for each family that has all of these.
-pub(super) fn covering_each(nets: &[IpNet]) -> Vec<IpNet> {
-    let of = |family| nets.iter().copied().filter(move |net| Family::of(net.addr()) == family);
-    Family::BOTH.into_iter().filter_map(|family| covering(of(family))).collect()
-}
-
-/// The smallest range that has all of these.
-fn covering(mut nets: impl Iterator<Item = IpNet>) -> Option<IpNet> {
-    let mut all = nets.next()?;
-    for net in nets {
-        while !all.contains(&net) {
-            all = all.supernet()?;
-        }
-    }
-    Some(all)
 }
 
 fn non_masquerade(

@@ -36,7 +36,8 @@ pub(super) fn complete(
     }
 }
 
-fn has_something_to_run(objects: &Objects) -> bool {
+/// Whether there is anything that nodes are there for.
+pub(super) fn has_something_to_run(objects: &Objects) -> bool {
     !(objects.workloads.0.is_empty()
         && objects.pods.0.is_empty()
         && objects.services.0.is_empty()

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
-use super::{Said, daemon_sets};
+use super::{Said, daemon_sets, nodes};
 use crate::objects::Objects;
 
 /// The annotation that says which network cards a pod has.
@@ -86,11 +86,7 @@ pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Plugin> {
         return Known::derived(plugin, trace);
     }
     let because = "neither nodes nor pods say it";
-    let has_pods = !(objects.pods.0.is_empty()
-        && objects.workloads.0.is_empty()
-        && objects.services.0.is_empty()
-        && objects.ingresses.0.is_empty());
-    if has_pods {
+    if nodes::has_something_to_run(objects) {
         said.suppose("network", "global-router", because, "state spec.network.mode in Facts");
     }
     Known::supposed(Plugin::TkeGlobalRouter, because)
@@ -137,10 +133,8 @@ fn by_agent(objects: &Objects) -> Option<(Plugin, String)> {
 }
 
 fn has_flannel(objects: &Objects) -> bool {
-    let begins = |node: &Node| {
-        node.annotations.iter().any(|(key, _)| key.starts_with("flannel.alpha.coreos.com/"))
-    };
-    objects.nodes.0.values().any(begins)
+    let mut nodes = objects.nodes.0.values();
+    nodes.any(|node| node.annotations.key_from("flannel.alpha.coreos.com/").is_some())
 }
 
 /// What a plugin or a cloud writes on nodes.
@@ -149,7 +143,7 @@ fn by_node(objects: &Objects) -> Option<(Plugin, String)> {
     let of = |node: &Node| {
         let labels = |labels: &Labels, keys: &[(&str, Plugin)]| {
             keys.iter().find_map(|(begins, plugin)| {
-                let (key, _) = labels.iter().find(|(key, _)| key.starts_with(begins))?;
+                let key = labels.key_from(begins)?;
                 Some((*plugin, format!("{key} of Node {}", node.name)))
             })
         };
@@ -163,18 +157,15 @@ fn by_node(objects: &Objects) -> Option<(Plugin, String)> {
 }
 
 fn has_calico(objects: &Objects) -> bool {
-    let of_pod = |pod: &Pod| {
-        pod.spec.annotations.iter().any(|(key, _)| key.starts_with("cni.projectcalico.org/"))
-    };
-    objects.pods.0.values().any(of_pod)
+    let mut pods = objects.pods.0.values();
+    pods.any(|pod| pod.spec.annotations.key_from("cni.projectcalico.org/").is_some())
 }
 
 /// What a plugin writes on pods.
 fn by_pod(objects: &Objects) -> Option<(Plugin, String)> {
     objects.pods.0.values().find_map(|pod| {
         POD_KEYS.iter().find_map(|(begins, plugin)| {
-            let mut keys = pod.spec.annotations.iter().map(|(key, _)| key);
-            let key = keys.find(|key| key.starts_with(begins))?;
+            let key = pod.spec.annotations.key_from(begins)?;
             Some((*plugin, format!("{key} of Pod {}", pod.name)))
         })
     })
@@ -195,15 +186,15 @@ fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
         Some("kind") => return Some((Plugin::Kindnet, id())),
         _ => {}
     }
-    let strangers: Vec<&Pod> = outside_of_range(objects).collect();
-    if are_ranged && strangers.is_empty() {
+    let stranger = outside_of_range(objects).next();
+    if are_ranged && stranger.is_none() {
         return Some((Plugin::TkeGlobalRouter, "the podCIDRs of the nodes".into()));
     }
     let is_known = objects.pods.0.values().any(has_own_address);
     if !are_ranged && !is_known {
         return None;
     }
-    let trace = match strangers.first() {
+    let trace = match stranger {
         Some(pod) => format!("the address of Pod {}, which is not of its node's podCIDR", pod.name),
         None => "nodes without a podCIDR, and pods with addresses".into(),
     };

@@ -2,13 +2,13 @@
 
 use ipnet::IpNet;
 use uturn_model::cluster::Provider;
-use uturn_model::network::Network;
+use uturn_model::network::{Network, covering_each};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
 use uturn_model::{
     Known, Origin, ProxyMode, ProxySettings, ServiceProxy, Text, Variant, Version, WorkloadKind,
 };
 
-use super::{Said, joined, network, service_proxy};
+use super::{Said, joined, service_proxy};
 use crate::decode::proxy_config::{self, ProxyConfig};
 use crate::objects::Objects;
 
@@ -244,7 +244,7 @@ pub(super) fn suppose_detector(
     if !proxy.detector.is_supposed() {
         return;
     }
-    let nets = network::covering_each(&network.pod_cidrs.value);
+    let nets = covering_each(&network.pod_cidrs.value);
     let has_others = |net: &IpNet| {
         let nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
         let services = objects.services.0.values().flat_map(|service| &service.cluster_ips);
