@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port};
-use uturn_path::{Cannot, Engine, Health};
+use uturn_path::{Engine, Health, WalkError};
 
 use crate::cause;
 use crate::clients::{Clients, Example};
@@ -19,7 +19,7 @@ type Caused = (Finding, Option<ObjectRef>);
 /// So many nodes times Services, or targets, are walked one by one.
 pub(crate) const MOST: usize = 20_000;
 
-pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, Cannot> {
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
     let size = cluster.nodes.len() * cluster.services.len();
     // Whose load balancers are not even made has none that are left out.
@@ -79,7 +79,7 @@ fn outside(
     balancer: &LoadBalancer,
     listener: &Listener,
     rule: &Rule,
-) -> Result<Option<Caused>, Cannot> {
+) -> Result<Option<Caused>, WalkError> {
     let flow = Flow {
         from: Client::Outside(None),
         to: destination(balancer, listener, rule),
@@ -87,7 +87,7 @@ fn outside(
     };
     let verdicts = match engine.verdicts(&flow) {
         Ok(verdicts) => verdicts,
-        Err(Cannot::Later(_)) => return Ok(None),
+        Err(WalkError::Later(_)) => return Ok(None),
         Err(why) => return Err(why),
     };
     let Some((verdict, way)) = verdicts.iter().find_map(|one| Some((one, worst(one)?))) else {

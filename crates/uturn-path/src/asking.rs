@@ -9,8 +9,8 @@ use uturn_netfilter::Packet;
 
 use crate::engine::Engine;
 use crate::exchange::{Exchange, Request};
+use crate::journey::{PacketState, Peer, add_new};
 use crate::names::{PORT, Resolution};
-use crate::travel::{Party, Trip, add_new};
 
 impl<'a> Engine<'a> {
     /// The end of a flow whose name leads nowhere.
@@ -23,7 +23,7 @@ impl<'a> Engine<'a> {
     /// went for the name. `None` where it may come back: libraries ask again.
     pub(crate) fn question_lost(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         resolution: &Resolution,
     ) -> Option<Exchange> {
         let server = resolution.through?;
@@ -37,7 +37,7 @@ impl<'a> Engine<'a> {
         if self.gap_at(client, to, Protocol::Udp).is_some() {
             return None;
         }
-        let ways = self.call(client, &Request::default(), Trip::new(packet));
+        let ways = self.call(client, &Request::default(), PacketState::new(packet));
         let may_answer = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
         if ways.is_empty() || ways.iter().any(may_answer) {
             return None;

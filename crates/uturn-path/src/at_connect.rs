@@ -16,7 +16,7 @@ use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
 use crate::exchange::{Exchange, Request, ended};
-use crate::travel::{Party, Trip};
+use crate::journey::{PacketState, Peer};
 use crate::unjudged::Gap;
 
 /// Which address of a Service is called.
@@ -42,7 +42,12 @@ enum Connected<'a> {
 
 impl<'a> Engine<'a> {
     /// Calls an address: sends a request to it and waits for what comes back, in every way.
-    pub(crate) fn call(&self, client: Party<'a>, request: &Request, trip: Trip) -> Vec<Exchange> {
+    pub(crate) fn call(
+        &self,
+        client: Peer<'a>,
+        request: &Request,
+        trip: PacketState,
+    ) -> Vec<Exchange> {
         let to = trip.packet.leg().dst;
         let protocol = trip.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
@@ -85,15 +90,15 @@ impl<'a> Engine<'a> {
     fn connected(
         &self,
         proxy: ServiceProxy,
-        client: Party<'a>,
+        client: Peer<'a>,
         to: SocketAddr,
         protocol: IpProtocol,
     ) -> Connected<'a> {
         let node = match client {
-            Party::Pod(pod) => pod.node.as_ref(),
-            Party::Host(node, _) => Some(&node.name),
+            Peer::Pod(pod) => pod.node.as_ref(),
+            Peer::Host(node, _) => Some(&node.name),
             // What they send is met on its way.
-            Party::Balancer(_) | Party::Outside => return Connected::AsIs,
+            Peer::Balancer(_) | Peer::Outside => return Connected::AsIs,
         };
         let Some((service, port, frontend)) = self.frontend(to, protocol) else {
             return Connected::AsIs;

@@ -17,25 +17,25 @@ use uturn_model::{Hop, Mechanism, Outcome};
 
 use uturn_netfilter::IpProtocol;
 
-use crate::again::Pace;
-use crate::elsewhere::Said;
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, Request, ended};
-use crate::following::{Attempts, picks};
-use crate::travel::{Party, Trip, add_new};
+use crate::failover::{Attempts, picks};
+use crate::journey::{PacketState, Peer, add_new};
+use crate::redirect::Said;
+use crate::retransmission::Pace;
 
 impl<'a> Engine<'a> {
     /// A packet reached a load balancer.
     pub(crate) fn balance(
         &self,
         balancer: usize,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        mut trip: Trip,
+        mut trip: PacketState,
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
-        let place = self.place(Party::Balancer(balancer));
+        let place = self.place(Peer::Balancer(balancer));
         if let Some(step) = self.shut_out(&self.balancers()[balancer].security_groups, &trip) {
             trip.note(place, step);
             return vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))];
@@ -44,7 +44,7 @@ impl<'a> Engine<'a> {
             find_listener(&self.balancers()[balancer], seen.dst.port(), trip.packet.protocol());
         let Some(listener) = listener else {
             let why = format!("has no listener on port {}", seen.dst.port());
-            let party = Party::Balancer(balancer);
+            let party = Peer::Balancer(balancer);
             trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(
@@ -58,7 +58,7 @@ impl<'a> Engine<'a> {
         };
         if let Some(outcome) = misspoken(listener, request) {
             let why = format!("speaks {} here", listener.protocol);
-            let party = Party::Balancer(balancer);
+            let party = Peer::Balancer(balancer);
             trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
@@ -89,13 +89,13 @@ impl<'a> Engine<'a> {
         &self,
         balancer: usize,
         listener: &Listener,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        trip: &Trip,
+        trip: &PacketState,
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
-        let place = self.place(Party::Balancer(balancer));
+        let place = self.place(Peer::Balancer(balancer));
         // Who ends TLS has answered the client before it looks for a target, and can but cut
         // the connection when there is none.
         let ends_tls = listener.protocol.ends_tls();
@@ -152,7 +152,7 @@ impl<'a> Engine<'a> {
                 let last = inner.mechanisms.iter().find(is_last);
                 let mechanism = last.or(inner.mechanisms.first()).copied();
                 trip.tries.why.extend(inner.lost);
-                let party = Party::Balancer(balancer);
+                let party = Peer::Balancer(balancer);
                 let mut answer = trip.answer();
                 answer.note(place.clone(), passes_back(seen, by.clone()));
                 let home = self.bring_home(party, client, asked, answer, outcome, mechanism);
@@ -167,21 +167,21 @@ impl<'a> Engine<'a> {
         &self,
         balancer: usize,
         listener: &Listener,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        mut trip: Trip,
+        mut trip: PacketState,
     ) -> Vec<Exchange> {
         let seen = trip.packet.leg();
-        let place = self.place(Party::Balancer(balancer));
+        let place = self.place(Peer::Balancer(balancer));
         let (host, path) = asked_of(request, seen);
         let Some(rule) = rules::find(&listener.rules, &host, &path) else {
             let why = format!("no rule of the listener is for {host}{path}");
-            trip.note(place, Step::new(StepKind::Reject, why, self.by(Party::Balancer(balancer))));
+            trip.note(place, Step::new(StepKind::Reject, why, self.by(Peer::Balancer(balancer))));
             let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
             let answer = trip.answer();
             let mechanism = Some(Mechanism::NoRuleForPath);
-            let party = Party::Balancer(balancer);
+            let party = Peer::Balancer(balancer);
             return self.bring_home(party, client, asked, answer, outcome, mechanism);
         };
         if let Some(redirect) = &rule.redirect {
@@ -243,7 +243,7 @@ impl<'a> Engine<'a> {
         let mut answer = trip.answer().on_time();
         answer.hops.clear();
         (answer.share, answer.chance) = (1.0, false);
-        let party = Party::Balancer(balancer);
+        let party = Peer::Balancer(balancer);
         let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None);
         self.note_all(trip.share, &arrivals);
         let mut home = Vec::with_capacity(ways.len() * arrivals.len());
@@ -274,13 +274,13 @@ impl<'a> Engine<'a> {
     fn say(
         &self,
         balancer: usize,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
-        trip: &Trip,
+        trip: &PacketState,
         said: Vec<Exchange>,
         outcome: Outcome,
     ) -> Vec<Exchange> {
-        let party = Party::Balancer(balancer);
+        let party = Peer::Balancer(balancer);
         let answer = trip.answer().on_time();
         let home = self.bring_home(party, client, asked, answer, outcome, None);
         if home.iter().all(|way| way.outcome == outcome) { said } else { home }
@@ -294,7 +294,7 @@ impl<'a> Engine<'a> {
         target: &Target,
         client: SocketAddr,
         request: &Request,
-        trip: &Trip,
+        trip: &PacketState,
     ) -> Vec<Exchange> {
         let src = match &listener.profile.source {
             Source::Kept => client,
@@ -313,7 +313,7 @@ impl<'a> Engine<'a> {
         if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
-        self.merged(self.exchange(Party::Balancer(balancer), request, inner))
+        self.merged(self.exchange(Peer::Balancer(balancer), request, inner))
     }
 
     /// Where a node pays for its own way to the internet, a public load balancer reaches it
@@ -323,7 +323,7 @@ impl<'a> Engine<'a> {
         balancer: usize,
         target: &Target,
         leg: Leg,
-        trip: &Trip,
+        trip: &PacketState,
     ) -> Option<Exchange> {
         let node = target.kind.node().and_then(|name| self.cluster.nodes.get(name))?;
         let is_public = self.balancers()[balancer].scope == Scope::Public;
@@ -348,7 +348,7 @@ impl<'a> Engine<'a> {
 
     fn without_target(
         &self,
-        trip: Trip,
+        trip: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
@@ -359,7 +359,7 @@ impl<'a> Engine<'a> {
 
     fn without_candidate(
         &self,
-        trip: Trip,
+        trip: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
@@ -370,14 +370,14 @@ impl<'a> Engine<'a> {
 
     fn turns_away(
         &self,
-        mut trip: Trip,
+        mut trip: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
         why: &str,
         mechanism: Mechanism,
     ) -> Vec<Exchange> {
-        trip.note(place, Step::new(StepKind::Drop, why, self.by(Party::Balancer(balancer))));
+        trip.note(place, Step::new(StepKind::Drop, why, self.by(Peer::Balancer(balancer))));
         vec![ended(trip, outcome, Some(mechanism))]
     }
 }

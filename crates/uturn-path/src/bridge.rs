@@ -9,7 +9,7 @@ use uturn_model::{Family, IpNet, Mechanism, Node, Origin, Pod};
 use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::Engine;
-use crate::travel::{Arrival, Stay, Trip, arrive, lost};
+use crate::journey::{Arrival, PacketState, Stay, arrive, lost};
 
 /// The switches that show a bridge's frames to rules, for each family.
 pub(crate) const BRIDGE_RULES: [&str; 2] =
@@ -39,7 +39,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The bridge takes a frame from pod to pod, and no rule sees it.
-    pub(crate) fn past_rules(&self, node: &'a Node, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn past_rules(&self, node: &'a Node, mut trip: PacketState) -> Vec<Arrival<'a>> {
         let Some(pod) = self.pod_at(trip.packet.dst) else {
             return vec![lost(trip, Mechanism::NoEndpoint)];
         };
@@ -86,7 +86,11 @@ pub fn is_unseen(by: &By) -> bool {
 }
 
 /// A reset that its pod ignores.
-pub(crate) fn reset_in_vain<'a>(stay: &Stay<'a>, why: Mechanism, mut trip: Trip) -> Arrival<'a> {
+pub(crate) fn reset_in_vain<'a>(
+    stay: &Stay<'a>,
+    why: Mechanism,
+    mut trip: PacketState,
+) -> Arrival<'a> {
     let Leg { src, dst } = trip.packet.leg();
     let asked = stay.came.1.dst;
     let step = Step::new(

@@ -16,15 +16,15 @@ use uturn_model::{
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{Assumed, Packet, Question};
 
-use crate::aim::{CLIENT_PORT, Target};
-use crate::census::Census;
-use crate::doubts;
 use crate::exchange::Exchange;
-use crate::mini::{Weights, outline_of_listeners, outline_with};
+use crate::ingress_assumptions;
+use crate::inventory::Inventory;
+use crate::journey::{PacketState, Peer, add_new};
 use crate::names::{Names, Resolution};
-use crate::node::World;
+use crate::node::NodeRuntime;
+use crate::reduced_cluster::{Weights, outline_of_listeners, outline_with};
+use crate::resolve::{CLIENT_PORT, Target};
 use crate::scan::Atlas;
-use crate::travel::{Party, Trip, add_new};
 use crate::uncaptured;
 use crate::unjudged::Gap;
 
@@ -40,10 +40,10 @@ pub struct Engine<'a> {
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
-    pub(crate) worlds: BTreeMap<&'a Name, OnceCell<Arc<World>>>,
+    pub(crate) worlds: BTreeMap<&'a Name, OnceCell<Arc<NodeRuntime>>>,
     /// All who are there, where this is a small cluster beside captured kernels: their rules
     /// lead to whom they please.
-    pub(crate) whole: Option<&'a Census<'a>>,
+    pub(crate) whole: Option<&'a Inventory<'a>>,
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
@@ -72,14 +72,14 @@ type Probed = (IpAddr, SocketAddr, Protocol);
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// A node's rules cannot be walked.
-    Cannot(Cannot),
+    Walk(WalkError),
     /// It depends on more than those who stand for others can say.
     NeedsAll,
 }
 
 impl<'a> Engine<'a> {
     /// Makes a cluster ready. All that stands in the way is said at once.
-    pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<Cannot>> {
+    pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<WalkError>> {
         let mut engine = Self::of(cluster, None);
         engine.check()?;
         engine.supposed = supposed(cluster);
@@ -131,7 +131,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What somebody wrote is read at once, and kube-proxy's settings are tried.
-    fn check(&self) -> Result<(), Vec<Cannot>> {
+    fn check(&self) -> Result<(), Vec<WalkError>> {
         let cluster = self.cluster;
         let mut faults = Vec::new();
         let mut is_tried = false;
@@ -139,9 +139,9 @@ impl<'a> Engine<'a> {
             let node = &cluster.nodes[*name];
             let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
             let made = match is_written {
-                true => World::new(cluster, node).map(|world| drop(cell.set(world.into()))),
+                true => NodeRuntime::new(cluster, node).map(|world| drop(cell.set(world.into()))),
                 false if is_tried => continue,
-                false => World::new(&outline_with(cluster, node), node).map(drop),
+                false => NodeRuntime::new(&outline_with(cluster, node), node).map(drop),
             };
             is_tried |= !is_written;
             faults.extend(made.err());
@@ -151,12 +151,12 @@ impl<'a> Engine<'a> {
     }
 
     /// What a node's kernel knows.
-    pub(crate) fn world(&self, node: &Name) -> &World {
+    pub(crate) fn world(&self, node: &Name) -> &NodeRuntime {
         let make = || {
             let node = &self.cluster.nodes[node];
-            let world = World::new(self.cluster, node).unwrap_or_else(|why| {
-                self.fault.borrow_mut().get_or_insert(Fault::Cannot(why));
-                World::bare(node)
+            let world = NodeRuntime::new(self.cluster, node).unwrap_or_else(|why| {
+                self.fault.borrow_mut().get_or_insert(Fault::Walk(why));
+                NodeRuntime::bare(node)
             });
             Arc::new(world)
         };
@@ -219,22 +219,22 @@ impl<'a> Engine<'a> {
     }
 
     /// What becomes of a flow: one verdict for each reading of what is not known.
-    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         let verdict = self.verdict(flow)?;
         match self.fault.take() {
-            Some(Fault::Cannot(why)) => Err(why),
+            Some(Fault::Walk(why)) => Err(why),
             Some(Fault::NeedsAll) | None => Ok(vec![verdict]),
         }
     }
 
-    fn verdict(&self, flow: &Flow) -> Result<Verdict, Cannot> {
+    fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
         let clients = self.clients(&flow.from)?;
         let share = 1.0 / clients.len() as f64;
         let mut ways = Vec::new();
         let gap = self.gap_of_name(&flow.to);
         for client in clients {
             if let Some(gap) = &gap {
-                ways.push(gap.exchange(self.place(client), Trip::nowhere(flow.protocol)));
+                ways.push(gap.exchange(self.place(client), PacketState::nowhere(flow.protocol)));
                 continue;
             }
             let target = self.aim(client, &flow.to)?;
@@ -247,7 +247,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What becomes of a flow whose target is known already.
-    pub(crate) fn verdict_at(&self, flow: &Flow, target: &Target) -> Result<Verdict, Cannot> {
+    pub(crate) fn verdict_at(&self, flow: &Flow, target: &Target) -> Result<Verdict, WalkError> {
         let mut ways = Vec::new();
         for client in self.clients(&flow.from)? {
             ways.extend(self.ways(client, flow, target)?);
@@ -274,10 +274,10 @@ impl<'a> Engine<'a> {
 
     fn ways(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         flow: &Flow,
         target: &Target,
-    ) -> Result<Vec<Exchange>, Cannot> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         if let Some(resolution) = &target.resolved {
             if let Some(lost) = self.question_lost(client, resolution) {
                 return Ok(vec![lost]);
@@ -288,7 +288,7 @@ impl<'a> Engine<'a> {
                 }
                 let may_be_outside = resolution.doubt.is_some();
                 let gap = self.gap_of_lost_name(client, &flow.to, may_be_outside);
-                let nowhere = Trip::nowhere(flow.protocol);
+                let nowhere = PacketState::nowhere(flow.protocol);
                 return Ok(vec![match gap {
                     Some(gap) => gap.exchange(self.place(client), nowhere),
                     None => self.unresolved(resolution.clone()),
@@ -304,10 +304,11 @@ impl<'a> Engine<'a> {
                 }
                 _ => self.source(client, *address, flow.protocol),
             };
-            let source = source.ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
+            let source =
+                source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
             let pace = self.pace(client);
-            let mut trip = Trip::new(packet).briefly(self.is_brief).paced(pace);
+            let mut trip = PacketState::new(packet).briefly(self.is_brief).paced(pace);
             if let Some(resolution) = &target.resolved {
                 trip.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {
@@ -334,12 +335,12 @@ impl<'a> Engine<'a> {
     /// The end of a flow that cannot be judged any more once its name is resolved.
     fn ended_at_name(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         protocol: Protocol,
         resolution: &Resolution,
         gap: &Gap,
     ) -> Exchange {
-        let mut trip = Trip::nowhere(protocol);
+        let mut trip = PacketState::nowhere(protocol);
         for step in &resolution.steps {
             trip.note(Place::Dns, step.clone());
         }
@@ -395,7 +396,7 @@ fn supposed(cluster: &Cluster) -> Vec<Supposition> {
     };
     let mut supposed = cluster.supposed.clone();
     supposed.extend(uncaptured::supposed(cluster));
-    supposed.extend(doubts::of_ingresses(cluster));
+    supposed.extend(ingress_assumptions::of_ingresses(cluster));
     let mut unjudged = |about: String, settle: &str| {
         supposed.push(Supposition {
             about: about.into(),
@@ -421,7 +422,7 @@ fn supposed(cluster: &Cluster) -> Vec<Supposition> {
 
 /// Why a flow cannot be walked.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cannot {
+pub enum WalkError {
     /// A node's rules cannot be compiled.
     Compile(Name, Unsupported),
     /// A node's rules cannot be read.
@@ -438,7 +439,7 @@ pub enum Cannot {
     Later(String),
 }
 
-impl Cannot {
+impl WalkError {
     pub(crate) fn unknown(what: &dyn fmt::Display) -> Self {
         Self::Unknown(what.to_string())
     }
@@ -451,7 +452,7 @@ impl Cannot {
     }
 }
 
-impl fmt::Display for Cannot {
+impl fmt::Display for WalkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Compile(node, why) => write!(f, "node {node}: {why}"),
@@ -465,4 +466,4 @@ impl fmt::Display for Cannot {
     }
 }
 
-impl std::error::Error for Cannot {}
+impl std::error::Error for WalkError {}

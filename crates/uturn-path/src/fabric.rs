@@ -15,7 +15,7 @@ use uturn_model::{Family, Ingress, IpNet, Known, Mechanism, Node, Origin, Protoc
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
 use crate::engine::Engine;
-use crate::travel::{Arrival, Party, Stop, Trip, lost};
+use crate::journey::{Arrival, PacketState, Peer, Stop, lost};
 
 /// Whether an address is one that the cloud's own health checks come from: security groups
 /// let those in by themselves.
@@ -25,7 +25,11 @@ fn is_prober(address: IpAddr) -> bool {
 
 impl<'a> Engine<'a> {
     /// A packet is in the VPC, out of a node where it comes from one.
-    pub(crate) fn at_fabric(&self, out_of: Option<&'a Node>, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn at_fabric(
+        &self,
+        out_of: Option<&'a Node>,
+        mut trip: PacketState,
+    ) -> Vec<Arrival<'a>> {
         let leg = trip.packet.leg();
         let groups = out_of.and_then(|node| node.security_groups.as_deref());
         if let Some(step) = groups.and_then(|groups| self.shut_in(groups, &trip)) {
@@ -36,7 +40,7 @@ impl<'a> Engine<'a> {
             trip.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
         {
             let balancer = *balancer;
-            return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
+            return vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }];
         }
         if let Some(back) = trip.fabric.iter().find(|one| one.reply == leg).cloned() {
             let home = Leg { src: back.original.dst, dst: back.original.src };
@@ -58,7 +62,7 @@ impl<'a> Engine<'a> {
                 }
                 self.go_public(&mut trip);
             }
-            return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
+            return vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }];
         }
         if let Some(gap) = self.gap_of_balancer(dst) {
             return vec![gap.arrival(trip)];
@@ -136,13 +140,13 @@ impl<'a> Engine<'a> {
                     By::new("the VPC's routes", Origin::file("fabric")),
                 );
                 trip.note(Place::Fabric, step.seeing(trip.packet.leg()));
-                vec![Arrival { trip, stop: Stop::At(Party::Outside) }]
+                vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]
             }
         }
     }
 
     /// On its way to a public address, a packet of a node gets the node's public address.
-    fn go_public(&self, trip: &mut Trip) {
+    fn go_public(&self, trip: &mut PacketState) {
         let leg = trip.packet.leg();
         let Some(node) = self.node_towards(leg.src.ip()) else { return };
         let stated = node
@@ -220,7 +224,7 @@ impl<'a> Engine<'a> {
 
     /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
     /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
-    pub(crate) fn leave_for_pods(&self, from: &'a Node, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn leave_for_pods(&self, from: &'a Node, mut trip: PacketState) -> Vec<Arrival<'a>> {
         let leg = trip.packet.leg();
         self.mind_strangers(leg.dst);
         let target = self.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
@@ -239,7 +243,7 @@ impl<'a> Engine<'a> {
             return self.at_node(node, &Entry::Interface(link), trip);
         }
         if self.is_endpoint(leg.dst.ip()) {
-            return vec![Arrival { trip, stop: Stop::At(Party::Outside) }];
+            return vec![Arrival { trip, stop: Stop::At(Peer::Outside) }];
         }
         let is_given = self.cluster.extent.pods;
         let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
@@ -307,7 +311,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Why security groups keep a packet out, if they do.
-    pub(crate) fn shut_out(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
+    pub(crate) fn shut_out(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
         let leg = trip.packet.leg();
         if is_prober(leg.src.ip()) {
             return None;
@@ -320,7 +324,7 @@ impl<'a> Engine<'a> {
 
     /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
     /// what goes out let everything go.
-    fn shut_in(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
+    fn shut_in(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
         let leg = trip.packet.leg();
         let asked = asked(trip)?;
         let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
@@ -395,7 +399,7 @@ impl<'a> Engine<'a> {
 
 /// What security groups judge of a packet. They are stateful: an answer passes wherever its
 /// request did.
-fn asked(trip: &Trip) -> Option<(IpProtocol, u16)> {
+fn asked(trip: &PacketState) -> Option<(IpProtocol, u16)> {
     let is_judged = trip.way != Way::Back;
     is_judged.then(|| (trip.packet.protocol(), trip.packet.leg().dst.port()))
 }

@@ -11,11 +11,11 @@ use uturn_model::lb::{Listener, ProbeSource, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
-use crate::again::Pace;
 use crate::balance::find_listener;
 use crate::engine::Engine;
 use crate::exchange::{Exchange, Request};
-use crate::travel::{Party, Trip};
+use crate::journey::{PacketState, Peer};
+use crate::retransmission::Pace;
 
 /// The port that probes come from: any.
 const PROBE_PORT: u16 = 50_000;
@@ -120,9 +120,9 @@ impl<'a> Engine<'a> {
             return known.clone();
         }
         let ask = |packet: Packet| {
-            let probe = Trip::new(packet).briefly(self.is_brief).paced(pace.clone());
+            let probe = PacketState::new(packet).briefly(self.is_brief).paced(pace.clone());
             let probe = probe.sent_by(balancer);
-            self.exchange(Party::Balancer(balancer), &Request::default(), probe)
+            self.exchange(Peer::Balancer(balancer), &Request::default(), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target));
         // What cannot be judged is not held against the target.

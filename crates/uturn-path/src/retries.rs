@@ -1,7 +1,7 @@
 //! A request that is tried again and again, where targets stand for many.
 //!
-//! Each target of the small cluster is asked once; what that says is put in line (`ring`)
-//! and added up (`odds`). No request is followed from one target to the next, but for the
+//! Each target of the small cluster is asked once; what that says is put in line (`retry_ring`)
+//! and added up (`failover_probability`). No request is followed from one target to the next, but for the
 //! likeliest ways where somebody wants to know them step by step.
 
 use std::cell::Cell;
@@ -14,12 +14,12 @@ use uturn_model::route::Leg;
 
 use crate::engine::{Engine, Fault};
 use crate::exchange::{Exchange, ended};
-use crate::following::{Attempts, Waiting};
-use crate::line::{Results, Round};
-use crate::odds::{Failure, Kind};
-use crate::ring::{Asked, Ring};
-use crate::spread::{NEGLIGIBLE, Why};
-use crate::travel::{Trip, add_new};
+use crate::failover::{Attempts, Waiting};
+use crate::failover_probability::{Failure, Kind};
+use crate::journey::{PacketState, add_new};
+use crate::retry_ring::{Asked, RetryRing};
+use crate::spread::{NEGLIGIBLE, ReasonSet};
+use crate::target_list::{Results, Round};
 
 /// So many ways are told step by step, the likeliest first.
 const TOLD_WAYS: usize = 16;
@@ -57,7 +57,12 @@ impl Engine<'_> {
 impl Attempts<'_, '_> {
     /// Counts how a request ends after all its attempts, or says that it takes every target
     /// to know.
-    pub(crate) fn count(&mut self, rule: &Rule, seen: Leg, trip: &Trip) -> Result<(), Fault> {
+    pub(crate) fn count(
+        &mut self,
+        rule: &Rule,
+        seen: Leg,
+        trip: &PacketState,
+    ) -> Result<(), Fault> {
         let profile = &self.listener.profile;
         let candidates = self.choice.candidates();
         if profile.scheduler == Scheduler::SourceHash && candidates.len() > 1 {
@@ -81,7 +86,7 @@ impl Attempts<'_, '_> {
             Some((line.spot(target)?, at, kind))
         });
         let asked: Vec<Asked> = asked.collect();
-        let ring = Ring::new(spots, line.walked.get(), &asked);
+        let ring = RetryRing::new(spots, line.walked.get(), &asked);
         let mut start = trip.clone();
         start.chance |= self.results.iter().flatten().any(|one| one.chance);
         if self.engine.is_brief {
@@ -119,7 +124,7 @@ impl Attempts<'_, '_> {
     }
 
     /// Nothing is tried again.
-    fn ask_one(&mut self, rule: &Rule, seen: Leg, trip: &Trip, candidates: &[usize]) {
+    fn ask_one(&mut self, rule: &Rule, seen: Leg, trip: &PacketState, candidates: &[usize]) {
         let weight = |target: &usize| f64::from(rule.targets[*target].weight);
         let all: f64 = candidates.iter().map(weight).sum();
         for target in candidates {
@@ -134,7 +139,7 @@ impl Attempts<'_, '_> {
     }
 
     /// Tells the likeliest ways step by step.
-    fn tell(&mut self, rule: &Rule, seen: Leg, start: &Exchange, ring: &Ring, line: &[usize]) {
+    fn tell(&mut self, rule: &Rule, seen: Leg, start: &Exchange, ring: &RetryRing, line: &[usize]) {
         let mut order: Vec<usize> = (0..self.ways.len()).collect();
         order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
         if self.engine.tells_worst {
@@ -184,7 +189,7 @@ impl Attempts<'_, '_> {
         rule: &Rule,
         seen: Leg,
         start: &Exchange,
-        (ring, line): (&Ring, &[usize]),
+        (ring, line): (&RetryRing, &[usize]),
         untold: &[usize],
     ) {
         let hears_nothing =
@@ -204,14 +209,15 @@ impl Attempts<'_, '_> {
     /// The ends that requests meet which ask targets of such kinds.
     fn ends_met(
         &self,
-        ring: &Ring,
+        ring: &RetryRing,
         asked: impl Iterator<Item = usize>,
         sought: &mut usize,
-    ) -> HashSet<(Outcome, Why)> {
+    ) -> HashSet<(Outcome, ReasonSet)> {
         let begun = self.begun;
         let after = |timeouts: u32| begun + self.listener.profile.connect_timeout * timeouts;
         let mut ends = HashSet::new();
-        let mut waiting: HashSet<(u32, bool, Why)> = HashSet::from([(0, false, Why::default())]);
+        let mut waiting: HashSet<(u32, bool, ReasonSet)> =
+            HashSet::from([(0, false, ReasonSet::default())]);
         let mut share = 1.0;
         for kind in asked {
             let kind = &ring.kinds[kind];
@@ -248,15 +254,15 @@ fn stands_for(engine: &Engine<'_>, target: &Target) -> u64 {
 }
 
 /// By what ways are told apart.
-fn end_of(way: &Exchange) -> (Outcome, Why) {
-    (way.outcome, Why::of(&way.mechanisms))
+fn end_of(way: &Exchange) -> (Outcome, ReasonSet) {
+    (way.outcome, ReasonSet::of(&way.mechanisms))
 }
 
 /// How asking a target ends.
 fn kind(weight: f64, results: &[Exchange]) -> Kind {
     let mut kind = Kind { weight, ..Kind::default() };
     for one in results {
-        let (mut why, share) = (Why::of(&one.mechanisms), one.share);
+        let (mut why, share) = (ReasonSet::of(&one.mechanisms), one.share);
         if let Outcome::Answered { after } = one.outcome {
             why = why.after(after);
             match kind.answers.iter_mut().find(|known| known.0 == why) {

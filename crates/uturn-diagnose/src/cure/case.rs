@@ -12,7 +12,7 @@ use uturn_model::{
     Client, Cluster, Destination, Flow, Kind, Known, Mechanism, Name, NamespacedName, ObjectRef,
     Port, Protocol, Service, Text, Verdict,
 };
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
 use super::Standing;
@@ -69,7 +69,7 @@ impl<'a> Case<'a> {
         manifests: &'a Manifests,
         engine: &'a Engine<'a>,
         flow: Flow,
-    ) -> Result<Self, Cannot> {
+    ) -> Result<Self, WalkError> {
         let verdicts = engine.cases(&flow)?;
         let mut mechanisms: Vec<Mechanism> =
             verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use uturn_model::{Name, Node, Service};
 use uturn_netfilter::hash::FastMap;
 
-use crate::census::Census;
 use crate::engine::{Engine, Fault};
-use crate::faithful::{Addresses, without_capture};
-use crate::mini::Weights;
-use crate::node::World;
+use crate::inventory::Inventory;
+use crate::node::NodeRuntime;
+use crate::reduced_cluster::Weights;
+use crate::redundant_capture::{Addresses, without_capture};
 
 /// Captured nodes with their kernels.
-type Captured<'a> = Vec<(&'a Name, Arc<World>)>;
+type Captured<'a> = Vec<(&'a Name, Arc<NodeRuntime>)>;
 
 impl<'a> Engine<'a> {
     /// The kernels of the nodes that were captured, and apart from them the nodes of whom a
@@ -38,7 +38,7 @@ impl<'a> Engine<'a> {
     }
 
     /// In a small cluster: gives captured nodes the kernels that they have in the whole one.
-    pub(crate) fn adopt(&mut self, whole: &'a Census<'a>) {
+    pub(crate) fn adopt(&mut self, whole: &'a Inventory<'a>) {
         for (name, world) in &whole.captured {
             if let Some(own) = self.worlds.get(*name) {
                 // It is new: nobody has made one yet.

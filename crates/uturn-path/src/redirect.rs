@@ -10,7 +10,7 @@ use uturn_netfilter::Packet;
 
 use crate::engine::Engine;
 use crate::exchange::{Exchange, Request};
-use crate::travel::{Party, Trip};
+use crate::journey::{PacketState, Peer};
 
 /// Clients do not follow more than these: they take it for a loop.
 const MOST: u8 = 20;
@@ -29,13 +29,13 @@ impl<'a> Engine<'a> {
     pub(crate) fn sent_elsewhere(
         &self,
         balancer: usize,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
         said: &Said<'_>,
-        mut trip: Trip,
+        mut trip: PacketState,
     ) -> Vec<Exchange> {
-        let party = Party::Balancer(balancer);
+        let party = Peer::Balancer(balancer);
         let url = said.redirect.location(said.host, said.path);
         let code = said.redirect.code;
         let why = match request.followed < MOST {
@@ -67,7 +67,7 @@ impl<'a> Engine<'a> {
     /// The call that a client makes when it was told to.
     fn goes_on(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
         said: &Said<'_>,
@@ -102,7 +102,7 @@ impl<'a> Engine<'a> {
                 continue;
             };
             let packet = Packet::new(Protocol::Tcp, source, *address);
-            let mut trip = Trip::new(packet).briefly(self.is_brief).paced(self.pace(client));
+            let mut trip = PacketState::new(packet).briefly(self.is_brief).paced(self.pace(client));
             trip.share = told.share / addresses.len() as f64;
             trip.chance = told.chance;
             trip.supposed.clone_from(&told.supposed);
