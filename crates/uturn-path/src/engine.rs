@@ -202,8 +202,13 @@ impl<'a> Engine<'a> {
         &self.supposed
     }
 
-    /// The load balancer's rule that a destination leads to, where it names the address of one.
-    pub fn balancer_behind(&self, to: &Destination) -> Option<&uturn_model::lb::Rule> {
+    /// The load balancer's rule that a call by this protocol leads to, if the destination is the
+    /// address of a load balancer that listens there.
+    pub fn balancer_behind(
+        &self,
+        to: &Destination,
+        protocol: Protocol,
+    ) -> Option<&uturn_model::lb::Rule> {
         let (address, port) = match to {
             Destination::Address(address) => (address.ip(), address.port()),
             Destination::Url { host, port, .. } | Destination::Host(host, port) => {
@@ -213,9 +218,7 @@ impl<'a> Engine<'a> {
                 return None;
             }
         };
-        let balancer = self.balancers().iter().find(|one| one.vip == address)?;
-        let listener = balancer.listeners.iter().find(|one| one.port.number() == port)?;
-        listener.rules.first()
+        self.listener(SocketAddr::new(address, port), protocol.into())?.rules.first()
     }
 
     /// What becomes of a flow: one verdict for each reading of what is not known.

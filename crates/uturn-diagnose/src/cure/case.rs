@@ -275,7 +275,7 @@ fn by_host(engine: &Engine<'_>, host: &Text, port: Port, path: Option<Text>, flo
     if let Ok(ip) = host.parse::<IpAddr>() {
         return at(engine, SocketAddr::new(ip, port.number()), None, path, flow);
     }
-    let owner = engine.balancer_behind(&flow.to).map(|rule| rule.owner.clone());
+    let owner = engine.balancer_behind(&flow.to, flow.protocol).map(|rule| rule.owner.clone());
     let vip =
         owner.as_ref().and_then(|owner| vip_of(engine, owner)).or_else(|| by_rule(engine, host));
     if let Some(ip) = vip {
