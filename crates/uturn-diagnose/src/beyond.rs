@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
-use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port};
+use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol};
 use uturn_path::{Engine, Health, WalkError};
 
 use crate::cause;
@@ -35,7 +35,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let mut all = Vec::new();
     for balancer in engine.balancers() {
         for listener in &balancer.listeners {
-            all.extend(probes(engine, balancer, listener));
+            all.extend(probes(engine, balancer, listener)?);
             if balancer.scope == Scope::Public {
                 for rule in &listener.rules {
                     all.extend(outside(engine, balancer, listener, rule)?);
@@ -153,12 +153,26 @@ fn label(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> String {
 }
 
 /// Health checks that die although the servers are well.
-fn probes(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener) -> Option<Caused> {
-    listener.profile.health_check.as_ref()?;
+fn probes(
+    engine: &Engine<'_>,
+    balancer: &LoadBalancer,
+    listener: &Listener,
+) -> Result<Option<Caused>, WalkError> {
+    if listener.profile.health_check.is_none() {
+        return Ok(None);
+    }
+    let at = (address(balancer, listener.port), listener.protocol.transport());
+    let health = engine.health(at.0, at.1)?;
+    Ok(health.and_then(|health| dead_probes(engine, listener, at, &health)))
+}
+
+fn dead_probes(
+    engine: &Engine<'_>,
+    listener: &Listener,
+    (at, protocol): (SocketAddr, Protocol),
+    health: &[Health],
+) -> Option<Caused> {
     let owner = listener.rules.first()?.owner.clone();
-    let at = address(balancer, listener.port);
-    let protocol = listener.protocol.transport();
-    let health = engine.health(at, protocol)?;
     let dead: Vec<&Health> = health.iter().filter(|one| !one.alive).collect();
     let cluster = engine.cluster();
     let service = cluster.services.get(&listener.rules.first()?.service);

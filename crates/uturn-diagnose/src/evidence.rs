@@ -52,7 +52,7 @@ impl Finding {
             Example::Flow(flow) => engine.verdicts(flow)?,
             Example::Written => return Ok(self.written.clone()),
             Example::Probes(listener, protocol) => {
-                let dead = engine.health(*listener, *protocol).unwrap_or_default();
+                let dead = engine.health(*listener, *protocol)?.unwrap_or_default();
                 let dead = dead.into_iter().filter(|one| !one.alive).map(|one| {
                     let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
                     Evidence {

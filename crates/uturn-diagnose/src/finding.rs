@@ -242,7 +242,7 @@ fn are_replies_unseen(
     met: &ScanResult,
     mechanism: Mechanism,
 ) -> Result<bool, WalkError> {
-    if mechanism != Mechanism::AsymmetricReturn || !engine.has_blind_bridges() {
+    if mechanism != Mechanism::AsymmetricReturn || !engine.has_blind_bridges()? {
         return Ok(false);
     }
     Ok(engine.explain_worst(met)?.iter().any(Code::is_reply_unseen))

@@ -14,7 +14,7 @@ use uturn_model::{
 };
 use uturn_netfilter::IpProtocol;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request, ended};
 use crate::journey::{PacketState, Peer};
 use crate::unjudged::Gap;
@@ -47,7 +47,7 @@ impl<'a> Engine<'a> {
         client: Peer<'a>,
         request: &Request,
         trip: PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let to = trip.packet.leg().dst;
         let protocol = trip.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
@@ -55,14 +55,14 @@ impl<'a> Engine<'a> {
         };
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, trip),
-            Connected::Unknown(gap) => vec![gap.exchange(self.place(client), trip)],
+            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.place(client), trip)]),
             Connected::Nobody(service) => {
                 let mut trip = trip;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
                 let leg = trip.packet.leg();
                 trip.note(self.place(client), step.seeing(leg));
-                vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))]
+                Ok(vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
             Connected::One(service, endpoints) => {
                 let mut ways = Vec::new();
@@ -79,10 +79,10 @@ impl<'a> Engine<'a> {
                             .changing(before, after)
                     });
                     trip.packet = trip.packet.with_leg(after);
-                    self.mind_endpoints(endpoint.ip());
-                    ways.extend(self.exchange(client, request, trip));
+                    self.mind_endpoints(endpoint.ip())?;
+                    ways.extend(self.exchange(client, request, trip)?);
                 }
-                self.merged(ways)
+                Ok(self.merged(ways))
             }
         }
     }

@@ -17,7 +17,7 @@ use uturn_model::{Hop, Mechanism, Outcome};
 
 use uturn_netfilter::IpProtocol;
 
-use crate::engine::{Engine, Fault};
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request, ended};
 use crate::failover::{Attempts, picks};
 use crate::journey::{PacketState, Peer, add_new};
@@ -33,12 +33,12 @@ impl<'a> Engine<'a> {
         asked: Leg,
         request: &Request,
         mut trip: PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
         let place = self.place(Peer::Balancer(balancer));
         if let Some(step) = self.shut_out(&self.balancers()[balancer].security_groups, &trip) {
             trip.note(place, step);
-            return vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))];
+            return Ok(vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
         }
         let listener =
             find_listener(&self.balancers()[balancer], seen.dst.port(), trip.packet.protocol());
@@ -71,7 +71,7 @@ impl<'a> Engine<'a> {
             }
         };
         if let Some(gap) = served.and_then(|rule| self.gap_behind(rule)) {
-            return vec![gap.exchange(place, trip)];
+            return Ok(vec![gap.exchange(place, trip)]);
         }
         match listener.protocol.layer() {
             Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
@@ -93,7 +93,7 @@ impl<'a> Engine<'a> {
         asked: Leg,
         request: &Request,
         trip: &PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
         let place = self.place(Peer::Balancer(balancer));
         // Who ends TLS has answered the client before it looks for a target, and can but cut
@@ -102,7 +102,7 @@ impl<'a> Engine<'a> {
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {
             true => self.say(balancer, client, asked, trip, ways, turned_away),
-            false => ways,
+            false => Ok(ways),
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
         // What is passed on as it came still speaks what the client spoke.
         let tls = if ends_tls { None } else { request.tls };
         let passed = Request { tls, ..Request::default() };
-        let alive = self.alive(balancer, listener, rule);
+        let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
@@ -121,16 +121,15 @@ impl<'a> Engine<'a> {
         }
         let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
         if self.weights.is_some() && picks_by_client && choice.candidates().len() > 1 {
-            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         }
         let by = self.by_listener(listener, rule);
         let mut ways = Vec::new();
         for (target, share) in shares {
             let mut there = trip.clone();
             there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
-            for inner in
-                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, trip)
-            {
+            let to = &rule.targets[target];
+            for inner in self.ask_target(balancer, listener, to, seen.src, &passed, trip)? {
                 // Of what is passed on as it came, all that was sent again is in there.
                 let mut trip = if ends_tls { there.clone() } else { there.clone().on_time() };
                 trip.share *= share * inner.share;
@@ -155,12 +154,12 @@ impl<'a> Engine<'a> {
                 let party = Peer::Balancer(balancer);
                 let mut answer = trip.answer();
                 answer.note(place.clone(), passes_back(seen, by.clone()));
-                let home = self.bring_home(party, client, asked, answer, outcome, mechanism);
+                let home = self.bring_home(party, client, asked, answer, outcome, mechanism)?;
                 let late = |way: Exchange| Exchange { late: way.late.max(inner.late), ..way };
                 ways.extend(home.into_iter().map(late));
             }
         }
-        self.merged(ways)
+        Ok(self.merged(ways))
     }
 
     fn ask(
@@ -171,7 +170,7 @@ impl<'a> Engine<'a> {
         asked: Leg,
         request: &Request,
         mut trip: PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
         let place = self.place(Peer::Balancer(balancer));
         let (host, path) = asked_of(request, seen);
@@ -189,7 +188,7 @@ impl<'a> Engine<'a> {
             let said = Said { redirect, host: &host, path: &path, by };
             return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
         }
-        let alive = self.alive(balancer, listener, rule);
+        let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
@@ -206,14 +205,14 @@ impl<'a> Engine<'a> {
             for target in choice.candidates() {
                 let (plain, target_there) = (Request::default(), &rule.targets[target]);
                 results[target] =
-                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip);
+                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip)?;
             }
-            results.into()
-        });
+            Ok(results.into())
+        })?;
         let is_open = |way: &&Exchange| way.outcome.is_unknown();
         if let Some(open) = results.iter().flatten().find(is_open) {
             trip.note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
-            return vec![ended(trip, Outcome::Unknown, open.mechanisms.first().copied())];
+            return Ok(vec![ended(trip, Outcome::Unknown, open.mechanisms.first().copied())]);
         }
         let begun = trip.tries.delay();
         let mut attempts = Attempts {
@@ -227,9 +226,7 @@ impl<'a> Engine<'a> {
             ways: Vec::new(),
         };
         if self.weights.is_some() {
-            if let Err(fault) = attempts.count(rule, seen, &trip) {
-                self.fault.borrow_mut().get_or_insert(fault);
-            }
+            attempts.count(rule, seen, &trip)?;
         } else {
             for (target, share) in shares {
                 let mut start = trip.clone();
@@ -244,7 +241,7 @@ impl<'a> Engine<'a> {
         answer.hops.clear();
         (answer.share, answer.chance) = (1.0, false);
         let party = Peer::Balancer(balancer);
-        let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None);
+        let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None)?;
         self.note_all(trip.share, &arrivals);
         let mut home = Vec::with_capacity(ways.len() * arrivals.len());
         for way in ways {
@@ -267,7 +264,7 @@ impl<'a> Engine<'a> {
                 home.push(way);
             }
         }
-        self.merged(home)
+        Ok(self.merged(home))
     }
 
     /// What a load balancer says of its own takes the way home like anything else.
@@ -279,11 +276,11 @@ impl<'a> Engine<'a> {
         trip: &PacketState,
         said: Vec<Exchange>,
         outcome: Outcome,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let party = Peer::Balancer(balancer);
         let answer = trip.answer().on_time();
-        let home = self.bring_home(party, client, asked, answer, outcome, None);
-        if home.iter().all(|way| way.outcome == outcome) { said } else { home }
+        let home = self.bring_home(party, client, asked, answer, outcome, None)?;
+        Ok(if home.iter().all(|way| way.outcome == outcome) { said } else { home })
     }
 
     /// The load balancer's own exchange with one target.
@@ -295,7 +292,7 @@ impl<'a> Engine<'a> {
         client: SocketAddr,
         request: &Request,
         trip: &PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let src = match &listener.profile.source {
             Source::Kept => client,
             Source::Replaced(range) => {
@@ -305,7 +302,7 @@ impl<'a> Engine<'a> {
         };
         let leg = Leg { src, dst: target.address };
         if let Some(lost) = self.lacks_bandwidth(balancer, target, leg, trip) {
-            return vec![lost];
+            return Ok(vec![lost]);
         }
         let packet = trip.packet.with_leg(leg);
         let mut inner = trip.another(packet, Way::Out).sent_by(balancer);
@@ -313,7 +310,7 @@ impl<'a> Engine<'a> {
         if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
-        self.merged(self.exchange(Peer::Balancer(balancer), request, inner))
+        Ok(self.merged(self.exchange(Peer::Balancer(balancer), request, inner)?))
     }
 
     /// Where a node pays for its own way to the internet, a public load balancer reaches it

@@ -6,13 +6,17 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Mechanism, Node, Service};
 use uturn_netfilter::{DropReason, IpProtocol};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::journey::{PacketState, Peer};
 
 impl<'a> Engine<'a> {
     /// Why a rule on a node stopped a packet: because kube-proxy found no endpoint or does
     /// not know the Service, or because somebody wants it so.
-    pub(crate) fn why_stopped(&self, node: &'a Node, trip: &PacketState) -> Mechanism {
+    pub(crate) fn why_stopped(
+        &self,
+        node: &'a Node,
+        trip: &PacketState,
+    ) -> Result<Mechanism, WalkError> {
         let last = trip.hops.last().and_then(|hop| hop.steps.last());
         // A rule of iptables that is in none of kube-proxy's chains; ipvsadm's begin alike.
         let is_another = last.is_some_and(|step| {
@@ -20,8 +24,8 @@ impl<'a> Engine<'a> {
             chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
         });
         let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
-        self.mind_strangers(to);
-        if is_another {
+        self.mind_strangers(to)?;
+        Ok(if is_another {
             Mechanism::Firewall
         } else if self.lacks_rules(Peer::Host(node, None), to, protocol) {
             Mechanism::RuleMissing
@@ -31,7 +35,7 @@ impl<'a> Engine<'a> {
             Mechanism::WrongPort
         } else {
             Mechanism::Firewall
-        }
+        })
     }
 
     /// Whether a node lacks the rules for a Service that answers to this address: Facts say

@@ -40,12 +40,10 @@ pub struct Engine<'a> {
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
-    pub(crate) worlds: BTreeMap<&'a Name, OnceCell<Arc<NodeRuntime>>>,
+    pub(crate) runtimes: BTreeMap<&'a Name, OnceCell<Result<Arc<NodeRuntime>, WalkError>>>,
     /// All who are there, where this is a small cluster beside captured kernels: their rules
     /// lead to whom they please.
     pub(crate) whole: Option<&'a Inventory<'a>>,
-    /// What came between, where something did that a verdict cannot say.
-    pub(crate) fault: RefCell<Option<Fault>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
     pub(crate) assumed: RefCell<Assumed>,
     pub(crate) open: RefCell<Vec<Question>>,
@@ -67,15 +65,6 @@ pub struct Engine<'a> {
 
 /// Who probes, what, and by which protocol.
 type Probed = (IpAddr, SocketAddr, Protocol);
-
-/// Why a walk does not count.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    /// A node's rules cannot be walked.
-    Walk(WalkError),
-    /// It depends on more than those who stand for others can say.
-    NeedsAll,
-}
 
 impl<'a> Engine<'a> {
     /// Makes a cluster ready. All that stands in the way is said at once.
@@ -113,9 +102,8 @@ impl<'a> Engine<'a> {
             tells_worst: false,
             weights,
             balancers: OnceCell::new(),
-            worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
+            runtimes: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
             whole: None,
-            fault: RefCell::new(None),
             assumed: RefCell::default(),
             open: RefCell::default(),
             supposed: Vec::new(),
@@ -135,11 +123,12 @@ impl<'a> Engine<'a> {
         let cluster = self.cluster;
         let mut faults = Vec::new();
         let mut is_tried = false;
-        for (name, cell) in &self.worlds {
+        for (name, cell) in &self.runtimes {
             let node = &cluster.nodes[*name];
             let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
             let made = match is_written {
-                true => NodeRuntime::new(cluster, node).map(|world| drop(cell.set(world.into()))),
+                true => NodeRuntime::new(cluster, node)
+                    .map(|runtime| drop(cell.set(Ok(Arc::new(runtime))))),
                 false if is_tried => continue,
                 false => NodeRuntime::new(&outline_with(cluster, node), node).map(drop),
             };
@@ -151,16 +140,12 @@ impl<'a> Engine<'a> {
     }
 
     /// What a node's kernel knows.
-    pub(crate) fn world(&self, node: &Name) -> &NodeRuntime {
-        let make = || {
-            let node = &self.cluster.nodes[node];
-            let world = NodeRuntime::new(self.cluster, node).unwrap_or_else(|why| {
-                self.fault.borrow_mut().get_or_insert(Fault::Walk(why));
-                NodeRuntime::bare(node)
-            });
-            Arc::new(world)
-        };
-        self.worlds[node].get_or_init(make)
+    ///
+    /// # Errors
+    /// Its rules cannot be compiled or read.
+    pub(crate) fn runtime(&self, node: &Name) -> Result<&Arc<NodeRuntime>, WalkError> {
+        let make = || NodeRuntime::new(self.cluster, &self.cluster.nodes[node]).map(Arc::new);
+        self.runtimes[node].get_or_init(make).as_ref().map_err(Clone::clone)
     }
 
     pub(crate) fn names(&self) -> &Names<'a> {
@@ -223,11 +208,7 @@ impl<'a> Engine<'a> {
 
     /// What becomes of a flow: one verdict for each reading of what is not known.
     pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        let verdict = self.verdict(flow)?;
-        match self.fault.take() {
-            Some(Fault::Walk(why)) => Err(why),
-            Some(Fault::NeedsAll) | None => Ok(vec![verdict]),
-        }
+        Ok(vec![self.verdict(flow)?])
     }
 
     fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
@@ -282,7 +263,7 @@ impl<'a> Engine<'a> {
         target: &Target,
     ) -> Result<Vec<Exchange>, WalkError> {
         if let Some(resolution) = &target.resolved {
-            if let Some(lost) = self.question_lost(client, resolution) {
+            if let Some(lost) = self.question_lost(client, resolution)? {
                 return Ok(vec![lost]);
             }
             if target.addresses.is_empty() {
@@ -305,7 +286,7 @@ impl<'a> Engine<'a> {
                 Client::Outside(Some(own)) => {
                     (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
                 }
-                _ => self.source(client, *address, flow.protocol),
+                _ => self.source(client, *address, flow.protocol)?,
             };
             let source =
                 source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
@@ -320,7 +301,7 @@ impl<'a> Engine<'a> {
             }
             let asked = match self.gap_at(client, *address, flow.protocol) {
                 Some(gap) => vec![gap.exchange(self.place(client), trip)],
-                None => self.call(client, &target.request, trip),
+                None => self.call(client, &target.request, trip)?,
             };
             for mut way in asked {
                 way.share /= target.addresses.len() as f64;
@@ -440,6 +421,8 @@ pub enum WalkError {
     NoAddress(String, Family),
     /// Something is missing that uturn would need.
     Later(String),
+    /// The flow depends on more than a reduced cluster can say: the whole one has to be walked.
+    NeedsWhole,
 }
 
 impl WalkError {
@@ -465,6 +448,7 @@ impl fmt::Display for WalkError {
             Self::NotPlaced(pod) => write!(f, "pod/{pod} is on no node that is known"),
             Self::NoAddress(who, family) => write!(f, "{who} has no {family} address"),
             Self::Later(what) => f.write_str(what),
+            Self::NeedsWhole => f.write_str("only the whole cluster can tell"),
         }
     }
 }

@@ -9,7 +9,7 @@ use uturn_model::{Hop, Mechanism, Outcome, Supposition};
 use uturn_netfilter::IpProtocol;
 
 use crate::bridge::is_unseen;
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::journey::{Arrival, PacketState, Peer, Stop, add_new};
 use crate::listening::{Listening, Tls};
 use crate::retransmission::owe;
@@ -49,10 +49,10 @@ impl<'a> Engine<'a> {
         from: Peer<'a>,
         request: &Request,
         trip: PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let asked = trip.packet.leg();
         let mut ways = Vec::new();
-        for arrival in self.send(from, trip) {
+        for arrival in self.send(from, trip)? {
             let Arrival { mut trip, stop } = arrival;
             match stop {
                 Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
@@ -63,13 +63,13 @@ impl<'a> Engine<'a> {
                 // tells it on the spot.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
                     let (answer, why) = (trip.answer(), Some(mechanism));
-                    ways.extend(self.bring_home(by, from, asked, answer, outcome, why));
+                    ways.extend(self.bring_home(by, from, asked, answer, outcome, why)?);
                 }
                 Stop::Refused(mechanism, _, outcome) => {
                     ways.push(ended(trip, outcome, Some(mechanism)));
                 }
                 Stop::At(Peer::Balancer(balancer)) => {
-                    ways.extend(self.balance(balancer, from, asked, request, trip));
+                    ways.extend(self.balance(balancer, from, asked, request, trip)?);
                 }
                 Stop::At(Peer::Outside) => {
                     let step = Step::new(
@@ -80,10 +80,10 @@ impl<'a> Engine<'a> {
                     trip.note(Place::Outside, step);
                     ways.push(ended(trip, Outcome::AT_ONCE, None));
                 }
-                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, trip)),
+                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, trip)?),
             }
         }
-        self.merged(ways)
+        Ok(self.merged(ways))
     }
 
     /// A process got the request: it answers, or the kernel refuses for it.
@@ -94,7 +94,7 @@ impl<'a> Engine<'a> {
         request: &Request,
         at: Peer<'a>,
         mut trip: PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let leg = trip.packet.leg();
         let protocol = trip.packet.protocol();
         let place = self.place(at);
@@ -103,14 +103,14 @@ impl<'a> Engine<'a> {
             && !matches!(listening, Listening::Yes(_))
             && let Some(gap) = self.gap_on_node(leg.dst)
         {
-            return vec![gap.exchange(place, trip)];
+            return Ok(vec![gap.exchange(place, trip)]);
         }
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {
                 let why =
                     format!("whether somebody listens on port {} is not given", leg.dst.port());
                 trip.note(place, Step::new(StepKind::Unknown, why, self.by(at)).seeing(leg));
-                return vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))];
+                return Ok(vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
                 let why = format!("nobody listens on port {}", leg.dst.port());
@@ -146,9 +146,10 @@ impl<'a> Engine<'a> {
         answer: PacketState,
         outcome: Outcome,
         mechanism: Option<Mechanism>,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let expected = Leg { src: asked.dst, dst: asked.src };
-        self.send(at, answer)
+        let arrivals = self.send(at, answer)?;
+        let ways = arrivals
             .into_iter()
             .map(|Arrival { mut trip, stop }| match stop {
                 Stop::At(party) if party == home && trip.packet.leg() == expected => {
@@ -167,7 +168,8 @@ impl<'a> Engine<'a> {
                 Stop::Unknown(why) => ended(trip, Outcome::Unknown, Some(why)),
                 Stop::Refused(why, ..) => ended(trip, Outcome::Hangs, Some(why)),
             })
-            .collect()
+            .collect();
+        Ok(ways)
     }
 
     /// The turn: an answer reached somebody who never asked with these addresses.

@@ -8,7 +8,7 @@ use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, Rejec
 
 use crate::bridge::reset_in_vain;
 use crate::drop_cause::mechanism_of;
-use crate::engine::{Engine, Fault};
+use crate::engine::{Engine, WalkError};
 use crate::refusal;
 use crate::retransmission::{Pace, Tries};
 
@@ -187,7 +187,11 @@ pub(crate) enum Stop<'a> {
 
 impl<'a> Engine<'a> {
     /// Sends a packet and follows it in every way it can go.
-    pub(crate) fn send(&self, from: Peer<'a>, mut trip: PacketState) -> Vec<Arrival<'a>> {
+    pub(crate) fn send(
+        &self,
+        from: Peer<'a>,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let leg = trip.packet.leg();
         let way = trip.way;
         let step = || Step::new(StepKind::Send, sends(way), self.by(from)).seeing(leg);
@@ -195,16 +199,16 @@ impl<'a> Engine<'a> {
             // Its own address never leaves a pod.
             Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
                 trip.tell(|| Place::Pod(pod.name.clone()), step);
-                vec![Arrival { trip, stop: Stop::At(from) }]
+                Ok(vec![Arrival { trip, stop: Stop::At(from) }])
             }
             Peer::Pod(pod) => {
                 trip.tell(|| Place::Pod(pod.name.clone()), step);
                 match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
                     Some(node) => {
-                        let link = self.world(&node.name).pod_link(leg.src.ip());
+                        let link = self.runtime(&node.name)?.pod_link(leg.src.ip());
                         self.at_node(node, &Entry::Interface(link), trip)
                     }
-                    None => vec![lost(trip, Mechanism::NoRoute)],
+                    None => Ok(vec![lost(trip, Mechanism::NoRoute)]),
                 }
             }
             Peer::Host(node, pod) => {
@@ -229,10 +233,10 @@ impl<'a> Engine<'a> {
         node: &'a Node,
         entry: &Entry,
         mut trip: PacketState,
-    ) -> Vec<Arrival<'a>> {
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         trip.passed += 1;
         if trip.passed > MOST_NODES {
-            return vec![lost(trip, Mechanism::NoRoute)];
+            return Ok(vec![lost(trip, Mechanism::NoRoute)]);
         }
         let known: Vec<Connection> = trip
             .nodes
@@ -243,13 +247,13 @@ impl<'a> Engine<'a> {
         let leg = trip.packet.leg();
         let astray = trip.way == Way::Back
             && !known.iter().any(|one| one.original == leg || one.reply == leg);
-        let world = self.world(&node.name);
-        let kernel = match self.is_bridged(node, entry, &trip.packet) {
-            true if !world.bridge_shows_rules(trip.packet.family()) => {
-                return self.past_rules(node, trip);
+        let runtime = self.runtime(&node.name)?;
+        let kernel = match self.is_bridged(node, entry, &trip.packet)? {
+            true if !runtime.bridge_shows_rules(trip.packet.family()) => {
+                return Ok(self.past_rules(node, trip));
             }
-            true => world.bridging(),
-            false => &world.kernel,
+            true => runtime.bridging(),
+            false => &runtime.kernel,
         };
         let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed.borrow());
         for (question, _) in ends.iter().flat_map(|end| &end.open) {
@@ -258,12 +262,12 @@ impl<'a> Engine<'a> {
                 open.push(question.clone());
             }
         }
-        self.weigh(leg, &mut ends);
+        self.weigh(leg, &mut ends)?;
         if trip.way == Way::Out {
             for to in
                 ends.iter().map(|end| end.packet.leg().dst).filter(|to| to.ip() != leg.dst.ip())
             {
-                self.mind_endpoints(to.ip());
+                self.mind_endpoints(to.ip())?;
             }
         }
         let stay =
@@ -273,8 +277,8 @@ impl<'a> Engine<'a> {
 
     /// Where endpoints stand for many, each is picked as often as all that it stands for.
     /// Rules pick any endpoint as likely as any other.
-    fn weigh(&self, before: Leg, ends: &mut [End]) {
-        let Some(weights) = &self.weights else { return };
+    fn weigh(&self, before: Leg, ends: &mut [End]) -> Result<(), WalkError> {
+        let Some(weights) = &self.weights else { return Ok(()) };
         let weight = |end: &End| match end.packet.leg().dst == before.dst {
             true => None,
             false => weights.endpoints.get(&end.packet.leg().dst.ip()).copied(),
@@ -283,10 +287,10 @@ impl<'a> Engine<'a> {
         let plain: f64 = picked().map(|(share, _)| share).sum();
         let weighed: f64 = picked().map(|(share, weight)| share * weight).sum();
         if picked().count() < 2 || weighed <= 0.0 {
-            return;
+            return Ok(());
         }
         if ends.iter().any(|end| weight(end).is_some() && !end.unknown.is_empty()) {
-            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         }
         let scale = plain / weighed;
         for end in ends.iter_mut() {
@@ -294,6 +298,7 @@ impl<'a> Engine<'a> {
                 end.share *= weight * scale;
             }
         }
+        Ok(())
     }
 
     /// Goes on where a node let a packet go.
@@ -302,7 +307,7 @@ impl<'a> Engine<'a> {
         stay: &Stay<'a>,
         end: End,
         mut trip: PacketState,
-    ) -> Vec<Arrival<'a>> {
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let node = stay.node;
         trip.share *= end.share;
         trip.chance |= end.share < 1.0;
@@ -316,25 +321,25 @@ impl<'a> Engine<'a> {
         if let Some(connection) = end.connection {
             trip.remember(&node.name, connection);
         }
-        match end.kind {
+        let arrivals = match end.kind {
             EndKind::Local => {
                 let port = trip.packet.leg().dst.port();
-                self.mind_processes(node, port);
+                self.mind_processes(node, port)?;
                 let pod = self.host_pod_on(node, port);
                 vec![Arrival { trip, stop: Stop::At(Peer::Host(node, pod)) }]
             }
-            EndKind::Forward if self.world(&node.name).leads_to_fabric(end.out.as_deref()) => {
-                self.at_fabric(Some(node), trip)
+            EndKind::Forward if self.runtime(&node.name)?.leads_to_fabric(end.out.as_deref()) => {
+                self.at_fabric(Some(node), trip)?
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
-                _ => self.leave_for_pods(node, trip),
+                _ => self.leave_for_pods(node, trip)?,
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
                 let why = match stay.astray {
                     true => Mechanism::AsymmetricReturn,
-                    false => self.why_stopped(node, &trip),
+                    false => self.why_stopped(node, &trip)?,
                 };
                 vec![lost(trip, why)]
             }
@@ -351,14 +356,15 @@ impl<'a> Engine<'a> {
                 vec![Arrival { trip, stop }]
             }
             EndKind::Reject(how) => {
-                let why = self.why_stopped(node, &trip);
-                if how == RejectWith::TcpReset && self.resets_in_vain(stay, trip.packet.leg()) {
-                    return vec![reset_in_vain(stay, why, trip)];
+                let why = self.why_stopped(node, &trip)?;
+                if how == RejectWith::TcpReset && self.resets_in_vain(stay, trip.packet.leg())? {
+                    return Ok(vec![reset_in_vain(stay, why, trip)]);
                 }
                 let outcome = refusal::of_reject(how, trip.packet.protocol());
                 vec![Arrival { trip, stop: Stop::Refused(why, Peer::Host(node, None), outcome) }]
             }
-        }
+        };
+        Ok(arrivals)
     }
 
     /// What a party's own doing rests on.

@@ -142,15 +142,6 @@ impl NodeRuntime {
         Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
     }
 
-    /// A node without any rule or route.
-    pub(crate) fn bare(node: &Node) -> Self {
-        let state = NodeState::default();
-        let kernel = Kernel::new(state).expect("nothing is in it that could be wrong");
-        let uplink = Text::from(node.name.as_str());
-        let (usual_link, links, forwarding) = (uplink.clone(), HashMap::new(), OnceLock::new());
-        Self { kernel, uplink, card: None, tunnel: None, links, usual_link, forwarding }
-    }
-
     /// Whether an interface leads to the fabric.
     pub(crate) fn leads_to_fabric(&self, out: Option<&str>) -> bool {
         out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))

@@ -8,7 +8,7 @@ use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Outcome, Protocol};
 use uturn_netfilter::Packet;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request};
 use crate::journey::{PacketState, Peer};
 
@@ -34,7 +34,7 @@ impl<'a> Engine<'a> {
         request: &Request,
         said: &Said<'_>,
         mut trip: PacketState,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let party = Peer::Balancer(balancer);
         let url = said.redirect.location(said.host, said.path);
         let code = said.redirect.code;
@@ -46,9 +46,9 @@ impl<'a> Engine<'a> {
         let late = trip.tries.delay();
         let answer = trip.answer();
         let outcome = Outcome::Status { code, after: std::time::Duration::ZERO };
-        let home = self.bring_home(party, client, asked, answer, outcome, None);
+        let home = self.bring_home(party, client, asked, answer, outcome, None)?;
         if request.followed >= MOST {
-            return home;
+            return Ok(home);
         }
         let mut ways = Vec::new();
         for way in home {
@@ -56,12 +56,12 @@ impl<'a> Engine<'a> {
                 ways.push(way);
                 continue;
             }
-            for next in self.goes_on(client, asked, request, said, &way) {
+            for next in self.goes_on(client, asked, request, said, &way)? {
                 let outcome = next.outcome.later(late);
                 ways.push(Exchange { outcome, ..next });
             }
         }
-        self.merged(ways)
+        Ok(self.merged(ways))
     }
 
     /// The call that a client makes when it was told to.
@@ -72,7 +72,7 @@ impl<'a> Engine<'a> {
         request: &Request,
         said: &Said<'_>,
         told: &Exchange,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let (host, path) = said.redirect.aim(said.host, said.path);
         let next = Request {
             http: Some((host.to_owned(), path.to_owned())),
@@ -93,11 +93,11 @@ impl<'a> Engine<'a> {
             ..told.clone()
         };
         if addresses.is_empty() {
-            return vec![failed(Outcome::NameNotFound, uturn_model::Mechanism::NameUnresolved)];
+            return Ok(vec![failed(Outcome::NameNotFound, uturn_model::Mechanism::NameUnresolved)]);
         }
         let mut ways = Vec::new();
         for address in &addresses {
-            let Some(source) = self.source(client, *address, Protocol::Tcp) else {
+            let Some(source) = self.source(client, *address, Protocol::Tcp)? else {
                 ways.push(failed(Outcome::Unreachable, uturn_model::Mechanism::NoRoute));
                 continue;
             };
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
                     trip.note(Place::Dns, step.clone());
                 }
             }
-            for mut way in self.call(client, &target.request, trip) {
+            for mut way in self.call(client, &target.request, trip)? {
                 for mechanism in &told.mechanisms {
                     if !way.mechanisms.contains(mechanism) {
                         way.mechanisms.push(*mechanism);
@@ -122,6 +122,6 @@ impl<'a> Engine<'a> {
                 ways.push(way);
             }
         }
-        ways
+        Ok(ways)
     }
 }

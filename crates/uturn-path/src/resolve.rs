@@ -73,10 +73,10 @@ impl<'a> Engine<'a> {
         client: Peer<'_>,
         to: SocketAddr,
         protocol: Protocol,
-    ) -> Option<SocketAddr> {
+    ) -> Result<Option<SocketAddr>, WalkError> {
         let family = Family::of(to.ip());
         let ip = match client {
-            Peer::Pod(pod) => pod.address(family)?,
+            Peer::Pod(pod) => pod.address(family),
             Peer::Host(node, _) => {
                 let anywhere = match family {
                     Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -84,20 +84,20 @@ impl<'a> Engine<'a> {
                 };
                 let from = SocketAddr::new(anywhere, CLIENT_PORT);
                 let packet = Packet::new(protocol, from, to);
-                let ends = self.world(&node.name).kernel.walk(&packet, &Entry::Local, &[]);
+                let ends = self.runtime(&node.name)?.kernel.walk(&packet, &Entry::Local, &[]);
                 let picked = ends
                     .iter()
                     .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
                     .filter(|ip| !ip.is_unspecified());
-                picked.or_else(|| node.address(family))?
+                picked.or_else(|| node.address(family))
             }
             // Documentation addresses: nobody inside has them.
-            Peer::Balancer(_) | Peer::Outside => match family {
+            Peer::Balancer(_) | Peer::Outside => Some(match family {
                 Family::V4 => IpAddr::from([198, 51, 100, 10]),
                 Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
-            },
+            }),
         };
-        Some(SocketAddr::new(ip, CLIENT_PORT))
+        Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
     }
 
     /// Where a destination leads, for this client.

@@ -11,7 +11,7 @@ use uturn_model::route::{By, Place, Step, StepKind, Way};
 use uturn_model::{Mechanism, Node, Supposition, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::journey::{Arrival, PacketState, Peer, Stay, Stop, add_new};
 use crate::refusal;
 
@@ -124,12 +124,15 @@ impl<'a> Engine<'a> {
         stay: &Stay<'a>,
         ends: Vec<End>,
         trip: &PacketState,
-    ) -> Vec<Arrival<'a>> {
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let is_open = |end: &End| trip.way == Way::Out && is_sent_again(end, stay);
         let lost: f64 = ends.iter().filter(|end| is_open(end)).map(|end| end.share).sum();
-        let go = |ends: Vec<End>, trip: &PacketState| -> Vec<Arrival<'a>> {
-            let each = ends.into_iter();
-            each.flat_map(|end| self.after_node(stay, end, trip.clone())).collect()
+        let go = |ends: Vec<End>, trip: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
+            let mut arrivals = Vec::new();
+            for end in ends {
+                arrivals.extend(self.after_node(stay, end, trip.clone())?);
+            }
+            Ok(arrivals)
         };
         let left = trip.tries.left();
         if !(NONE..=1.0 - NONE).contains(&lost) || left < 2 {
@@ -140,7 +143,7 @@ impl<'a> Engine<'a> {
         let mut hopeless = trip.clone();
         hopeless.share *= lost.powf((left - 1) as f64);
         hopeless.tries.lost += left - 1;
-        let hopeless = go(open, &hopeless);
+        let hopeless = go(open, &hopeless)?;
         let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
         why.sort_unstable();
         why.dedup();
@@ -158,10 +161,10 @@ impl<'a> Engine<'a> {
                 let step = Step::new(StepKind::Timeout, why, by).seeing(trip.packet.leg());
                 later.note(Place::Node(stay.node.name.clone()), step);
             }
-            arrivals.extend(go(kept.clone(), &later));
+            arrivals.extend(go(kept.clone(), &later)?);
         }
         arrivals.extend(hopeless);
-        arrivals
+        Ok(arrivals)
     }
 }
 

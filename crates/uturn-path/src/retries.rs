@@ -12,7 +12,7 @@ use uturn_model::Outcome;
 use uturn_model::lb::{Rule, Scheduler, Target};
 use uturn_model::route::Leg;
 
-use crate::engine::{Engine, Fault};
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, ended};
 use crate::failover::{Attempts, Waiting};
 use crate::failover_probability::{Failure, Kind};
@@ -28,21 +28,23 @@ const SOUGHT: usize = 200_000;
 
 impl Engine<'_> {
     /// What asking each target gives. Where one client speaks for many, it is asked once.
-    pub(crate) fn asked_once(&self, seen: Leg, ask: impl FnOnce() -> Results) -> Results {
+    pub(crate) fn asked_once(
+        &self,
+        seen: Leg,
+        ask: impl FnOnce() -> Result<Results, WalkError>,
+    ) -> Result<Results, WalkError> {
         let Some(line) = self.weights.as_ref().and_then(|weights| weights.line.as_ref()) else {
             return ask();
         };
         let same = |one: &&(_, _, Results)| (one.0, one.1) == (seen.src, seen.dst);
         if let Some((_, _, known)) = line.asked.borrow().iter().find(same) {
-            return Rc::clone(known);
+            return Ok(Rc::clone(known));
         }
-        let results = ask();
+        let results = ask()?;
         line.asked.borrow_mut().push((seen.src, seen.dst, Rc::clone(&results)));
-        results
+        Ok(results)
     }
-}
 
-impl Engine<'_> {
     /// Notes that all that a client sent was asked of targets, and all answers came home.
     pub(crate) fn note_all(&self, sent: f64, arrivals: &[Exchange]) {
         let line = self.weights.as_ref().and_then(|weights| weights.line.as_ref());
@@ -62,11 +64,11 @@ impl Attempts<'_, '_> {
         rule: &Rule,
         seen: Leg,
         trip: &PacketState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), WalkError> {
         let profile = &self.listener.profile;
         let candidates = self.choice.candidates();
         if profile.scheduler == Scheduler::SourceHash && candidates.len() > 1 {
-            return Err(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         }
         if !profile.next_target {
             self.ask_one(rule, seen, trip, &candidates);
@@ -75,7 +77,7 @@ impl Attempts<'_, '_> {
         let line = self.engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
         let Some((line, spots)) = line.and_then(|line| Some((line, line.spots(&rule.targets)?)))
         else {
-            return Err(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         };
         let asked = rule.targets.iter().enumerate().filter(|(_, target)| target.weight > 0);
         let asked = asked.filter_map(|(at, target)| -> Option<Asked> {

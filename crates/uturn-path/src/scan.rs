@@ -161,7 +161,7 @@ pub(crate) struct Atlas<'a> {
 impl<'a> Engine<'a> {
     /// Walks every class of client against every target.
     pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
-        let mut atlas = self.atlas().borrow_mut();
+        let mut atlas = self.atlas()?.borrow_mut();
         let targets: Vec<Arc<ScanTarget>> = targets.iter().cloned().map(Arc::new).collect();
         let answers = self.answers(&mut atlas, &targets)?;
         let homes = &atlas.sketcher.census.homes;
@@ -202,7 +202,7 @@ impl<'a> Engine<'a> {
         if !self.is_large() {
             return self.verdicts(&flow);
         }
-        let mut atlas = self.atlas().borrow_mut();
+        let mut atlas = self.atlas()?.borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
         let care = self.care(&atlas, &scope);
         if self.walks_whole(&atlas, &scope, care) {
@@ -218,10 +218,10 @@ impl<'a> Engine<'a> {
             let at = met.clients.at as u32;
             line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
         }
-        let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
-        if engine.fault.take().is_some() {
-            return self.verdicts(&flow);
-        }
+        let mut verdict = match engine.verdict_at(&flow, &sketch.scope.asked.target()) {
+            Err(WalkError::NeedsWhole) => return self.verdicts(&flow),
+            verdict => verdict?,
+        };
         verdict.supposed.splice(0..0, self.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
         for step in hops.flat_map(|hop| &mut hop.steps) {
@@ -238,9 +238,12 @@ impl<'a> Engine<'a> {
         self.cluster.nodes.len() * self.cluster.services.len() > SMALL
     }
 
-    fn atlas(&self) -> &std::cell::RefCell<Atlas<'a>> {
-        self.atlas.get_or_init(|| {
-            let (captured, plain) = self.captured();
+    fn atlas(&self) -> Result<&std::cell::RefCell<Atlas<'a>>, WalkError> {
+        if let Some(known) = self.atlas.get() {
+            return Ok(known);
+        }
+        let (captured, plain) = self.captured()?;
+        Ok(self.atlas.get_or_init(|| {
             let mut marks = Discriminators::new(self.cluster, &captured, &plain);
             let mut census = None;
             let listeners = side_by_side(
@@ -255,7 +258,7 @@ impl<'a> Engine<'a> {
             let everyone = Arc::new(Everyone::of(&census));
             let sketcher = Classifier::new(census, marks);
             std::cell::RefCell::new(Atlas { sketcher, listeners, everyone })
-        })
+        }))
     }
 
     pub(crate) fn scope(

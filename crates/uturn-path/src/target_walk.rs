@@ -7,7 +7,7 @@ use uturn_model::route::Route;
 use uturn_model::{Client, Flow, Outcome, Verdict};
 use uturn_netfilter::hash::FastMap;
 
-use crate::engine::{Engine, Fault, WalkError};
+use crate::engine::{Engine, WalkError};
 use crate::inventory::Inventory;
 use crate::outcome_reuse::ReusableOutcome;
 use crate::reduced_cluster::mini;
@@ -105,12 +105,10 @@ impl<'a> Walker<'a> {
                 protocol: target.protocol,
             };
             let walk = || -> Result<Option<Arc<[Verdict]>>, WalkError> {
-                let mut verdict = engine.verdict_at(&flow, &asked)?;
-                match engine.fault.take() {
-                    Some(Fault::Walk(why)) => return Err(why),
-                    Some(Fault::NeedsAll) => return Ok(None),
-                    None => {}
-                }
+                let mut verdict = match engine.verdict_at(&flow, &asked) {
+                    Err(WalkError::NeedsWhole) => return Ok(None),
+                    verdict => verdict?,
+                };
                 verdict.supposed = Vec::new();
                 verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
                 Ok(Some([verdict].into()))

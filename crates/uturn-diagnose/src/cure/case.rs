@@ -88,8 +88,8 @@ impl<'a> Case<'a> {
         engine: &'a Engine<'a>,
         listener: SocketAddr,
         protocol: Protocol,
-    ) -> Self {
-        let health = engine.health(listener, protocol).unwrap_or_default();
+    ) -> Result<Self, WalkError> {
+        let health = engine.health(listener, protocol)?.unwrap_or_default();
         let mut mechanisms: Vec<Mechanism> =
             health.iter().flat_map(|one| one.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
@@ -100,7 +100,7 @@ impl<'a> Case<'a> {
             Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
         let aim = aim(engine, &flow, None);
         let subject = Subject::Probes(listener, protocol);
-        Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen: false }
+        Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen: false })
     }
 
     /// The codes of what is wrong.

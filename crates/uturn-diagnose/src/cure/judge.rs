@@ -211,7 +211,8 @@ fn stand(engine: &Engine<'_>, subject: &Subject) -> Result<Standing, String> {
             Ok(standing(flow, &verdicts))
         }
         Subject::Probes(listener, protocol) => {
-            let health = engine.health(*listener, *protocol).unwrap_or_default();
+            let health = engine.health(*listener, *protocol).map_err(|why| why.to_string())?;
+            let health = health.unwrap_or_default();
             let alive = health.iter().filter(|one| one.alive).count();
             let (listener, protocol) = (*listener, *protocol);
             Ok(Standing::Probes { listener, protocol, alive, of: health.len() })

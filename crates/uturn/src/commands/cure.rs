@@ -137,7 +137,7 @@ fn case_of<'a>(
     finding: &Finding,
 ) -> Result<Option<Case<'a>>, WalkError> {
     if let Example::Probes(listener, protocol) = finding.example {
-        return Ok(Some(Case::probes(manifests, engine, listener, protocol)));
+        return Case::probes(manifests, engine, listener, protocol).map(Some);
     }
     flow_of(engine, finding).map(|flow| Case::flow(manifests, engine, flow)).transpose()
 }
