@@ -223,7 +223,7 @@ fn predicted(one: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failu
             verdicts.into_iter().flat_map(|verdict| verdict.mechanisms).collect()
         }
         Subject::Probe { listener, protocol, target } => {
-            let found = engine.health(*listener, *protocol).unwrap_or_default();
+            let found = engine.health(*listener, *protocol)?.unwrap_or_default();
             let its = found.into_iter().filter(|one| one.target == *target);
             its.flat_map(|one| one.mechanisms).collect()
         }

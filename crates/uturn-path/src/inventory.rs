@@ -18,11 +18,11 @@ use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
-use crate::crowd::Crowd;
-use crate::marks::Marks;
-use crate::node::World;
+use crate::discriminators::Discriminators;
+use crate::interval_set::IntervalSet;
+use crate::node::NodeRuntime;
+use crate::pod_addresses::{PodAddresses, Resident, alive};
 use crate::ranges::Ranges;
-use crate::residents::{Resident, Residents, alive};
 
 /// Gives equal things equal numbers.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<T: Hash + Eq> Numbers<T> {
 }
 
 /// All who are there.
-pub(crate) struct Census<'a> {
+pub(crate) struct Inventory<'a> {
     pub(crate) cluster: &'a Cluster,
     /// Nodes in order of their names.
     pub(crate) nodes: Vec<Counted<'a>>,
@@ -69,7 +69,7 @@ pub(crate) struct Census<'a> {
     /// Where a pod with a network of its own stands among the clients, by its number.
     client_places: Vec<Option<u32>>,
     /// The pods with a network of their own that have an address.
-    residents: Residents<'a>,
+    residents: PodAddresses<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
     ranges: Ranges,
     /// By port: each node with the pod in its network that listens there.
@@ -82,7 +82,7 @@ pub(crate) struct Census<'a> {
     /// Nodes that lack Services.
     pub(crate) behind: Vec<u32>,
     /// The kernels of captured nodes.
-    pub(crate) captured: Vec<(&'a Name, Arc<World>)>,
+    pub(crate) captured: Vec<(&'a Name, Arc<NodeRuntime>)>,
 }
 
 /// A node; as if it had not been captured, where that comes to the same.
@@ -99,7 +99,7 @@ pub(crate) struct Counted<'a> {
 pub(crate) struct NodeClass {
     pub(crate) nodes: Vec<u32>,
     /// The kinds of pods on any of them, each with those nodes and where the pods stand.
-    pub(crate) kinds: BTreeMap<u32, (Vec<u32>, Crowd)>,
+    pub(crate) kinds: BTreeMap<u32, (Vec<u32>, IntervalSet)>,
 }
 
 /// Who has an address.
@@ -123,19 +123,19 @@ type Look = (Family, u32, Option<IpAddr>, bool);
 /// The kind of every pod in its node's network: it sends with the node's address.
 pub(crate) const HOST: u32 = 0;
 
-impl<'a> Census<'a> {
+impl<'a> Inventory<'a> {
     /// Of a cluster with these captured nodes, and with these as if they were not.
     pub(crate) fn new(
         cluster: &'a Cluster,
-        captured: Vec<(&'a Name, Arc<World>)>,
+        captured: Vec<(&'a Name, Arc<NodeRuntime>)>,
         mut plain: FastMap<&'a Name, Node>,
-        marks: &mut Marks,
+        marks: &mut Discriminators,
     ) -> Self {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
             nodes.iter().enumerate().map(|(place, node)| (&node.name, place as u32)).collect();
         let pods = alive(cluster, &node_places);
-        let residents = Residents::new(&pods);
+        let residents = PodAddresses::new(&pods);
         let mut nodes_at: FastMap<IpAddr, Vec<u32>> = FastMap::default();
         for (place, node) in nodes.iter().enumerate() {
             for ip in node.internal_ips.iter().chain(&node.external_ips).chain(&node.tunnel_ips) {
@@ -291,7 +291,7 @@ impl<'a> Census<'a> {
         &mut self,
         pods: &[Resident<'a>],
         not_plain: &FastSet<IpAddr>,
-        marks: &mut Marks,
+        marks: &mut Discriminators,
     ) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
@@ -357,7 +357,7 @@ impl<'a> Census<'a> {
         }
         for ((of, class, kind), ranges) in ranges {
             if let Some((_, crowd)) = self.classes[of][class as usize].kinds.get_mut(&kind) {
-                *crowd = Crowd::new(ranges);
+                *crowd = IntervalSet::new(ranges);
             }
         }
     }
@@ -395,7 +395,7 @@ fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
 }
 
 /// What a node looks like to rules, to the fabric and to load balancers.
-fn look(node: &Node, marks: &mut Marks, is_odd: bool) -> String {
+fn look(node: &Node, marks: &mut Discriminators, is_odd: bool) -> String {
     let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
     let own: Vec<_> = node.internal_ips.iter().map(&mut seen).collect();
     let external: Vec<_> = node.external_ips.iter().map(&mut seen).collect();

@@ -10,22 +10,22 @@ use uturn_model::lb::{Target, TargetKind};
 use uturn_model::{Family, Name, Outcome, Route, Service, Verdict};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
-use crate::census::Census;
 use crate::exchange::Exchange;
-use crate::ring::{Asked, Caller, Ring, Spot, Spots};
-use crate::sketch::Sketch;
-use crate::spread::Why;
+use crate::inventory::Inventory;
+use crate::retry_ring::{Asked, Caller, RetryRing, TargetSlot, TargetSlots};
+use crate::spread::ReasonSet;
+use crate::target_classes::TargetClasses;
 
 /// How asking each target ended, by its place in the rule.
 pub(crate) type Results = Rc<[Vec<Exchange>]>;
 
 /// All targets in line, as nodes and as endpoints, and which of them the small cluster has.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    nodes: Rc<Spots>,
-    endpoints: Rc<Spots>,
-    nodes_here: FastMap<Name, Spot>,
-    endpoints_here: FastMap<IpAddr, Spot>,
+pub(crate) struct TargetList {
+    nodes: Rc<TargetSlots>,
+    endpoints: Rc<TargetSlots>,
+    nodes_here: FastMap<Name, TargetSlot>,
+    endpoints_here: FastMap<IpAddr, TargetSlot>,
     /// What endpoints are like, by the numbers that say who is alike.
     endpoints_like: Vec<Option<Alike>>,
     /// Whether an address is an endpoint more than once.
@@ -51,7 +51,7 @@ pub(crate) enum Alike {
 /// What a client meets at a load balancer that asks one target after the other.
 #[derive(Debug)]
 pub(crate) struct Round {
-    pub(crate) ring: Ring,
+    pub(crate) ring: RetryRing,
     /// Who was asked, and how that ended.
     pub(crate) asked: Vec<Asked>,
     /// How long a target is waited for.
@@ -64,13 +64,13 @@ pub(crate) struct Round {
 
 impl Round {
     /// How requests of a client end.
-    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, Why, f64)> {
+    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, ReasonSet, f64)> {
         let odds = self.ring.odds(caller);
         let after = |timeouts: u32| self.timeout * timeouts;
         let answered = odds.answered.iter().map(|(why, timeouts, share)| {
             (Outcome::Answered { after: after(timeouts) + why.late() }, why, share)
         });
-        let mut ends: Vec<(Outcome, Why, f64)> = answered.collect();
+        let mut ends: Vec<(Outcome, ReasonSet, f64)> = answered.collect();
         for (code, failed) in [(504, &odds.timed_out), (502, &odds.refused)] {
             ends.extend(failed.iter().map(|(why, timeouts, share)| {
                 (Outcome::Status { code, after: after(timeouts) + why.late() }, why, share)
@@ -95,8 +95,12 @@ impl Round {
     }
 }
 
-impl Line {
-    pub(crate) fn new(census: &Census<'_>, sketch: &Sketch<'_>, behind: &Service) -> Self {
+impl TargetList {
+    pub(crate) fn new(
+        census: &Inventory<'_>,
+        sketch: &TargetClasses<'_>,
+        behind: &Service,
+    ) -> Self {
         let drawn = &sketch.drawn;
         let classes = &census.classes[drawn.of];
         let untouched: Vec<u32> = (0..classes.len() as u32)
@@ -110,7 +114,7 @@ impl Line {
         let nodes_here = drawn.stands.iter().filter(|one| one.targets > 0).map(|one| {
             let (place, like) = (Some(one.place), class_of[one.place as usize]);
             let name = census.nodes[one.place as usize].node.name.clone();
-            (name, Spot { place, like, client: None })
+            (name, TargetSlot { place, like, client: None })
         });
         let nodes_here = nodes_here.collect();
         let bundles: FastMap<IpAddr, (u32, Option<u32>)> =
@@ -119,7 +123,7 @@ impl Line {
         let slices = census.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
         let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();
         let mut endpoints_like = Vec::new();
-        let mut endpoints: Vec<Spot> = Vec::new();
+        let mut endpoints: Vec<TargetSlot> = Vec::new();
         let mut endpoints_here = FastMap::default();
         let mut is_doubtful = false;
         let nobody = IpAddr::from([0, 0, 0, 0]);
@@ -137,13 +141,13 @@ impl Line {
             if like == next {
                 endpoints_like.push(alike.0.map(|class| Alike::Endpoint(class, number)));
             }
-            let spot = Spot { place, like, client };
+            let spot = TargetSlot { place, like, client };
             is_doubtful |= endpoints_here.insert(ip, spot).is_some();
             endpoints.push(spot);
         }
         Self {
-            nodes: Rc::new(Spots::nodes(class_of)),
-            endpoints: Rc::new(Spots::endpoints(endpoints)),
+            nodes: Rc::new(TargetSlots::nodes(class_of)),
+            endpoints: Rc::new(TargetSlots::endpoints(endpoints)),
             nodes_here,
             endpoints_here,
             endpoints_like,
@@ -164,7 +168,7 @@ impl Line {
     }
 
     /// All in line, of whom such targets are a part; nothing where that is not known.
-    pub(crate) fn spots(&self, targets: &[Target]) -> Option<&Rc<Spots>> {
+    pub(crate) fn spots(&self, targets: &[Target]) -> Option<&Rc<TargetSlots>> {
         match targets.first()?.kind {
             TargetKind::NodePort(_) => Some(&self.nodes),
             TargetKind::Pod { .. } => (!self.is_doubtful).then_some(&self.endpoints),
@@ -173,10 +177,10 @@ impl Line {
 
     /// All in line, and those of them who stand for all, in their order; nothing where that is
     /// not known.
-    pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<Spots>, Vec<Spot>)> {
+    pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<TargetSlots>, Vec<TargetSlot>)> {
         let nodes = self.nodes_here.values().copied();
         if are_nodes {
-            let mut standing: Vec<Spot> = nodes.collect();
+            let mut standing: Vec<TargetSlot> = nodes.collect();
             standing.sort_unstable_by_key(|one| one.place);
             return Some((&self.nodes, standing));
         }
@@ -186,7 +190,7 @@ impl Line {
     }
 
     /// What a target is like; nothing if it is like nobody else.
-    pub(crate) fn alike(&self, spot: &Spot, are_nodes: bool) -> Option<Alike> {
+    pub(crate) fn alike(&self, spot: &TargetSlot, are_nodes: bool) -> Option<Alike> {
         match are_nodes {
             true => Some(Alike::Node(spot.like)),
             false => self.endpoints_like.get(spot.like as usize).copied().flatten(),
@@ -194,7 +198,7 @@ impl Line {
     }
 
     /// Where in line a target is; nothing if it is there for the endpoints that are on it.
-    pub(crate) fn spot(&self, target: &Target) -> Option<Spot> {
+    pub(crate) fn spot(&self, target: &Target) -> Option<TargetSlot> {
         match &target.kind {
             TargetKind::NodePort(node) => self.nodes_here.get(node).copied(),
             TargetKind::Pod { .. } => self.endpoints_here.get(&target.address.ip()).copied(),

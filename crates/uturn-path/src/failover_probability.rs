@@ -12,14 +12,14 @@
 
 use std::time::Duration;
 
-use crate::spread::{NEGLIGIBLE, NOTHING, Spread, Why};
+use crate::spread::{NEGLIGIBLE, NOTHING, ReasonSet, Spread};
 
 /// A way in which asking a target fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Failure {
     /// Whether it says nothing at all.
     pub(crate) is_timeout: bool,
-    pub(crate) why: Why,
+    pub(crate) why: ReasonSet,
     pub(crate) share: f64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Failure {
 pub(crate) struct Kind {
     /// How often it is asked first beside others.
     pub(crate) weight: f64,
-    pub(crate) answers: Vec<(Why, f64)>,
+    pub(crate) answers: Vec<(ReasonSet, f64)>,
     pub(crate) failures: Vec<Failure>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Run {
 
 /// How requests end that begin at any target of a ring, as often as weights say.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Odds {
+pub(crate) struct FailoverProbability {
     /// Somebody answered.
     pub(crate) answered: Spread,
     /// Nobody did, and the last one asked said nothing.
@@ -97,7 +97,7 @@ pub(crate) struct Odds {
     pub(crate) refused: Spread,
 }
 
-impl Odds {
+impl FailoverProbability {
     pub(crate) fn new(kinds: &[Kind], ring: &[Run]) -> Self {
         let mut counts = vec![0u64; kinds.len()];
         for run in ring {
@@ -125,7 +125,7 @@ impl Odds {
                 next = kinds[run.kind].back(run.length, &next, sum);
             }
             if let Some(all_fail) = all_fail(kinds, &counts, None) {
-                sum.add(&second.times(&all_fail), Why::default(), 0, -1.0);
+                sum.add(&second.times(&all_fail), ReasonSet::default(), 0, -1.0);
                 odds.give_up(kinds, ring, &counts);
             }
         }
@@ -175,7 +175,7 @@ impl Kind {
         match self.failures.as_slice() {
             [] => {
                 let here = self.answered();
-                sum.add(&here, Why::default(), 0, self.weight * f64::from(length));
+                sum.add(&here, ReasonSet::default(), 0, self.weight * f64::from(length));
                 here
             }
             [failure] if length > 2 && failure.why.late().is_zero() => {
@@ -189,7 +189,7 @@ impl Kind {
                         here.add(&behind, one.why, usize::from(one.is_timeout), one.share);
                     }
                     here.trim();
-                    sum.add(&here, Why::default(), 0, self.weight);
+                    sum.add(&here, ReasonSet::default(), 0, self.weight);
                 }
                 here
             }
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     /// Answered, timed out or refused, with why and how many timeouts.
-    type Ends = BTreeMap<(u8, Why, u32), f64>;
+    type Ends = BTreeMap<(u8, ReasonSet, u32), f64>;
 
     /// Follows every beginning through every attempt.
     fn followed(kinds: &[Kind], ring: &[usize]) -> Ends {
@@ -324,8 +324,8 @@ mod tests {
         let mut ends = Ends::new();
         for start in 0..ring.len() {
             let first = kinds[ring[start]].weight / weight;
-            let mut waiting: BTreeMap<(u8, Why, u32), f64> =
-                BTreeMap::from([((0, Why::default(), 0), first)]);
+            let mut waiting: BTreeMap<(u8, ReasonSet, u32), f64> =
+                BTreeMap::from([((0, ReasonSet::default(), 0), first)]);
             for step in 0..ring.len() {
                 let kind = &kinds[ring[(start + step) % ring.len()]];
                 for ((_, why, timeouts), share) in std::mem::take(&mut waiting) {
@@ -359,7 +359,7 @@ mod tests {
                 let share = |part: u32| f64::from(part) / all;
                 let failures = failures.into_iter().map(|(is_timeout, why, part)| Failure {
                     is_timeout,
-                    why: Why(1 << why >> 1).after(match is_timeout {
+                    why: ReasonSet(1 << why >> 1).after(match is_timeout {
                         true => Duration::ZERO,
                         false => Duration::from_secs(why.into()),
                     }),
@@ -368,7 +368,7 @@ mod tests {
                 Kind {
                     weight: f64::from(weight),
                     answers: (answers > 0)
-                        .then(|| (Why(why << 4), share(answers)))
+                        .then(|| (ReasonSet(why << 4), share(answers)))
                         .into_iter()
                         .collect(),
                     failures: failures.collect(),
@@ -393,7 +393,7 @@ mod tests {
                 .flat_map(|run| std::iter::repeat_n(run.kind, run.length as usize))
                 .collect();
             let wanted = followed(&kinds, &flat);
-            let odds = Odds::new(&kinds, &runs);
+            let odds = FailoverProbability::new(&kinds, &runs);
             let mut found = Ends::new();
             for (end, spread) in [(0, &odds.answered), (1, &odds.timed_out), (2, &odds.refused)] {
                 for (why, timeouts, share) in spread.iter().filter(|one| one.2 >= 1e-9) {

@@ -6,10 +6,10 @@ use uturn_lb::controller;
 use uturn_model::{Client, Destination, Family, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};
 
-use crate::engine::{Cannot, Engine};
+use crate::engine::{Engine, WalkError};
 use crate::exchange::Request;
+use crate::journey::Peer;
 use crate::names::{Asker, Resolution};
-use crate::travel::Party;
 
 /// The port that clients connect from: any one of those that nobody else uses.
 pub(crate) const CLIENT_PORT: u16 = 40_000;
@@ -24,19 +24,19 @@ pub(crate) struct Target {
 
 impl<'a> Engine<'a> {
     /// The concrete clients that a client of a flow means.
-    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Party<'a>>, Cannot> {
+    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Peer<'a>>, WalkError> {
         let cluster = self.cluster;
         match client {
             Client::Pod(name) => {
-                let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(client))?;
+                let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(client))?;
                 self.party(pod).map(|party| vec![party])
             }
             Client::Workload(kind, name) => {
                 let workload = cluster
                     .workloads
                     .get(&(*kind, name.clone()))
-                    .ok_or_else(|| Cannot::unknown(client))?;
-                let parties: Vec<Party<'a>> = cluster
+                    .ok_or_else(|| WalkError::unknown(client))?;
+                let parties: Vec<Peer<'a>> = cluster
                     .pods
                     .values()
                     .filter(|pod| pod.name.namespace == name.namespace && pod.is_alive())
@@ -44,64 +44,64 @@ impl<'a> Engine<'a> {
                     .filter_map(|pod| self.party(pod).ok())
                     .collect();
                 if parties.is_empty() {
-                    return Err(Cannot::NoPods(client.to_string()));
+                    return Err(WalkError::NoPods(client.to_string()));
                 }
                 Ok(parties)
             }
             Client::Node(name) => {
-                let node = cluster.nodes.get(name).ok_or_else(|| Cannot::unknown(client))?;
-                Ok(vec![Party::Host(node, None)])
+                let node = cluster.nodes.get(name).ok_or_else(|| WalkError::unknown(client))?;
+                Ok(vec![Peer::Host(node, None)])
             }
-            Client::Outside(_) => Ok(vec![Party::Outside]),
+            Client::Outside(_) => Ok(vec![Peer::Outside]),
         }
     }
 
     /// A pod as somebody who sends and gets packets.
-    pub(crate) fn party(&self, pod: &'a Pod) -> Result<Party<'a>, Cannot> {
+    pub(crate) fn party(&self, pod: &'a Pod) -> Result<Peer<'a>, WalkError> {
         let node = pod
             .node
             .as_ref()
             .and_then(|name| self.cluster.nodes.get(name))
-            .ok_or_else(|| Cannot::NotPlaced(pod.name.clone()))?;
-        Ok(if pod.spec.host_network { Party::Host(node, Some(pod)) } else { Party::Pod(pod) })
+            .ok_or_else(|| WalkError::NotPlaced(pod.name.clone()))?;
+        Ok(if pod.spec.host_network { Peer::Host(node, Some(pod)) } else { Peer::Pod(pod) })
     }
 
     /// The address that a client sends from. On a node the kernel picks it, by the way the
     /// packet takes: for an address of the node's own, that is the very address it calls.
     pub(crate) fn source(
         &self,
-        client: Party<'_>,
+        client: Peer<'_>,
         to: SocketAddr,
         protocol: Protocol,
-    ) -> Option<SocketAddr> {
+    ) -> Result<Option<SocketAddr>, WalkError> {
         let family = Family::of(to.ip());
         let ip = match client {
-            Party::Pod(pod) => pod.address(family)?,
-            Party::Host(node, _) => {
+            Peer::Pod(pod) => pod.address(family),
+            Peer::Host(node, _) => {
                 let anywhere = match family {
                     Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
                     Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
                 };
                 let from = SocketAddr::new(anywhere, CLIENT_PORT);
                 let packet = Packet::new(protocol, from, to);
-                let ends = self.world(&node.name).kernel.walk(&packet, &Entry::Local, &[]);
+                let ends = self.runtime(&node.name)?.kernel.walk(&packet, &Entry::Local, &[]);
                 let picked = ends
                     .iter()
                     .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
                     .filter(|ip| !ip.is_unspecified());
-                picked.or_else(|| node.address(family))?
+                picked.or_else(|| node.address(family))
             }
             // Documentation addresses: nobody inside has them.
-            Party::Balancer(_) | Party::Outside => match family {
+            Peer::Balancer(_) | Peer::Outside => Some(match family {
                 Family::V4 => IpAddr::from([198, 51, 100, 10]),
                 Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
-            },
+            }),
         };
-        Some(SocketAddr::new(ip, CLIENT_PORT))
+        Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
     }
 
     /// Where a destination leads, for this client.
-    pub(crate) fn aim(&self, client: Party<'a>, to: &Destination) -> Result<Target, Cannot> {
+    pub(crate) fn aim(&self, client: Peer<'a>, to: &Destination) -> Result<Target, WalkError> {
         let cluster = self.cluster;
         let plain = |address: SocketAddr| {
             Ok(Target { addresses: vec![address], request: Request::default(), resolved: None })
@@ -121,12 +121,12 @@ impl<'a> Engine<'a> {
                 ))
             }
             Destination::Pod(name, port) => {
-                let pod = cluster.pods.get(name).ok_or_else(|| Cannot::unknown(to))?;
-                let ip = pod.ips.first().ok_or_else(|| Cannot::NotPlaced(name.clone()))?;
+                let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(to))?;
+                let ip = pod.ips.first().ok_or_else(|| WalkError::NotPlaced(name.clone()))?;
                 plain(SocketAddr::new(*ip, port.number()))
             }
             Destination::Service(name, port) => {
-                let service = cluster.services.get(name).ok_or_else(|| Cannot::unknown(to))?;
+                let service = cluster.services.get(name).ok_or_else(|| WalkError::unknown(to))?;
                 let wanted = |one: &&uturn_model::service::ServicePort| match port {
                     None => true,
                     Some(text) => {
@@ -135,11 +135,11 @@ impl<'a> Engine<'a> {
                 };
                 let number = match (service.ports.iter().find(wanted), port) {
                     (Some(found), _) => found.port,
-                    (None, Some(text)) => text.parse().map_err(|_| Cannot::unknown(to))?,
-                    (None, None) => return Err(Cannot::unknown(to)),
+                    (None, Some(text)) => text.parse().map_err(|_| WalkError::unknown(to))?,
+                    (None, None) => return Err(WalkError::unknown(to)),
                 };
                 let ip = service.cluster_ips.first().ok_or_else(|| {
-                    Cannot::Later(format!(
+                    WalkError::Later(format!(
                         "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
                         service.object()
                     ))
@@ -147,9 +147,9 @@ impl<'a> Engine<'a> {
                 plain(SocketAddr::new(*ip, number.number()))
             }
             Destination::Ingress { name, host, path } => {
-                let ingress = cluster.ingresses.get(name).ok_or_else(|| Cannot::unknown(to))?;
+                let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
                 let vip = ingress.load_balancer.iter().find_map(|one| one.ip).ok_or_else(|| {
-                    Cannot::Later(format!("{} has no address yet", ingress.object()))
+                    WalkError::Later(format!("{} has no address yet", ingress.object()))
                 })?;
                 let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
                 let http = (
@@ -169,7 +169,7 @@ impl<'a> Engine<'a> {
 
     pub(crate) fn aim_at_host(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         host: &str,
         port: Port,
         request: Request,
@@ -179,7 +179,7 @@ impl<'a> Engine<'a> {
             return Target { addresses, request, resolved: None };
         }
         let asker = match client {
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => Asker::Pod(pod),
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Asker::Pod(pod),
             _ => Asker::Elsewhere,
         };
         let resolution = self.names().resolve(asker, host);

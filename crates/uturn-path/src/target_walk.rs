@@ -7,13 +7,13 @@ use uturn_model::route::Route;
 use uturn_model::{Client, Flow, Outcome, Verdict};
 use uturn_netfilter::hash::FastMap;
 
-use crate::census::Census;
-use crate::engine::{Cannot, Engine, Fault};
-use crate::lessons::Lesson;
-use crate::line::Line;
-use crate::mini::mini;
+use crate::engine::{Engine, WalkError};
+use crate::inventory::Inventory;
+use crate::outcome_reuse::ReusableOutcome;
+use crate::reduced_cluster::mini;
 use crate::scan::ScanTarget;
-use crate::sketch::{Callers, Care, Sketch};
+use crate::target_classes::{Callers, Care, TargetClasses};
+use crate::target_list::TargetList;
 
 /// Classes of clients, each with its verdicts.
 pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
@@ -23,7 +23,7 @@ pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
 pub(crate) enum Known {
     Nothing,
     Verdicts(Arc<[Verdict]>),
-    Lesson(Arc<Lesson>),
+    Reusable(Arc<ReusableOutcome>),
 }
 
 /// What is known of classes of clients, in a sketch's order.
@@ -39,13 +39,13 @@ pub(crate) struct Walked<'a> {
 }
 
 /// A target that is to be walked.
-pub(crate) struct Errand<'a> {
+pub(crate) struct TargetJob<'a> {
     pub(crate) target: Arc<ScanTarget>,
-    pub(crate) sketch: Sketch<'a>,
+    pub(crate) sketch: TargetClasses<'a>,
     pub(crate) care: Care,
 }
 
-impl<'a> Errand<'a> {
+impl<'a> TargetJob<'a> {
     /// Each class of its clients with its verdicts.
     pub(crate) fn answered(&self, verdicts: Vec<Arc<[Verdict]>>) -> Answered<'a> {
         self.sketch.drawn.callers.iter().cloned().zip(verdicts).collect()
@@ -54,7 +54,7 @@ impl<'a> Errand<'a> {
 
 /// Walks errands; many do at a time.
 pub(crate) struct Walker<'a> {
-    pub(crate) census: Arc<Census<'a>>,
+    pub(crate) census: Arc<Inventory<'a>>,
     pub(crate) keeps_every_way: bool,
 }
 
@@ -63,9 +63,9 @@ impl<'a> Walker<'a> {
     /// where that does not settle it.
     pub(crate) fn walk(
         &self,
-        errand: &Errand<'a>,
+        errand: &TargetJob<'a>,
         sure: &[Known],
-    ) -> Result<Option<Walked<'a>>, Cannot> {
+    ) -> Result<Option<Walked<'a>>, WalkError> {
         if let Some(said) = self.say_again(errand, sure) {
             return Ok(Some(said));
         }
@@ -81,10 +81,10 @@ impl<'a> Walker<'a> {
     pub(crate) fn walk_in(
         &self,
         engine: &Engine<'_>,
-        errand: &Errand<'a>,
+        errand: &TargetJob<'a>,
         known: &[Known],
-    ) -> Result<Option<Walked<'a>>, Cannot> {
-        let Errand { target, sketch, .. } = errand;
+    ) -> Result<Option<Walked<'a>>, WalkError> {
+        let TargetJob { target, sketch, .. } = errand;
         let asked = sketch.scope.asked.target();
         let line = engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
         let mut answered = Vec::with_capacity(sketch.drawn.callers.len());
@@ -104,13 +104,11 @@ impl<'a> Walker<'a> {
                 to: target.to.clone(),
                 protocol: target.protocol,
             };
-            let walk = || -> Result<Option<Arc<[Verdict]>>, Cannot> {
-                let mut verdict = engine.verdict_at(&flow, &asked)?;
-                match engine.fault.take() {
-                    Some(Fault::Cannot(why)) => return Err(why),
-                    Some(Fault::NeedsAll) => return Ok(None),
-                    None => {}
-                }
+            let walk = || -> Result<Option<Arc<[Verdict]>>, WalkError> {
+                let mut verdict = match engine.verdict_at(&flow, &asked) {
+                    Err(WalkError::NeedsWhole) => return Ok(None),
+                    verdict => verdict?,
+                };
                 verdict.supposed = Vec::new();
                 verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
                 Ok(Some([verdict].into()))
@@ -121,7 +119,7 @@ impl<'a> Walker<'a> {
             let Some(verdicts) = walk()? else { return Ok(None) };
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
             let is_sure = verdicts.iter().all(regardless_of_numbers);
-            let lesson = || line.and_then(|line| Lesson::of(engine, line, &rounds));
+            let lesson = || line.and_then(|line| ReusableOutcome::of(engine, line, &rounds));
             let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
                 sure.push(match is_sure {
                     true => Known::Verdicts(Arc::clone(&verdicts)),
@@ -151,14 +149,14 @@ impl<'a> Walker<'a> {
     }
 
     /// What is known of all classes, where nobody has to be walked.
-    fn say_again(&self, errand: &Errand<'a>, known: &[Known]) -> Option<Walked<'a>> {
+    fn say_again(&self, errand: &TargetJob<'a>, known: &[Known]) -> Option<Walked<'a>> {
         let callers = &errand.sketch.drawn.callers;
         let is_known = |one: &Known| !matches!(one, Known::Nothing);
         if known.len() != callers.len() || !known.iter().all(is_known) {
             return None;
         }
         let behind = errand.sketch.scope.tries_again();
-        let line = behind.map(|behind| Line::new(&self.census, &errand.sketch, behind));
+        let line = behind.map(|behind| TargetList::new(&self.census, &errand.sketch, behind));
         let mut answered = Vec::with_capacity(callers.len());
         let mut is_common = true;
         for (callers, known) in callers.iter().zip(known) {
@@ -173,7 +171,7 @@ impl<'a> Walker<'a> {
     fn say(
         &self,
         callers: &Callers<'a>,
-        line: Option<&Line>,
+        line: Option<&TargetList>,
         known: &Known,
     ) -> Option<(Answered<'a>, bool)> {
         let lesson = match known {
@@ -181,7 +179,7 @@ impl<'a> Walker<'a> {
             Known::Verdicts(verdicts) => {
                 return Some((vec![(callers.clone(), Arc::clone(verdicts))], true));
             }
-            Known::Lesson(lesson) => lesson,
+            Known::Reusable(lesson) => lesson,
         };
         let caller = callers.caller(&self.census);
         let round = lesson.round(line?, caller)?;
@@ -196,13 +194,13 @@ impl<'a> Walker<'a> {
 }
 
 impl Known {
-    fn learned(lesson: Option<Lesson>) -> Self {
-        lesson.map_or(Self::Nothing, |lesson| Self::Lesson(Arc::new(lesson)))
+    fn learned(lesson: Option<ReusableOutcome>) -> Self {
+        lesson.map_or(Self::Nothing, |lesson| Self::Reusable(Arc::new(lesson)))
     }
 }
 
 /// Clients with equal verdicts are one class, wherever they stand in line.
-fn together<'a>(census: &Census<'a>, parts: Answered<'a>) -> Answered<'a> {
+fn together<'a>(census: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
     let mut places: FastMap<_, usize> = FastMap::default();
     let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
     for (part, verdicts) in parts {

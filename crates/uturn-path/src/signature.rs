@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use uturn_lb::controller;
 use uturn_model::{Family, NamespacedName, Service};
 
-use crate::census::said;
+use crate::inventory::said;
 use crate::scope::Scope;
-use crate::sketch::{PART, Sketcher};
+use crate::target_classes::{Classifier, PART};
 
-impl<'a> Sketcher<'a> {
+impl<'a> Classifier<'a> {
     /// Says all else that a walk can depend on.
     pub(crate) fn say(&mut self, scope: &Scope<'a>, shape: &mut Vec<u64>) {
         let cluster = self.census.cluster;
@@ -61,7 +61,7 @@ impl<'a> Sketcher<'a> {
 
 /// Tells addresses and ports on nodes without naming them.
 struct Told<'s, 'a> {
-    sketcher: &'s mut Sketcher<'a>,
+    sketcher: &'s mut Classifier<'a>,
     addresses: Vec<IpAddr>,
     ports: Vec<u16>,
 }

@@ -10,11 +10,11 @@ use uturn_model::{Cluster, Labels, Name, Node, Text};
 use uturn_netfilter::hash::FastMap;
 
 use crate::captured::Captured;
-use crate::census::Numbers;
-use crate::node::World;
+use crate::inventory::Numbers;
+use crate::node::NodeRuntime;
 
 /// What rules tell addresses, ports and nodes apart by.
-pub(crate) struct Marks {
+pub(crate) struct Discriminators {
     nets: Vec<IpNet>,
     ports: Vec<(u16, u16)>,
     /// The labels that a Service's load balancer wants its nodes to have.
@@ -29,11 +29,11 @@ pub(crate) struct Marks {
     within: Vec<u32>,
 }
 
-impl Marks {
+impl Discriminators {
     /// Of a cluster with these captured nodes, and with these as if they were not.
     pub(crate) fn new(
         cluster: &Cluster,
-        captured: &[(&Name, Arc<World>)],
+        captured: &[(&Name, Arc<NodeRuntime>)],
         plain: &FastMap<&Name, Node>,
     ) -> Self {
         let mut words = Words::default();

@@ -11,9 +11,9 @@ use uturn_model::route::{By, Place, Step, StepKind, Way};
 use uturn_model::{Mechanism, Node, Supposition, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
+use crate::journey::{Arrival, PacketState, Peer, Stay, Stop, add_new};
 use crate::refusal;
-use crate::travel::{Arrival, Party, Stay, Stop, Trip, add_new};
 
 /// When packets are sent, in seconds after the first: each time after twice the time.
 const DOUBLING: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
@@ -41,10 +41,10 @@ impl Pace {
     }
 
     /// Of a client.
-    pub(crate) fn of(client: Party<'_>) -> Self {
+    pub(crate) fn of(client: Peer<'_>) -> Self {
         let node = match client {
-            Party::Host(node, _) => Some(node),
-            Party::Pod(_) | Party::Balancer(_) | Party::Outside => None,
+            Peer::Host(node, _) => Some(node),
+            Peer::Pod(_) | Peer::Balancer(_) | Peer::Outside => None,
         };
         Self::on(node)
     }
@@ -109,9 +109,9 @@ impl Tries {
 
 impl<'a> Engine<'a> {
     /// When a client sends again what nobody answers.
-    pub(crate) fn pace(&self, client: Party<'a>) -> Pace {
+    pub(crate) fn pace(&self, client: Peer<'a>) -> Pace {
         match client {
-            Party::Pod(pod) => {
+            Peer::Pod(pod) => {
                 Pace::on(pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)))
             }
             _ => Pace::of(client),
@@ -123,13 +123,16 @@ impl<'a> Engine<'a> {
         &self,
         stay: &Stay<'a>,
         ends: Vec<End>,
-        trip: &Trip,
-    ) -> Vec<Arrival<'a>> {
+        trip: &PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let is_open = |end: &End| trip.way == Way::Out && is_sent_again(end, stay);
         let lost: f64 = ends.iter().filter(|end| is_open(end)).map(|end| end.share).sum();
-        let go = |ends: Vec<End>, trip: &Trip| -> Vec<Arrival<'a>> {
-            let each = ends.into_iter();
-            each.flat_map(|end| self.after_node(stay, end, trip.clone())).collect()
+        let go = |ends: Vec<End>, trip: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
+            let mut arrivals = Vec::new();
+            for end in ends {
+                arrivals.extend(self.after_node(stay, end, trip.clone())?);
+            }
+            Ok(arrivals)
         };
         let left = trip.tries.left();
         if !(NONE..=1.0 - NONE).contains(&lost) || left < 2 {
@@ -140,7 +143,7 @@ impl<'a> Engine<'a> {
         let mut hopeless = trip.clone();
         hopeless.share *= lost.powf((left - 1) as f64);
         hopeless.tries.lost += left - 1;
-        let hopeless = go(open, &hopeless);
+        let hopeless = go(open, &hopeless)?;
         let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
         why.sort_unstable();
         why.dedup();
@@ -158,10 +161,10 @@ impl<'a> Engine<'a> {
                 let step = Step::new(StepKind::Timeout, why, by).seeing(trip.packet.leg());
                 later.note(Place::Node(stay.node.name.clone()), step);
             }
-            arrivals.extend(go(kept.clone(), &later));
+            arrivals.extend(go(kept.clone(), &later)?);
         }
         arrivals.extend(hopeless);
-        arrivals
+        Ok(arrivals)
     }
 }
 
@@ -197,7 +200,7 @@ fn dropped_before(many: usize, delay: Duration) -> Text {
 }
 
 /// Adds what a late answer owes to packets that were lost before.
-pub(crate) fn owe(trip: &mut Trip, mechanisms: &mut Vec<Mechanism>) {
+pub(crate) fn owe(trip: &mut PacketState, mechanisms: &mut Vec<Mechanism>) {
     mechanisms.extend(&trip.tries.why);
     mechanisms.sort_unstable();
     mechanisms.dedup();

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use uturn_netfilter::hash::FastMap;
 
-use crate::odds::{Kind, Odds, Run};
+use crate::failover_probability::{FailoverProbability, Kind, Run};
 use crate::spread::NEGLIGIBLE;
 
 /// Nobody is asked there.
@@ -23,7 +23,7 @@ const MANY: usize = 64;
 
 /// A target in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct TargetSlot {
     /// The node that it is on, where that is known.
     pub(crate) place: Option<u32>,
     /// A number that those have in common who are alike.
@@ -34,8 +34,8 @@ pub(crate) struct Spot {
 
 /// All targets in line.
 #[derive(Debug)]
-pub(crate) struct Spots {
-    all: Vec<Spot>,
+pub(crate) struct TargetSlots {
+    all: Vec<TargetSlot>,
     /// One more than the largest number that says who is alike.
     likes: usize,
     /// Those next to each other in line who are alike, and what they are like.
@@ -44,15 +44,15 @@ pub(crate) struct Spots {
     on_node: Option<FastMap<u32, Vec<u32>>>,
 }
 
-impl Spots {
+impl TargetSlots {
     /// Nodes in their order, by what each is like.
     pub(crate) fn nodes(likes: Vec<u32>) -> Self {
-        let spot = |(place, like)| Spot { place: Some(place), like, client: None };
-        let all: Vec<Spot> = (0..).zip(likes).map(spot).collect();
+        let spot = |(place, like)| TargetSlot { place: Some(place), like, client: None };
+        let all: Vec<TargetSlot> = (0..).zip(likes).map(spot).collect();
         Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: None }
     }
 
-    pub(crate) fn endpoints(all: Vec<Spot>) -> Self {
+    pub(crate) fn endpoints(all: Vec<TargetSlot>) -> Self {
         let mut on_node: FastMap<u32, Vec<u32>> = FastMap::default();
         for (at, spot) in all.iter().enumerate() {
             if let Some(place) = spot.place {
@@ -62,11 +62,11 @@ impl Spots {
         Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: Some(on_node) }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Spot> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TargetSlot> {
         self.all.iter()
     }
 
-    pub(crate) fn at(&self, at: u32) -> Option<Spot> {
+    pub(crate) fn at(&self, at: u32) -> Option<TargetSlot> {
         self.all.get(at as usize).copied()
     }
 
@@ -85,11 +85,11 @@ impl Spots {
     }
 }
 
-fn likes_of(all: &[Spot]) -> usize {
+fn likes_of(all: &[TargetSlot]) -> usize {
     all.iter().map(|one| one.like as usize + 1).max().unwrap_or(0)
 }
 
-fn rows_of(all: &[Spot]) -> Vec<(Range<u32>, u32)> {
+fn rows_of(all: &[TargetSlot]) -> Vec<(Range<u32>, u32)> {
     let mut rows: Vec<(Range<u32>, u32)> = Vec::new();
     for (at, spot) in (0..).zip(all) {
         match rows.last_mut() {
@@ -107,7 +107,7 @@ pub(crate) struct Caller {
     pub(crate) at: u32,
 }
 
-impl Spot {
+impl TargetSlot {
     pub(crate) fn is_near(&self, caller: Caller) -> bool {
         self.place == Some(caller.place)
     }
@@ -119,7 +119,7 @@ impl Spot {
 
 /// All targets in line, each with its kind as some class of clients meets it.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring {
+pub(crate) struct RetryRing {
     pub(crate) kinds: Vec<Kind>,
     /// One that was asked of each kind, by its place in the rule.
     pub(crate) examples: Vec<usize>,
@@ -129,7 +129,7 @@ pub(crate) struct Ring {
     fails: Vec<f64>,
     /// Whether nobody ever answers.
     is_hopeless: bool,
-    spots: Rc<Spots>,
+    spots: Rc<TargetSlots>,
     /// Those in line whom somebody may ask.
     stretches: Vec<Stretch>,
     /// The kinds of those on the client's own node, by what they are like.
@@ -151,11 +151,11 @@ struct Stretch {
 
 /// Who was asked: one in line, its place in the rule, and how asking it ended; nothing if it
 /// is not to be asked.
-pub(crate) type Asked = (Spot, usize, Option<Kind>);
+pub(crate) type Asked = (TargetSlot, usize, Option<Kind>);
 
-impl Ring {
+impl RetryRing {
     /// From what the client of a small cluster found of those who stand for all.
-    pub(crate) fn new(spots: &Rc<Spots>, walked: Caller, asked: &[Asked]) -> Self {
+    pub(crate) fn new(spots: &Rc<TargetSlots>, walked: Caller, asked: &[Asked]) -> Self {
         let (mut kinds, mut examples): (Vec<Kind>, Vec<usize>) = (Vec::new(), Vec::new());
         let (mut near, mut itself) = (FastMap::default(), NOBODY);
         let mut far: Vec<Option<u32>> = vec![None; spots.likes];
@@ -218,7 +218,7 @@ impl Ring {
     }
 
     /// The kind of a target on the client's own node.
-    fn own(&self, spot: &Spot, caller: Caller) -> u32 {
+    fn own(&self, spot: &TargetSlot, caller: Caller) -> u32 {
         match spot.is(caller) {
             true => self.itself,
             false => self.near.get(&spot.like).copied().unwrap_or(NOBODY),
@@ -240,8 +240,8 @@ impl Ring {
         self.runs(caller).into_iter().flat_map(each).collect()
     }
 
-    pub(crate) fn odds(&self, caller: Caller) -> Odds {
-        Odds::new(&self.kinds, &self.runs(caller))
+    pub(crate) fn odds(&self, caller: Caller) -> FailoverProbability {
+        FailoverProbability::new(&self.kinds, &self.runs(caller))
     }
 
     fn runs(&self, caller: Caller) -> Vec<Run> {

@@ -1,7 +1,7 @@
 //! A target in outline: which nodes and pods are alike for it, how many there are of each,
 //! and who stands for them.
 //!
-//! Nodes are alike if they are of one class (`census`) and have endpoints alike, of each
+//! Nodes are alike if they are of one class (`inventory`) and have endpoints alike, of each
 //! Service in scope. Of nodes that are alike, at most three stand for all:
 //!
 //! | node | stands for | as a load balancer's target | as a home of endpoints |
@@ -14,8 +14,8 @@
 //! unlike those of its equals. Where no single node has a client of every kind, several
 //! stand first.
 //!
-//! [`Sketch::shape`] says all that a walk can depend on but for names, addresses and
-//! numbers of equals, which are in [`Sketch::sizes`]: targets of one shape and the same
+//! [`TargetClasses::shape`] says all that a walk can depend on but for names, addresses and
+//! numbers of equals, which are in [`TargetClasses::sizes`]: targets of one shape and the same
 //! sizes have the same verdicts.
 
 use std::net::IpAddr;
@@ -26,20 +26,20 @@ use std::sync::Arc;
 use uturn_model::{NamespacedName, Pod, Service};
 use uturn_netfilter::hash::FastMap;
 
-use crate::census::{Census, Numbers};
-use crate::crowd::Crowd;
-use crate::drawing::Drawing;
-use crate::line::Round;
+use crate::discriminators::Discriminators;
+use crate::interval_set::IntervalSet;
+use crate::inventory::{Inventory, Numbers};
 use crate::located::{Located, profile};
-use crate::marks::Marks;
-use crate::ring::Caller;
+use crate::partition::Drawing;
+use crate::retry_ring::Caller;
 use crate::scope::Scope;
+use crate::target_list::Round;
 
 /// Parts of a shape begin with this.
 pub(crate) const PART: u64 = u64::MAX;
 
 /// A target in outline.
-pub(crate) struct Sketch<'a> {
+pub(crate) struct TargetClasses<'a> {
     pub(crate) scope: Scope<'a>,
     pub(crate) shape: Vec<u64>,
     pub(crate) drawn: Arc<Drawn<'a>>,
@@ -50,7 +50,7 @@ pub(crate) struct Drawn<'a> {
     /// Its part of the shape.
     shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
-    pub(crate) stands: Vec<Stand>,
+    pub(crate) stands: Vec<Representative>,
     /// The class of each node that no Service in scope has to do with, by its number in the
     /// census, and of each other node.
     pub(crate) untouched: FastMap<u32, u32>,
@@ -66,7 +66,7 @@ pub(crate) struct Drawn<'a> {
 
 /// A node that stands for others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stand {
+pub(crate) struct Representative {
     pub(crate) place: u32,
     /// For so many, as a load balancer's target.
     pub(crate) targets: u32,
@@ -80,7 +80,7 @@ pub(crate) struct Callers<'a> {
     /// Who is walked for all, and where it stands among the clients.
     pub(crate) pod: &'a Pod,
     pub(crate) at: u32,
-    pub(crate) crowd: Crowd,
+    pub(crate) crowd: IntervalSet,
     /// The nodes they are on.
     pub(crate) nodes: usize,
     /// Whether they are endpoints themselves.
@@ -89,19 +89,19 @@ pub(crate) struct Callers<'a> {
 
 impl<'a> Callers<'a> {
     /// Who is walked for all.
-    pub(crate) fn caller(&self, census: &Census<'a>) -> Caller {
+    pub(crate) fn caller(&self, census: &Inventory<'a>) -> Caller {
         Caller { place: census.homes[self.at as usize], at: self.at }
     }
 
     /// All of a class, said by the first of these.
-    pub(crate) fn together(census: &Census<'a>, mut parts: Vec<Self>) -> Option<Self> {
+    pub(crate) fn together(census: &Inventory<'a>, mut parts: Vec<Self>) -> Option<Self> {
         if parts.len() == 1 {
             return parts.pop();
         }
         let ranges = parts.iter().flat_map(|one| one.crowd.ranges()).collect();
         let mut nodes = parts.iter().map(|one| one.nodes).sum();
         let first = parts.into_iter().next()?;
-        let crowd = Crowd::new(ranges);
+        let crowd = IntervalSet::new(ranges);
         // Only endpoints of one node can be in several parts.
         if first.itself {
             let mut homes: Vec<u32> = crowd.iter().map(|at| census.homes[at]).collect();
@@ -116,7 +116,7 @@ impl<'a> Callers<'a> {
     /// walked is in the first.
     pub(crate) fn told_apart(
         &self,
-        census: &Census<'a>,
+        census: &Inventory<'a>,
         rounds: &[Rc<Round>],
     ) -> Vec<(Caller, Self)> {
         let tell = |caller: Caller, told: &mut Vec<u32>| {
@@ -158,7 +158,7 @@ impl<'a> Callers<'a> {
             nodes.sort_unstable();
             nodes.dedup();
             let pod = census.clients[first.at as usize];
-            let crowd = Crowd::new(ranges);
+            let crowd = IntervalSet::new(ranges);
             (first, Self { pod, at: first.at, crowd, nodes: nodes.len(), itself: self.itself })
         });
         parts.collect()
@@ -177,10 +177,10 @@ pub(crate) enum Care {
 }
 
 /// Makes sketches, and remembers what several need.
-pub(crate) struct Sketcher<'a> {
-    pub(crate) census: Arc<Census<'a>>,
+pub(crate) struct Classifier<'a> {
+    pub(crate) census: Arc<Inventory<'a>>,
     /// What addresses and ports are told apart by.
-    pub(crate) marks: Marks,
+    pub(crate) marks: Discriminators,
     pub(crate) texts: Numbers<String>,
     pub(crate) profiles: Numbers<Vec<u64>>,
     bundles: Numbers<Vec<u64>>,
@@ -210,8 +210,8 @@ pub(crate) struct Touched {
     pub(crate) more: Vec<u64>,
 }
 
-impl<'a> Sketcher<'a> {
-    pub(crate) fn new(census: Census<'a>, marks: Marks) -> Self {
+impl<'a> Classifier<'a> {
+    pub(crate) fn new(census: Inventory<'a>, marks: Discriminators) -> Self {
         Self {
             census: Arc::new(census),
             marks,
@@ -231,7 +231,7 @@ impl<'a> Sketcher<'a> {
         scope: Scope<'a>,
         care: Care,
         first: Option<u32>,
-    ) -> Sketch<'a> {
+    ) -> TargetClasses<'a> {
         let drawn = if care == Care::Classes && first.is_none() {
             let services = scope.services.iter().map(|one| std::ptr::from_ref(*one).addr());
             let key = (services.collect(), scope.ports.iter().copied().collect());
@@ -252,7 +252,7 @@ impl<'a> Sketcher<'a> {
             self.sketched += 1;
             shape.extend([PART, self.sketched]);
         }
-        Sketch { scope, shape, drawn }
+        TargetClasses { scope, shape, drawn }
     }
 
     /// Forgets what targets had in common, but for what each is told apart by.

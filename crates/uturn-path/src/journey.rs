@@ -6,18 +6,18 @@ use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::{Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith};
 
-use crate::again::{Pace, Tries};
-use crate::blame::mechanism_of;
 use crate::bridge::reset_in_vain;
-use crate::engine::{Engine, Fault};
+use crate::drop_cause::mechanism_of;
+use crate::engine::{Engine, WalkError};
 use crate::refusal;
+use crate::retransmission::{Pace, Tries};
 
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MOST_NODES: usize = 16;
 
 /// Who sends or gets a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Party<'a> {
+pub(crate) enum Peer<'a> {
     /// A pod with a network of its own.
     Pod(&'a Pod),
     /// A process in a node's network; a hostNetwork pod where it is known which.
@@ -28,7 +28,7 @@ pub(crate) enum Party<'a> {
     Outside,
 }
 
-impl PartialEq for Party<'_> {
+impl PartialEq for Peer<'_> {
     /// The same network, that is: who answers at an address is the same party.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -43,7 +43,7 @@ impl PartialEq for Party<'_> {
 
 /// A packet on its way, with what it has seen and what it left behind.
 #[derive(Clone, Debug)]
-pub(crate) struct Trip {
+pub(crate) struct PacketState {
     pub(crate) share: f64,
     pub(crate) packet: Packet,
     pub(crate) way: Way,
@@ -66,7 +66,7 @@ pub(crate) struct Trip {
     pub(crate) legs: Vec<(usize, Leg)>,
 }
 
-impl Trip {
+impl PacketState {
     pub(crate) fn new(packet: Packet) -> Self {
         Self {
             share: 1.0,
@@ -168,7 +168,7 @@ pub(crate) struct Stay<'a> {
 /// Where a packet ended.
 #[derive(Debug)]
 pub(crate) struct Arrival<'a> {
-    pub(crate) trip: Trip,
+    pub(crate) trip: PacketState,
     pub(crate) stop: Stop<'a>,
 }
 
@@ -176,38 +176,42 @@ pub(crate) struct Arrival<'a> {
 #[derive(Debug)]
 pub(crate) enum Stop<'a> {
     /// Somebody has it.
-    At(Party<'a>),
+    At(Peer<'a>),
     /// Nobody will ever answer.
     Lost(Mechanism),
     /// Somebody on the way said no, and tells whoever sent it, who sees it as this.
-    Refused(Mechanism, Party<'a>, Outcome),
+    Refused(Mechanism, Peer<'a>, Outcome),
     /// What becomes of it cannot be judged.
     Unknown(Mechanism),
 }
 
 impl<'a> Engine<'a> {
     /// Sends a packet and follows it in every way it can go.
-    pub(crate) fn send(&self, from: Party<'a>, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn send(
+        &self,
+        from: Peer<'a>,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let leg = trip.packet.leg();
         let way = trip.way;
         let step = || Step::new(StepKind::Send, sends(way), self.by(from)).seeing(leg);
         match from {
             // Its own address never leaves a pod.
-            Party::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
+            Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
                 trip.tell(|| Place::Pod(pod.name.clone()), step);
-                vec![Arrival { trip, stop: Stop::At(from) }]
+                Ok(vec![Arrival { trip, stop: Stop::At(from) }])
             }
-            Party::Pod(pod) => {
+            Peer::Pod(pod) => {
                 trip.tell(|| Place::Pod(pod.name.clone()), step);
                 match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
                     Some(node) => {
-                        let link = self.world(&node.name).pod_link(leg.src.ip());
+                        let link = self.runtime(&node.name)?.pod_link(leg.src.ip());
                         self.at_node(node, &Entry::Interface(link), trip)
                     }
-                    None => vec![lost(trip, Mechanism::NoRoute)],
+                    None => Ok(vec![lost(trip, Mechanism::NoRoute)]),
                 }
             }
-            Party::Host(node, pod) => {
+            Peer::Host(node, pod) => {
                 let place = || match pod {
                     Some(pod) => Place::Pod(pod.name.clone()),
                     None => Place::Node(node.name.clone()),
@@ -216,8 +220,8 @@ impl<'a> Engine<'a> {
                 self.at_node(node, &Entry::Local, trip)
             }
             // What a load balancer does is noted where it decides.
-            Party::Balancer(_) => self.at_fabric(None, trip),
-            Party::Outside => {
+            Peer::Balancer(_) => self.at_fabric(None, trip),
+            Peer::Outside => {
                 trip.tell(|| Place::Outside, step);
                 self.at_fabric(None, trip)
             }
@@ -228,11 +232,11 @@ impl<'a> Engine<'a> {
         &self,
         node: &'a Node,
         entry: &Entry,
-        mut trip: Trip,
-    ) -> Vec<Arrival<'a>> {
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         trip.passed += 1;
         if trip.passed > MOST_NODES {
-            return vec![lost(trip, Mechanism::NoRoute)];
+            return Ok(vec![lost(trip, Mechanism::NoRoute)]);
         }
         let known: Vec<Connection> = trip
             .nodes
@@ -243,13 +247,13 @@ impl<'a> Engine<'a> {
         let leg = trip.packet.leg();
         let astray = trip.way == Way::Back
             && !known.iter().any(|one| one.original == leg || one.reply == leg);
-        let world = self.world(&node.name);
-        let kernel = match self.is_bridged(node, entry, &trip.packet) {
-            true if !world.bridge_shows_rules(trip.packet.family()) => {
-                return self.past_rules(node, trip);
+        let runtime = self.runtime(&node.name)?;
+        let kernel = match self.is_bridged(node, entry, &trip.packet)? {
+            true if !runtime.bridge_shows_rules(trip.packet.family()) => {
+                return Ok(self.past_rules(node, trip));
             }
-            true => world.bridging(),
-            false => &world.kernel,
+            true => runtime.bridging(),
+            false => &runtime.kernel,
         };
         let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed.borrow());
         for (question, _) in ends.iter().flat_map(|end| &end.open) {
@@ -258,12 +262,12 @@ impl<'a> Engine<'a> {
                 open.push(question.clone());
             }
         }
-        self.weigh(leg, &mut ends);
+        self.weigh(leg, &mut ends)?;
         if trip.way == Way::Out {
             for to in
                 ends.iter().map(|end| end.packet.leg().dst).filter(|to| to.ip() != leg.dst.ip())
             {
-                self.mind_endpoints(to.ip());
+                self.mind_endpoints(to.ip())?;
             }
         }
         let stay =
@@ -273,8 +277,8 @@ impl<'a> Engine<'a> {
 
     /// Where endpoints stand for many, each is picked as often as all that it stands for.
     /// Rules pick any endpoint as likely as any other.
-    fn weigh(&self, before: Leg, ends: &mut [End]) {
-        let Some(weights) = &self.weights else { return };
+    fn weigh(&self, before: Leg, ends: &mut [End]) -> Result<(), WalkError> {
+        let Some(weights) = &self.weights else { return Ok(()) };
         let weight = |end: &End| match end.packet.leg().dst == before.dst {
             true => None,
             false => weights.endpoints.get(&end.packet.leg().dst.ip()).copied(),
@@ -283,10 +287,10 @@ impl<'a> Engine<'a> {
         let plain: f64 = picked().map(|(share, _)| share).sum();
         let weighed: f64 = picked().map(|(share, weight)| share * weight).sum();
         if picked().count() < 2 || weighed <= 0.0 {
-            return;
+            return Ok(());
         }
         if ends.iter().any(|end| weight(end).is_some() && !end.unknown.is_empty()) {
-            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         }
         let scale = plain / weighed;
         for end in ends.iter_mut() {
@@ -294,10 +298,16 @@ impl<'a> Engine<'a> {
                 end.share *= weight * scale;
             }
         }
+        Ok(())
     }
 
     /// Goes on where a node let a packet go.
-    pub(crate) fn after_node(&self, stay: &Stay<'a>, end: End, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn after_node(
+        &self,
+        stay: &Stay<'a>,
+        end: End,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let node = stay.node;
         trip.share *= end.share;
         trip.chance |= end.share < 1.0;
@@ -311,25 +321,25 @@ impl<'a> Engine<'a> {
         if let Some(connection) = end.connection {
             trip.remember(&node.name, connection);
         }
-        match end.kind {
+        let arrivals = match end.kind {
             EndKind::Local => {
                 let port = trip.packet.leg().dst.port();
-                self.mind_processes(node, port);
+                self.mind_processes(node, port)?;
                 let pod = self.host_pod_on(node, port);
-                vec![Arrival { trip, stop: Stop::At(Party::Host(node, pod)) }]
+                vec![Arrival { trip, stop: Stop::At(Peer::Host(node, pod)) }]
             }
-            EndKind::Forward if self.world(&node.name).leads_to_fabric(end.out.as_deref()) => {
-                self.at_fabric(Some(node), trip)
+            EndKind::Forward if self.runtime(&node.name)?.leads_to_fabric(end.out.as_deref()) => {
+                self.at_fabric(Some(node), trip)?
             }
             EndKind::Forward => match self.pod_at(trip.packet.dst) {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
-                _ => self.leave_for_pods(node, trip),
+                _ => self.leave_for_pods(node, trip)?,
             },
             EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
                 let why = match stay.astray {
                     true => Mechanism::AsymmetricReturn,
-                    false => self.why_stopped(node, &trip),
+                    false => self.why_stopped(node, &trip)?,
                 };
                 vec![lost(trip, why)]
             }
@@ -340,34 +350,35 @@ impl<'a> Engine<'a> {
                     false => refusal::of_drop(&reason, trip.packet.protocol()),
                 };
                 let stop = match outcome {
-                    Some(outcome) => Stop::Refused(why, Party::Host(node, None), outcome),
+                    Some(outcome) => Stop::Refused(why, Peer::Host(node, None), outcome),
                     None => Stop::Lost(why),
                 };
                 vec![Arrival { trip, stop }]
             }
             EndKind::Reject(how) => {
-                let why = self.why_stopped(node, &trip);
-                if how == RejectWith::TcpReset && self.resets_in_vain(stay, trip.packet.leg()) {
-                    return vec![reset_in_vain(stay, why, trip)];
+                let why = self.why_stopped(node, &trip)?;
+                if how == RejectWith::TcpReset && self.resets_in_vain(stay, trip.packet.leg())? {
+                    return Ok(vec![reset_in_vain(stay, why, trip)]);
                 }
                 let outcome = refusal::of_reject(how, trip.packet.protocol());
-                vec![Arrival { trip, stop: Stop::Refused(why, Party::Host(node, None), outcome) }]
+                vec![Arrival { trip, stop: Stop::Refused(why, Peer::Host(node, None), outcome) }]
             }
-        }
+        };
+        Ok(arrivals)
     }
 
     /// What a party's own doing rests on.
-    pub(crate) fn by(&self, party: Party<'_>) -> By {
+    pub(crate) fn by(&self, party: Peer<'_>) -> By {
         match party {
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
                 By::new(format!("Pod {}", pod.name), pod.origin.clone())
             }
-            Party::Host(node, None) => By::new(format!("Node {}", node.name), node.origin.clone()),
-            Party::Balancer(i) => By::new(
+            Peer::Host(node, None) => By::new(format!("Node {}", node.name), node.origin.clone()),
+            Peer::Balancer(i) => By::new(
                 format!("load balancer {}", self.balancers()[i].name),
                 self.balancer_origin(i),
             ),
-            Party::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),
+            Peer::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),
         }
     }
 }
@@ -399,10 +410,10 @@ fn sends(way: Way) -> &'static str {
 }
 
 /// A packet reaches a pod, whose own kernel takes none that claims to come from itself.
-pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: Trip) -> Vec<Arrival<'a>> {
+pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: PacketState) -> Vec<Arrival<'a>> {
     let leg = trip.packet.leg();
     if !pod.ips.contains(&leg.src.ip()) {
-        return vec![Arrival { trip, stop: Stop::At(Party::Pod(pod)) }];
+        return vec![Arrival { trip, stop: Stop::At(Peer::Pod(pod)) }];
     }
     let why = "comes in with the pod's own address as its source: the pod's kernel drops it";
     let step = Step::new(StepKind::Drop, why, By::kernel("routing: the source is local"));
@@ -411,6 +422,6 @@ pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: Trip) -> Vec<Arrival<'a>> {
 }
 
 /// Nobody will ever answer this packet.
-pub(crate) fn lost<'a>(trip: Trip, mechanism: Mechanism) -> Arrival<'a> {
+pub(crate) fn lost<'a>(trip: PacketState, mechanism: Mechanism) -> Arrival<'a> {
     Arrival { trip, stop: Stop::Lost(mechanism) }
 }

@@ -15,8 +15,8 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::engine::Engine;
 use crate::exchange::Exchange;
-use crate::spread::{NEGLIGIBLE, Why};
-use crate::travel::add_new;
+use crate::journey::add_new;
+use crate::spread::{NEGLIGIBLE, ReasonSet};
 
 /// Of a way with more places than these, what comes is counted and not told: in a small
 /// cluster that stands for a large one, and in a whole one.
@@ -117,7 +117,7 @@ impl Attempts<'_, '_> {
             for (at, result) in results.iter().enumerate() {
                 let share = one.way.share * result.share;
                 let chance = one.way.chance || result.chance;
-                let why = Why::of(&one.way.mechanisms).and(Why::of(&result.mechanisms));
+                let why = ReasonSet::of(&one.way.mechanisms).and(ReasonSet::of(&result.mechanisms));
                 let timed_out = matches!(result.outcome, Outcome::Hangs);
                 let timeouts = one.timeouts + u32::from(timed_out);
                 let late = one.late + result.late;

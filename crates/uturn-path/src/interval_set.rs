@@ -1,6 +1,6 @@
 //! Many pods, said shortly: as ranges of places in one list.
 //!
-//! The list (`census`) has pods that are alike next to each other, so that "all of them but
+//! The list (`inventory`) has pods that are alike next to each other, so that "all of them but
 //! those on three nodes" is four ranges, however many pods there are.
 
 use std::ops::Range;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 /// Places in a list: ranges in order, none empty, none touching the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Crowd(Arc<[Range<u32>]>);
+pub struct IntervalSet(Arc<[Range<u32>]>);
 
-impl Crowd {
+impl IntervalSet {
     /// From ranges in any order, which may overlap.
     pub(crate) fn new(mut ranges: Vec<Range<u32>>) -> Self {
         ranges.retain(|one| one.start < one.end);
@@ -109,8 +109,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_crowd_is_a_set(one in ranges(), other in ranges()) {
-            let (a, b) = (Crowd::new(one.clone()), Crowd::new(other.clone()));
+        fn an_interval_set_is_a_set(one in ranges(), other in ranges()) {
+            let (a, b) = (IntervalSet::new(one.clone()), IntervalSet::new(other.clone()));
             let (x, y) = (set(&one), set(&other));
             prop_assert_eq!(&a.iter().collect::<BTreeSet<_>>(), &x);
             prop_assert_eq!(a.len(), x.len());

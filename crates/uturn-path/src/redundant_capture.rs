@@ -19,8 +19,8 @@ use uturn_netfilter::iptables::{Chain, Match, Rule, Ruleset, TableKind};
 use uturn_netfilter::ipvs::{VirtualAddress, VirtualServer, VirtualServers};
 use uturn_netfilter::{NodeState, PolicyRule, RouteEntry, RouteKind, nft};
 
-use crate::census::addresses;
-use crate::node::World;
+use crate::inventory::addresses;
+use crate::node::NodeRuntime;
 
 /// Chains to which every Service adds, in no order.
 const SHARED: [&str; 4] =
@@ -71,7 +71,7 @@ impl Addresses {
 pub(crate) fn without_capture(
     cluster: &Cluster,
     node: &Node,
-    captured: &World,
+    captured: &NodeRuntime,
     known: &Addresses,
 ) -> Option<Node> {
     let capture = cluster.captures.get(&node.name)?;
@@ -83,12 +83,12 @@ pub(crate) fn without_capture(
     if capture.has_rules(Family::V4) {
         plain.firewall = None;
     }
-    let mut worked_out = World::without_capture(cluster, &plain).ok()?;
+    let mut worked_out = NodeRuntime::without_capture(cluster, &plain).ok()?;
     if capture.has_rules(Family::V4) {
         let own = beyond(&worked_out.kernel.state().iptables, &state.iptables)?;
         if !own.is_empty() {
             plain.firewall = Some(Firewall { text: own.into(), origin: node.origin.clone() });
-            worked_out = World::without_capture(cluster, &plain).ok()?;
+            worked_out = NodeRuntime::without_capture(cluster, &plain).ok()?;
         }
     }
     // Nothing of a family comes to a node that has none of its addresses.
@@ -104,7 +104,7 @@ pub(crate) fn without_capture(
 }
 
 /// States what the captured switches say; nothing where that cannot be stated.
-fn switch(plain: &mut Node, captured: &World) -> Option<()> {
+fn switch(plain: &mut Node, captured: &NodeRuntime) -> Option<()> {
     let sysctls = &captured.kernel.state().sysctls;
     plain.forwards = Some(sysctls.ip_forward(Family::V4));
     plain.rp_filter = Some(match sysctls.rp_filter(&captured.uplink) {
@@ -290,10 +290,10 @@ fn one_space(text: &str) -> String {
 }
 
 /// Whether pods and the fabric are at the same links, and these are alike.
-fn has_same_links(cluster: &Cluster, node: &Node, one: &World, other: &World) -> bool {
+fn has_same_links(cluster: &Cluster, node: &Node, one: &NodeRuntime, other: &NodeRuntime) -> bool {
     let pods = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
     let pods: Vec<IpAddr> = pods.flat_map(|pod| pod.ips.iter().copied()).collect();
-    let link = |world: &World, pod: &IpAddr| {
+    let link = |world: &NodeRuntime, pod: &IpAddr| {
         let link = world.pod_link(*pod);
         (world.is_bridge(&link, *pod), link)
     };
@@ -309,7 +309,7 @@ fn has_same_links(cluster: &Cluster, node: &Node, one: &World, other: &World) ->
 }
 
 /// Whether packets from and to all these addresses are led alike.
-fn leads_alike(one: &World, other: &World, known: &Addresses) -> bool {
+fn leads_alike(one: &NodeRuntime, other: &NodeRuntime, known: &Addresses) -> bool {
     let usual: Vec<String> = PolicyRule::defaults().iter().map(policy).collect();
     let is_usual = |rule: &PolicyRule| usual.contains(&policy(rule));
     let (own, worked_out) = (one.kernel.state(), other.kernel.state());
@@ -477,7 +477,7 @@ mod tests {
             let known = Addresses::of(&cluster);
             for name in cluster.captures.keys() {
                 let node = &cluster.nodes[name];
-                let captured = World::new(&cluster, node).unwrap();
+                let captured = NodeRuntime::new(&cluster, node).unwrap();
                 let plain = without_capture(&cluster, node, &captured, &known);
                 assert!(plain.is_some(), "{mode} {name}");
             }

@@ -9,24 +9,24 @@ use std::sync::Arc;
 use uturn_model::Verdict;
 use uturn_netfilter::hash::FastMap;
 
-use crate::crew::side_by_side;
-use crate::engine::{Cannot, Engine};
+use crate::engine::{Engine, WalkError};
+use crate::parallel::side_by_side;
 use crate::scan::{Atlas, ScanTarget};
 use crate::scope::Scope;
-use crate::sketch::Care;
-use crate::walks::{Answered, Errand, Known, Sure, Walked, Walker};
+use crate::target_classes::Care;
+use crate::target_walk::{Answered, Known, Sure, TargetJob, Walked, Walker};
 
 /// What came of an errand, by its place among the targets.
-type Answer<'a> = Result<Answered<'a>, Cannot>;
+type Answer<'a> = Result<Answered<'a>, WalkError>;
 
 /// An errand and its place among the targets.
-type Placed<'a> = (usize, Errand<'a>);
+type Placed<'a> = (usize, TargetJob<'a>);
 
 /// What came of walking an errand; nothing where classes do not settle it.
-type Found<'a> = Result<Option<Walked<'a>>, Cannot>;
+type Found<'a> = Result<Option<Walked<'a>>, WalkError>;
 
 /// What came of all targets so far.
-struct Errands<'a> {
+struct TargetJobs<'a> {
     answers: Vec<Option<Answer<'a>>>,
     alike: Vec<Alike<'a>>,
     /// Those that classes do not settle.
@@ -51,12 +51,12 @@ impl<'a> Engine<'a> {
         &self,
         atlas: &mut Atlas<'a>,
         targets: &[Arc<ScanTarget>],
-    ) -> Result<Vec<Answered<'a>>, Cannot> {
+    ) -> Result<Vec<Answered<'a>>, WalkError> {
         let walker = Walker {
             census: Arc::clone(&atlas.sketcher.census),
             keeps_every_way: self.keeps_every_way,
         };
-        let mut errands = Errands {
+        let mut errands = TargetJobs {
             answers: targets.iter().map(|_| None).collect(),
             alike: Vec::new(),
             unsettled: Vec::new(),
@@ -73,11 +73,11 @@ impl<'a> Engine<'a> {
         &self,
         atlas: &mut Atlas<'a>,
         target: &Arc<ScanTarget>,
-    ) -> Result<Errand<'a>, Cannot> {
+    ) -> Result<TargetJob<'a>, WalkError> {
         let scope = self.scope(atlas, target)?;
         let care = self.care(atlas, &scope);
         let sketch = atlas.sketcher.sketch(scope, care, None);
-        Ok(Errand { target: Arc::clone(target), sketch, care })
+        Ok(TargetJob { target: Arc::clone(target), sketch, care })
     }
 
     /// Whether the whole cluster has to be walked, and not a small one.
@@ -88,7 +88,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-impl<'a> Errands<'a> {
+impl<'a> TargetJobs<'a> {
     /// Sketches all targets; the first of each shape, and those that are like no other, are
     /// walked meanwhile.
     fn walk_firsts(
@@ -188,14 +188,14 @@ impl<'a> Errands<'a> {
     fn walk_unsettled(&mut self, engine: &Engine<'a>, atlas: &mut Atlas<'a>, walker: &Walker<'a>) {
         let unsettled = std::mem::take(&mut self.unsettled);
         let sketch_again = |walk: &mut dyn FnMut(Placed<'a>)| {
-            for (at, Errand { target, sketch, .. }) in unsettled {
+            for (at, TargetJob { target, sketch, .. }) in unsettled {
                 // Captured rules may lead to endpoints of any Service: who is one is not known.
                 let care = match atlas.sketcher.census.has_captures() {
                     true => Care::EveryPod,
                     false => Care::EveryNode,
                 };
                 let sketch = atlas.sketcher.sketch(sketch.scope, care, None);
-                let errand = Errand { target, sketch, care };
+                let errand = TargetJob { target, sketch, care };
                 match engine.walks_whole(atlas, &errand.sketch.scope, errand.care) {
                     true => {
                         let walked = walker.walk_in(engine, &errand, &[]);
@@ -221,11 +221,11 @@ impl<'a> Alike<'a> {
     }
 
     /// The verdicts of another's classes, where they are known without walking it.
-    fn known(&self, other: &Errand<'a>) -> Option<Vec<Arc<[Verdict]>>> {
+    fn known(&self, other: &TargetJob<'a>) -> Option<Vec<Arc<[Verdict]>>> {
         let of_first = self.common.as_ref().filter(|_| other.sketch.drawn.sizes == self.sizes);
         let verdicts = |known: &Known| match known {
             Known::Verdicts(verdicts) => Some(Arc::clone(verdicts)),
-            Known::Nothing | Known::Lesson(_) => None,
+            Known::Nothing | Known::Reusable(_) => None,
         };
         of_first.cloned().or_else(|| self.sure.iter().map(verdicts).collect())
     }
@@ -237,7 +237,7 @@ impl<'a> Walker<'a> {
         &self,
         sure: &Sure,
         batch: Vec<Placed<'a>>,
-    ) -> Vec<(Placed<'a>, Result<Option<Answered<'a>>, Cannot>)> {
+    ) -> Vec<(Placed<'a>, Result<Option<Answered<'a>>, WalkError>)> {
         let mut common: Option<Vec<Arc<[Verdict]>>> = None;
         let walk = |(at, errand): Placed<'a>| {
             if let Some(known) = &common {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use uturn_model::{Cluster, Name, Pod};
 use uturn_netfilter::hash::FastMap;
 
-use crate::crew::side_by_side;
+use crate::parallel::side_by_side;
 
 /// Pods are looked up so many at a time.
 const PIECE: usize = 4096;
@@ -21,13 +21,13 @@ pub(crate) struct Resident<'a> {
 }
 
 /// Those with a network of their own, by their addresses.
-pub(crate) struct Residents<'a> {
+pub(crate) struct PodAddresses<'a> {
     /// Who has the same address stands together.
     all: Vec<Resident<'a>>,
     at: FastMap<IpAddr, Range<u32>>,
 }
 
-impl<'a> Residents<'a> {
+impl<'a> PodAddresses<'a> {
     /// Of pods that share an address, their order stays.
     pub(crate) fn new(pods: &[Resident<'a>]) -> Self {
         let own = pods.iter().filter(|one| !one.pod.spec.host_network);

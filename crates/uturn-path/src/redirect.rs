@@ -8,9 +8,9 @@ use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Outcome, Protocol};
 use uturn_netfilter::Packet;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request};
-use crate::travel::{Party, Trip};
+use crate::journey::{PacketState, Peer};
 
 /// Clients do not follow more than these: they take it for a loop.
 const MOST: u8 = 20;
@@ -29,13 +29,13 @@ impl<'a> Engine<'a> {
     pub(crate) fn sent_elsewhere(
         &self,
         balancer: usize,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
         said: &Said<'_>,
-        mut trip: Trip,
-    ) -> Vec<Exchange> {
-        let party = Party::Balancer(balancer);
+        mut trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let party = Peer::Balancer(balancer);
         let url = said.redirect.location(said.host, said.path);
         let code = said.redirect.code;
         let why = match request.followed < MOST {
@@ -46,9 +46,9 @@ impl<'a> Engine<'a> {
         let late = trip.tries.delay();
         let answer = trip.answer();
         let outcome = Outcome::Status { code, after: std::time::Duration::ZERO };
-        let home = self.bring_home(party, client, asked, answer, outcome, None);
+        let home = self.bring_home(party, client, asked, answer, outcome, None)?;
         if request.followed >= MOST {
-            return home;
+            return Ok(home);
         }
         let mut ways = Vec::new();
         for way in home {
@@ -56,23 +56,23 @@ impl<'a> Engine<'a> {
                 ways.push(way);
                 continue;
             }
-            for next in self.goes_on(client, asked, request, said, &way) {
+            for next in self.goes_on(client, asked, request, said, &way)? {
                 let outcome = next.outcome.later(late);
                 ways.push(Exchange { outcome, ..next });
             }
         }
-        self.merged(ways)
+        Ok(self.merged(ways))
     }
 
     /// The call that a client makes when it was told to.
     fn goes_on(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
         said: &Said<'_>,
         told: &Exchange,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let (host, path) = said.redirect.aim(said.host, said.path);
         let next = Request {
             http: Some((host.to_owned(), path.to_owned())),
@@ -93,16 +93,16 @@ impl<'a> Engine<'a> {
             ..told.clone()
         };
         if addresses.is_empty() {
-            return vec![failed(Outcome::NameNotFound, uturn_model::Mechanism::NameUnresolved)];
+            return Ok(vec![failed(Outcome::NameNotFound, uturn_model::Mechanism::NameUnresolved)]);
         }
         let mut ways = Vec::new();
         for address in &addresses {
-            let Some(source) = self.source(client, *address, Protocol::Tcp) else {
+            let Some(source) = self.source(client, *address, Protocol::Tcp)? else {
                 ways.push(failed(Outcome::Unreachable, uturn_model::Mechanism::NoRoute));
                 continue;
             };
             let packet = Packet::new(Protocol::Tcp, source, *address);
-            let mut trip = Trip::new(packet).briefly(self.is_brief).paced(self.pace(client));
+            let mut trip = PacketState::new(packet).briefly(self.is_brief).paced(self.pace(client));
             trip.share = told.share / addresses.len() as f64;
             trip.chance = told.chance;
             trip.supposed.clone_from(&told.supposed);
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
                     trip.note(Place::Dns, step.clone());
                 }
             }
-            for mut way in self.call(client, &target.request, trip) {
+            for mut way in self.call(client, &target.request, trip)? {
                 for mechanism in &told.mechanisms {
                     if !way.mechanisms.contains(mechanism) {
                         way.mechanisms.push(*mechanism);
@@ -122,6 +122,6 @@ impl<'a> Engine<'a> {
                 ways.push(way);
             }
         }
-        ways
+        Ok(ways)
     }
 }

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use uturn_netfilter::hash::{FastMap, FastSet};
 
-use crate::census::{Census, HOST, NodeClass};
-use crate::crowd::Crowd;
-use crate::sketch::{Bundle, Callers, Care, PART, Stand, Touched};
+use crate::interval_set::IntervalSet;
+use crate::inventory::{HOST, Inventory, NodeClass};
+use crate::target_classes::{Bundle, Callers, Care, PART, Representative, Touched};
 
 /// Nodes being put into classes.
 pub(crate) struct Drawing<'s, 'a> {
-    pub(crate) census: &'s Census<'a>,
+    pub(crate) census: &'s Inventory<'a>,
     /// Whether classes regard zones.
     pub(crate) of: usize,
     pub(crate) care: Care,
@@ -20,9 +20,9 @@ pub(crate) struct Drawing<'s, 'a> {
     pub(crate) touched: &'s FastMap<u32, Touched>,
     pub(crate) shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
-    pub(crate) stands: Vec<Stand>,
+    pub(crate) stands: Vec<Representative>,
     pub(crate) callers: Vec<Callers<'a>>,
-    /// As `Sketch::untouched` and `Sketch::touched`.
+    /// As `TargetClasses::untouched` and `TargetClasses::touched`.
     pub(crate) untouched_classes: FastMap<u32, u32>,
     pub(crate) touched_classes: FastMap<u32, u32>,
 }
@@ -33,7 +33,7 @@ struct Kind {
     on: Vec<u32>,
     /// How many nodes that are.
     nodes: usize,
-    crowd: Crowd,
+    crowd: IntervalSet,
 }
 
 /// Nodes that are alike, and their clients.
@@ -46,7 +46,7 @@ struct Alike {
     /// Of each kind of client that is no endpoint: on which of the members, and all of them.
     kinds: BTreeMap<u32, Kind>,
     /// Clients that are endpoints, by what they are.
-    itself: BTreeMap<u32, Crowd>,
+    itself: BTreeMap<u32, IntervalSet>,
 }
 
 impl<'a> Drawing<'_, 'a> {
@@ -108,7 +108,7 @@ impl<'a> Drawing<'_, 'a> {
             }
             let crowd = match holes.is_empty() {
                 true => all.clone(),
-                false => all.without(&Crowd::new(holes)),
+                false => all.without(&IntervalSet::new(holes)),
             };
             let first = first.filter(|place| nodes.binary_search(place).is_ok());
             let home = first.or_else(|| nodes.iter().find(is_here).copied());
@@ -136,8 +136,9 @@ impl<'a> Drawing<'_, 'a> {
                 bundles.iter().filter_map(|one| Some(one.client?..one.client? + 1)).collect();
             for (kind, range) in &self.census.nodes[*place as usize].kinds {
                 let others = match *kind == HOST || own.is_empty() {
-                    true => Crowd::new(vec![range.clone()]),
-                    false => Crowd::new(vec![range.clone()]).without(&Crowd::new(own.clone())),
+                    true => IntervalSet::new(vec![range.clone()]),
+                    false => IntervalSet::new(vec![range.clone()])
+                        .without(&IntervalSet::new(own.clone())),
                 };
                 if !others.is_empty() {
                     let (on, ranges) = kinds.entry(*kind).or_default();
@@ -159,10 +160,10 @@ impl<'a> Drawing<'_, 'a> {
             if let Some(first) = first.filter(|place| on.contains(place)) {
                 on.insert(0, first);
             }
-            (kind, Kind { on, nodes, crowd: Crowd::new(ranges) })
+            (kind, Kind { on, nodes, crowd: IntervalSet::new(ranges) })
         });
-        let itself = itself.into_iter().map(|(number, ranges)| (number, Crowd::new(ranges)));
-        let itself: BTreeMap<u32, Crowd> = itself.collect();
+        let itself = itself.into_iter().map(|(number, ranges)| (number, IntervalSet::new(ranges)));
+        let itself: BTreeMap<u32, IntervalSet> = itself.collect();
         let first = members.first().and_then(|place| self.touched.get(place));
         let has_endpoints = first.is_some_and(|touched| !touched.bundles.is_empty());
         Alike { size, has_endpoints, members, kinds: kinds.collect(), itself }
@@ -187,15 +188,17 @@ impl<'a> Drawing<'_, 'a> {
         self.sizes.push(alike.size as u64);
         let rest = alike.size - homes.len();
         let mut others = alike.members.iter().copied().filter(|place| !homes.contains(place));
-        let mut stands: Vec<Stand> =
-            homes.iter().map(|place| Stand { place: *place, targets: 1, homes: 1 }).collect();
+        let mut stands: Vec<Representative> = homes
+            .iter()
+            .map(|place| Representative { place: *place, targets: 1, homes: 1 })
+            .collect();
         if alike.has_endpoints && self.census.has_captures() {
             // Captured rules name every endpoint, and each of them calls for itself.
-            stands.extend(others.map(|place| Stand { place, targets: 1, homes: 1 }));
+            stands.extend(others.map(|place| Representative { place, targets: 1, homes: 1 }));
         } else if let Some(second) = others.next() {
-            stands.push(Stand { place: second, targets: rest as u32, homes: 1 });
+            stands.push(Representative { place: second, targets: rest as u32, homes: 1 });
             if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
-                stands.push(Stand { place: third, targets: 0, homes: rest as u32 - 1 });
+                stands.push(Representative { place: third, targets: 0, homes: rest as u32 - 1 });
             }
         }
         self.shape.extend([homes.len() as u64, stands.len() as u64]);
@@ -214,7 +217,7 @@ impl<'a> Drawing<'_, 'a> {
 
     /// Adds clients; the first of them on a node is walked for all. No number of nodes
     /// means that they are endpoints themselves.
-    fn call(&mut self, home: u32, kind: u32, crowd: &Crowd, nodes: Option<usize>) {
+    fn call(&mut self, home: u32, kind: u32, crowd: &IntervalSet, nodes: Option<usize>) {
         let itself = nodes.is_none();
         let clients = &self.census.clients;
         // Where targets are tried in turns, it matters who of a node's endpoints one is; and
@@ -224,7 +227,7 @@ impl<'a> Drawing<'_, 'a> {
             let each = crowd.iter().map(|at| Callers {
                 pod: clients[at],
                 at: at as u32,
-                crowd: Crowd::one(at as u32),
+                crowd: IntervalSet::one(at as u32),
                 nodes: 1,
                 itself,
             });

@@ -6,13 +6,17 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Mechanism, Node, Service};
 use uturn_netfilter::{DropReason, IpProtocol};
 
-use crate::engine::Engine;
-use crate::travel::{Party, Trip};
+use crate::engine::{Engine, WalkError};
+use crate::journey::{PacketState, Peer};
 
 impl<'a> Engine<'a> {
     /// Why a rule on a node stopped a packet: because kube-proxy found no endpoint or does
     /// not know the Service, or because somebody wants it so.
-    pub(crate) fn why_stopped(&self, node: &'a Node, trip: &Trip) -> Mechanism {
+    pub(crate) fn why_stopped(
+        &self,
+        node: &'a Node,
+        trip: &PacketState,
+    ) -> Result<Mechanism, WalkError> {
         let last = trip.hops.last().and_then(|hop| hop.steps.last());
         // A rule of iptables that is in none of kube-proxy's chains; ipvsadm's begin alike.
         let is_another = last.is_some_and(|step| {
@@ -20,10 +24,10 @@ impl<'a> Engine<'a> {
             chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
         });
         let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
-        self.mind_strangers(to);
-        if is_another {
+        self.mind_strangers(to)?;
+        Ok(if is_another {
             Mechanism::Firewall
-        } else if self.lacks_rules(Party::Host(node, None), to, protocol) {
+        } else if self.lacks_rules(Peer::Host(node, None), to, protocol) {
             Mechanism::RuleMissing
         } else if self.lacks_endpoints(node, to, protocol) {
             Mechanism::NoEndpoint
@@ -31,13 +35,13 @@ impl<'a> Engine<'a> {
             Mechanism::WrongPort
         } else {
             Mechanism::Firewall
-        }
+        })
     }
 
     /// Whether a node lacks the rules for a Service that answers to this address: Facts say
     /// that its kube-proxy has not programmed it.
-    pub(crate) fn lacks_rules(&self, at: Party<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
-        let Party::Host(node, _) = at else { return false };
+    pub(crate) fn lacks_rules(&self, at: Peer<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
+        let Peer::Host(node, _) = at else { return false };
         let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
         self.cluster
             .services

@@ -11,14 +11,14 @@ use std::time::Duration;
 use uturn_netfilter::hash::FastMap;
 
 use crate::engine::Engine;
-use crate::line::{Alike, Line, Round};
-use crate::odds::Kind;
-use crate::ring::{Asked, Caller, Ring};
+use crate::failover_probability::Kind;
+use crate::retry_ring::{Asked, Caller, RetryRing};
+use crate::target_list::{Alike, Round, TargetList};
 
 /// How asking ends for a client, by what a target is like and how near it is; nothing for one
 /// that is not to be asked.
 #[derive(Debug)]
-pub(crate) struct Lesson {
+pub(crate) struct ReusableOutcome {
     kinds: FastMap<(Alike, Distance), Option<Kind>>,
     /// Whether the targets are nodes.
     are_nodes: bool,
@@ -44,9 +44,9 @@ impl Distance {
     }
 }
 
-impl Lesson {
+impl ReusableOutcome {
     /// From all that a client met, if all of it is the same however many equals there are.
-    pub(crate) fn of(engine: &Engine<'_>, line: &Line, rounds: &[Rc<Round>]) -> Option<Self> {
+    pub(crate) fn of(engine: &Engine<'_>, line: &TargetList, rounds: &[Rc<Round>]) -> Option<Self> {
         let [round] = rounds else { return None };
         let is_sure = |(share, _): &(f64, _)| *share == 0.0 || *share == 1.0;
         if !round.is_all.get() || !engine.health.borrow().values().all(is_sure) {
@@ -74,7 +74,7 @@ impl Lesson {
 
     /// What a client of the same class meets in another line; nothing where that cannot be
     /// said.
-    pub(crate) fn round(&self, line: &Line, walked: Caller) -> Option<Round> {
+    pub(crate) fn round(&self, line: &TargetList, walked: Caller) -> Option<Round> {
         let (spots, standing) = line.standing(self.are_nodes)?;
         let mut asked: Vec<Asked> = Vec::with_capacity(standing.len());
         for spot in standing {
@@ -85,7 +85,7 @@ impl Lesson {
                 asked.push(one);
             }
         }
-        let ring = Ring::new(spots, walked, &asked);
+        let ring = RetryRing::new(spots, walked, &asked);
         let (timeout, chance) = (self.timeout, self.chance);
         Some(Round { ring, asked, timeout, chance, is_all: Cell::new(true) })
     }

@@ -9,10 +9,10 @@ use uturn_model::lb::{Target, TargetKind};
 use uturn_model::{Cluster, EndpointSlice, Name, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
-use crate::census::Census;
-use crate::line::Line;
-use crate::sketch::Sketch;
-use crate::telling::config_names;
+use crate::inventory::Inventory;
+use crate::signature::config_names;
+use crate::target_classes::TargetClasses;
+use crate::target_list::TargetList;
 
 /// How many each node and endpoint of a small cluster stands for.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Weights {
     /// As endpoints that rules pick from, by address.
     pub(crate) endpoints: FastMap<IpAddr, f64>,
     /// All targets of a load balancer that tries one after the other.
-    pub(crate) line: Option<Line>,
+    pub(crate) line: Option<TargetList>,
 }
 
 impl Weights {
@@ -37,7 +37,7 @@ impl Weights {
 }
 
 /// Makes the small cluster of a sketch.
-pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weights) {
+pub(crate) fn mini(census: &Inventory<'_>, sketch: &TargetClasses<'_>) -> (Cluster, Weights) {
     let (scope, drawn) = (&sketch.scope, &sketch.drawn);
     let mut cluster = outline(census.cluster);
     let mut weights = Weights::default();
@@ -85,7 +85,7 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
         }
         cluster.services.insert(service.name.clone(), (*service).clone());
     }
-    weights.line = scope.tries_again().map(|behind| Line::new(census, sketch, behind));
+    weights.line = scope.tries_again().map(|behind| TargetList::new(census, sketch, behind));
     for ingress in &scope.ingresses {
         cluster.ingresses.insert(ingress.name.clone(), ingress.clone());
     }
