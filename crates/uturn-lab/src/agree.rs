@@ -80,7 +80,7 @@ fn seen(
     for (outcome, late, share) in ways {
         let is_late = outcome.after().is_some_and(|after| after + late >= limit);
         let outcome = if is_late { Outcome::Hangs } else { outcome };
-        match seen.iter_mut().find(|one| one.0 == outcome) {
+        match seen.iter_mut().find(|entry| entry.0 == outcome) {
             Some(known) => known.1 += share,
             None => seen.push((outcome, share)),
         }
@@ -92,15 +92,17 @@ fn seen(
 pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: bool) -> Agreement {
     let of: u64 = measured.iter().map(|(_, count)| count).sum();
     let mut outcomes: Vec<Outcome> =
-        predicted.iter().map(|one| one.0).chain(measured.iter().map(|one| one.0)).collect();
+        predicted.iter().map(|entry| entry.0).chain(measured.iter().map(|entry| entry.0)).collect();
     outcomes.sort_unstable();
     outcomes.dedup();
     let tests = outcomes.len().max(1) as f64;
     let differences: Vec<Difference> = outcomes
         .into_iter()
         .filter_map(|outcome| {
-            let share: f64 = predicted.iter().filter(|one| one.0 == outcome).map(|one| one.1).sum();
-            let count: u64 = measured.iter().filter(|one| one.0 == outcome).map(|one| one.1).sum();
+            let share: f64 =
+                predicted.iter().filter(|entry| entry.0 == outcome).map(|entry| entry.1).sum();
+            let count: u64 =
+                measured.iter().filter(|entry| entry.0 == outcome).map(|entry| entry.1).sum();
             let fits = if exact {
                 (share * of as f64 - count as f64).abs() < 1e-6 * (of as f64).max(1.0)
             } else {
@@ -160,7 +162,10 @@ mod tests {
             let Agreement::Differs(all) = agrees(&always, &measured, exact) else {
                 panic!("they differ")
             };
-            assert!(all.iter().any(|one| one.outcome == Outcome::Hangs && one.predicted == 0.0));
+            assert!(
+                all.iter().any(|difference| difference.outcome == Outcome::Hangs
+                    && difference.predicted == 0.0)
+            );
         }
     }
 

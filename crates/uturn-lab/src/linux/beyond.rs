@@ -137,7 +137,7 @@ fn lead_inside(plan: &Plan<'_>) -> io::Result<()> {
     let mut inside: Vec<IpNet> = [CLOUD, CLOUD_V6].into();
     inside.extend(network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value));
     for node in cluster.nodes.values() {
-        let public = Family::BOTH.into_iter().filter_map(|one| public::address_of(node, one));
+        let public = Family::BOTH.into_iter().filter_map(|family| public::address_of(node, family));
         let own = node.internal_ips.iter().chain(&node.external_ips).copied();
         inside.extend(own.chain(public).map(IpNet::from));
         inside.extend(&node.pod_cidrs);
@@ -161,5 +161,5 @@ fn lead_inside(plan: &Plan<'_>) -> io::Result<()> {
     }
     // What nobody has out there vanishes, as it does in there.
     let hole = netlink.add_hole()?;
-    ROUTER.into_iter().try_for_each(|one| netlink.add_route(everything(one), Via::Link(hole)))
+    ROUTER.into_iter().try_for_each(|router| netlink.add_route(everything(router), Via::Link(hole)))
 }

@@ -206,7 +206,7 @@ fn dig_holes(network: &Network) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let hole = netlink.add_hole()?;
     let Network { vpc_cidrs, pod_cidrs, service_cidrs, .. } = network;
-    let known = [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|one| &one.value);
+    let known = [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|ranges| &ranges.value);
     for range in known.copied().chain(ROUTER.map(everything)) {
         match netlink.add_route(range.trunc(), Via::Link(hole)) {
             // A node has the whole range, or it was named twice.

@@ -39,7 +39,7 @@ impl Healths {
         };
         let transport = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
             .into_iter()
-            .find(|one| one.lower() == protocol)
+            .find(|protocol_of| protocol_of.lower() == protocol)
             .unwrap_or(Protocol::Tcp);
         let before = self.0.insert((*listener, transport, *rule, *target), (*alive, *result));
         before.is_none_or(|(was, _)| was != *alive)
@@ -67,7 +67,7 @@ impl Healths {
         let mut all: Vec<TargetHealth> = decided
             .map(|(target, (alive, result))| TargetHealth { target, alive, latest: end_of(result) })
             .collect();
-        all.sort_unstable_by_key(|one| one.target);
+        all.sort_unstable_by_key(|target| target.target);
         all
     }
 

@@ -48,7 +48,8 @@ pub(crate) fn watch(
         let measured = lab.run(progress)?;
         let explanations =
             if watching.explain { lab.explain(&measured, progress)? } else { Vec::new() };
-        let explanations = explanations.into_iter().filter_map(|one| split.whole(one)).collect();
+        let explanations =
+            explanations.into_iter().filter_map(|explanation| split.whole(explanation)).collect();
         let watched = Watched { flows: split.join(plan, &measured), explanations };
         let stays = standing.is_some();
         if let Some(standing) = standing {
@@ -140,7 +141,7 @@ impl<'a> Lab<'a> {
             |pod: &Pod| nginx::is_one(pod) || coredns.is_some() && names::serves(cluster, pod);
         let servers = Servers::start(cluster, &twin, has_own)?;
         let programs = nginx::start(&run, cluster, &twin)?;
-        let names = coredns.map(|one| Names::start(&run, plan, &twin, &one)).transpose()?;
+        let names = coredns.map(|program| Names::start(&run, plan, &twin, &program)).transpose()?;
         let found = names.as_ref().map(|names| names.resolve(plan, &twin)).transpose()?;
         let targets = targets(&found.unwrap_or_default())?;
         // Probes begin at once, so all that they meet is there.

@@ -90,7 +90,7 @@ pub(crate) fn build(
     let place = pod
         .node
         .as_ref()
-        .and_then(|name| cluster.nodes.values().enumerate().find(|(_, one)| one.name == *name));
+        .and_then(|name| cluster.nodes.values().enumerate().find(|(_, node)| node.name == *name));
     let (node_number, node) = place.ok_or_else(|| {
         LabError::Plan(format!("pod {} is on a node that is not known", pod.name))
     })?;

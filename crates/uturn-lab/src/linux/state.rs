@@ -174,7 +174,7 @@ fn alone() -> io::Result<File> {
 
 /// Removes the folder of all runs once there is none.
 fn remove_folder() {
-    let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|one| one.path().is_dir());
+    let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.path().is_dir());
     if let Ok(_alone) = alone()
         && fs::read_dir(FOLDER).is_ok_and(|mut entries| !entries.any(is_run))
     {

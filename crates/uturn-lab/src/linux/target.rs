@@ -97,8 +97,9 @@ impl Target {
         let Some(lb) = lb else { return Ok(target) };
         let port = target.aim.address.port();
         let listeners = &load_balancers[lb].listeners;
-        let serves =
-            |one: &Listener| one.protocol.transport() == flow.protocol && one.port.number() == port;
+        let serves = |listener: &Listener| {
+            listener.protocol.transport() == flow.protocol && listener.port.number() == port
+        };
         let Some(listener) = listeners.iter().position(serves) else { return Ok(target) };
         target.picked_by = picked_by(&listeners[listener]);
         if let Speech::Whatever { tls } = &mut target.aim.speech {
@@ -131,10 +132,9 @@ impl Target {
             speech: if redirect.tls { Speech::Https } else { Speech::Http },
             redirected: None,
         };
-        let there = balancer
-            .listeners
-            .iter()
-            .position(|one| one.port == redirect.port && one.protocol.transport() == Protocol::Tcp);
+        let there = balancer.listeners.iter().position(|listener| {
+            listener.port == redirect.port && listener.protocol.transport() == Protocol::Tcp
+        });
         self.place = there.and_then(|there| {
             let place = rule(&balancer.listeners[there], &next)?;
             Some([lb, there, place])
@@ -252,7 +252,7 @@ fn to_family(cluster: &Cluster, all: &[LoadBalancer], to: &Destination) -> Optio
     match to {
         Destination::Address(address) => family(address.ip()),
         Destination::Url { host, .. } | Destination::Host(host, _) => {
-            let of = |one: &Family| resolve(cluster, all, host, *one).map(|_| *one);
+            let of = |family: &Family| resolve(cluster, all, host, *family).map(|_| *family);
             host.parse().ok().and_then(family).or_else(|| Family::BOTH.iter().find_map(of))
         }
         Destination::Pod(name, _) => cluster.pods.get(name)?.ips.first().copied().and_then(family),
@@ -358,9 +358,11 @@ fn aim(
         Destination::Address(address) => Ok(plain(*address)),
         Destination::Service(name, port) => {
             let service = cluster.services.get(name).ok_or_else(|| unknown(to))?;
-            let wanted = |one: &&uturn_model::service::ServicePort| match port.as_deref() {
+            let wanted = |candidate: &&uturn_model::service::ServicePort| match port.as_deref() {
                 None => true,
-                Some(text) => one.name.as_deref() == Some(text) || one.port.to_string() == text,
+                Some(text) => {
+                    candidate.name.as_deref() == Some(text) || candidate.port.to_string() == text
+                }
             };
             let port = service.ports.iter().find(wanted).ok_or_else(|| unknown(to))?;
             let ip = service.cluster_ip(family).or_else(|| service.cluster_ips.first().copied());
@@ -403,7 +405,9 @@ fn ingress_balancer<'a>(
             && rule.owner == owner
             && (host.is_none() || rule.host.as_deref() == host)
     };
-    load_balancers.iter().find(|lb| lb.listeners.iter().flat_map(|one| &one.rules).any(serves))
+    load_balancers
+        .iter()
+        .find(|lb| lb.listeners.iter().flat_map(|listener| &listener.rules).any(serves))
 }
 
 /// An address for a name, as far as the cluster itself says: literal, stated, a Service's
@@ -431,7 +435,7 @@ fn resolve(
     };
     let ingress = || {
         let has_rule = |lb: &&LoadBalancer| {
-            let mut rules = lb.listeners.iter().flat_map(|one| &one.rules);
+            let mut rules = lb.listeners.iter().flat_map(|listener| &listener.rules);
             rules.any(|rule| rule.host.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(host)))
         };
         load_balancers.iter().find(has_rule).map(|lb| lb.vip)

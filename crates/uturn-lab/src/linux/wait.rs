@@ -22,5 +22,5 @@ pub(crate) fn wait(waiting: &mut [PollFd<'_>], until: Instant) -> Result<Vec<boo
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error).during("wait"),
     }
-    Ok(waiting.iter().map(|one| !one.revents().is_empty()).collect())
+    Ok(waiting.iter().map(|fd| !fd.revents().is_empty()).collect())
 }

@@ -71,12 +71,12 @@ impl Lab<'_> {
         let grounds = Ground::read(&self.twin)?;
         let eyes = Eyes { recorder: &recorder, tracer, places, grounds, probers, notes };
         let mut all = self.explain_probes(&eyes, progress)?;
-        for (flow, one) in measured.iter().enumerate() {
-            if one.counts.iter().all(|(outcome, _)| *outcome == Outcome::AT_ONCE) {
+        for (flow, flow_counts) in measured.iter().enumerate() {
+            if flow_counts.counts.iter().all(|(outcome, _)| *outcome == Outcome::AT_ONCE) {
                 continue;
             }
-            progress(&format!("following {} → {}", one.flow.from, one.flow.to));
-            all.push(self.explain_one(flow, one, &eyes)?);
+            progress(&format!("following {} → {}", flow_counts.flow.from, flow_counts.flow.to));
+            all.push(self.explain_one(flow, flow_counts, &eyes)?);
         }
         drop(eyes);
         self.recorder = Some(recorder);
@@ -103,8 +103,8 @@ impl Lab<'_> {
             }
             Ok(())
         })?;
-        let told = |one: &Dead| {
-            let of = |lb: &&LoadBalancer| lb.vip == one.listener.ip();
+        let told = |dead: &Dead| {
+            let of = |lb: &&LoadBalancer| lb.vip == dead.listener.ip();
             let lb = self.plan.load_balancers.iter().find(of);
             let prober = match lb.map(|lb| lb.scope) {
                 Some(Scope::Public) => "edge",
@@ -113,8 +113,8 @@ impl Lab<'_> {
             let case = Case {
                 kind: Kind::Probe,
                 client: eyes.places.iter().position(|what| what == prober).unwrap_or_default(),
-                to: one.target,
-                outcome: match one.latest {
+                to: dead.target,
+                outcome: match dead.latest {
                     ProbeEnd::Answered => Outcome::AT_ONCE,
                     ProbeEnd::TimedOut => Outcome::Hangs,
                     ProbeEnd::Refused => Outcome::Refused,
@@ -122,7 +122,7 @@ impl Lab<'_> {
                 },
                 turned_away: false,
             };
-            let Dead { listener, protocol, target, .. } = *one;
+            let Dead { listener, protocol, target, .. } = *dead;
             self.tell(eyes, Subject::Probe { listener, protocol, target }, 1, &case, &view)
         };
         Ok(dead.iter().map(told).collect())
@@ -222,10 +222,13 @@ impl Lab<'_> {
             turned_away,
         };
         let found = scene.mechanism();
-        let told = |one: &Grown| {
-            format!("{}: `{}` has counted {} packets", eyes.places[one.place], one.what, one.by)
+        let told = |counter: &Grown| {
+            format!(
+                "{}: `{}` has counted {} packets",
+                eyes.places[counter.place], counter.what, counter.by
+            )
         };
-        let ends = view.growth.grown.iter().filter(|one| one.is_end()).map(told);
+        let ends = view.growth.grown.iter().filter(|counter| counter.is_end()).map(told);
         Explanation {
             subject,
             outcome: Some(outcome),

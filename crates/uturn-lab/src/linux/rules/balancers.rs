@@ -54,10 +54,10 @@ impl Site {
         let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips).copied();
         let addresses: Vec<IpAddr> = vips.chain(nodes).collect();
         for family in Family::BOTH {
-            let Some(one) = addresses.iter().find(|ip| Family::of(**ip) == family) else {
+            let Some(address) = addresses.iter().find(|ip| Family::of(**ip) == family) else {
                 continue;
             };
-            let everything = everything(*one);
+            let everything = everything(*address);
             space
                 .run(|| {
                     let mut netlink = Netlink::open()?;

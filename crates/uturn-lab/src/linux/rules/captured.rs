@@ -59,8 +59,8 @@ fn bound(capture: &Capture, doing: &str) -> Result<Vec<IpAddr>, LabError> {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         LabError::Program { doing: doing.into(), said: faults.join("\n") }
     })?;
-    let device = interfaces.iter().filter(|one| &*one.name == IPVS_DEVICE);
-    let addresses = device.flat_map(|one| &one.addresses).map(|(ip, _)| *ip);
+    let device = interfaces.iter().filter(|interface| &*interface.name == IPVS_DEVICE);
+    let addresses = device.flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
     // Every link has one of these by itself.
     let is_own = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     Ok(addresses.filter(|ip| !is_own(ip)).collect())

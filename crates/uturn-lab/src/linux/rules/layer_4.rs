@@ -44,8 +44,9 @@ pub(super) fn text(
     let mut nat = Chains::with(&["LB-L4", "LB-SOURCE"]);
     let mut mangle = Chains::with(&["LB-NOBODY"]);
     let of_family = load_balancers.iter().filter(|lb| Family::of(lb.vip) == family);
-    let listeners = of_family.flat_map(|lb| lb.listeners.iter().map(move |one| (lb, one)));
-    for (number, (lb, listener)) in listeners.filter(|(_, one)| serves(one)).enumerate() {
+    let listeners =
+        of_family.flat_map(|lb| lb.listeners.iter().map(move |listener| (lb, listener)));
+    for (number, (lb, listener)) in listeners.filter(|(_, listener)| serves(listener)).enumerate() {
         let protocol = listener.protocol.transport().lower();
         let matched =
             format!("-d {} -p {protocol} -m {protocol} --dport {}", lb.vip, listener.port);

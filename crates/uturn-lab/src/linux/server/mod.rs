@@ -85,7 +85,7 @@ impl Servers {
             let Some(space) = twin.of_pod(pod) else { continue };
             let doing = format!("start the servers of pod {}", pod.name);
             let ports = ports(cluster, pod);
-            if certificate.is_none() && ports.iter().any(|one| one.speaks_tls) {
+            if certificate.is_none() && ports.iter().any(|port| port.speaks_tls) {
                 certificate = Some(shown().during(&doing)?);
             }
             let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family));
@@ -141,25 +141,26 @@ impl Served {
 /// Where a pod's servers listen: on the ports its containers name and those that probes ask, or,
 /// when they name none, where Services expect them.
 fn ports(cluster: &Cluster, pod: &Pod) -> Vec<Served> {
-    let declared = |one: &ContainerPort| Served::new(one.protocol, one.port, one.name.as_deref());
+    let declared =
+        |port: &ContainerPort| Served::new(port.protocol, port.port, port.name.as_deref());
     let mut ports: Vec<Served> = pod.spec.ports().map(declared).collect();
     if !ports.is_empty() {
         let probed = pod.spec.containers.iter().flat_map(|container| &container.probed);
-        let probed = probed.filter(|port| pod.spec.ports().all(|one| one.port != **port));
+        let probed = probed.filter(|port| pod.spec.ports().all(|declared| declared.port != **port));
         ports.extend(probed.map(|port| Served::new(Protocol::Tcp, *port, None)));
     } else {
         let slices = cluster.endpoints.values().flatten();
         // Pods of the host's network share addresses.
-        let is_its = |one: &Endpoint| match &one.pod {
+        let is_its = |endpoint: &Endpoint| match &endpoint.pod {
             Some(name) => *name == pod.name,
-            None => !pod.spec.host_network && pod.ips.contains(&one.address),
+            None => !pod.spec.host_network && pod.ips.contains(&endpoint.address),
         };
         let its = slices.filter(|slice| slice.endpoints.iter().any(is_its));
         let expected = its.flat_map(|slice| &slice.ports);
-        ports.extend(expected.map(|one| Served::new(one.protocol, one.port, None)));
+        ports.extend(expected.map(|port| Served::new(port.protocol, port.port, None)));
     }
     ports.sort_unstable();
-    ports.dedup_by_key(|one| (one.protocol, one.port));
+    ports.dedup_by_key(|port| (port.protocol, port.port));
     ports
 }
 

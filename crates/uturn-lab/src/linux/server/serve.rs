@@ -13,7 +13,7 @@ pub(super) fn serve(servers: &[Server], end: &PipeReader) {
     let mut visitors: Vec<Visitor<'_>> = Vec::new();
     loop {
         let mut waiting = vec![PollFd::new(end, PollFlags::IN)];
-        waiting.extend(servers.iter().map(|one| match &one.door {
+        waiting.extend(servers.iter().map(|server| match &server.door {
             Door::Tcp(listener, _) => PollFd::new(listener, PollFlags::IN),
             Door::Udp(socket) => PollFd::new(socket, PollFlags::IN),
         }));

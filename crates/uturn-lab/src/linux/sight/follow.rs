@@ -83,7 +83,7 @@ impl Story<'_> {
         let ends = drops.ends(frames);
         let packets = frames.iter().enumerate();
         for (at, frame, packet) in
-            packets.filter_map(|(at, one)| Some((at, one, Packet::read(&one.bytes)?)))
+            packets.filter_map(|(at, frame)| Some((at, frame, Packet::read(&frame.bytes)?)))
         {
             let is_first = self.is_first(&legs, frame, &packet);
             if self.belongs(&mut legs, &packet, is_first) {
@@ -97,9 +97,9 @@ impl Story<'_> {
         }
         // Whose length, link and time are the same, here or in another lab, may have been
         // dropped in its place.
-        let goes_on: Vec<bool> = followed.iter().map(|one| one.goes_on(&followed)).collect();
-        for (one, goes_on) in followed.iter_mut().zip(goes_on) {
-            one.dropped.take_if(|_| goes_on);
+        let goes_on: Vec<bool> = followed.iter().map(|frame| frame.goes_on(&followed)).collect();
+        for (frame, goes_on) in followed.iter_mut().zip(goes_on) {
+            frame.dropped.take_if(|_| goes_on);
         }
         followed
     }
@@ -182,26 +182,26 @@ impl Followed {
     /// For people: what was sent again is told once.
     pub(crate) fn tell(all: &[Self], names: &[String]) -> Vec<Sighting> {
         let mut told: Vec<(&Self, Sighting)> = Vec::new();
-        for one in all {
+        for frame in all {
             let is_same = |(other, _): &&mut (&Self, Sighting)| {
                 (other.place, &other.link, other.leaves, &other.packet, &other.dropped)
-                    == (one.place, &one.link, one.leaves, &one.packet, &one.dropped)
+                    == (frame.place, &frame.link, frame.leaves, &frame.packet, &frame.dropped)
             };
             if let Some((_, sighting)) = told.iter_mut().find(is_same) {
                 sighting.times += 1;
                 continue;
             }
-            let dropped = one.dropped.as_ref();
+            let dropped = frame.dropped.as_ref();
             let sighting = Sighting {
-                place: names[one.place].clone(),
-                link: one.link.clone(),
-                leaves: one.leaves,
-                after: one.at.saturating_sub(all[0].at),
-                packet: one.packet.to_string(),
+                place: names[frame.place].clone(),
+                link: frame.link.clone(),
+                leaves: frame.leaves,
+                after: frame.at.saturating_sub(all[0].at),
+                packet: frame.packet.to_string(),
                 times: 1,
-                dropped: dropped.map(|one| format!("{} in {}", one.reason, one.location)),
+                dropped: dropped.map(|frame| format!("{} in {}", frame.reason, frame.location)),
             };
-            told.push((one, sighting));
+            told.push((frame, sighting));
         }
         told.into_iter().map(|(_, sighting)| sighting).collect()
     }

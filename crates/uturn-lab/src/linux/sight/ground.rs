@@ -42,8 +42,8 @@ impl Ground {
         let mut deserted = BTreeSet::new();
         if Ipvs::is_loaded() {
             let servers = Ipvs::open()?.list()?.0.into_iter();
-            let empty = servers.filter(|one| one.servers.is_empty());
-            deserted.extend(empty.filter_map(|one| match one.at {
+            let empty = servers.filter(|server| server.servers.is_empty());
+            deserted.extend(empty.filter_map(|server| match server.at {
                 VirtualAddress::Address { address, .. } => Some(address),
                 VirtualAddress::Mark { .. } => None,
             }));

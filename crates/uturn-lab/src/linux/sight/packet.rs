@@ -149,7 +149,8 @@ impl fmt::Display for Packet {
                     (flags.is_rst(), "RST"),
                     (flags.is_ack(), "ACK"),
                 ];
-                let set: Vec<&str> = names.iter().filter(|one| one.0).map(|one| one.1).collect();
+                let set: Vec<&str> =
+                    names.iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
                 write!(f, "{} → {} {}", self.src, self.dst, set.join("-"))?;
                 if *length > 0 {
                     write!(f, " {length} bytes")?;

@@ -128,7 +128,7 @@ impl Reading {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let ready: Vec<bool> = waiting.iter().map(|one| !one.revents().is_empty()).collect();
+            let ready: Vec<bool> = waiting.iter().map(|fd| !fd.revents().is_empty()).collect();
             drop(waiting);
             let (taps, end) = ready.split_at(self.taps.len());
             for (at, _) in taps.iter().enumerate().filter(|(_, ready)| **ready) {

@@ -95,9 +95,9 @@ impl Trace {
             let Some(socket) = self.ears.get(&number) else { continue };
             let doing = format!("read what the kernel of {} has traced", place.what);
             let rules = |told: Told| -> io::Result<Vec<Ended>> {
-                let rule = |one: Verdict| {
-                    let rule = one.rule()?;
-                    let Verdict { packet, table, chain, .. } = one;
+                let rule = |verdict: Verdict| {
+                    let rule = verdict.rule()?;
+                    let Verdict { packet, table, chain, .. } = verdict;
                     Ok(Ended { place: number, packet, table, chain, rule })
                 };
                 told.ended.into_iter().map(rule).collect()
@@ -161,7 +161,11 @@ impl Told {
     }
 
     fn add(&mut self, family: u8, message: &[u8]) -> Option<()> {
-        let of = |kind| Attribute::all(message).find(|one| one.kind == kind).map(|one| one.value);
+        let of = |kind| {
+            Attribute::all(message)
+                .find(|attribute| attribute.kind == kind)
+                .map(|attribute| attribute.value)
+        };
         let text = |kind| {
             let bytes = of(kind)?;
             Some(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned())
@@ -172,7 +176,8 @@ impl Told {
         {
             self.packets.insert(id, packet);
         }
-        let verdict = Attribute::all(of(VERDICT)?).find(|one| one.kind == VERDICT_CODE)?;
+        let verdict =
+            Attribute::all(of(VERDICT)?).find(|attribute| attribute.kind == VERDICT_CODE)?;
         if verdict.value.first_chunk().copied().map(u32::from_be_bytes) != Some(DROP) {
             return None;
         }
@@ -247,10 +252,10 @@ mod tests {
             .nested(VERDICT, &verdict(DROP));
         let mut told = Told::default();
         told.hear(&[message(&first), message(&last)].concat());
-        let [one] = &told.ended[..] else { panic!("{told:?}") };
-        assert_eq!(one.packet.to_string(), "10.1.1.10:40000 → 172.16.0.10:80 SYN");
-        assert_eq!((&*one.table, &*one.chain), ("kube-proxy", "cluster-ips-check"));
-        assert_eq!((one.family, one.handle), ("ip", Some(9)));
+        let [ended] = &told.ended[..] else { panic!("{told:?}") };
+        assert_eq!(ended.packet.to_string(), "10.1.1.10:40000 → 172.16.0.10:80 SYN");
+        assert_eq!((&*ended.table, &*ended.chain), ("kube-proxy", "cluster-ips-check"));
+        assert_eq!((ended.family, ended.handle), ("ip", Some(9)));
         let whole = message(&last);
         for length in 0..whole.len() {
             Told::default().hear(&whole[..length]);
