@@ -92,7 +92,8 @@ fn targets(cluster: &Cluster, node: u8) -> Vec<Target> {
                 affinity,
             }));
         };
-        let ingress: Vec<IpAddr> = service.load_balancer.iter().filter_map(|one| one.ip).collect();
+        let ingress: Vec<IpAddr> =
+            service.load_balancer.iter().filter_map(|ingress| ingress.ip).collect();
         for port in &service.ports {
             let (protocol, number) = (port.protocol, port.port.number());
             add("a cluster IP", &service.cluster_ips, protocol, number);
@@ -170,7 +171,7 @@ fn endpoint_here(cluster: &Cluster, node: u8, family: usize, dice: &mut Dice) ->
     let range: uturn_model::IpNet = net::pods(node)[family].parse().ok()?;
     let wanted = [Family::V4, Family::V6][family];
     let slices = cluster.endpoints.values().flatten().filter(|slice| slice.family == wanted);
-    let addresses = slices.flat_map(|slice| &slice.endpoints).map(|one| one.address);
+    let addresses = slices.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address);
     let here: Vec<_> = addresses.filter(|address| range.contains(address)).collect();
     (!here.is_empty()).then(|| dice.pick(&here).to_string())
 }

@@ -70,7 +70,7 @@ fn job(arguments: &Arguments, words: &[String]) -> Outcome<Job> {
 /// The newest of those before upstream called the mode deprecated, which are what clusters in
 /// IPVS mode run; else the newest.
 fn version(all: &[Version]) -> Outcome<Version> {
-    let before = all.iter().filter(|one| (one.major, one.minor) < (1, 35)).max();
+    let before = all.iter().filter(|version| (version.major, version.minor) < (1, 35)).max();
     let chosen = before.or_else(|| all.iter().max());
     chosen.copied().ok_or_else(|| Fault::new("no version of kube-proxy to try"))
 }

@@ -118,8 +118,8 @@ impl Mode {
         match self {
             Self::Iptables | Self::Nftables => 1..=net::NODES,
             Self::Ipvs => {
-                let one = *Dice::new(seed).pick(&[1, 2, 3]);
-                one..=one
+                let node = *Dice::new(seed).pick(&[1, 2, 3]);
+                node..=node
             }
         }
     }

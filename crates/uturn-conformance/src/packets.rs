@@ -175,7 +175,7 @@ fn missing<'p>(
     predicted: &'p BTreeMap<Place, Expected>,
     met: &BTreeMap<(Place, Option<Back>), u16>,
 ) -> Option<&'p Place> {
-    let was_met = |place: &Place| met.keys().any(|(one, _)| one == place);
+    let was_met = |place: &Place| met.keys().any(|(met_place, _)| met_place == place);
     predicted.iter().find(|(place, said)| said.must && !was_met(place)).map(|(place, _)| place)
 }
 

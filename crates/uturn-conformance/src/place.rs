@@ -60,8 +60,8 @@ impl Place {
 
     /// What the kernel did with it. Where it arrived counts before what came back.
     pub(crate) fn seen(fate: &Fate, probe: &Probe) -> Self {
-        for one in &fate.seen {
-            match one {
+        for seen in &fate.seen {
+            match seen {
                 Seen::Out { dev, ends } => {
                     let (src, dst) = (ends.src().ip(), ends.dst());
                     return Self::Out { device: dev.clone(), src, dst };
@@ -72,14 +72,14 @@ impl Place {
                 Seen::Icmp { .. } | Seen::Reset {} | Seen::Error { .. } => {}
             }
         }
-        for one in &fate.seen {
-            match one {
+        for seen in &fate.seen {
+            match seen {
                 Seen::Icmp { kind, code } => return icmp(probe.family(), *kind, *code),
                 Seen::Reset {} => return Self::Refused("tcp-reset".into()),
                 _ => {}
             }
         }
-        let told = fate.seen.iter().find_map(|one| match one {
+        let told = fate.seen.iter().find_map(|seen| match seen {
             Seen::Error { error } => Some(error.as_str()),
             _ => None,
         });
@@ -146,8 +146,8 @@ impl Back {
 
     /// What the kernel did with it.
     pub(crate) fn seen(fate: &Fate) -> Self {
-        for one in &fate.back {
-            let (device, ends) = match one {
+        for answer in &fate.back {
+            let (device, ends) = match answer {
                 Seen::Out { dev, ends } => (Some(dev.clone()), ends),
                 Seen::Local { ends } => (None, ends),
                 Seen::Icmp { .. } | Seen::Reset {} | Seen::Error { .. } => continue,
