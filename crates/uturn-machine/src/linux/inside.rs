@@ -171,7 +171,7 @@ impl Running {
         let pipes = [&self.out, &self.err].into_iter().flatten().map(AsFd::as_fd);
         let all = pipes.chain([self.over.as_fd(), outside.line.as_fd()]);
         let mut all: Vec<PollFd<'_>> =
-            all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
+            all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         match poll(&mut all, Some(&BURIAL)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

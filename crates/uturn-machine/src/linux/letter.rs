@@ -16,14 +16,14 @@ pub(super) fn write(job: &Job) -> Vec<u8> {
     put(&mut letter, job.folder.as_os_str().as_bytes());
     put(&mut letter, &job.stdin);
     count(&mut letter, job.arguments.len());
-    job.arguments.iter().for_each(|one| put(&mut letter, one.as_bytes()));
+    job.arguments.iter().for_each(|argument| put(&mut letter, argument.as_bytes()));
     count(&mut letter, job.environment.len());
     for (name, value) in &job.environment {
         put(&mut letter, name.as_bytes());
         put(&mut letter, value.as_bytes());
     }
     count(&mut letter, job.shared.len());
-    job.shared.iter().for_each(|one| put(&mut letter, one.as_os_str().as_bytes()));
+    job.shared.iter().for_each(|folder| put(&mut letter, folder.as_os_str().as_bytes()));
     letter
 }
 

@@ -177,9 +177,9 @@ impl Machine {
 /// host: from one CPU to another that takes three times as long.
 fn on_one_cpu(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let all = sched_getaffinity(None)?;
-    let mut one = CpuSet::new();
-    one.set(sched_getcpu());
-    sched_setaffinity(None, &one)?;
+    let mut cpus = CpuSet::new();
+    cpus.set(sched_getcpu());
+    sched_setaffinity(None, &cpus)?;
     let child = start();
     sched_setaffinity(None, &all)?;
     child
