@@ -44,7 +44,7 @@ pub struct Difference {
 
 impl Difference {
     /// In a line; `whose` says what the measured is held against: `predicted`, `expected`.
-    pub fn told(&self, whose: &str) -> String {
+    pub fn describe(&self, whose: &str) -> String {
         let Self { outcome, predicted, measured, of } = self;
         let should = match *predicted {
             0.0 => "none".to_owned(),
@@ -56,7 +56,7 @@ impl Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told("predicted"))
+        f.write_str(&self.describe("predicted"))
     }
 }
 
@@ -150,8 +150,8 @@ mod tests {
         let Agreement::Differs(differences) = verdict else { panic!("they differ") };
         assert_eq!(differences.len(), 2);
         assert_eq!(differences[0].to_string(), "answered at once: 9 of 12 measured, 8.0 predicted");
-        let told = differences[0].told("expected");
-        assert_eq!(told, "answered at once: 9 of 12 measured, 8.0 expected");
+        let describe = differences[0].describe("expected");
+        assert_eq!(describe, "answered at once: 9 of 12 measured, 8.0 expected");
     }
 
     #[test]

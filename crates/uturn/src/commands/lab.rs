@@ -328,7 +328,7 @@ fn judge(
     let wanted = outcomes_within(&expected.outcomes, measured.limit);
     if states && let Agreement::Differs(all) = agrees(&wanted, &measured.counts, exact) {
         differences.extend(all.iter().map(|difference| {
-            format!("measured against expected: {}", difference.told("expected"))
+            format!("measured against expected: {}", difference.describe("expected"))
         }));
     }
     if predicts {

@@ -33,14 +33,14 @@ const SETTINGS: [&str; 12] = [
 /// on `kube-ipvs0`. Links, addresses and routes are the lab's.
 pub(crate) fn load(capture: &Capture, space: &Namespace) -> Result<(), LabError> {
     let doing = format!("load what was captured of node {}", capture.node);
-    let said = |file| text(capture, file);
-    space.run(|| set(said(CaptureFile::Sysctls))).during(&doing)?;
-    load_sets(space, said(CaptureFile::Ipset), &doing)?;
+    let file_text = |file| text(capture, file);
+    space.run(|| set(file_text(CaptureFile::Sysctls))).during(&doing)?;
+    load_sets(space, file_text(CaptureFile::Ipset), &doing)?;
     for (family, file) in
         [(Family::V4, CaptureFile::Iptables), (Family::V6, CaptureFile::Ip6tables)]
     {
-        if !said(file).is_empty() {
-            restore(space, family, said(file), &doing)?;
+        if !file_text(file).is_empty() {
+            restore(space, family, file_text(file), &doing)?;
         }
     }
     load_nft(space, &own_tables(capture), &doing)?;
@@ -49,7 +49,7 @@ pub(crate) fn load(capture: &Capture, space: &Namespace) -> Result<(), LabError>
         space.run(|| add_ipvs_device().and_then(|()| bind(&bound))).during(&doing)?;
     }
     let path = capture.files.get(&CaptureFile::Ipvs).map_or("", |file| &file.path);
-    load_virtual_servers(space, path, said(CaptureFile::Ipvs), &doing)
+    load_virtual_servers(space, path, file_text(CaptureFile::Ipvs), &doing)
 }
 
 /// The addresses that kube-proxy has bound in IPVS mode.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use uturn_lab::{
-    Explanation, Inside, KernelPart, LabError, Standing, Subject, Unavailable, Watched,
+    Explanation, LabNamespace, KernelPart, LabError, OnReady, Subject, Unavailable, Watched,
 };
 use uturn_model::Mechanism;
 use uturn_path::Engine;
@@ -124,14 +124,14 @@ impl View<'_> {
             self.judge(named, watched, place::here(), began.elapsed().as_secs_f64())
         };
         let mut shown = Ok(());
-        let mut show = |watched: &Watched, insides: &[Inside]| {
+        let mut show = |watched: &Watched, namespaces: &[LabNamespace]| {
             printer.progress_done();
             shown = judged(watched).map(|seen| {
                 tell(&[&seen], args.output, printer);
-                printer.note(&ways_in(insides));
+                printer.note(&ways_in(namespaces));
             });
         };
-        let standing: Option<Standing<'_>> = if args.keep { Some(&mut show) } else { None };
+        let standing: Option<OnReady<'_>> = if args.keep { Some(&mut show) } else { None };
         let measured = with_plan(named.case, self.how, |plan| {
             uturn_lab::watch(plan, &watching, standing, &mut |what| printer.detail(what))
         })?;
@@ -338,17 +338,17 @@ fn to_json(case: &CaseReport, explained: &Explained) -> Value {
 }
 
 /// How to look inside a lab that stands.
-fn ways_in(insides: &[Inside]) -> String {
+fn ways_in(namespaces: &[LabNamespace]) -> String {
     let mut text = String::from("the lab is up; look inside, for example with\n");
-    let width = insides.iter().map(|inside| inside.namespace.len()).max().unwrap_or_default();
-    for inside in insides {
-        let listens = match &inside.listens[..] {
+    let width = namespaces.iter().map(|namespace| namespace.namespace.len()).max().unwrap_or_default();
+    for namespace in namespaces {
+        let listens = match &namespace.listens[..] {
             [] => "nobody listens".into(),
             all => format!("listens: {}", all.join(", ")),
         };
         text += &format!(
             "  ip netns exec {:width$} ip address   # {}; {listens}\n",
-            inside.namespace, inside.what
+            namespace.namespace, namespace.what
         );
     }
     text + "Enter or Ctrl-C takes it down; what a killed run leaves, the next `uturn lab list` \

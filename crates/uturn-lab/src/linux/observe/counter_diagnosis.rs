@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use uturn_model::{Mechanism, Outcome};
 
 use super::counters::Counted;
+use super::diagnosis::{Diagnosis, Observations};
 use super::follow::Followed;
 use super::packet::Body;
-use super::why::{Found, Scene};
 
 /// What a kernel says that drops a packet and has no word for why.
 const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason told"];
@@ -16,15 +16,15 @@ const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason told"];
 /// The link of a place with itself.
 const LOOPBACK: &str = "lo";
 
-impl Scene<'_> {
+impl Observations<'_> {
     /// A packet comes to a place that has its source, and route lookup refuses it.
-    pub(super) fn own_source(&self) -> Option<Found> {
+    pub(super) fn own_source(&self) -> Option<Diagnosis> {
         // It has refused nothing.
         if self.growth.martians == Some(0) {
             return None;
         }
         let arrived = self.frames.iter().find(|frame| {
-            let is_own = self.grounds[frame.place].own.contains(&frame.packet.src.ip());
+            let is_own = self.kernel_states[frame.place].own.contains(&frame.packet.src.ip());
             let is_told = frame.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
             let comes = !frame.leaves && frame.link != LOOPBACK && frame.begins();
             comes && is_own && !is_told && !self.passes(frame) && !self.is_refused(frame)
@@ -40,7 +40,7 @@ impl Scene<'_> {
         }
         let (packet, place) = (&arrived.packet, &self.places[arrived.place]);
         let source = packet.src.ip();
-        let counted = match self.growth.martians {
+        let evidence = match self.growth.martians {
             Some(count) => format!(
                 "the kernel has counted {count} packets that cannot have such a source \
                  (in_martian_src), and no other rule or filter there has taken any"
@@ -49,13 +49,13 @@ impl Scene<'_> {
         };
         let because = format!(
             "{packet} comes to {place}, whose kernel has {source} for its own, and ends there: \
-             {counted}"
+             {evidence}"
         );
         Some((Mechanism::LocalSourceDrop, because))
     }
 
     /// A rule or a filter has counted what ends at its place.
-    pub(super) fn counted(&self) -> Option<Found> {
+    pub(super) fn by_counter(&self) -> Option<Diagnosis> {
         let is_end = |frame: &&Followed| {
             let answers = frame.packet.is_syn_ack()
                 && (!self.is_balancers(frame.place) || self.has_passed_on_syn_of(frame));
@@ -103,18 +103,18 @@ impl Scene<'_> {
     }
 
     /// The kernel of the place that it reaches has no socket for it.
-    pub(super) fn nobody_listens(&self) -> Option<Found> {
+    pub(super) fn nobody_listens(&self) -> Option<Diagnosis> {
         let refused = self.frames.iter().find(|frame| {
             let by = match frame.packet.body {
                 Body::Udp(_) => Counted::NoPorts,
                 _ => Counted::Resets,
             };
-            let counted = || {
+            let has_grown = || {
                 let mut grown = self.growth.grown.iter();
                 grown.any(|other| other.place == frame.place && other.what == by)
             };
             let comes = !frame.leaves && frame.begins() && !self.is_balancers(frame.place);
-            comes && self.is_refused(frame) && counted()
+            comes && self.is_refused(frame) && has_grown()
         })?;
         let (packet, place) = (&refused.packet, &self.places[refused.place]);
         let says = match packet.body {
@@ -129,22 +129,24 @@ impl Scene<'_> {
     }
 
     /// IPVS has a virtual server for it, and nobody to send it to.
-    pub(super) fn deserted(&self) -> Option<Found> {
+    pub(super) fn without_server(&self) -> Option<Diagnosis> {
         if self.outcome != Outcome::Refused {
             return None;
         }
-        let is_deserted = |place: usize, to: SocketAddr| self.grounds[place].deserted.contains(&to);
-        let told = |place: usize, to: SocketAddr| {
+        let lacks_server =
+            |place: usize, to: SocketAddr| self.kernel_states[place].without_server.contains(&to);
+        let explain = |place: usize, to: SocketAddr| {
             let place = &self.places[place];
             let because = format!("the virtual server {to} of {place} has no real server");
             (Mechanism::NoEndpoint, because)
         };
         let comes = |frame: &&Followed| {
-            !frame.leaves && frame.begins() && is_deserted(frame.place, frame.packet.dst)
+            !frame.leaves && frame.begins() && lacks_server(frame.place, frame.packet.dst)
         };
-        let seen = self.frames.iter().find(comes).map(|frame| told(frame.place, frame.packet.dst));
+        let seen =
+            self.frames.iter().find(comes).map(|frame| explain(frame.place, frame.packet.dst));
         // What a node calls by itself is seen nowhere.
-        seen.or_else(|| is_deserted(self.client, self.to).then(|| told(self.client, self.to)))
+        seen.or_else(|| lacks_server(self.client, self.to).then(|| explain(self.client, self.to)))
     }
 
     /// Whether a packet leaves its place again, under whatever addresses, or is answered well.

@@ -8,9 +8,9 @@ use uturn_model::{Cluster, LoadBalancer, Mechanism, Outcome};
 
 use super::counters::{Counted, Grown, Growth};
 use super::follow::Followed;
-use super::ground::Ground;
+use super::kernel_state::KernelState;
 use super::packet::Body;
-use super::trace::Ended;
+use super::trace::EndedPacket;
 use crate::linux::tunnel;
 
 /// The fabric's link for what is for nobody.
@@ -18,17 +18,17 @@ pub(super) const HOLE: &str = "hole";
 
 /// Everything that was seen of a connection.
 #[derive(Debug)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct Observations<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) load_balancers: &'a [LoadBalancer],
     /// What each place is.
     pub(crate) places: &'a [String],
     /// What each of them has.
-    pub(crate) grounds: &'a [Ground],
+    pub(crate) kernel_states: &'a [KernelState],
     pub(crate) frames: &'a [Followed],
     pub(crate) growth: &'a Growth,
     /// What rules without counters have ended.
-    pub(crate) traced: &'a [Ended],
+    pub(crate) traced: &'a [EndedPacket],
     pub(crate) outcome: Outcome,
     /// The client's place.
     pub(crate) client: usize,
@@ -39,11 +39,11 @@ pub(crate) struct Scene<'a> {
 }
 
 /// A mechanism and what it rests on.
-pub(super) type Found = (Mechanism, String);
+pub(super) type Diagnosis = (Mechanism, String);
 
-impl Scene<'_> {
+impl Observations<'_> {
     /// The mechanism, if it could be seen.
-    pub(crate) fn mechanism(&self) -> Option<Found> {
+    pub(crate) fn mechanism(&self) -> Option<Diagnosis> {
         self.asymmetric_return()
             .or_else(|| self.turned_away())
             .or_else(|| self.untranslated())
@@ -51,16 +51,16 @@ impl Scene<'_> {
             .or_else(|| self.dropped())
             .or_else(|| self.lost_in_tunnel())
             .or_else(|| self.own_source())
-            .or_else(|| self.counted())
+            .or_else(|| self.by_counter())
             .or_else(|| self.nobody_listens())
-            .or_else(|| self.deserted())
+            .or_else(|| self.without_server())
             .or_else(|| self.never_sent())
             .or_else(|| self.bypassed())
             .or_else(|| self.stayed_at_balancer())
     }
 
     /// Somebody is answered from an address that he never called.
-    fn asymmetric_return(&self) -> Option<Found> {
+    fn asymmetric_return(&self) -> Option<Diagnosis> {
         // What a place only passes on it has not called.
         let called = |place: usize, from: SocketAddr, to: SocketAddr| {
             let mut same = self.at(place).filter(|frame| {
@@ -115,7 +115,7 @@ impl Scene<'_> {
     }
 
     /// The load balancer's process has answered by itself.
-    fn turned_away(&self) -> Option<Found> {
+    fn turned_away(&self) -> Option<Diagnosis> {
         if !self.turned_away {
             return None;
         }
@@ -132,7 +132,7 @@ impl Scene<'_> {
     }
 
     /// A Service's own address means nothing beyond the nodes.
-    fn untranslated(&self) -> Option<Found> {
+    fn untranslated(&self) -> Option<Diagnosis> {
         let of = |address: SocketAddr| {
             self.cluster
                 .services
@@ -167,7 +167,7 @@ impl Scene<'_> {
     }
 
     /// The VPC has no way for it.
-    fn vanished(&self) -> Option<Found> {
+    fn vanished(&self) -> Option<Diagnosis> {
         let is_lost = |frame: &&Followed| self.is_balancers(frame.place) && frame.link == HOLE;
         let frame = self.frames.iter().find(is_lost)?;
         let because = format!("the VPC knows no way for {}", frame.packet);
@@ -175,31 +175,31 @@ impl Scene<'_> {
     }
 
     /// The kernel has said why it dropped something.
-    fn dropped(&self) -> Option<Found> {
+    fn dropped(&self) -> Option<Diagnosis> {
         self.frames.iter().find_map(|frame| {
             let place = &self.places[frame.place];
             let (reason, packet) = (frame.reason()?, &frame.packet);
-            let said = |mechanism, why: &str| {
+            let because_of = |mechanism, why: &str| {
                 Some((mechanism, format!("{place} drops {packet}: {reason}{why}")))
             };
             match reason {
                 "IP_LOCAL_SOURCE" => {
-                    said(Mechanism::LocalSourceDrop, ", the source is an address of its own")
+                    because_of(Mechanism::LocalSourceDrop, ", the source is an address of its own")
                 }
-                "IP_RPFILTER" => said(Mechanism::ReversePathFilter, ""),
+                "IP_RPFILTER" => because_of(Mechanism::ReversePathFilter, ""),
                 "NETFILTER_DROP" => {
                     let (mechanism, why) = self.rule(frame.place)?;
-                    said(mechanism, &format!(", {why}"))
+                    because_of(mechanism, &format!(", {why}"))
                 }
                 "NO_SOCKET" if packet.is_syn() || matches!(packet.body, Body::Udp(_)) => {
                     let is_node_port = self.is_node_port(packet.dst);
                     if is_node_port {
-                        said(Mechanism::RuleMissing, ", a node port that no rule takes")
+                        because_of(Mechanism::RuleMissing, ", a node port that no rule takes")
                     } else {
-                        said(Mechanism::WrongPort, ", nobody listens there")
+                        because_of(Mechanism::WrongPort, ", nobody listens there")
                     }
                 }
-                _ if self.is_unroutable(frame) => said(
+                _ if self.is_unroutable(frame) => because_of(
                     self.kind_of_unroutable(packet.dst.ip()),
                     &format!(" in {}, no way leads on", frame.location().unwrap_or_default()),
                 ),
@@ -210,7 +210,7 @@ impl Scene<'_> {
 
     /// What a node wraps for another does not come to it: a rule that both know nothing of has
     /// counted it as it was wrapped.
-    fn lost_in_tunnel(&self) -> Option<Found> {
+    fn lost_in_tunnel(&self) -> Option<Diagnosis> {
         let mut wrapped = self.frames.iter().filter(|frame| frame.link == tunnel::DEVICE);
         let comes_out = |inner: &Followed| {
             let mut out = self.frames.iter().filter(|other| other.link == tunnel::DEVICE);
@@ -229,7 +229,7 @@ impl Scene<'_> {
             Counted::Rule(rule) if counter.place == place => Some((rule.clone(), counter.by)),
             _ => None,
         };
-        let told = |(rule, by): (String, u64)| {
+        let explain = |(rule, by): (String, u64)| {
             let mechanism = match rule.split(' ').nth(1).unwrap_or_default() {
                 chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
                 "NO-BANDWIDTH" => Mechanism::NoBandwidth,
@@ -242,18 +242,18 @@ impl Scene<'_> {
             (mechanism, format!("{by} packets met `{rule}`"))
         };
         let grown = self.growth.grown.iter().filter_map(rule);
-        grown.map(told).next().or_else(|| self.traced(place))
+        grown.map(explain).next().or_else(|| self.traced(place))
     }
 
     /// The rule that the kernel's trace names: those of nftables mode have no counters.
-    fn traced(&self, place: usize) -> Option<Found> {
+    fn traced(&self, place: usize) -> Option<Diagnosis> {
         // A node's own packets may end before they can be seen.
-        let is_seen = |ended: &Ended| {
+        let is_seen = |ended: &EndedPacket| {
             let is_it = |frame: &Followed| frame.packet.src == ended.packet.src;
             self.at(place).any(is_it) || self.frames.is_empty() && ended.packet.dst == self.to
         };
         let ended = self.traced.iter().find(|ended| ended.place == place && is_seen(ended))?;
-        let Ended { packet, table, chain, rule, .. } = ended;
+        let EndedPacket { packet, table, chain, rule, .. } = ended;
         let mechanism = match (&**table, &**chain) {
             ("kube-proxy", "cluster-ips-check") => self.kind_of_unserved(packet.dst),
             ("kube-proxy", chain) if !chain.starts_with("firewall-") => Mechanism::NoEndpoint,
@@ -263,7 +263,7 @@ impl Scene<'_> {
     }
 
     /// What a load balancer sends ends at a rule before it can be seen anywhere.
-    fn never_sent(&self) -> Option<Found> {
+    fn never_sent(&self) -> Option<Diagnosis> {
         let place = self.frames.iter().find(|frame| {
             let to_vip = self.load_balancers.iter().any(|lb| lb.vip == frame.packet.dst.ip());
             self.is_balancers(frame.place) && !frame.leaves && frame.packet.is_syn() && to_vip
@@ -276,7 +276,7 @@ impl Scene<'_> {
         Some((mechanism, format!("what the load balancer sends never leaves: {why}")))
     }
 
-    fn bypassed(&self) -> Option<Found> {
+    fn bypassed(&self) -> Option<Diagnosis> {
         let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
         let mut frames = self.frames.iter();
         let reaches =
@@ -288,7 +288,7 @@ impl Scene<'_> {
     }
 
     /// What comes to a load balancer and goes nowhere from there.
-    fn stayed_at_balancer(&self) -> Option<Found> {
+    fn stayed_at_balancer(&self) -> Option<Diagnosis> {
         let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
         let frame = self.frames.iter().find(|frame| {
             self.is_balancers(frame.place) && !frame.leaves && is_vip(frame.packet.dst.ip())
