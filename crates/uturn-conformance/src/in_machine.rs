@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use uturn_machine::{Ended, Job, Machine, Said};
+use uturn_machine::{Ended, Job, JobOutput, Machine};
 use uturn_model::Version;
 
 use crate::arguments::Arguments;
@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: &Arguments, words: &[String], control: &Control<'_>
     let ended = machine.run(&job(arguments, words)?, &mut |said| {
         // Who does not listen misses nothing that the end does not say.
         let _ = match said {
-            Said::Out(bytes) => io::stdout().write_all(bytes),
-            Said::Err(bytes) => io::stderr().write_all(bytes),
+            JobOutput::Out(bytes) => io::stdout().write_all(bytes),
+            JobOutput::Err(bytes) => io::stderr().write_all(bytes),
         };
     });
     println!("IPVS mode took {:.1} s", start.elapsed().as_secs_f64());

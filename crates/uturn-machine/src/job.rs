@@ -27,7 +27,7 @@ pub struct Job {
 
 /// What the job said, as it says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum JobOutput<'a> {
     /// On standard output.
     Out(&'a [u8]),
     /// On standard error.

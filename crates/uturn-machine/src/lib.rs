@@ -19,15 +19,15 @@
 //!        ── line: wakes the reader; once it is cut, the machine goes
 //! ```
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 mod job;
 #[cfg(target_os = "linux")]
 mod linux;
-
-pub use job::{Ended, Job, MachineError, Said, Unavailable};
-
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Machine, inside, is_inside};
+mod unsupported;
+
+pub use job::{Ended, Job, JobOutput, MachineError, Unavailable};
+
 #[cfg(target_os = "linux")]
 pub use linux::{Machine, inside, is_inside};
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{Machine, inside, is_inside};

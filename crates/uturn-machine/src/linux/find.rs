@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) release: String,
     /// What starts the kernel as the first process of a process namespace, so that all of
     /// it ends with it, and it ends with us.
-    pub(super) leash: Vec<String>,
+    pub(super) launcher: Vec<String>,
     /// Where it keeps its memory, which is a file without a name.
     pub(super) memory: PathBuf,
     /// This very executable: the machine's first process.
@@ -54,7 +54,7 @@ pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
         let said = format!("no blanks, quotes or letters beyond ASCII in {}", init.display());
         return Err(host("naming this very executable on the command line of a kernel", said));
     }
-    Ok(Parts { kernel, release, leash: leash()?, memory: memory(mib)?, init })
+    Ok(Parts { kernel, release, launcher: launcher()?, memory: memory(mib)?, init })
 }
 
 /// Where a program is: in the search path, or where Debian puts what only root needs.
@@ -66,7 +66,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
 
 /// Without it, killing the machine would set the processes that stand for its own free, and
 /// they would go on as processes of the host.
-fn leash() -> Result<Vec<String>, Unavailable> {
+fn launcher() -> Result<Vec<String>, Unavailable> {
     let [bind, unshare] = [need("setpriv", "util-linux")?, need("unshare", "util-linux")?];
     let root = ["--pid", "--fork", "--kill-child"];
     let user = ["--user", "--map-current-user", "--pid", "--fork", "--kill-child"];

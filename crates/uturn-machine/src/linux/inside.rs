@@ -20,8 +20,8 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_op
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::tape::{Frame, MOST, Writer};
-use super::{letter, root, tools};
+use super::channel::{Frame, MOST, Writer};
+use super::{job_encoding, root, tools};
 use crate::{Ended, Job};
 
 /// What the kernel's command line says to its first process, with the kernel's release.
@@ -31,7 +31,7 @@ pub(super) const INSIDE: &str = "UTURN_MACHINE";
 pub(super) const WAKE: u8 = 6;
 
 /// How often processes that nobody waits for are buried.
-const BURIAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const REAP_INTERVAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Whether this process is the first of a machine: then it must call [`inside`], before
 /// anything else.
@@ -55,7 +55,7 @@ fn serve() -> io::Result<Infallible> {
         Ok(running) => running.serve(&mut outside)?,
         Err(why) => Frame::Cannot(why.to_string()),
     };
-    outside.tell(&over)?;
+    outside.send(&over)?;
     reboot(RebootCommand::PowerOff)?;
     Err(io::Error::other("the machine would not end"))
 }
@@ -64,15 +64,15 @@ fn begin(outside: &Outside) -> io::Result<Running> {
     let release = env::var(INSIDE).map_err(io::Error::other)?;
     root::set_up(&release)?;
     tools::set_up(&release)?;
-    let job = outside.tape.letter()?;
-    let job = letter::read(&job).ok_or_else(|| io::Error::other("the job cannot be read"))?;
+    let job = outside.channel.job()?;
+    let job = job_encoding::read(&job).ok_or_else(|| io::Error::other("the job cannot be read"))?;
     job.shared.iter().try_for_each(|folder| root::share(folder))?;
     Running::start(job)
 }
 
 /// The tape and the line.
 struct Outside {
-    tape: Writer,
+    channel: Writer,
     line: File,
 }
 
@@ -87,18 +87,18 @@ impl Outside {
         let mut raw = tcgetattr(&line)?;
         raw.make_raw();
         tcsetattr(&line, OptionalActions::Now, &raw)?;
-        Ok(Self { tape: Writer::new(device)?, line })
+        Ok(Self { channel: Writer::new(device)?, line })
     }
 
-    fn tell(&mut self, frame: &Frame) -> io::Result<()> {
-        self.tape.write(frame)?;
+    fn send(&mut self, frame: &Frame) -> io::Result<()> {
+        self.channel.write(frame)?;
         // If the line is full, the outside has been woken often enough.
         let _ = self.line.write(&[WAKE]);
         Ok(())
     }
 
     /// Nothing is ever sent inwards: the line can be read when it is cut.
-    fn is_cut(&mut self) -> bool {
+    fn is_closed(&mut self) -> bool {
         match self.line.read(&mut [0; 64]) {
             Ok(length) => length == 0,
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
@@ -160,10 +160,10 @@ impl Running {
                 return Ok(Frame::Ended(ended));
             }
             self.wait(outside)?;
-            if outside.is_cut() {
+            if outside.is_closed() {
                 reboot(RebootCommand::PowerOff)?;
             }
-            ended = self.bury()?;
+            ended = self.reap()?;
         }
     }
 
@@ -172,14 +172,14 @@ impl Running {
         let all = pipes.chain([self.over.as_fd(), outside.line.as_fd()]);
         let mut all: Vec<PollFd<'_>> =
             all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        match poll(&mut all, Some(&BURIAL)) {
+        match poll(&mut all, Some(&REAP_INTERVAL)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Buries whoever died; how the job ended, if it was among them.
-    fn bury(&self) -> io::Result<Option<Ended>> {
+    fn reap(&self) -> io::Result<Option<Ended>> {
         let mut ended = None;
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -209,7 +209,7 @@ fn pass_on(
     while let Some(open) = pipe {
         match rustix::io::read(&*open, &mut bytes) {
             Ok(0) => *pipe = None,
-            Ok(length) => outside.tell(&frame(bytes[..length].to_vec()))?,
+            Ok(length) => outside.send(&frame(bytes[..length].to_vec()))?,
             Err(Errno::AGAIN) => break,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -1,11 +1,11 @@
 //! The machine on Linux: both sides of it.
 
+mod channel;
 mod find;
 mod inside;
-mod letter;
+mod job_encoding;
 mod outside;
 mod root;
-mod tape;
 mod tools;
 
 pub use inside::{inside, is_inside};

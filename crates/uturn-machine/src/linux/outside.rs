@@ -15,20 +15,20 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::channel::{Frame, Reader};
 use super::find::{Parts, parts};
 use super::inside::{INSIDE, WAKE};
-use super::tape::{Frame, Reader};
-use super::{During, letter};
-use crate::{Ended, Job, MachineError, Said, Unavailable};
+use super::{During, job_encoding};
+use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
 
 /// How much memory a machine has that nobody gave more or less.
 const MEMORY: u32 = 1024;
 
 /// How long a machine that is told to end may take for it.
-const PARTING: Duration = Duration::from_secs(5);
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// How often the tape is looked at when the line is silent.
-const ATTENTION: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A machine that can be started, as often as one likes.
 #[derive(Clone, Debug)]
@@ -93,60 +93,64 @@ impl Machine {
     /// # Errors
     /// When the machine cannot be started, does not live as long as its job, or the time is
     /// over. Whatever happens, it is gone afterwards.
-    pub fn run(&self, job: &Job, hear: &mut dyn FnMut(Said<'_>)) -> Result<Ended, MachineError> {
+    pub fn run(
+        &self,
+        job: &Job,
+        hear: &mut dyn FnMut(JobOutput<'_>),
+    ) -> Result<Ended, MachineError> {
         let until = self.limit.map(|limit| Instant::now() + limit);
-        let mut tape = Reader::new(&letter::write(job)).during("write down the job")?;
-        let mut machine = self.start(&tape).during("start the small machine")?;
+        let mut channel = Reader::new(&job_encoding::write(job)).during("write down the job")?;
+        let mut machine = self.start(&channel).during("start the small machine")?;
         loop {
             let line =
-                machine.listen(self.patience(until)?).during("wait for the small machine")?;
+                machine.listen(self.time_to_wait(until)?).during("wait for the small machine")?;
             // What it said last it said before it ended.
-            while let Some(frame) = tape.next().during("read what the small machine says")? {
+            while let Some(frame) = channel.next().during("read what the small machine says")? {
                 match frame {
-                    Frame::Out(bytes) => hear(Said::Out(&bytes)),
-                    Frame::Err(bytes) => hear(Said::Err(&bytes)),
+                    Frame::Out(bytes) => hear(JobOutput::Out(&bytes)),
+                    Frame::Err(bytes) => hear(JobOutput::Err(&bytes)),
                     Frame::Ended(how) => return Ok(how),
                     Frame::Cannot(why) => return Err(MachineError::Inside(why)),
                 }
             }
-            if line == Line::Cut {
-                return Err(MachineError::Died { said: machine.last_words() });
+            if line == Line::Closed {
+                return Err(MachineError::Died { said: machine.last_lines() });
             }
         }
     }
 
     /// How long to wait for the machine before looking again.
-    fn patience(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
+    fn time_to_wait(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
         if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst)) {
             return Err(MachineError::Stopped);
         }
-        let Some((until, limit)) = until.zip(self.limit) else { return Ok(ATTENTION) };
+        let Some((until, limit)) = until.zip(self.limit) else { return Ok(POLL_INTERVAL) };
         match until.checked_duration_since(Instant::now()) {
             None | Some(Duration::ZERO) => Err(MachineError::Limit(limit)),
-            Some(left) => Ok(left.min(ATTENTION)),
+            Some(left) => Ok(left.min(POLL_INTERVAL)),
         }
     }
 
-    fn start(&self, tape: &Reader) -> io::Result<Running> {
+    fn start(&self, channel: &Reader) -> io::Result<Running> {
         let (line, inner) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
-        let complaints = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
+        let console = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
         let place = self.link.iter().flat_map(|link| ["ip", "netns", "exec", &link.namespace]);
-        let mut words = place.chain(self.parts.leash.iter().map(String::as_str));
+        let mut words = place.chain(self.parts.launcher.iter().map(String::as_str));
         let program = words.next().ok_or_else(|| io::Error::other("no leash"))?;
         let mut command = Command::new(program);
         command
             .args(words)
             .arg(&self.parts.kernel)
             .args(self.command_line())
-            .stdin(tape.memory()?)
+            .stdin(channel.memory()?)
             .stdout(OwnedFd::from(inner))
-            .stderr(complaints.try_clone()?)
+            .stderr(console.try_clone()?)
             .env("TMPDIR", &self.parts.memory)
             // Ctrl-C is for us; the machine ends with us.
             .process_group(0);
         let child = on_one_cpu(|| command.spawn())?;
-        Ok(Running { child, line, complaints, noise: Vec::new() })
+        Ok(Running { child, line, console, unexpected: Vec::new() })
     }
 
     fn command_line(&self) -> Vec<String> {
@@ -188,9 +192,9 @@ fn on_one_cpu(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
 /// How the line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    Whole,
+    Open,
     /// The machine is gone.
-    Cut,
+    Closed,
 }
 
 /// A machine that runs. Dropping it ends it.
@@ -198,17 +202,17 @@ enum Line {
 struct Running {
     child: Child,
     line: UnixStream,
-    complaints: File,
+    console: File,
     /// What came over the line and was not meant to wake.
-    noise: Vec<u8>,
+    unexpected: Vec<u8>,
 }
 
 impl Running {
     /// Waits until there may be something new.
-    fn listen(&mut self, patience: Duration) -> io::Result<Line> {
+    fn listen(&mut self, time_to_wait: Duration) -> io::Result<Line> {
         let time = Timespec {
-            tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+            tv_sec: time_to_wait.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time_to_wait.subsec_nanos().into(),
         };
         match poll(&mut [PollFd::new(&self.line, PollFlags::IN)], Some(&time)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -217,16 +221,16 @@ impl Running {
         let mut bytes = [0; 4096];
         loop {
             match self.line.read(&mut bytes) {
-                Ok(0) => return Ok(Line::Cut),
+                Ok(0) => return Ok(Line::Closed),
                 Ok(length) => {
-                    self.noise.extend(bytes[..length].iter().filter(|&&byte| byte != WAKE));
-                    let much = self.noise.len().saturating_sub(64 * 1024);
-                    self.noise.drain(..much);
+                    self.unexpected.extend(bytes[..length].iter().filter(|&&byte| byte != WAKE));
+                    let much = self.unexpected.len().saturating_sub(64 * 1024);
+                    self.unexpected.drain(..much);
                 }
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(Line::Whole),
+                    io::ErrorKind::WouldBlock => return Ok(Line::Open),
                     io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::ConnectionReset => return Ok(Line::Cut),
+                    io::ErrorKind::ConnectionReset => return Ok(Line::Closed),
                     _ => return Err(error),
                 },
             }
@@ -234,11 +238,11 @@ impl Running {
     }
 
     /// The last lines that the kernel, or what starts it, said.
-    fn last_words(&mut self) -> String {
-        let mut said = std::mem::take(&mut self.noise);
+    fn last_lines(&mut self) -> String {
+        let mut said = std::mem::take(&mut self.unexpected);
         // What cannot be read cannot be said.
-        let _ = self.complaints.seek(SeekFrom::Start(0));
-        let _ = self.complaints.read_to_end(&mut said);
+        let _ = self.console.seek(SeekFrom::Start(0));
+        let _ = self.console.read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said);
         let lines: Vec<&str> = said
             .lines()
@@ -255,7 +259,7 @@ impl Drop for Running {
         // its first process, and the line is cut when the last of them is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let limit = Instant::now() + PARTING;
-        while Instant::now() < limit && matches!(self.listen(ATTENTION), Ok(Line::Whole)) {}
+        let limit = Instant::now() + SHUTDOWN_LIMIT;
+        while Instant::now() < limit && matches!(self.listen(POLL_INTERVAL), Ok(Line::Open)) {}
     }
 }

@@ -13,17 +13,17 @@ use super::find::MODULES;
 use super::tools;
 
 /// Where the layer is put together, before it becomes the root.
-const SCAFFOLD: &str = "/run";
+const STAGING: &str = "/run";
 
 /// Makes the root, with the kernel's own file systems in it.
 pub(super) fn set_up(release: &str) -> io::Result<()> {
     attach("proc", "/proc", "proc", None)?;
-    attach("tmpfs", SCAFFOLD, "tmpfs", None)?;
-    let [upper, work, root] = ["upper", "work", "root"].map(|it| Path::new(SCAFFOLD).join(it));
+    attach("tmpfs", STAGING, "tmpfs", None)?;
+    let [upper, work, root] = ["upper", "work", "root"].map(|it| Path::new(STAGING).join(it));
     for folder in [&upper, &work, &root] {
         fs::create_dir(folder)?;
     }
-    let index = Path::new(SCAFFOLD).join("index");
+    let index = Path::new(STAGING).join("index");
     index_modules(&index, release)?;
     load(&index, &["overlay"])?;
     let options = format!("lowerdir=/,upperdir={},workdir={}", upper.display(), work.display());

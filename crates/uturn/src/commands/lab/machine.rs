@@ -8,7 +8,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use uturn_lab::{LabError, Unavailable, Watched};
-use uturn_machine::{Ended, Job, Machine, Said};
+use uturn_machine::{Ended, Job, Machine, JobOutput};
 use uturn_model::Flow;
 use uturn_report::lab::CaseReport;
 use uturn_snapshot::Source;
@@ -81,8 +81,8 @@ pub(super) fn measure(
     let mut complaints = Vec::new();
     let ended = machine
         .run(&job(&order, printer)?, &mut |said| match said {
-            Said::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
-            Said::Err(bytes) => {
+            JobOutput::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
+            JobOutput::Err(bytes) => {
                 details.add(bytes, &mut |line| printer.detail(line));
                 complaints.extend(bytes);
             }

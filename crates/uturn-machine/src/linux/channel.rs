@@ -21,8 +21,8 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use crate::Ended;
 
-const MARK: u64 = 4096;
-const LETTER: u64 = 8192;
+const COUNTER: u64 = 4096;
+const JOB: u64 = 8192;
 const PAGE: u64 = 4096;
 
 /// More than anybody will ever say; none of it is memory before it is written.
@@ -50,20 +50,20 @@ pub(super) struct Reader {
     memory: File,
     frames: u64,
     read: u64,
-    given_back: u64,
+    released: u64,
 }
 
 impl Reader {
     /// A tape with a letter on it.
-    pub(super) fn new(letter: &[u8]) -> io::Result<Self> {
+    pub(super) fn new(job: &[u8]) -> io::Result<Self> {
         let memory = File::from(memfd_create("uturn-machine", MemfdFlags::CLOEXEC)?);
         memory.set_len(LENGTH)?;
-        let length = letter.len() as u64;
-        let frames = (LETTER + length).next_multiple_of(PAGE);
+        let length = job.len() as u64;
+        let frames = (JOB + length).next_multiple_of(PAGE);
         memory.write_all_at(&[frames.to_le_bytes(), length.to_le_bytes()].concat(), 0)?;
-        memory.write_all_at(&mark(0), MARK)?;
-        memory.write_all_at(letter, LETTER)?;
-        Ok(Self { memory, frames, read: 0, given_back: 0 })
+        memory.write_all_at(&counter(0), COUNTER)?;
+        memory.write_all_at(job, JOB)?;
+        Ok(Self { memory, frames, read: 0, released: 0 })
     }
 
     /// The memory, to hand to the machine.
@@ -88,7 +88,7 @@ impl Reader {
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, at + head.len() as u64)?;
         self.read += (head.len() + length) as u64;
-        self.give_back();
+        self.release();
         let number = || bytes.as_slice().try_into().map(i32::from_le_bytes).unwrap_or(-1);
         Ok(Some(match kind {
             1 => Frame::Out(bytes),
@@ -103,19 +103,19 @@ impl Reader {
     /// The mark; `None` while it is being written.
     fn written(&self) -> io::Result<Option<u64>> {
         let mut twice = [0; 16];
-        self.memory.read_exact_at(&mut twice, MARK)?;
+        self.memory.read_exact_at(&mut twice, COUNTER)?;
         let (once, again) = twice.split_at(8);
         let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
         Ok((number(once) == !number(again)).then(|| number(once)))
     }
 
     /// Whole pages that were read need no memory any more. The inside never reads them.
-    fn give_back(&mut self) {
+    fn release(&mut self) {
         let whole = self.read / PAGE * PAGE;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let (from, length) = (self.frames + self.given_back, whole - self.given_back);
+        let (from, length) = (self.frames + self.released, whole - self.released);
         if length >= 16 * PAGE && fallocate(&self.memory, flags, from, length).is_ok() {
-            self.given_back = whole;
+            self.released = whole;
         }
     }
 }
@@ -136,14 +136,14 @@ impl Writer {
     }
 
     /// The letter on it.
-    pub(super) fn letter(&self) -> io::Result<Vec<u8>> {
+    pub(super) fn job(&self) -> io::Result<Vec<u8>> {
         let [frames, length] = head(&self.device)?;
-        let fits = LETTER.checked_add(length).is_some_and(|end| end <= frames);
+        let fits = JOB.checked_add(length).is_some_and(|end| end <= frames);
         let length = usize::try_from(length).ok().filter(|_| fits);
         let length = length.ok_or_else(|| io::Error::other("no letter on the tape"))?;
-        let mut letter = vec![0; length];
-        self.device.read_exact_at(&mut letter, LETTER)?;
-        Ok(letter)
+        let mut job = vec![0; length];
+        self.device.read_exact_at(&mut job, JOB)?;
+        Ok(job)
     }
 
     /// Adds a frame. Its bytes are at most [`MOST`].
@@ -168,7 +168,7 @@ impl Writer {
         all.extend(bytes);
         self.device.write_all_at(&all, self.frames + self.written)?;
         self.written += all.len() as u64;
-        self.device.write_all_at(&mark(self.written), MARK)
+        self.device.write_all_at(&counter(self.written), COUNTER)
     }
 }
 
@@ -178,7 +178,7 @@ fn head(device: &File) -> io::Result<[u64; 2]> {
     Ok(bytes.map(u64::from_le_bytes))
 }
 
-fn mark(written: u64) -> [u8; 16] {
+fn counter(written: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&written.to_le_bytes());
     bytes[8..].copy_from_slice(&(!written).to_le_bytes());
@@ -189,16 +189,16 @@ fn mark(written: u64) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    fn both(letter: &[u8]) -> (Reader, Writer) {
-        let reader = Reader::new(letter).unwrap();
+    fn pair(job: &[u8]) -> (Reader, Writer) {
+        let reader = Reader::new(job).unwrap();
         let writer = Writer::new(reader.memory().unwrap()).unwrap();
         (reader, writer)
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let (mut reader, mut writer) = both(b"a letter");
-        assert_eq!(writer.letter().unwrap(), b"a letter");
+        let (mut reader, mut writer) = pair(b"a letter");
+        assert_eq!(writer.job().unwrap(), b"a letter");
         assert_eq!(reader.next().unwrap(), None);
         let frames = [
             Frame::Out(Vec::new()),
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_was_read_is_no_memory_any_more() {
         use std::os::unix::fs::MetadataExt;
-        let (mut reader, mut writer) = both(&vec![1; 100_000]);
+        let (mut reader, mut writer) = pair(&vec![1; 100_000]);
         for number in 0..500u32 {
             let bytes = number.to_le_bytes().repeat(5000);
             writer.write(&Frame::Out(bytes.clone())).unwrap();
@@ -225,14 +225,14 @@ mod tests {
         }
         let held = reader.memory.metadata().unwrap().blocks() * 512;
         assert!(held < 1_000_000, "{held} bytes of 10 MB");
-        assert_eq!(writer.letter().unwrap(), vec![1; 100_000]);
+        assert_eq!(writer.job().unwrap(), vec![1; 100_000]);
     }
 
     #[test]
     fn a_mark_that_is_half_written_is_none() {
-        let (mut reader, mut writer) = both(b"");
+        let (mut reader, mut writer) = pair(b"");
         writer.write(&Frame::Out(vec![1])).unwrap();
-        writer.device.write_all_at(&[9], MARK).unwrap();
+        writer.device.write_all_at(&[9], COUNTER).unwrap();
         assert_eq!(reader.next().unwrap(), None);
     }
 }

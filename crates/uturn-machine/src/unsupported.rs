@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::{Ended, Job, MachineError, Said, Unavailable};
+use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
 
 /// A machine that can be started. There is none here.
 #[derive(Clone, Debug)]
@@ -52,7 +52,11 @@ impl Machine {
     }
 
     /// Runs a job.
-    pub fn run(&self, _job: &Job, _hear: &mut dyn FnMut(Said<'_>)) -> Result<Ended, MachineError> {
+    pub fn run(
+        &self,
+        _job: &Job,
+        _hear: &mut dyn FnMut(JobOutput<'_>),
+    ) -> Result<Ended, MachineError> {
         match self.0 {}
     }
 }
