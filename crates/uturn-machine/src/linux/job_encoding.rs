@@ -1,7 +1,7 @@
-//! A [`Job`] as bytes: how it gets into the machine.
+//! Encodes a [`Job`] as bytes, which is how it gets into the machine.
 //!
-//! Counted strings: nothing in a path, an argument or an input can be taken for anything
-//! else.
+//! Every string is preceded by its length, so no byte of a path, an argument or the input needs
+//! escaping.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use crate::Job;
 
-/// Writes it down.
+/// Encodes a job.
 pub(super) fn write(job: &Job) -> Vec<u8> {
     let mut encoded = Vec::new();
     put(&mut encoded, job.program.as_os_str().as_bytes());
@@ -27,7 +27,7 @@ pub(super) fn write(job: &Job) -> Vec<u8> {
     encoded
 }
 
-/// Reads it; `None` if it is cut or no such letter.
+/// Decodes a job. Returns `None` if the bytes are truncated or are no encoded job.
 pub(super) fn read(encoded: &[u8]) -> Option<Job> {
     let mut rest = encoded;
     let program = PathBuf::from(text(&mut rest)?);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_letter_is_none() {
+    fn a_truncated_job_is_none() {
         let encoded = write(&job());
         for length in (0..200).chain(encoded.len() - 200..encoded.len()) {
             assert_eq!(read(&encoded[..length]), None, "{length}");

@@ -15,7 +15,7 @@ use std::io;
 
 use crate::MachineError;
 
-/// Says what was being done when it failed.
+/// Adds to an error what was being done when it occurred.
 trait During<T> {
     fn during(self, doing: &str) -> Result<T, MachineError>;
 }

@@ -1,4 +1,4 @@
-//! The outside: starts the machine, listens to it, ends it.
+//! The outside: starts the machine, reads its frames, ends it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,16 +21,16 @@ use super::inside::{INSIDE, WAKE};
 use super::{During, job_encoding};
 use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
 
-/// How much memory a machine has that nobody gave more or less.
+/// The default memory of a machine, in MiB.
 const MEMORY: u32 = 1024;
 
-/// How long a machine that is told to end may take for it.
+/// How long a killed machine may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often the tape is looked at when the line is silent.
+/// How often the channel is read when no wake-up arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A machine that can be started, as often as one likes.
+/// A machine that can be started any number of times.
 #[derive(Clone, Debug)]
 pub struct Machine {
     parts: Parts,
@@ -48,51 +48,52 @@ struct Link {
 }
 
 impl Machine {
-    /// Looks for all that it takes.
+    /// Looks for everything that the machine needs.
     ///
     /// # Errors
-    /// When something is missing, or this host does not allow it: the error says what.
+    /// If a program or a kernel module is missing, or the host does not allow what the machine
+    /// needs. The error names it.
     pub fn find() -> Result<Self, Unavailable> {
         Ok(Self { parts: parts(MEMORY)?, memory: MEMORY, limit: None, stop: None, link: None })
     }
 
-    /// What its kernel is: `User Mode Linux 6.1.176`.
+    /// The name and release of its kernel: `User Mode Linux 6.1.176`.
     pub fn kernel(&self) -> String {
         format!("User Mode Linux {}", self.parts.release)
     }
 
-    /// Gives it so much memory; it takes from the host only what it uses.
+    /// Sets its memory, in MiB. The host only provides what the machine uses.
     #[must_use]
     pub fn with_memory(self, mib: u32) -> Self {
         Self { memory: mib, ..self }
     }
 
-    /// Ends it after this time, whatever its job does.
+    /// Sets a time limit for each job.
     #[must_use]
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit: Some(limit), ..self }
     }
 
-    /// Ends it soon after this becomes true.
+    /// Ends the machine soon after this becomes true.
     #[must_use]
     pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
 
     /// Gives it an Ethernet device, `vec0`, which is down at first. Its other end is this TAP
-    /// device in a network namespace of the host that has a name. It takes root.
+    /// device in a named network namespace of the host. Needs root.
     #[must_use]
     pub fn with_link(self, namespace: &str, device: &str) -> Self {
         Self { link: Some(Link { namespace: namespace.into(), device: device.into() }), ..self }
     }
 
-    /// Starts the machine, runs one job in it, tells `hear` what the job says while it says
-    /// it, and waits until all is over. Must be called from a thread that lives at least as
-    /// long: the machine ends with it.
+    /// Starts the machine, runs one job in it, passes the job's output to `hear` as it arrives,
+    /// and waits until the machine has ended. The calling thread must outlive the machine, which
+    /// is killed when the thread ends.
     ///
     /// # Errors
-    /// When the machine cannot be started, does not live as long as its job, or the time is
-    /// over. Whatever happens, it is gone afterwards.
+    /// If the machine cannot be started, ends before its job, reaches its time limit or is
+    /// stopped. In every case the machine has ended when this returns.
     pub fn run(
         &self,
         job: &Job,
@@ -104,7 +105,8 @@ impl Machine {
         loop {
             let line =
                 machine.listen(self.time_to_wait(until)?).during("wait for the small machine")?;
-            // What it said last it said before it ended.
+            // Read the frames even if the line is closed: the machine may have written some
+            // before it ended.
             while let Some(frame) = channel.next().during("read what the small machine says")? {
                 match frame {
                     Frame::Out(bytes) => hear(JobOutput::Out(&bytes)),
@@ -119,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// How long to wait for the machine before looking again.
+    /// How long to wait for the machine before checking the limit and the stop flag again.
     fn time_to_wait(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
         if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst)) {
             return Err(MachineError::Stopped);
@@ -147,7 +149,7 @@ impl Machine {
             .stdout(OwnedFd::from(inner))
             .stderr(console.try_clone()?)
             .env("TMPDIR", &self.parts.memory)
-            // Ctrl-C is for us; the machine ends with us.
+            // Ctrl-C is handled by this process; the machine ends with it.
             .process_group(0);
         let child = on_one_cpu(|| command.spawn())?;
         Ok(Running { child, line, console, unexpected: Vec::new() })
@@ -155,11 +157,11 @@ impl Machine {
 
     fn command_line(&self) -> Vec<String> {
         let words = [
-            // Its root are the host's files; it may not write to them.
+            // Its root is the host's file system, mounted read-only.
             "rootfstype=hostfs root=/dev/root rootflags=/ ro",
-            // The tape, the line, and where the kernel may complain of the worst.
+            // The channel, the serial line, and a console for the kernel's most serious messages.
             "ubda=/proc/self/fd/0 ssl0=fd:1,fd:1 con=null con0=null,fd:2 quiet loglevel=1",
-            // A place where it cannot leave files.
+            // A folder where it cannot leave files.
             "uml_dir=/proc noreboot",
         ];
         let words = words.iter().flat_map(|words| words.split(' ')).map(String::from);
@@ -176,9 +178,9 @@ impl Machine {
     }
 }
 
-/// Starts a process that stays on one CPU. The machine has no more than one, and goes back
-/// and forth between its kernel and its processes all the time, which are processes of the
-/// host: from one CPU to another that takes three times as long.
+/// Starts a process that stays on one CPU. The machine has only one, and keeps switching between
+/// its kernel and its processes, which are host processes: switches between CPUs take three times
+/// as long.
 fn on_one_cpu(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let all = sched_getaffinity(None)?;
     let mut cpus = CpuSet::new();
@@ -189,7 +191,7 @@ fn on_one_cpu(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     child
 }
 
-/// How the line is.
+/// The state of the serial line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Open,
@@ -203,12 +205,12 @@ struct Running {
     child: Child,
     line: UnixStream,
     console: File,
-    /// What came over the line and was not meant to wake.
+    /// Bytes from the line that are not wake-ups.
     unexpected: Vec<u8>,
 }
 
 impl Running {
-    /// Waits until there may be something new.
+    /// Waits for a wake-up, at most this long.
     fn listen(&mut self, time_to_wait: Duration) -> io::Result<Line> {
         let time = Timespec {
             tv_sec: time_to_wait.as_secs().try_into().unwrap_or(i64::MAX),
@@ -237,10 +239,10 @@ impl Running {
         }
     }
 
-    /// The last lines that the kernel, or what starts it, said.
+    /// The last lines of the kernel's console and of the command that starts it.
     fn last_lines(&mut self) -> String {
         let mut said = std::mem::take(&mut self.unexpected);
-        // What cannot be read cannot be said.
+        // Unreadable output is left out of the message.
         let _ = self.console.seek(SeekFrom::Start(0));
         let _ = self.console.read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said);
@@ -255,8 +257,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Whoever was killed already needs no killing; the rest of the namespace goes with
-        // its first process, and the line is cut when the last of them is gone.
+        // The child may have ended already. The rest of the PID namespace ends with its first
+        // process, and the line closes when the last process is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let limit = Instant::now() + SHUTDOWN_LIMIT;
