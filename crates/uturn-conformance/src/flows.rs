@@ -29,7 +29,7 @@ impl Flow {
     }
 
     /// What it is, for counting.
-    pub(crate) fn sorts(&self) -> [(&'static str, &'static str); 4] {
+    pub(crate) fn labels(&self) -> [(&'static str, &'static str); 4] {
         let protocol = match self.probe.proto {
             Protocol::Tcp => "TCP",
             Protocol::Udp => "UDP",
@@ -137,17 +137,17 @@ fn parsed(text: &str) -> IpAddr {
 fn flow(cluster: &Cluster, node: u8, target: Target, dice: &mut Dice) -> Flow {
     let family = usize::from(target.ip.is_ipv6());
     let other = 1 + (node - 1 + 1 + u8::from(dice.once_in(2))) % net::NODES;
-    let [pods, world] = DEVICES;
+    let [pods, uplink] = DEVICES;
     let (client, device, src) = match dice.below(8) {
         _ if target.ip.is_loopback() => ("the node itself", "", None),
         0 => ("the node itself", "", None),
         1 => ("a pod", pods, Some(net::pod(node, 100 + dice.below(100)))),
-        2 => ("a pod of another node", world, Some(net::pod(other, 100 + dice.below(100)))),
-        3 => ("another node", world, Some(net::node(other))),
-        4 => ("outside", world, Some(net::outside(dice.below(200)))),
+        2 => ("a pod of another node", uplink, Some(net::pod(other, 100 + dice.below(100)))),
+        3 => ("another node", uplink, Some(net::node(other))),
+        4 => ("outside", uplink, Some(net::outside(dice.below(200)))),
         // What a load balancer that keeps sources sends back to where it came from.
-        5 => ("a pod by way of outside", world, Some(net::pod(node, 100 + dice.below(100)))),
-        6 if dice.once_in(3) => ("the node by way of outside", world, Some(net::node(node))),
+        5 => ("a pod by way of outside", uplink, Some(net::pod(node, 100 + dice.below(100)))),
+        6 if dice.once_in(3) => ("the node by way of outside", uplink, Some(net::node(node))),
         _ => match endpoint_here(cluster, node, family, dice) {
             Some(src) => ("a pod that is an endpoint", pods, Some([src.clone(), src])),
             None => ("a pod", pods, Some(net::pod(node, 100 + dice.below(100)))),

@@ -12,7 +12,7 @@ use uturn_machine::{Ended, Job, JobOutput, Machine};
 use uturn_model::Version;
 
 use crate::arguments::Arguments;
-use crate::control::Control;
+use crate::control_plane::ControlPlane;
 use crate::fault::{During as _, Fault, Outcome};
 
 /// kube-proxy, its files and what the stage writes.
@@ -22,12 +22,16 @@ const MEMORY: u32 = 2048;
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Whether uturn agrees with the real thing there too.
-pub(crate) fn run(arguments: &Arguments, words: &[String], control: &Control<'_>) -> Outcome<bool> {
+pub(crate) fn run(
+    arguments: &Arguments,
+    words: &[String],
+    control: &ControlPlane<'_>,
+) -> Outcome<bool> {
     let machine = match Machine::find() {
         Ok(machine) => {
             let (namespace, device) = control.link()?;
             let machine = machine.with_memory(MEMORY).with_limit(LIMIT);
-            machine.with_stop(control.world().stopped()).with_link(namespace, device)
+            machine.with_stop(control.workspace().stopped()).with_link(namespace, device)
         }
         Err(why) => {
             let other = "--modes iptables,nftables does without";

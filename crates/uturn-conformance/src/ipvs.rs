@@ -12,7 +12,7 @@ use uturn_netfilter::{Interface, addr};
 use crate::blocks::{self, Blocks};
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
-use crate::world::Namespace;
+use crate::workspace::Namespace;
 
 /// The device that all addresses of Services are bound to.
 const DEVICE: &str = "kube-ipvs0";

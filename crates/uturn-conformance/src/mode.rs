@@ -16,7 +16,7 @@ use crate::dump::Dump;
 use crate::fault::Outcome;
 use crate::ipvs;
 use crate::net;
-use crate::world::Namespace;
+use crate::workspace::Namespace;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
