@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use uturn_machine::{Ended, Job, Machine, MachineError, Said};
+use uturn_machine::{Ended, Job, JobOutput, Machine, MachineError};
 
 /// As this argument says, the program is one that asks for a machine and gets killed.
 const ASKS: &str = "--ask-for-a-machine";
@@ -77,8 +77,8 @@ fn shell(script: &str) -> Job {
 fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = machine.run(job, &mut |said| match said {
-        Said::Out(bytes) => out.extend(bytes),
-        Said::Err(bytes) => err.extend(bytes),
+        JobOutput::Out(bytes) => out.extend(bytes),
+        JobOutput::Err(bytes) => err.extend(bytes),
     })?;
     Ok((String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap(), ended))
 }
@@ -171,7 +171,7 @@ fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
     let slow = std::thread::spawn(move || BufReader::with_capacity(512, ear).lines().count());
     let mut mouth = mouth;
     let ended = machine.run(&shell("seq 1 300000"), &mut |said| {
-        let Said::Out(bytes) = said else { return };
+        let JobOutput::Out(bytes) = said else { return };
         heard.extend(bytes);
         mouth.write_all(bytes).unwrap();
     });
@@ -254,10 +254,10 @@ fn ask() {
     let script = env::args().nth(2).unwrap();
     let machine = Machine::find().unwrap_or_else(|why| panic!("{why}"));
     let ended = machine.run(&shell(&script), &mut |said| match said {
-        Said::Out(bytes) => {
+        JobOutput::Out(bytes) => {
             io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).unwrap();
         }
-        Said::Err(bytes) => io::stderr().write_all(bytes).unwrap(),
+        JobOutput::Err(bytes) => io::stderr().write_all(bytes).unwrap(),
     });
     let Ended::Exit(code) = ended.unwrap() else { panic!("a script ends by itself") };
     std::process::exit(code);

@@ -23,7 +23,7 @@ pub(super) enum Body {
     Udp(Vec<u8>),
     /// Of ICMP: nobody gets what went from the first address to the second.
     Error {
-        said: &'static str,
+        message: &'static str,
         about: (SocketAddr, SocketAddr),
     },
 }
@@ -88,11 +88,15 @@ impl Packet {
                 body: Body::Udp(body.get(8..)?.to_vec()),
             }),
             1 | 58 => {
-                let said = said(protocol, *body.first()?, *body.get(1)?)?;
+                let message = icmp_message(protocol, *body.first()?, *body.get(1)?)?;
                 let inner = body.get(8..)?;
                 let (from, to, _, inner) = if protocol == 1 { v4(inner)? } else { v6(inner)? };
                 let about = (at(from, number(inner, 0)?), at(to, number(inner, 2)?));
-                Some(Self { src: at(src, 0), dst: at(dst, 0), body: Body::Error { said, about } })
+                Some(Self {
+                    src: at(src, 0),
+                    dst: at(dst, 0),
+                    body: Body::Error { message, about },
+                })
             }
             _ => None,
         }
@@ -119,7 +123,7 @@ fn v6(packet: &[u8]) -> Option<Parts<'_>> {
     Some((ip(8)?, ip(24)?, *packet.get(6)?, packet.get(40..)?))
 }
 
-fn said(protocol: u8, kind: u8, code: u8) -> Option<&'static str> {
+fn icmp_message(protocol: u8, kind: u8, code: u8) -> Option<&'static str> {
     Some(match (protocol, kind, code) {
         (1, 3, 0) | (58, 1, 0) => "no route",
         (1, 3, 1) | (58, 1, 3) => "host unreachable",
@@ -149,7 +153,8 @@ impl fmt::Display for Packet {
                     (flags.is_rst(), "RST"),
                     (flags.is_ack(), "ACK"),
                 ];
-                let set: Vec<&str> = names.iter().filter(|one| one.0).map(|one| one.1).collect();
+                let set: Vec<&str> =
+                    names.iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
                 write!(f, "{} → {} {}", self.src, self.dst, set.join("-"))?;
                 if *length > 0 {
                     write!(f, " {length} bytes")?;
@@ -159,9 +164,9 @@ impl fmt::Display for Packet {
             Body::Udp(bytes) => {
                 write!(f, "{} → {} UDP {} bytes", self.src, self.dst, bytes.len())
             }
-            Body::Error { said, about: (from, to) } => {
+            Body::Error { message, about: (from, to) } => {
                 let (src, dst) = (self.src.ip(), self.dst.ip());
-                write!(f, "{src} → {dst} ICMP: {said}, about {from} → {to}")
+                write!(f, "{src} → {dst} ICMP: {message}, about {from} → {to}")
             }
         }
     }
@@ -195,9 +200,9 @@ mod tests {
         frame.extend([10, 0, 0, 11, 10, 1, 1, 10, 3, 3, 0, 0, 0, 0, 0, 0]);
         frame.extend(&syn()[14..42]);
         let packet = Packet::read(&frame).unwrap();
-        let said = "10.0.0.11 → 10.1.1.10 ICMP: port unreachable, \
+        let message = "10.0.0.11 → 10.1.1.10 ICMP: port unreachable, \
                     about 10.1.1.10:40000 → 10.0.0.100:80";
-        assert_eq!(packet.to_string(), said);
+        assert_eq!(packet.to_string(), message);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::io;
 
 use uturn_model::Family;
 
-use super::inside::places;
+use super::places::places;
 use crate::LabError;
 use crate::linux::build::Twin;
 use crate::linux::system::During;

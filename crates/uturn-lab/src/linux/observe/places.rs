@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::recorder::FileName;
-use crate::Inside;
+use crate::LabNamespace;
 use crate::linux::build::Twin;
 use crate::linux::namespace::Namespace;
 
@@ -30,9 +30,9 @@ pub(crate) fn places(twin: &Twin) -> Vec<Place<'_>> {
     };
     let fabric = Place { space: &twin.fabric, what: "fabric".into(), file: Box::new(of_fabric) };
     let mut all = vec![fabric];
-    if let Some(beyond) = &twin.beyond {
-        all.push(place(&beyond.edge, "edge".into(), "edge".into()));
-        for (number, (address, space)) in beyond.outside.iter().enumerate() {
+    if let Some(edge) = &twin.edge {
+        all.push(place(&edge.space, "edge".into(), "edge".into()));
+        for (number, (address, space)) in edge.clients.iter().enumerate() {
             let what = address.map_or_else(|| "outside".into(), |ip| format!("outside/{ip}"));
             all.push(only_link(space, what, format!("outside-{number}")));
         }
@@ -61,10 +61,10 @@ fn only_link(space: &Namespace, what: String, file: String) -> Place<'_> {
 }
 
 /// How to look inside.
-pub(crate) fn insides(twin: &Twin) -> io::Result<Vec<Inside>> {
+pub(crate) fn lab_namespaces(twin: &Twin) -> io::Result<Vec<LabNamespace>> {
     let inside = |place: Place<'_>| {
         let listens = place.space.run(|| Ok(listens()))?;
-        Ok(Inside { namespace: place.space.name().to_owned(), what: place.what, listens })
+        Ok(LabNamespace { namespace: place.space.name().to_owned(), what: place.what, listens })
     };
     places(twin).into_iter().map(inside).collect()
 }

@@ -1,45 +1,47 @@
-//! What systems other than Linux have: nobody can get hold of a machine.
+//! The same interface for systems other than Linux, where [`Machine::find`] always fails.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::{Ended, Job, MachineError, Said, Unavailable};
+use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
 
-/// A machine that can be started. There is none here.
+/// A machine that can be started. No value of this type exists here.
 #[derive(Clone, Debug)]
 pub struct Machine(Never);
 
-/// What nobody can have; that is this module's own business, so that whoever asks for a
-/// machine is written in the same way for all systems.
+/// A type without values. It is private, so that callers compile unchanged on every system.
 #[derive(Clone, Debug)]
 enum Never {}
 
 impl Machine {
-    /// Says that there is none.
+    /// Always fails: there is no User Mode Linux on this system.
+    ///
+    /// # Errors
+    /// Always [`Unavailable::NotLinux`].
     pub fn find() -> Result<Self, Unavailable> {
         Err(Unavailable::NotLinux)
     }
 
-    /// What its kernel is.
+    /// The name and release of its kernel.
     pub fn kernel(&self) -> String {
         match self.0 {}
     }
 
-    /// Gives it this much memory.
+    /// Sets its memory, in MiB.
     #[must_use]
     pub fn with_memory(self, _mib: u32) -> Self {
         match self.0 {}
     }
 
-    /// Ends it after this time.
+    /// Sets a time limit.
     #[must_use]
     pub fn with_limit(self, _limit: Duration) -> Self {
         match self.0 {}
     }
 
-    /// Ends it once this is true.
+    /// Ends the machine once this becomes true.
     #[must_use]
     pub fn with_stop(self, _stop: Arc<AtomicBool>) -> Self {
         match self.0 {}
@@ -52,12 +54,19 @@ impl Machine {
     }
 
     /// Runs a job.
-    pub fn run(&self, _job: &Job, _hear: &mut dyn FnMut(Said<'_>)) -> Result<Ended, MachineError> {
+    ///
+    /// # Errors
+    /// Never returns: there is no machine to call it on.
+    pub fn run(
+        &self,
+        _job: &Job,
+        _hear: &mut dyn FnMut(JobOutput<'_>),
+    ) -> Result<Ended, MachineError> {
         match self.0 {}
     }
 }
 
-/// Whether this process is the first of a machine.
+/// Whether this process is the first process of a machine.
 pub fn is_inside() -> bool {
     false
 }

@@ -22,15 +22,15 @@ use crate::LabError;
 /// The process; it ends when this is dropped, or when the lab's process dies: its standard
 /// input then ends.
 #[derive(Debug)]
-pub(crate) struct Balancer {
+pub(crate) struct BalancerProcess {
     child: Child,
     life: Option<ChildStdin>,
     events: ChildStdout,
-    heard: Vec<u8>,
+    unread: Vec<u8>,
     log: PathBuf,
 }
 
-impl Balancer {
+impl BalancerProcess {
     /// Starts it where its load balancers are.
     pub(crate) fn start(
         run: &Run,
@@ -55,7 +55,7 @@ impl Balancer {
             .during(&format!("{during}: {}", program.display()))?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (life, events) = pipes.expect("both were asked for");
-        let balancer = Self { child, life: Some(life), events, heard: Vec::new(), log };
+        let balancer = Self { child, life: Some(life), events, unread: Vec::new(), log };
         run.started(balancer.child.id()).during(during)?;
         fcntl_setfl(&balancer.events, OFlags::NONBLOCK).during(during)?;
         Ok(balancer)
@@ -67,16 +67,16 @@ impl Balancer {
         loop {
             match self.events.read(&mut bytes) {
                 Ok(0) => return Err(self.died()),
-                Ok(count) => self.heard.extend_from_slice(&bytes[..count]),
+                Ok(count) => self.unread.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error).during("hear from the load balancer"),
             }
         }
-        let Some(end) = self.heard.iter().rposition(|b| *b == b'\n') else {
+        let Some(end) = self.unread.iter().rposition(|b| *b == b'\n') else {
             return Ok(Vec::new());
         };
-        let lines: Vec<u8> = self.heard.drain(..=end).collect();
+        let lines: Vec<u8> = self.unread.drain(..=end).collect();
         let lines = String::from_utf8_lossy(&lines);
         let read = |line: &str| {
             Event::from_json(line).ok_or_else(|| LabError::Program {
@@ -97,13 +97,13 @@ impl Balancer {
     }
 }
 
-impl AsFd for Balancer {
+impl AsFd for BalancerProcess {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
 }
 
-impl Drop for Balancer {
+impl Drop for BalancerProcess {
     fn drop(&mut self) {
         drop(self.life.take());
         // It has nothing to finish.
@@ -114,13 +114,13 @@ impl Drop for Balancer {
 
 /// Which flow each of the load balancer's connections belongs to.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct ConnectionOwners {
     flows: HashMap<u64, usize>,
 }
 
 /// What an event says of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum FlowEvent {
     /// A target was picked first.
     Picked(SocketAddr),
     /// A target did not answer.
@@ -131,20 +131,24 @@ pub(crate) enum Seen {
     Other,
 }
 
-impl Ledger {
+impl ConnectionOwners {
     /// Books an event. A connection that is new belongs to the flow whose turn it is.
-    pub(crate) fn book(&mut self, event: &Event, current: Option<usize>) -> Option<(usize, Seen)> {
+    pub(crate) fn record(
+        &mut self,
+        event: &Event,
+        current: Option<usize>,
+    ) -> Option<(usize, FlowEvent)> {
         let (connection, seen) = match event {
             Event::Ready { .. } | Event::Health { .. } | Event::Resting { .. } => return None,
-            Event::Pick { connection, target, .. } => (connection, Seen::Picked(*target)),
-            Event::Timeout { connection, target } => (connection, Seen::TimedOut(*target)),
+            Event::Pick { connection, target, .. } => (connection, FlowEvent::Picked(*target)),
+            Event::Timeout { connection, target } => (connection, FlowEvent::TimedOut(*target)),
             Event::Refused { connection, .. }
             | Event::Redirected { connection, .. }
             | Event::Answered { connection, .. }
-            | Event::Passed { connection, .. } => (connection, Seen::Other),
+            | Event::Passed { connection, .. } => (connection, FlowEvent::Other),
             Event::Failed { connection, .. } => {
                 let is_new = !self.flows.contains_key(connection);
-                (connection, if is_new { Seen::TurnedAway } else { Seen::Other })
+                (connection, if is_new { FlowEvent::TurnedAway } else { FlowEvent::Other })
             }
         };
         let flow = match self.flows.get(connection) {

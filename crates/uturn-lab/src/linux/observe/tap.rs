@@ -10,7 +10,7 @@ use rustix::net::netdevice::index_to_name;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::raw;
+use super::frame_metadata;
 use crate::linux::namespace::Namespace;
 
 /// `ETH_P_ALL`, in the order of the wire.
@@ -47,7 +47,7 @@ impl Tap {
         socket.set_nonblocking(true)?;
         set_socket_recv_buffer_size_force(&socket, BUFFER)?;
         // There is no frame yet, and so no time; from now on there is.
-        let _ = raw::stamp(&socket);
+        let _ = frame_metadata::stamp(&socket);
         Ok(Self { place, socket, links: HashMap::new() })
     }
 
@@ -58,10 +58,10 @@ impl Tap {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error),
         };
-        let at = raw::stamp(&self.socket)?;
-        let (index, leaves) = raw::link_of(&from)
+        let at = frame_metadata::stamp(&self.socket)?;
+        let (index, leaves) = frame_metadata::link_of(&from)
             .ok_or_else(|| io::Error::other("a frame came without the link it came by"))?;
-        let bytes = raw::written(room, length).to_vec();
+        let bytes = frame_metadata::written(room, length).to_vec();
         let link = match self.links.get(&index) {
             Some(name) => name.clone(),
             None => {

@@ -7,7 +7,7 @@ use uturn_model::Family;
 use uturn_netfilter::{DropReason, End, EndKind, Entry, Kernel, Packet, RejectWith};
 
 use crate::packets::Memory;
-use crate::wire::{Fate, Probe, Seen};
+use crate::wire::{Probe, ProbeResult, Seen};
 
 /// The source port of every walked packet: any will do, since no rule of kube-proxy asks
 /// for one.
@@ -16,7 +16,7 @@ pub(crate) const PORT: u16 = 40000;
 /// Where a first packet ended. A source port may be changed by masquerade, so it does not
 /// count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum PacketEnd {
     Out { device: String, src: IpAddr, dst: SocketAddr },
     Local { src: IpAddr, dst: SocketAddr },
     Refused(String),
@@ -26,7 +26,7 @@ pub(crate) enum Place {
 
 /// Where the answer to it ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Back {
+pub(crate) enum ReplyEnd {
     /// Out of a device, or handed to the node itself; and whether it goes to the port that
     /// the first packet came from.
     Arrives { device: Option<String>, src: SocketAddr, dst: IpAddr, to_its_port: bool },
@@ -34,7 +34,7 @@ pub(crate) enum Back {
     Lost,
 }
 
-impl Place {
+impl PacketEnd {
     /// What uturn says of a first packet.
     pub(crate) fn predicted(end: &End, probe: &Probe) -> Self {
         let leg = end.packet.leg();
@@ -59,9 +59,9 @@ impl Place {
     }
 
     /// What the kernel did with it. Where it arrived counts before what came back.
-    pub(crate) fn seen(fate: &Fate, probe: &Probe) -> Self {
-        for one in &fate.seen {
-            match one {
+    pub(crate) fn seen(result: &ProbeResult, probe: &Probe) -> Self {
+        for seen in &result.seen {
+            match seen {
                 Seen::Out { dev, ends } => {
                     let (src, dst) = (ends.src().ip(), ends.dst());
                     return Self::Out { device: dev.clone(), src, dst };
@@ -72,18 +72,18 @@ impl Place {
                 Seen::Icmp { .. } | Seen::Reset {} | Seen::Error { .. } => {}
             }
         }
-        for one in &fate.seen {
-            match one {
+        for seen in &result.seen {
+            match seen {
                 Seen::Icmp { kind, code } => return icmp(probe.family(), *kind, *code),
                 Seen::Reset {} => return Self::Refused("tcp-reset".into()),
                 _ => {}
             }
         }
-        let told = fate.seen.iter().find_map(|one| match one {
+        let error = result.seen.iter().find_map(|seen| match seen {
             Seen::Error { error } => Some(error.as_str()),
             _ => None,
         });
-        match told {
+        match error {
             Some("network is unreachable" | "no route to host") => Self::Unroutable,
             // A packet that a rule drops on its way out of the node.
             Some("operation not permitted") | None => Self::Dropped,
@@ -92,7 +92,7 @@ impl Place {
     }
 
     /// For counting.
-    pub(crate) fn way(&self) -> &'static str {
+    pub(crate) fn class(&self) -> &'static str {
         match self {
             Self::Out { .. } => "sent on",
             Self::Local { .. } => "handed to the node",
@@ -103,19 +103,19 @@ impl Place {
     }
 }
 
-fn icmp(family: Family, kind: u8, code: u8) -> Place {
+fn icmp(family: Family, kind: u8, code: u8) -> PacketEnd {
     let word = match (family, kind, code) {
-        (Family::V4, 3, 0 | 1) | (Family::V6, 1, 0 | 3) => return Place::Unroutable,
+        (Family::V4, 3, 0 | 1) | (Family::V6, 1, 0 | 3) => return PacketEnd::Unroutable,
         (Family::V4, 3, 3) => "icmp-port-unreachable",
         (Family::V6, 1, 4) => "icmp6-port-unreachable",
         (Family::V4, 3, 13) => "icmp-admin-prohibited",
         (Family::V6, 1, 1) => "icmp6-adm-prohibited",
-        _ => return Place::Refused(format!("ICMP type {kind} code {code}")),
+        _ => return PacketEnd::Refused(format!("ICMP type {kind} code {code}")),
     };
-    Place::Refused(word.to_owned())
+    PacketEnd::Refused(word.to_owned())
 }
 
-impl Back {
+impl ReplyEnd {
     /// What uturn says of the answer to a packet that ended so; nothing where it is not sure.
     pub(crate) fn predicted(kernel: &Kernel, end: &End, memory: Memory) -> Option<Vec<Self>> {
         let entry = match (&end.kind, &end.out) {
@@ -145,21 +145,21 @@ impl Back {
     }
 
     /// What the kernel did with it.
-    pub(crate) fn seen(fate: &Fate) -> Self {
-        for one in &fate.back {
-            let (device, ends) = match one {
+    pub(crate) fn seen(result: &ProbeResult) -> Self {
+        for answer in &result.back {
+            let (device, ends) = match answer {
                 Seen::Out { dev, ends } => (Some(dev.clone()), ends),
                 Seen::Local { ends } => (None, ends),
                 Seen::Icmp { .. } | Seen::Reset {} | Seen::Error { .. } => continue,
             };
-            let to_its_port = ends.dst().port() == fate.port;
+            let to_its_port = ends.dst().port() == result.port;
             return Self::Arrives { device, src: ends.src(), dst: ends.dst().ip(), to_its_port };
         }
         Self::Lost
     }
 
     /// For counting: whether the client can take it for the answer to what it sent.
-    pub(crate) fn way(&self, probe: &Probe) -> &'static str {
+    pub(crate) fn class(&self, probe: &Probe) -> &'static str {
         match self {
             Self::Lost => "lost",
             Self::Arrives { device, src, dst, to_its_port } => {
@@ -188,7 +188,7 @@ pub(crate) fn entry(probe: &Probe) -> Entry {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PacketEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Out { device, src, dst } => write!(f, "out of {device}, {src} to {dst}"),
@@ -200,7 +200,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Back {
+impl fmt::Display for ReplyEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Arrives { device, src, dst, to_its_port } = self else {
             return f.write_str("its answer is lost");
@@ -261,31 +261,31 @@ mod tests {
         let walked = kernel.walk(&packet(&probe), &entry(&probe), &[]);
         let arrived = ends(("192.0.2.1", 1024), ("10.1.0.9", 8080));
         let back = ends(("203.0.113.1", 80), ("192.0.2.1", 1024));
-        let fate = Fate {
+        let result = ProbeResult {
             port: 1024,
             seen: vec![Seen::Out { dev: "cbr0".to_owned(), ends: arrived }],
             back: vec![Seen::Out { dev: "eth0".to_owned(), ends: back }],
         };
-        assert_eq!(Place::predicted(&walked[0], &probe), Place::seen(&fate, &probe));
-        let said = Back::predicted(&kernel, &walked[0], Memory::Whole).unwrap();
-        assert_eq!(said, [Back::seen(&fate)]);
-        assert_eq!(said[0].way(&probe), "as the client expects");
-        let forgetful = Back::predicted(&kernel, &walked[0], Memory::None).unwrap();
-        assert_eq!(forgetful[0].way(&probe), "to or from elsewhere");
+        assert_eq!(PacketEnd::predicted(&walked[0], &probe), PacketEnd::seen(&result, &probe));
+        let expected = ReplyEnd::predicted(&kernel, &walked[0], Memory::Whole).unwrap();
+        assert_eq!(expected, [ReplyEnd::seen(&result)]);
+        assert_eq!(expected[0].class(&probe), "as the client expects");
+        let forgetful = ReplyEnd::predicted(&kernel, &walked[0], Memory::None).unwrap();
+        assert_eq!(forgetful[0].class(&probe), "to or from elsewhere");
     }
 
     #[test]
     fn an_answer_that_nobody_saw_is_lost() {
-        let fate = Fate { port: 1024, seen: Vec::new(), back: Vec::new() };
-        assert_eq!(Back::seen(&fate), Back::Lost);
-        assert_eq!(Place::seen(&fate, &probe()), Place::Dropped);
+        let result = ProbeResult { port: 1024, seen: Vec::new(), back: Vec::new() };
+        assert_eq!(ReplyEnd::seen(&result), ReplyEnd::Lost);
+        assert_eq!(PacketEnd::seen(&result, &probe()), PacketEnd::Dropped);
     }
 
     #[test]
     fn errors_are_told_apart() {
-        assert_eq!(icmp(Family::V4, 3, 1), Place::Unroutable);
-        assert_eq!(icmp(Family::V4, 3, 3), Place::Refused("icmp-port-unreachable".into()));
-        assert_eq!(icmp(Family::V6, 1, 4), Place::Refused("icmp6-port-unreachable".into()));
+        assert_eq!(icmp(Family::V4, 3, 1), PacketEnd::Unroutable);
+        assert_eq!(icmp(Family::V4, 3, 3), PacketEnd::Refused("icmp-port-unreachable".into()));
+        assert_eq!(icmp(Family::V6, 1, 4), PacketEnd::Refused("icmp6-port-unreachable".into()));
         assert_ne!(icmp(Family::V6, 1, 3), icmp(Family::V4, 3, 3));
     }
 }

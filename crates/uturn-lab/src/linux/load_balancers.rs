@@ -9,15 +9,15 @@ use uturn_lb::l7::Event;
 use uturn_model::LoadBalancer;
 use uturn_model::lb::Scope;
 
-use super::balancer::{Balancer, Ledger, Seen};
+use super::balancer_process::{BalancerProcess, ConnectionOwners, FlowEvent};
 use super::build::Twin;
-use super::count::{self, Call};
-use super::health::{self, Healths};
+use super::call_counters::{self, Call};
+use super::health::{self, TargetHealths};
 use super::interrupt::Watch;
 use super::rules::{Site, is_in_kernel};
 use super::state::Run;
 use super::target::Target;
-use super::wait::{ATTENTION, wait};
+use super::wait::{POLL_INTERVAL, wait};
 use crate::{LabError, Plan};
 
 /// How long the load balancers may take to start, and to make up their minds about their
@@ -26,22 +26,22 @@ const START: Duration = Duration::from_secs(20);
 
 /// All load balancers, at work.
 #[derive(Debug)]
-pub(crate) struct Balancing {
+pub(crate) struct LoadBalancers {
     sites: Vec<Site>,
     /// With the place of their site.
     processes: Vec<Process>,
     /// What the probes have said.
-    pub(crate) healths: Healths,
+    pub(crate) healths: TargetHealths,
 }
 
 #[derive(Debug)]
 struct Process {
-    balancer: Balancer,
-    ledger: Ledger,
+    balancer: BalancerProcess,
+    owners: ConnectionOwners,
     is_ready: bool,
 }
 
-impl Balancing {
+impl LoadBalancers {
     /// Sets the load balancers up and starts what they need.
     pub(crate) fn start(
         run: &Run,
@@ -52,24 +52,25 @@ impl Balancing {
         let all = plan.load_balancers;
         let public: Vec<LoadBalancer> =
             all.iter().filter(|lb| lb.scope == Scope::Public).cloned().collect();
-        let mut balancing =
-            Self { sites: Vec::new(), processes: Vec::new(), healths: Healths::default() };
+        let mut balancers =
+            Self { sites: Vec::new(), processes: Vec::new(), healths: TargetHealths::default() };
         for (scope, name) in [(Scope::Private, "inside"), (Scope::Public, "outside")] {
             let Some(space) = twin.of_balancers(scope) else { continue };
             let of_scope = targets.iter().filter(|target| target.scope == Some(scope));
             let calls: BTreeSet<Call> = of_scope.flat_map(Target::calls).collect();
             let site = Site::new(scope, all, calls);
-            let beyond = twin.beyond.as_ref().map(|_| &*public);
-            site.program(space, plan.cluster, beyond)?;
+            let beyond_vpc = twin.edge.as_ref().map(|_| &*public);
+            site.program(space, plan.cluster, beyond_vpc)?;
             if needs_process(&site.balancers) {
-                let hurried = health::hurried(&site.balancers);
-                let balancer = Balancer::start(run, &plan.program, &hurried, space, name)?;
-                let (ledger, is_ready) = (Ledger::default(), false);
-                balancing.processes.push(Process { balancer, ledger, is_ready });
+                let accelerated = health::accelerated(&site.balancers);
+                let balancer =
+                    BalancerProcess::start(run, &plan.program, &accelerated, space, name)?;
+                let (owners, is_ready) = (ConnectionOwners::default(), false);
+                balancers.processes.push(Process { balancer, owners, is_ready });
             }
-            balancing.sites.push(site);
+            balancers.sites.push(site);
         }
-        Ok(balancing)
+        Ok(balancers)
     }
 
     /// Waits until every listener listens and the health of every target is decided. Where
@@ -85,7 +86,7 @@ impl Balancing {
             }
             watch.check()?;
             let mut waiting: Vec<PollFd<'_>> = self.waits_for().collect();
-            wait(&mut waiting, Instant::now() + ATTENTION)?;
+            wait(&mut waiting, Instant::now() + POLL_INTERVAL)?;
             drop(waiting);
             self.hear(twin, None)?;
             if Instant::now() > limit {
@@ -111,14 +112,14 @@ impl Balancing {
         &mut self,
         twin: &Twin,
         current: Option<usize>,
-    ) -> Result<Vec<(usize, Seen)>, LabError> {
+    ) -> Result<Vec<(usize, FlowEvent)>, LabError> {
         let mut seen = Vec::new();
         let mut is_news = false;
-        for Process { balancer, ledger, is_ready } in &mut self.processes {
+        for Process { balancer, owners, is_ready } in &mut self.processes {
             for event in balancer.events()? {
                 *is_ready |= matches!(event, Event::Ready { .. });
-                is_news |= self.healths.book(&event);
-                seen.extend(ledger.book(&event, current));
+                is_news |= self.healths.record(&event);
+                seen.extend(owners.record(&event, current));
             }
         }
         if is_news {
@@ -136,7 +137,7 @@ impl Balancing {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
             if let Some(space) = twin.of_balancers(site.scope()) {
-                counts.extend(count::read(space, &site.calls)?);
+                counts.extend(call_counters::read(space, &site.calls)?);
             }
         }
         Ok(counts)

@@ -38,20 +38,20 @@ fn probe() -> Result<(), Unavailable> {
     }
     let state = trying("keeping state under /run", Run::new())?;
     let space = |name| trying("making a network namespace", Namespace::new(state.namespace(name)));
-    let (one, other) = (space("probe-1")?, space("probe-2")?);
+    let (first, other) = (space("probe-1")?, space("probe-2")?);
     trying(
         "making a pair of links (veth)",
-        one.run(|| {
+        first.run(|| {
             let end = |name| End { name, mac: [2, 0, 0, 0, 0, 1] };
             Netlink::open()?.add_pair(&end("a"), &end("b"), &other)
         }),
     )?;
     let bridge = || Netlink::open()?.add_bridge("cbr0", [2, 0, 0, 0, 0, 2]);
-    trying("making a bridge", one.run(bridge))?;
+    trying("making a bridge", first.run(bridge))?;
     let sysctl = || Namespace::set_sysctl("net/bridge/bridge-nf-call-iptables", "1");
-    trying("passing bridged packets to iptables (br_netfilter)", one.run(sysctl))?;
+    trying("passing bridged packets to iptables (br_netfilter)", first.run(sysctl))?;
     let load = || tables::try_out(&(steer::rules() + RULES));
-    let loaded = trying("starting iptables-restore", one.run(load))?;
+    let loaded = trying("starting iptables-restore", first.run(load))?;
     trying("loading rules with iptables-restore", loaded)
 }
 

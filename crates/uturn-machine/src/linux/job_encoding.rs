@@ -1,7 +1,7 @@
-//! A [`Job`] as bytes: how it gets into the machine.
+//! Encodes a [`Job`] as bytes, which is how it gets into the machine.
 //!
-//! Counted strings: nothing in a path, an argument or an input can be taken for anything
-//! else.
+//! Every string is preceded by its length, so no byte of a path, an argument or the input needs
+//! escaping.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,27 +9,27 @@ use std::path::PathBuf;
 
 use crate::Job;
 
-/// Writes it down.
+/// Encodes a job.
 pub(super) fn write(job: &Job) -> Vec<u8> {
-    let mut letter = Vec::new();
-    put(&mut letter, job.program.as_os_str().as_bytes());
-    put(&mut letter, job.folder.as_os_str().as_bytes());
-    put(&mut letter, &job.stdin);
-    count(&mut letter, job.arguments.len());
-    job.arguments.iter().for_each(|one| put(&mut letter, one.as_bytes()));
-    count(&mut letter, job.environment.len());
+    let mut encoded = Vec::new();
+    put(&mut encoded, job.program.as_os_str().as_bytes());
+    put(&mut encoded, job.folder.as_os_str().as_bytes());
+    put(&mut encoded, &job.stdin);
+    put_count(&mut encoded, job.arguments.len());
+    job.arguments.iter().for_each(|argument| put(&mut encoded, argument.as_bytes()));
+    put_count(&mut encoded, job.environment.len());
     for (name, value) in &job.environment {
-        put(&mut letter, name.as_bytes());
-        put(&mut letter, value.as_bytes());
+        put(&mut encoded, name.as_bytes());
+        put(&mut encoded, value.as_bytes());
     }
-    count(&mut letter, job.shared.len());
-    job.shared.iter().for_each(|one| put(&mut letter, one.as_os_str().as_bytes()));
-    letter
+    put_count(&mut encoded, job.shared.len());
+    job.shared.iter().for_each(|folder| put(&mut encoded, folder.as_os_str().as_bytes()));
+    encoded
 }
 
-/// Reads it; `None` if it is cut or no such letter.
-pub(super) fn read(letter: &[u8]) -> Option<Job> {
-    let mut rest = letter;
+/// Decodes a job. Returns `None` if the bytes are truncated or are no encoded job.
+pub(super) fn read(encoded: &[u8]) -> Option<Job> {
+    let mut rest = encoded;
     let program = PathBuf::from(text(&mut rest)?);
     let folder = PathBuf::from(text(&mut rest)?);
     let stdin = take(&mut rest)?.to_vec();
@@ -44,13 +44,13 @@ pub(super) fn read(letter: &[u8]) -> Option<Job> {
     rest.is_empty().then_some(Job { program, arguments, environment, folder, stdin, shared })
 }
 
-fn count(letter: &mut Vec<u8>, number: usize) {
-    letter.extend((number as u64).to_le_bytes());
+fn put_count(encoded: &mut Vec<u8>, number: usize) {
+    encoded.extend((number as u64).to_le_bytes());
 }
 
-fn put(letter: &mut Vec<u8>, bytes: &[u8]) {
-    count(letter, bytes.len());
-    letter.extend(bytes);
+fn put(encoded: &mut Vec<u8>, bytes: &[u8]) {
+    put_count(encoded, bytes.len());
+    encoded.extend(bytes);
 }
 
 fn counted(rest: &mut &[u8]) -> Option<usize> {
@@ -93,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_letter_is_none() {
-        let letter = write(&job());
-        for length in (0..200).chain(letter.len() - 200..letter.len()) {
-            assert_eq!(read(&letter[..length]), None, "{length}");
+    fn a_truncated_job_is_none() {
+        let encoded = write(&job());
+        for length in (0..200).chain(encoded.len() - 200..encoded.len()) {
+            assert_eq!(read(&encoded[..length]), None, "{length}");
         }
-        let mut longer = letter;
+        let mut longer = encoded;
         longer.push(0);
         assert_eq!(read(&longer), None);
     }

@@ -20,7 +20,7 @@ const PREFIX: &str = "uturn-conf-";
 
 /// One run's share of the machine.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Workspace {
     id: u32,
     programs: PathBuf,
     folder: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct World {
     links: Cell<u16>,
 }
 
-impl World {
+impl Workspace {
     pub(crate) fn new(programs: &Path, work: &Path) -> Outcome<Self> {
         let stopped = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Workspace {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -152,16 +152,18 @@ impl Running {
     }
 
     /// A fault, with its last words, if it has ended.
-    pub(crate) fn lives(&mut self) -> Outcome<()> {
+    pub(crate) fn check(&mut self) -> Outcome<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(Fault::new(format!("ended with {status}:\n{}", self.words()))),
+            Ok(Some(status)) => {
+                Err(Fault::new(format!("ended with {status}:\n{}", self.last_lines())))
+            }
             Err(error) => Err(Fault::new(error.to_string())),
         }
     }
 
     /// The end of its log.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn last_lines(&self) -> String {
         let text = self.log.as_ref().and_then(|log| fs::read_to_string(log).ok());
         let text = text.unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use uturn_netfilter::ipvs::VirtualAddress;
 
-use super::inside::places;
+use super::places::places;
 use crate::LabError;
 use crate::linux::build::Twin;
 use crate::linux::ipvs::Ipvs;
@@ -16,17 +16,17 @@ use crate::linux::system::During;
 
 /// What one kernel has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ground {
+pub(crate) struct KernelState {
     /// Addresses that it takes for its own, on whatever link.
     pub(super) own: BTreeSet<IpAddr>,
     /// Virtual servers without anybody to send to.
-    pub(super) deserted: BTreeSet<SocketAddr>,
+    pub(super) without_server: BTreeSet<SocketAddr>,
 }
 
-impl Ground {
+impl KernelState {
     /// One for each place.
     pub(crate) fn read(twin: &Twin) -> Result<Vec<Self>, LabError> {
-        let read = |place: super::inside::Place<'_>| {
+        let read = |place: super::places::Place<'_>| {
             let doing = format!("look what addresses {} has", place.what);
             place.space.run(Self::here).during(&doing)
         };
@@ -39,16 +39,16 @@ impl Ground {
         // A kernel without IPv6 has no such file.
         let v6 = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
         own.extend(v6.lines().filter_map(own_v6));
-        let mut deserted = BTreeSet::new();
+        let mut without_server = BTreeSet::new();
         if Ipvs::is_loaded() {
             let servers = Ipvs::open()?.list()?.0.into_iter();
-            let empty = servers.filter(|one| one.servers.is_empty());
-            deserted.extend(empty.filter_map(|one| match one.at {
+            let empty = servers.filter(|server| server.servers.is_empty());
+            without_server.extend(empty.filter_map(|server| match server.at {
                 VirtualAddress::Address { address, .. } => Some(address),
                 VirtualAddress::Mark { .. } => None,
             }));
         }
-        Ok(Self { own, deserted })
+        Ok(Self { own, without_server })
     }
 }
 

@@ -10,13 +10,13 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::inside::places;
 use super::pcap::{Captures, LONGEST};
+use super::places::places;
 use super::tap::{Frame, Tap};
 use crate::LabError;
 use crate::linux::build::Twin;
 use crate::linux::system::During;
-use crate::linux::wait::QUIET;
+use crate::linux::wait::QUIET_PERIOD;
 
 /// Frames that may be held in memory while one connection is followed.
 const MOST: usize = 200_000;
@@ -68,7 +68,7 @@ impl Recorder {
         let mut state = self.memory.lock();
         loop {
             let seen = state.frames.len();
-            let waited = self.memory.news.wait_timeout(state, QUIET);
+            let waited = self.memory.news.wait_timeout(state, QUIET_PERIOD);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if state.frames.len() == seen {
                 break;
@@ -128,7 +128,7 @@ impl Reading {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let ready: Vec<bool> = waiting.iter().map(|one| !one.revents().is_empty()).collect();
+            let ready: Vec<bool> = waiting.iter().map(|fd| !fd.revents().is_empty()).collect();
             drop(waiting);
             let (taps, end) = ready.split_at(self.taps.len());
             for (at, _) in taps.iter().enumerate().filter(|(_, ready)| **ready) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fault::{During as _, Fault, Outcome};
 use crate::net;
-use crate::world::{Namespace, Running, World, run};
+use crate::workspace::{Namespace, Running, Workspace, run};
 
 const TOKEN: &str = "conformance";
 const PORT: u16 = 6443;
@@ -22,8 +22,8 @@ const HOST_LINK: &str = "machine0";
 
 /// Both of them, running and ready, or the way to them.
 #[derive(Debug)]
-pub(crate) struct Control<'w> {
-    world: &'w World,
+pub(crate) struct ControlPlane<'w> {
+    workspace: &'w Workspace,
     // Dropped in this order: the server before what it stores in.
     running: Vec<Running>,
     namespace: Namespace,
@@ -31,29 +31,29 @@ pub(crate) struct Control<'w> {
     gateway: &'static str,
 }
 
-impl<'w> Control<'w> {
-    pub(crate) fn start(world: &'w World) -> Outcome<Self> {
-        let namespace = world.namespace("api")?;
+impl<'w> ControlPlane<'w> {
+    pub(crate) fn start(workspace: &'w Workspace) -> Outcome<Self> {
+        let namespace = workspace.namespace("api")?;
         namespace.ip(&format!("addr add {}/32 dev lo\n", net::API))?;
-        let folder = world.folder();
+        let folder = workspace.folder();
 
-        let mut etcd = world.program(&namespace, "etcd");
+        let mut etcd = workspace.program(&namespace, "etcd");
         etcd.arg("--data-dir").arg(folder.join("etcd"));
         etcd.args(["--unsafe-no-fsync", "--log-level", "error"]);
         etcd.args(["--listen-client-urls", "http://127.0.0.1:2379"]);
         etcd.args(["--advertise-client-urls", "http://127.0.0.1:2379"]);
         etcd.args(["--listen-peer-urls", "http://127.0.0.1:2380"]);
-        let etcd = world.start(&mut etcd, "etcd")?;
+        let etcd = workspace.start(&mut etcd, "etcd")?;
 
         let key = folder.join("key.pem");
-        let made = run(world.program(&namespace, "objects").arg("key"), "")?;
+        let made = run(workspace.program(&namespace, "objects").arg("key"), "")?;
         fs::write(&key, made).during(key.display())?;
         let tokens = folder.join("tokens.csv");
         let line = format!("{TOKEN},conformance,1,system:masters\n");
         fs::write(&tokens, line).during(tokens.display())?;
 
-        write_kubeconfig(world)?;
-        let mut server = world.program(&namespace, "kube-apiserver");
+        write_kubeconfig(workspace)?;
+        let mut server = workspace.program(&namespace, "kube-apiserver");
         server.args(["--etcd-servers", "http://127.0.0.1:2379"]);
         server.args(["--secure-port", &PORT.to_string(), "--advertise-address", net::API]);
         server.arg("--cert-dir").arg(folder.join("certificates"));
@@ -64,33 +64,34 @@ impl<'w> Control<'w> {
         server.args(["--service-cluster-ip-range", &net::SERVICES.join(",")]);
         server.args(["--authorization-mode", "AlwaysAllow"]);
         server.args(["--disable-admission-plugins", "ServiceAccount"]);
-        let server = world.start(&mut server, "kube-apiserver")?;
+        let server = workspace.start(&mut server, "kube-apiserver")?;
 
-        let mut control = Self { world, running: vec![server, etcd], namespace, gateway: net::API };
+        let mut control =
+            Self { workspace, running: vec![server, etcd], namespace, gateway: net::API };
         control.ask(&["ready"], "").map_err(|fault| {
-            let why = control.running[0].lives().err().map_or(String::new(), |end| end.to_string());
+            let why = control.running[0].check().err().map_or(String::new(), |end| end.to_string());
             Fault::new(format!("{fault}\nkube-apiserver {why}"))
         })?;
         Ok(control)
     }
 
     /// Leads to the host's server, from inside the machine.
-    pub(crate) fn join(world: &'w World) -> Outcome<Self> {
-        let namespace = world.namespace("api")?;
+    pub(crate) fn join(workspace: &'w Workspace) -> Outcome<Self> {
+        let namespace = workspace.namespace("api")?;
         let (server, gateway, inner) = (net::API, net::GATEWAY, namespace.name());
         run(Command::new("ip").args(["link", "set", MACHINE_LINK, "netns", inner]), "")?;
         namespace.ip(&format!(
             "addr add {gateway} peer {server} dev {MACHINE_LINK}\nlink set {MACHINE_LINK} up\n"
         ))?;
         namespace.output(&["sysctl", "-qw", "net.ipv4.ip_forward=1"])?;
-        write_kubeconfig(world)?;
-        let control = Self { world, running: Vec::new(), namespace, gateway };
+        write_kubeconfig(workspace)?;
+        let control = Self { workspace, running: Vec::new(), namespace, gateway };
         control.ask(&["ready"], "")?;
         Ok(control)
     }
 
-    pub(crate) fn world(&self) -> &'w World {
-        self.world
+    pub(crate) fn workspace(&self) -> &'w Workspace {
+        self.workspace
     }
 
     /// Makes the host's end of the machine's link: a namespace and a device in it.
@@ -148,14 +149,14 @@ impl<'w> Control<'w> {
     }
 
     fn ask(&self, words: &[&str], input: &str) -> Outcome<String> {
-        self.world.check()?;
-        let mut objects: Command = self.world.program(&self.namespace, "objects");
+        self.workspace.check()?;
+        let mut objects: Command = self.workspace.program(&self.namespace, "objects");
         run(objects.args(words).env("SERVER", server()).env("TOKEN", TOKEN), input)
     }
 }
 
-fn write_kubeconfig(world: &World) -> Outcome<()> {
-    let path = world.folder().join(KUBECONFIG);
+fn write_kubeconfig(workspace: &Workspace) -> Outcome<()> {
+    let path = workspace.folder().join(KUBECONFIG);
     fs::write(&path, kubeconfig().to_string()).during(path.display())
 }
 

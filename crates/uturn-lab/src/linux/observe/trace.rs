@@ -10,8 +10,8 @@ use std::io;
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::inside::places;
 use super::packet::Packet;
+use super::places::places;
 use crate::LabError;
 use crate::linux::build::Twin;
 use crate::linux::generic::{Attribute, read_u16, read_u32};
@@ -50,12 +50,12 @@ const BUFFER: usize = 8 << 20;
 /// Ears at every node.
 pub(crate) struct Trace {
     /// By the place of their node.
-    ears: BTreeMap<usize, Socket>,
+    sockets: BTreeMap<usize, Socket>,
 }
 
 /// A packet that a rule ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedPacket {
     pub(super) place: usize,
     pub(super) packet: Packet,
     pub(super) table: String,
@@ -67,7 +67,7 @@ pub(crate) struct Ended {
 impl Trace {
     /// Begins to listen at every node.
     pub(crate) fn start(twin: &Twin) -> Result<Self, LabError> {
-        let mut ears = BTreeMap::new();
+        let mut sockets = BTreeMap::new();
         for (number, place) in places(twin).into_iter().enumerate() {
             if !place.what.starts_with("node ") {
                 continue;
@@ -82,27 +82,27 @@ impl Trace {
                 Ok((socket, run("nft", &["-f", "-"], TABLE)?))
             };
             let (socket, loaded) = place.space.run(listen).during(&doing)?;
-            ears.insert(number, socket);
+            sockets.insert(number, socket);
             loaded.map_err(|said| LabError::Program { doing, said })?;
         }
-        Ok(Self { ears })
+        Ok(Self { sockets })
     }
 
     /// Ends, and gives what rules have ended since.
-    pub(crate) fn take(self, twin: &Twin) -> Result<Vec<Ended>, LabError> {
+    pub(crate) fn take(self, twin: &Twin) -> Result<Vec<EndedPacket>, LabError> {
         let mut all = Vec::new();
         for (number, place) in places(twin).into_iter().enumerate() {
-            let Some(socket) = self.ears.get(&number) else { continue };
+            let Some(socket) = self.sockets.get(&number) else { continue };
             let doing = format!("read what the kernel of {} has traced", place.what);
-            let rules = |told: Told| -> io::Result<Vec<Ended>> {
-                let rule = |one: Verdict| {
-                    let rule = one.rule()?;
-                    let Verdict { packet, table, chain, .. } = one;
-                    Ok(Ended { place: number, packet, table, chain, rule })
+            let rules = |told: TraceLog| -> io::Result<Vec<EndedPacket>> {
+                let rule = |verdict: Verdict| {
+                    let rule = verdict.rule()?;
+                    let Verdict { packet, table, chain, .. } = verdict;
+                    Ok(EndedPacket { place: number, packet, table, chain, rule })
                 };
                 told.ended.into_iter().map(rule).collect()
             };
-            let heard = Told::from(socket).during(&doing)?;
+            let heard = TraceLog::from(socket).during(&doing)?;
             let (ended, removed) = place
                 .space
                 .run(|| Ok((rules(heard)?, run("nft", &["-f", "-"], NO_TABLE)?)))
@@ -119,7 +119,7 @@ const LOST: i32 = 105;
 
 /// What was told so far.
 #[derive(Debug, Default)]
-struct Told {
+struct TraceLog {
     /// What each traced packet looked like the last time that was told.
     packets: HashMap<u32, Packet>,
     ended: Vec<Verdict>,
@@ -135,7 +135,7 @@ struct Verdict {
     handle: Option<u64>,
 }
 
-impl Told {
+impl TraceLog {
     /// All that is there.
     fn from(socket: &Socket) -> io::Result<Self> {
         let mut told = Self::default();
@@ -161,7 +161,11 @@ impl Told {
     }
 
     fn add(&mut self, family: u8, message: &[u8]) -> Option<()> {
-        let of = |kind| Attribute::all(message).find(|one| one.kind == kind).map(|one| one.value);
+        let of = |kind| {
+            Attribute::all(message)
+                .find(|attribute| attribute.kind == kind)
+                .map(|attribute| attribute.value)
+        };
         let text = |kind| {
             let bytes = of(kind)?;
             Some(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned())
@@ -172,7 +176,8 @@ impl Told {
         {
             self.packets.insert(id, packet);
         }
-        let verdict = Attribute::all(of(VERDICT)?).find(|one| one.kind == VERDICT_CODE)?;
+        let verdict =
+            Attribute::all(of(VERDICT)?).find(|attribute| attribute.kind == VERDICT_CODE)?;
         if verdict.value.first_chunk().copied().map(u32::from_be_bytes) != Some(DROP) {
             return None;
         }
@@ -245,15 +250,15 @@ mod tests {
             .text(NAME_OF_CHAIN, "cluster-ips-check")
             .bytes(HANDLE, &9u64.to_be_bytes())
             .nested(VERDICT, &verdict(DROP));
-        let mut told = Told::default();
+        let mut told = TraceLog::default();
         told.hear(&[message(&first), message(&last)].concat());
-        let [one] = &told.ended[..] else { panic!("{told:?}") };
-        assert_eq!(one.packet.to_string(), "10.1.1.10:40000 → 172.16.0.10:80 SYN");
-        assert_eq!((&*one.table, &*one.chain), ("kube-proxy", "cluster-ips-check"));
-        assert_eq!((one.family, one.handle), ("ip", Some(9)));
+        let [ended] = &told.ended[..] else { panic!("{told:?}") };
+        assert_eq!(ended.packet.to_string(), "10.1.1.10:40000 → 172.16.0.10:80 SYN");
+        assert_eq!((&*ended.table, &*ended.chain), ("kube-proxy", "cluster-ips-check"));
+        assert_eq!((ended.family, ended.handle), ("ip", Some(9)));
         let whole = message(&last);
         for length in 0..whole.len() {
-            Told::default().hear(&whole[..length]);
+            TraceLog::default().hear(&whole[..length]);
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The tape: memory that both sides of the machine see, and through which they talk.
+//! The channel: memory that both sides of the machine see, and through which they communicate.
 //!
-//! Outside it is memory without a name, so that nothing of it outlives the processes that
-//! hold it; inside it is the block device `ubda`, written through at once. (The machine's
-//! consoles and serial lines would not do: they lose their way once a reader is slow.) The
-//! outside writes the job's letter on it, the inside everything else, one frame after
-//! another, and only then how far the frames go. Whoever reads a mark reads whole frames.
+//! Outside it is an anonymous memory file, so that it does not outlive the processes that hold
+//! it; inside it is the block device `ubda`, opened for synchronous writes. (The machine's
+//! consoles and serial lines are unsuitable: they drop data when the reader is slow.) The outside
+//! writes the encoded job, the inside everything else: it appends a frame and then updates the
+//! counter of bytes written, so that a reader that honours the counter only sees whole frames.
 //!
 //! ```text
-//!  0       where the frames begin, length of the letter
-//!  4096    the mark: how many bytes of frames there are, and the same number inverted
-//!  8192    the letter
+//!  0       where the frames begin, length of the encoded job
+//!  4096    the counter: how many bytes of frames there are, and the same number inverted
+//!  8192    the encoded job
 //!  …       frames: kind, length (4 bytes), bytes
 //! ```
 
@@ -21,17 +21,17 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use crate::Ended;
 
-const MARK: u64 = 4096;
-const LETTER: u64 = 8192;
+const COUNTER: u64 = 4096;
+const JOB: u64 = 8192;
 const PAGE: u64 = 4096;
 
-/// More than anybody will ever say; none of it is memory before it is written.
+/// More than any job prints. The file is sparse: it takes no memory before it is written.
 const LENGTH: u64 = 1 << 40;
 
-/// The most bytes of a frame.
+/// The largest payload of a frame, in bytes.
 pub(super) const MOST: usize = 64 * 1024;
 
-/// What the inside tells the outside.
+/// A message from the inside to the outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// The job's standard output.
@@ -40,38 +40,38 @@ pub(super) enum Frame {
     Err(Vec<u8>),
     /// The job is over.
     Ended(Ended),
-    /// The job could not be started, and why.
+    /// The job could not be started, for this reason.
     Cannot(String),
 }
 
-/// The outside's end.
+/// The outside's end of the channel.
 #[derive(Debug)]
 pub(super) struct Reader {
     memory: File,
     frames: u64,
     read: u64,
-    given_back: u64,
+    released: u64,
 }
 
 impl Reader {
-    /// A tape with a letter on it.
-    pub(super) fn new(letter: &[u8]) -> io::Result<Self> {
+    /// Makes a channel that holds an encoded job.
+    pub(super) fn new(job: &[u8]) -> io::Result<Self> {
         let memory = File::from(memfd_create("uturn-machine", MemfdFlags::CLOEXEC)?);
         memory.set_len(LENGTH)?;
-        let length = letter.len() as u64;
-        let frames = (LETTER + length).next_multiple_of(PAGE);
+        let length = job.len() as u64;
+        let frames = (JOB + length).next_multiple_of(PAGE);
         memory.write_all_at(&[frames.to_le_bytes(), length.to_le_bytes()].concat(), 0)?;
-        memory.write_all_at(&mark(0), MARK)?;
-        memory.write_all_at(letter, LETTER)?;
-        Ok(Self { memory, frames, read: 0, given_back: 0 })
+        memory.write_all_at(&counter(0), COUNTER)?;
+        memory.write_all_at(job, JOB)?;
+        Ok(Self { memory, frames, read: 0, released: 0 })
     }
 
-    /// The memory, to hand to the machine.
+    /// A handle of the memory to pass to the machine.
     pub(super) fn memory(&self) -> io::Result<File> {
         self.memory.try_clone()
     }
 
-    /// The next frame, if there is one already.
+    /// The next frame. Returns `None` if none has been written yet.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         let Some(written) = self.written()? else { return Ok(None) };
         if self.read >= written {
@@ -83,12 +83,12 @@ impl Reader {
         let [kind, length @ ..] = head;
         let length = u32::from_le_bytes(length) as usize;
         if length > MOST {
-            return Err(io::Error::other(format!("a frame of {length} bytes on the tape")));
+            return Err(io::Error::other(format!("a frame of {length} bytes in the channel")));
         }
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, at + head.len() as u64)?;
         self.read += (head.len() + length) as u64;
-        self.give_back();
+        self.release();
         let number = || bytes.as_slice().try_into().map(i32::from_le_bytes).unwrap_or(-1);
         Ok(Some(match kind {
             1 => Frame::Out(bytes),
@@ -96,31 +96,31 @@ impl Reader {
             3 => Frame::Ended(Ended::Exit(number())),
             4 => Frame::Ended(Ended::Signal(number())),
             5 => Frame::Cannot(String::from_utf8_lossy(&bytes).into_owned()),
-            kind => return Err(io::Error::other(format!("a frame of kind {kind} on the tape"))),
+            kind => return Err(io::Error::other(format!("a frame of kind {kind} in the channel"))),
         }))
     }
 
-    /// The mark; `None` while it is being written.
+    /// The counter. Returns `None` while the inside is writing it.
     fn written(&self) -> io::Result<Option<u64>> {
         let mut twice = [0; 16];
-        self.memory.read_exact_at(&mut twice, MARK)?;
+        self.memory.read_exact_at(&mut twice, COUNTER)?;
         let (once, again) = twice.split_at(8);
         let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
         Ok((number(once) == !number(again)).then(|| number(once)))
     }
 
-    /// Whole pages that were read need no memory any more. The inside never reads them.
-    fn give_back(&mut self) {
+    /// Frees the pages that have been read completely. The inside never reads them.
+    fn release(&mut self) {
         let whole = self.read / PAGE * PAGE;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let (from, length) = (self.frames + self.given_back, whole - self.given_back);
+        let (from, length) = (self.frames + self.released, whole - self.released);
         if length >= 16 * PAGE && fallocate(&self.memory, flags, from, length).is_ok() {
-            self.given_back = whole;
+            self.released = whole;
         }
     }
 }
 
-/// The inside's end.
+/// The inside's end of the channel.
 #[derive(Debug)]
 pub(super) struct Writer {
     device: File,
@@ -129,24 +129,24 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// On a device that writes through.
+    /// Opens the channel on a device that writes synchronously.
     pub(super) fn new(device: File) -> io::Result<Self> {
         let [frames, _] = head(&device)?;
         Ok(Self { device, frames, written: 0 })
     }
 
-    /// The letter on it.
-    pub(super) fn letter(&self) -> io::Result<Vec<u8>> {
+    /// The encoded job.
+    pub(super) fn job(&self) -> io::Result<Vec<u8>> {
         let [frames, length] = head(&self.device)?;
-        let fits = LETTER.checked_add(length).is_some_and(|end| end <= frames);
+        let fits = JOB.checked_add(length).is_some_and(|end| end <= frames);
         let length = usize::try_from(length).ok().filter(|_| fits);
-        let length = length.ok_or_else(|| io::Error::other("no letter on the tape"))?;
-        let mut letter = vec![0; length];
-        self.device.read_exact_at(&mut letter, LETTER)?;
-        Ok(letter)
+        let length = length.ok_or_else(|| io::Error::other("no job in the channel"))?;
+        let mut job = vec![0; length];
+        self.device.read_exact_at(&mut job, JOB)?;
+        Ok(job)
     }
 
-    /// Adds a frame. Its bytes are at most [`MOST`].
+    /// Appends a frame and truncates its payload to [`MOST`] bytes.
     pub(super) fn write(&mut self, frame: &Frame) -> io::Result<()> {
         let number;
         let (kind, bytes): (u8, &[u8]) = match frame {
@@ -168,7 +168,7 @@ impl Writer {
         all.extend(bytes);
         self.device.write_all_at(&all, self.frames + self.written)?;
         self.written += all.len() as u64;
-        self.device.write_all_at(&mark(self.written), MARK)
+        self.device.write_all_at(&counter(self.written), COUNTER)
     }
 }
 
@@ -178,7 +178,7 @@ fn head(device: &File) -> io::Result<[u64; 2]> {
     Ok(bytes.map(u64::from_le_bytes))
 }
 
-fn mark(written: u64) -> [u8; 16] {
+fn counter(written: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&written.to_le_bytes());
     bytes[8..].copy_from_slice(&(!written).to_le_bytes());
@@ -189,16 +189,16 @@ fn mark(written: u64) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    fn both(letter: &[u8]) -> (Reader, Writer) {
-        let reader = Reader::new(letter).unwrap();
+    fn pair(job: &[u8]) -> (Reader, Writer) {
+        let reader = Reader::new(job).unwrap();
         let writer = Writer::new(reader.memory().unwrap()).unwrap();
         (reader, writer)
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let (mut reader, mut writer) = both(b"a letter");
-        assert_eq!(writer.letter().unwrap(), b"a letter");
+        let (mut reader, mut writer) = pair(b"a job");
+        assert_eq!(writer.job().unwrap(), b"a job");
         assert_eq!(reader.next().unwrap(), None);
         let frames = [
             Frame::Out(Vec::new()),
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_was_read_is_no_memory_any_more() {
         use std::os::unix::fs::MetadataExt;
-        let (mut reader, mut writer) = both(&vec![1; 100_000]);
+        let (mut reader, mut writer) = pair(&vec![1; 100_000]);
         for number in 0..500u32 {
             let bytes = number.to_le_bytes().repeat(5000);
             writer.write(&Frame::Out(bytes.clone())).unwrap();
@@ -225,14 +225,14 @@ mod tests {
         }
         let held = reader.memory.metadata().unwrap().blocks() * 512;
         assert!(held < 1_000_000, "{held} bytes of 10 MB");
-        assert_eq!(writer.letter().unwrap(), vec![1; 100_000]);
+        assert_eq!(writer.job().unwrap(), vec![1; 100_000]);
     }
 
     #[test]
     fn a_mark_that_is_half_written_is_none() {
-        let (mut reader, mut writer) = both(b"");
+        let (mut reader, mut writer) = pair(b"");
         writer.write(&Frame::Out(vec![1])).unwrap();
-        writer.device.write_all_at(&[9], MARK).unwrap();
+        writer.device.write_all_at(&[9], COUNTER).unwrap();
         assert_eq!(reader.next().unwrap(), None);
     }
 }

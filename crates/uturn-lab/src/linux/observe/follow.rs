@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::diagnosis::HOLE;
 use super::drops::Drops;
 use super::packet::{Body, Packet};
 use super::tap::Frame;
-use super::why::HOLE;
 use crate::Sighting;
 
 /// How long a packet may be on its way through a place.
@@ -38,8 +38,8 @@ pub(super) struct Dropped {
 
 /// Who called whom, and who else is talking.
 #[derive(Debug)]
-pub(crate) struct Story<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct ConnectionFilter<'a> {
+    pub(crate) kind: ConnectionKind,
     /// The place of whoever begins it.
     pub(crate) client: usize,
     /// Who is called.
@@ -50,7 +50,7 @@ pub(crate) struct Story<'a> {
 
 /// What kind of connection is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ConnectionKind {
     /// A client's; what a proxy begins because of it belongs to it.
     Call,
     /// The same of a node itself, whose rules may have changed a packet before it can be
@@ -64,18 +64,18 @@ pub(crate) enum Kind {
 struct Leg {
     /// A health check's is not.
     is_ours: bool,
-    begins: Begins,
+    begins: FirstPacket,
     ways: HashSet<(SocketAddr, SocketAddr)>,
 }
 
 #[derive(PartialEq, Eq)]
-enum Begins {
+enum FirstPacket {
     Tcp(u32),
     /// With the port it comes from, where the words alone do not tell it from others.
     Udp(Vec<u8>, Option<u16>),
 }
 
-impl Story<'_> {
+impl ConnectionFilter<'_> {
     /// The frames of the connection, with where they ended.
     pub(crate) fn of(&self, frames: &[Frame], drops: &Drops) -> Vec<Followed> {
         let mut legs: Vec<Leg> = Vec::new();
@@ -83,7 +83,7 @@ impl Story<'_> {
         let ends = drops.ends(frames);
         let packets = frames.iter().enumerate();
         for (at, frame, packet) in
-            packets.filter_map(|(at, one)| Some((at, one, Packet::read(&one.bytes)?)))
+            packets.filter_map(|(at, frame)| Some((at, frame, Packet::read(&frame.bytes)?)))
         {
             let is_first = self.is_first(&legs, frame, &packet);
             if self.belongs(&mut legs, &packet, is_first) {
@@ -97,9 +97,9 @@ impl Story<'_> {
         }
         // Whose length, link and time are the same, here or in another lab, may have been
         // dropped in its place.
-        let goes_on: Vec<bool> = followed.iter().map(|one| one.goes_on(&followed)).collect();
-        for (one, goes_on) in followed.iter_mut().zip(goes_on) {
-            one.dropped.take_if(|_| goes_on);
+        let goes_on: Vec<bool> = followed.iter().map(|frame| frame.goes_on(&followed)).collect();
+        for (frame, goes_on) in followed.iter_mut().zip(goes_on) {
+            frame.dropped.take_if(|_| goes_on);
         }
         followed
     }
@@ -110,9 +110,11 @@ impl Story<'_> {
         let begins = packet.is_syn() || matches!(packet.body, Body::Udp(_));
         let calls = packet.dst == self.to;
         let is_it = match self.kind {
-            Kind::Call => calls,
-            Kind::CallOfNode => calls || !begun && begins,
-            Kind::Probe => calls && !begun && begins && self.probers.contains(&packet.src.ip()),
+            ConnectionKind::Call => calls,
+            ConnectionKind::CallOfNode => calls || !begun && begins,
+            ConnectionKind::Probe => {
+                calls && !begun && begins && self.probers.contains(&packet.src.ip())
+            }
         };
         frame.place == self.client && frame.leaves && is_it
     }
@@ -120,11 +122,11 @@ impl Story<'_> {
     fn belongs(&self, legs: &mut Vec<Leg>, packet: &Packet, is_first: bool) -> bool {
         let way = (packet.src, packet.dst);
         let begins = match &packet.body {
-            Body::Tcp { seq, .. } if packet.is_syn() => Some(Begins::Tcp(*seq)),
+            Body::Tcp { seq, .. } if packet.is_syn() => Some(FirstPacket::Tcp(*seq)),
             // All health checks say the same.
             Body::Udp(bytes) => {
-                let port = (self.kind == Kind::Probe).then(|| packet.src.port());
-                Some(Begins::Udp(bytes.clone(), port))
+                let port = (self.kind == ConnectionKind::Probe).then(|| packet.src.port());
+                Some(FirstPacket::Udp(bytes.clone(), port))
             }
             _ => None,
         };
@@ -137,7 +139,7 @@ impl Story<'_> {
             if is_first || packet.is_syn() {
                 let begun = legs.iter().any(|leg| leg.is_ours);
                 let is_probe = self.probers.contains(&packet.src.ip());
-                let is_ours = is_first || begun && !is_probe && self.kind != Kind::Probe;
+                let is_ours = is_first || begun && !is_probe && self.kind != ConnectionKind::Probe;
                 let mut leg = Leg { is_ours, begins, ways: HashSet::new() };
                 leg.add(way);
                 legs.push(leg);
@@ -150,7 +152,7 @@ impl Story<'_> {
             }
             Body::Tcp { ack, .. } if packet.is_syn_ack() => {
                 let of = |leg: &&mut Leg| {
-                    leg.ways.contains(&way) || leg.begins == Begins::Tcp(ack.wrapping_sub(1))
+                    leg.ways.contains(&way) || leg.begins == FirstPacket::Tcp(ack.wrapping_sub(1))
                 };
                 legs.iter_mut().find(of).is_some_and(|leg| {
                     leg.add(way);
@@ -180,29 +182,29 @@ impl Followed {
     }
 
     /// For people: what was sent again is told once.
-    pub(crate) fn tell(all: &[Self], names: &[String]) -> Vec<Sighting> {
-        let mut told: Vec<(&Self, Sighting)> = Vec::new();
-        for one in all {
+    pub(crate) fn sightings(all: &[Self], names: &[String]) -> Vec<Sighting> {
+        let mut grouped: Vec<(&Self, Sighting)> = Vec::new();
+        for frame in all {
             let is_same = |(other, _): &&mut (&Self, Sighting)| {
                 (other.place, &other.link, other.leaves, &other.packet, &other.dropped)
-                    == (one.place, &one.link, one.leaves, &one.packet, &one.dropped)
+                    == (frame.place, &frame.link, frame.leaves, &frame.packet, &frame.dropped)
             };
-            if let Some((_, sighting)) = told.iter_mut().find(is_same) {
+            if let Some((_, sighting)) = grouped.iter_mut().find(is_same) {
                 sighting.times += 1;
                 continue;
             }
-            let dropped = one.dropped.as_ref();
+            let dropped = frame.dropped.as_ref();
             let sighting = Sighting {
-                place: names[one.place].clone(),
-                link: one.link.clone(),
-                leaves: one.leaves,
-                after: one.at.saturating_sub(all[0].at),
-                packet: one.packet.to_string(),
+                place: names[frame.place].clone(),
+                link: frame.link.clone(),
+                leaves: frame.leaves,
+                after: frame.at.saturating_sub(all[0].at),
+                packet: frame.packet.to_string(),
                 times: 1,
-                dropped: dropped.map(|one| format!("{} in {}", one.reason, one.location)),
+                dropped: dropped.map(|frame| format!("{} in {}", frame.reason, frame.location)),
             };
-            told.push((one, sighting));
+            grouped.push((frame, sighting));
         }
-        told.into_iter().map(|(_, sighting)| sighting).collect()
+        grouped.into_iter().map(|(_, sighting)| sighting).collect()
     }
 }

@@ -6,14 +6,14 @@ use std::fmt;
 use uturn_model::Version;
 
 use crate::mode::Mode;
-use crate::packets::{Tried, Ways};
+use crate::packets::{EndCounts, Tried};
 use crate::rules::Compared;
 
 /// All of it.
 #[derive(Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct Summary {
     parts: BTreeMap<(Version, Mode), Part>,
-    ways: Ways,
+    end_counts: EndCounts,
 }
 
 /// What one version in one mode came to.
@@ -28,10 +28,10 @@ pub(crate) struct Part {
     answers: usize,
     pub(crate) differences: usize,
     /// The judges have shown that they see a difference.
-    pub(crate) proved: bool,
+    pub(crate) judges_work: bool,
 }
 
-impl Sum {
+impl Summary {
     pub(crate) fn part(&mut self, version: Version, mode: Mode) -> &mut Part {
         self.parts.entry((version, mode)).or_default()
     }
@@ -43,8 +43,8 @@ impl Sum {
         rules: &Compared,
         tried: &Tried,
     ) {
-        for (way, count) in &tried.ways {
-            *self.ways.entry(*way).or_default() += count;
+        for (class, count) in &tried.end_counts {
+            *self.end_counts.entry(*class).or_default() += count;
         }
         let part = self.part(version, mode);
         part.nodes += 1;
@@ -57,9 +57,9 @@ impl Sum {
     }
 
     /// Versions and modes in which no judge has shown that it sees a difference.
-    pub(crate) fn unproved(&self) -> Vec<String> {
-        let unproved = self.parts.iter().filter(|(_, part)| !part.proved);
-        unproved.map(|((version, mode), _)| format!("{version} {mode}")).collect()
+    pub(crate) fn unproven(&self) -> Vec<String> {
+        let unproven = self.parts.iter().filter(|(_, part)| !part.judges_work);
+        unproven.map(|((version, mode), _)| format!("{version} {mode}")).collect()
     }
 
     pub(crate) fn differences(&self) -> usize {
@@ -67,7 +67,7 @@ impl Sum {
     }
 }
 
-impl fmt::Display for Sum {
+impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ((version, mode), part) in &self.parts {
             let Part { clusters, nodes, chains, lines, flows, packets, answers, .. } = part;
@@ -80,7 +80,7 @@ impl fmt::Display for Sum {
             )?;
         }
         let mut said = "";
-        for ((heading, word), count) in &self.ways {
+        for ((heading, word), count) in &self.end_counts {
             let before = if said == *heading { ", " } else { heading };
             let blank = if said == *heading { "" } else { ": " };
             if !said.is_empty() && said != *heading {

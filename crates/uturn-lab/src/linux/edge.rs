@@ -11,7 +11,10 @@ use ipnet::IpNet;
 use uturn_model::lb::Scope;
 use uturn_model::{Client, Family};
 
-use super::build::{ROUTER, Wire, everything, fabric_kernel, ipv6_at_once, mac, namespace, paced};
+use super::build::{
+    ROUTER, Wire, disable_address_detection, everything, fabric_kernel, mac, namespace,
+    set_syn_retries,
+};
 use super::namespace::Namespace;
 use super::netlink::{Index, Netlink, Via};
 use super::public;
@@ -36,21 +39,21 @@ const CLOUD_V6: IpNet =
 
 /// The edge and the clients beyond it.
 #[derive(Debug)]
-pub(crate) struct Beyond {
-    pub(crate) edge: Namespace,
+pub(crate) struct Edge {
+    pub(crate) space: Namespace,
     /// By the address that they state.
-    pub(crate) outside: BTreeMap<Option<IpAddr>, Namespace>,
+    pub(crate) clients: BTreeMap<Option<IpAddr>, Namespace>,
 }
 
-impl Beyond {
+impl Edge {
     pub(crate) fn build(run: &Run, plan: &Plan<'_>, fabric: &Namespace) -> Result<Self, LabError> {
         let doing = "build the VPC's edge";
-        let edge = namespace(run, "edge")?;
-        edge.run(fabric_kernel).during(doing)?;
+        let space = namespace(run, "edge")?;
+        space.run(fabric_kernel).during(doing)?;
         let wire = Wire { here: TO_EDGE.into(), there: TO_FABRIC, mac: mac(9, 0) };
         let lay = || {
             let mut netlink = Netlink::open()?;
-            let link = wire.lay(&mut netlink, mac(8, 0), &edge)?;
+            let link = wire.lay(&mut netlink, mac(8, 0), &space)?;
             for router in ROUTER {
                 netlink.add_neighbour(link, router, mac(9, 0))?;
                 let everything = everything(router);
@@ -61,17 +64,17 @@ impl Beyond {
             Ok(())
         };
         fabric.run(lay).during(doing)?;
-        edge.run(|| lead_inside(plan)).during(doing)?;
-        let mut beyond = Self { edge, outside: BTreeMap::new() };
+        space.run(|| route_inside(plan)).during(doing)?;
+        let mut edge = Self { space, clients: BTreeMap::new() };
         for flow in plan.flows {
             if let Client::Outside(address) = flow.from
-                && !beyond.outside.contains_key(&address)
+                && !edge.clients.contains_key(&address)
             {
-                let space = beyond.add_client(run, plan, address)?;
-                beyond.outside.insert(address, space);
+                let space = edge.add_client(run, plan, address)?;
+                edge.clients.insert(address, space);
             }
         }
-        Ok(beyond)
+        Ok(edge)
     }
 
     fn add_client(
@@ -84,19 +87,21 @@ impl Beyond {
             .into_iter()
             .filter(|family| address.is_none_or(|ip| Family::of(ip) == *family));
         let addresses: Vec<IpAddr> =
-            families.map(|family| public::address_of_stranger(address, family)).collect();
+            families.map(|family| public::outside_client_address(address, family)).collect();
         let taken = |ip: &&IpAddr| public::is_taken(plan.cluster, plan.load_balancers, **ip);
         if let Some(ip) = addresses.iter().find(taken) {
             let what = format!("a client outside with the address {ip}, which somebody has");
             return Err(LabError::Plan(what));
         }
-        let number = self.outside.len();
+        let number = self.clients.len();
         let doing = "build a client outside";
         let space = namespace(run, &format!("outside{number}"))?;
-        space.run(|| ipv6_at_once().and_then(|()| paced(None))).during(doing)?;
+        space
+            .run(|| disable_address_detection().and_then(|()| set_syn_retries(None)))
+            .during(doing)?;
         let (outer, inner) = (mac(10, number), mac(11, number));
         let wire = Wire { here: format!("o{number}"), there: "eth0", mac: inner };
-        self.edge
+        self.space
             .run(|| {
                 let mut netlink = Netlink::open()?;
                 let link = wire.lay(&mut netlink, outer, &space)?;
@@ -131,13 +136,13 @@ impl Beyond {
 }
 
 /// On the edge: the way to everything that is inside, and none to what nobody has.
-fn lead_inside(plan: &Plan<'_>) -> io::Result<()> {
+fn route_inside(plan: &Plan<'_>) -> io::Result<()> {
     let cluster = plan.cluster;
     let network = &cluster.network;
     let mut inside: Vec<IpNet> = [CLOUD, CLOUD_V6].into();
     inside.extend(network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value));
     for node in cluster.nodes.values() {
-        let public = Family::BOTH.into_iter().filter_map(|one| public::address_of(node, one));
+        let public = Family::BOTH.into_iter().filter_map(|family| public::address_of(node, family));
         let own = node.internal_ips.iter().chain(&node.external_ips).copied();
         inside.extend(own.chain(public).map(IpNet::from));
         inside.extend(&node.pod_cidrs);
@@ -160,6 +165,6 @@ fn lead_inside(plan: &Plan<'_>) -> io::Result<()> {
         netlink.add_route(range, Via::Router(router, link))?;
     }
     // What nobody has out there vanishes, as it does in there.
-    let hole = netlink.add_hole()?;
-    ROUTER.into_iter().try_for_each(|one| netlink.add_route(everything(one), Via::Link(hole)))
+    let hole = netlink.add_discarding_link()?;
+    ROUTER.into_iter().try_for_each(|router| netlink.add_route(everything(router), Via::Link(hole)))
 }

@@ -135,20 +135,20 @@ impl Drop for Tracer {
 /// What the tracer saw: packets that came in by a link, and those that were dropped then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drops {
-    came: Vec<Came>,
-    gone: Vec<Gone>,
+    arrivals: Vec<Arrival>,
+    discards: Vec<Discard>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Gone {
+struct Discard {
     /// Which of those that came.
-    came: usize,
+    arrival: usize,
     reason: String,
     location: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Came {
+struct Arrival {
     at: Duration,
     link: String,
     length: usize,
@@ -167,19 +167,19 @@ impl Drops {
                     continue;
                 };
                 let length = field(" len=").and_then(|text| text.parse().ok()).unwrap_or_default();
-                latest.insert(buffer, all.came.len());
-                all.came.push(Came { at: at + offset, link: link.into(), length });
+                latest.insert(buffer, all.arrivals.len());
+                all.arrivals.push(Arrival { at: at + offset, link: link.into(), length });
             } else if line.contains(": consume_skb: ") {
                 // All went well; its buffer may be another's from now on.
                 field(" skbaddr=").and_then(|buffer| latest.remove(buffer));
             } else if line.contains(": kfree_skb: ")
-                && let Some(came) = field(" skbaddr=").and_then(|buffer| latest.remove(buffer))
+                && let Some(arrival) = field(" skbaddr=").and_then(|buffer| latest.remove(buffer))
             {
                 let location = field(" location=").unwrap_or("?");
                 let location = location.split(['+', '.']).next().unwrap_or(location).to_owned();
                 let reason = field(" reason: ").unwrap_or("no reason told").to_owned();
                 if reason != PURGED {
-                    all.gone.push(Gone { came, reason, location });
+                    all.discards.push(Discard { arrival, reason, location });
                 }
             }
         }
@@ -192,8 +192,9 @@ impl Drops {
         let mut late: Vec<i128> = frames
             .iter()
             .filter_map(|frame| {
-                let same = self.came.iter().filter(|came| came.is(frame));
-                let all = same.map(|came| came.at.as_nanos() as i128 - frame.at.as_nanos() as i128);
+                let same = self.arrivals.iter().filter(|arrival| arrival.is(frame));
+                let all =
+                    same.map(|arrival| arrival.at.as_nanos() as i128 - frame.at.as_nanos() as i128);
                 all.min_by_key(|late| late.abs())
             })
             .filter(|late| late.unsigned_abs() < APART.as_nanos())
@@ -201,24 +202,24 @@ impl Drops {
         late.sort_unstable();
         let late = late.get(late.len() / 2).copied().unwrap_or_default();
         let mut ends = HashMap::new();
-        for gone in &self.gone {
-            let came = &self.came[gone.came];
+        for discard in &self.discards {
+            let arrival = &self.arrivals[discard.arrival];
             let apart = |frame: &Frame| {
-                let late_by = came.at.as_nanos() as i128 - frame.at.as_nanos() as i128;
+                let late_by = arrival.at.as_nanos() as i128 - frame.at.as_nanos() as i128;
                 (late_by - late).unsigned_abs()
             };
-            let same = frames.iter().enumerate().filter(|(_, frame)| came.is(frame));
+            let same = frames.iter().enumerate().filter(|(_, frame)| arrival.is(frame));
             if let Some((at, frame)) = same.min_by_key(|(_, frame)| apart(frame))
                 && apart(frame) < CLOSE.as_nanos()
             {
-                ends.insert(at, (&*gone.reason, &*gone.location));
+                ends.insert(at, (&*discard.reason, &*discard.location));
             }
         }
         ends
     }
 }
 
-impl Came {
+impl Arrival {
     /// Whether it can be this frame, but for the time.
     fn is(&self, frame: &Frame) -> bool {
         !frame.leaves && self.link == frame.link && self.length + HEADER == frame.bytes.len()
@@ -273,26 +274,26 @@ mod tests {
     #[test]
     fn what_was_delivered_was_not_dropped() {
         let line = |what: &str| format!(" x-1 [000] ..s2. 100.000010: {what}\n");
-        let came = line("netif_receive_skb: dev=eth0 skbaddr=a len=60");
-        let gone = |why: &str| {
+        let arrival = line("netif_receive_skb: dev=eth0 skbaddr=a len=60");
+        let discard = |why: &str| {
             line(&format!("kfree_skb: skbaddr=a protocol=2048 location=f+0x1 reason: {why}"))
         };
         let consumed = line("consume_skb: skbaddr=a location=tcp_ack+0x1/0x2");
-        let read = |text: &[&str]| Drops::read(&text.concat(), Duration::ZERO).gone.len();
-        assert_eq!(read(&[&came, &gone("NO_SOCKET")]), 1);
-        assert_eq!(read(&[&came, &consumed, &gone("NO_SOCKET")]), 0);
-        assert_eq!(read(&[&came, &gone(PURGED)]), 0);
+        let read = |text: &[&str]| Drops::read(&text.concat(), Duration::ZERO).discards.len();
+        assert_eq!(read(&[&arrival, &discard("NO_SOCKET")]), 1);
+        assert_eq!(read(&[&arrival, &consumed, &discard("NO_SOCKET")]), 0);
+        assert_eq!(read(&[&arrival, &discard(PURGED)]), 0);
     }
 
     #[test]
     fn clocks_are_compared_by_the_packets() {
         let line = |at: &str, what: &str| format!(" x-1 [000] ..s2. {at}: {what}\n");
-        let came =
+        let arrival =
             |at, buffer| line(at, &format!("netif_receive_skb: dev=eth0 skbaddr={buffer} len=60"));
         let text = [
-            came("100.000100", "a"),
-            came("100.000200", "b"),
-            came("100.000300", "c"),
+            arrival("100.000100", "a"),
+            arrival("100.000200", "b"),
+            arrival("100.000300", "c"),
             line("100.000301", "kfree_skb: skbaddr=c protocol=2048 location=f+0x1 reason: X"),
         ];
         let drops = Drops::read(&text.concat(), Duration::from_secs(1000));

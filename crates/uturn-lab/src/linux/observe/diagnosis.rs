@@ -8,9 +8,9 @@ use uturn_model::{Cluster, LoadBalancer, Mechanism, Outcome};
 
 use super::counters::{Counted, Grown, Growth};
 use super::follow::Followed;
-use super::ground::Ground;
+use super::kernel_state::KernelState;
 use super::packet::Body;
-use super::trace::Ended;
+use super::trace::EndedPacket;
 use crate::linux::tunnel;
 
 /// The fabric's link for what is for nobody.
@@ -18,17 +18,17 @@ pub(super) const HOLE: &str = "hole";
 
 /// Everything that was seen of a connection.
 #[derive(Debug)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct Observations<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) load_balancers: &'a [LoadBalancer],
     /// What each place is.
     pub(crate) places: &'a [String],
     /// What each of them has.
-    pub(crate) grounds: &'a [Ground],
+    pub(crate) kernel_states: &'a [KernelState],
     pub(crate) frames: &'a [Followed],
     pub(crate) growth: &'a Growth,
     /// What rules without counters have ended.
-    pub(crate) traced: &'a [Ended],
+    pub(crate) traced: &'a [EndedPacket],
     pub(crate) outcome: Outcome,
     /// The client's place.
     pub(crate) client: usize,
@@ -39,11 +39,11 @@ pub(crate) struct Scene<'a> {
 }
 
 /// A mechanism and what it rests on.
-pub(super) type Found = (Mechanism, String);
+pub(super) type Diagnosis = (Mechanism, String);
 
-impl Scene<'_> {
+impl Observations<'_> {
     /// The mechanism, if it could be seen.
-    pub(crate) fn mechanism(&self) -> Option<Found> {
+    pub(crate) fn mechanism(&self) -> Option<Diagnosis> {
         self.asymmetric_return()
             .or_else(|| self.turned_away())
             .or_else(|| self.untranslated())
@@ -51,53 +51,61 @@ impl Scene<'_> {
             .or_else(|| self.dropped())
             .or_else(|| self.lost_in_tunnel())
             .or_else(|| self.own_source())
-            .or_else(|| self.counted())
+            .or_else(|| self.by_counter())
             .or_else(|| self.nobody_listens())
-            .or_else(|| self.deserted())
+            .or_else(|| self.without_server())
             .or_else(|| self.never_sent())
             .or_else(|| self.bypassed())
             .or_else(|| self.stayed_at_balancer())
     }
 
     /// Somebody is answered from an address that he never called.
-    fn asymmetric_return(&self) -> Option<Found> {
+    fn asymmetric_return(&self) -> Option<Diagnosis> {
         // What a place only passes on it has not called.
         let called = |place: usize, from: SocketAddr, to: SocketAddr| {
-            let mut same = self.at(place).filter(|one| {
-                one.packet.src == from && one.packet.dst == to && !one.packet.is_rst()
+            let mut same = self.at(place).filter(|frame| {
+                frame.packet.src == from && frame.packet.dst == to && !frame.packet.is_rst()
             });
             same.next().is_some_and(|first| first.leaves)
         };
         // A refusal is an answer too.
-        let refused = self.at(self.client).find(|one| match &one.packet.body {
-            Body::Error { about: (from, to), .. } => !one.leaves && !called(one.place, *from, *to),
+        let refused = self.at(self.client).find(|frame| match &frame.packet.body {
+            Body::Error { about: (from, to), .. } => {
+                !frame.leaves && !called(frame.place, *from, *to)
+            }
             _ => false,
         });
-        if let Some(one) = refused
-            && !self.places[one.place].starts_with("node ")
+        if let Some(frame) = refused
+            && !self.places[frame.place].starts_with("node ")
         {
-            let because =
-                format!("{} is told {}, which it never called", self.places[one.place], one.packet);
+            let because = format!(
+                "{} is told {}, which it never called",
+                self.places[frame.place], frame.packet
+            );
             return Some((Mechanism::AsymmetricReturn, because));
         }
-        let strange = |one: &&Followed| {
-            let answers = one.packet.is_syn_ack() || matches!(one.packet.body, Body::Udp(_));
-            let is_end = one.place == self.client || one.reason() == Some("NO_SOCKET");
-            answers && is_end && !one.leaves && !called(one.place, one.packet.dst, one.packet.src)
+        let strange = |frame: &&Followed| {
+            let answers = frame.packet.is_syn_ack() || matches!(frame.packet.body, Body::Udp(_));
+            let is_end = frame.place == self.client || frame.reason() == Some("NO_SOCKET");
+            answers
+                && is_end
+                && !frame.leaves
+                && !called(frame.place, frame.packet.dst, frame.packet.src)
         };
         // What is on its way through the client's node is for somebody else.
-        let one = self.frames.iter().filter(strange).find(|one| {
+        let strange_frame = self.frames.iter().filter(strange).find(|frame| {
             let rejects = |other: &Followed| {
-                let back = (other.packet.src, other.packet.dst) == (one.packet.dst, one.packet.src);
+                let back =
+                    (other.packet.src, other.packet.dst) == (frame.packet.dst, frame.packet.src);
                 let error = matches!(&other.packet.body,
-                    Body::Error { about, .. } if *about == (one.packet.src, one.packet.dst));
+                    Body::Error { about, .. } if *about == (frame.packet.src, frame.packet.dst));
                 other.leaves && (back && other.packet.is_rst() || error)
             };
-            self.at(one.place).any(rejects)
+            self.at(frame.place).any(rejects)
         })?;
-        let place = &self.places[one.place];
-        let (from, to) = (one.packet.src, one.packet.dst);
-        let how = match one.packet.body {
+        let place = &self.places[strange_frame.place];
+        let (from, to) = (strange_frame.packet.src, strange_frame.packet.dst);
+        let how = match strange_frame.packet.body {
             Body::Udp(_) => "says so",
             _ => "resets it",
         };
@@ -107,7 +115,7 @@ impl Scene<'_> {
     }
 
     /// The load balancer's process has answered by itself.
-    fn turned_away(&self) -> Option<Found> {
+    fn turned_away(&self) -> Option<Diagnosis> {
         if !self.turned_away {
             return None;
         }
@@ -124,19 +132,22 @@ impl Scene<'_> {
     }
 
     /// A Service's own address means nothing beyond the nodes.
-    fn untranslated(&self) -> Option<Found> {
+    fn untranslated(&self) -> Option<Diagnosis> {
         let of = |address: SocketAddr| {
-            self.cluster.services.values().find(|one| one.cluster_ips.contains(&address.ip()))
+            self.cluster
+                .services
+                .values()
+                .find(|service| service.cluster_ips.contains(&address.ip()))
         };
-        let one = self.frames.iter().find(|one| {
-            self.is_balancers(one.place) && !one.leaves && of(one.packet.dst).is_some()
+        let frame = self.frames.iter().find(|frame| {
+            self.is_balancers(frame.place) && !frame.leaves && of(frame.packet.dst).is_some()
         })?;
-        let to = one.packet.dst;
+        let to = frame.packet.dst;
         let service = of(to)?;
         let has_port = service.ports.iter().any(|port| port.port.number() == to.port());
         let name = &service.name;
         // Whoever is outside comes in there.
-        let is_from_outside = &*self.places[one.place] == "edge";
+        let is_from_outside = &*self.places[frame.place] == "edge";
         Some(if has_port && is_from_outside {
             (Mechanism::NoRoute, format!("only nodes know {to} (Service {name})"))
         } else if has_port {
@@ -156,41 +167,41 @@ impl Scene<'_> {
     }
 
     /// The VPC has no way for it.
-    fn vanished(&self) -> Option<Found> {
-        let is_lost = |one: &&Followed| self.is_balancers(one.place) && one.link == HOLE;
-        let one = self.frames.iter().find(is_lost)?;
-        let because = format!("the VPC knows no way for {}", one.packet);
-        Some((self.kind_of_unroutable(one.packet.dst.ip()), because))
+    fn vanished(&self) -> Option<Diagnosis> {
+        let is_lost = |frame: &&Followed| self.is_balancers(frame.place) && frame.link == HOLE;
+        let frame = self.frames.iter().find(is_lost)?;
+        let because = format!("the VPC knows no way for {}", frame.packet);
+        Some((self.kind_of_unroutable(frame.packet.dst.ip()), because))
     }
 
     /// The kernel has said why it dropped something.
-    fn dropped(&self) -> Option<Found> {
-        self.frames.iter().find_map(|one| {
-            let place = &self.places[one.place];
-            let (reason, packet) = (one.reason()?, &one.packet);
-            let said = |mechanism, why: &str| {
+    fn dropped(&self) -> Option<Diagnosis> {
+        self.frames.iter().find_map(|frame| {
+            let place = &self.places[frame.place];
+            let (reason, packet) = (frame.reason()?, &frame.packet);
+            let because_of = |mechanism, why: &str| {
                 Some((mechanism, format!("{place} drops {packet}: {reason}{why}")))
             };
             match reason {
                 "IP_LOCAL_SOURCE" => {
-                    said(Mechanism::LocalSourceDrop, ", the source is an address of its own")
+                    because_of(Mechanism::LocalSourceDrop, ", the source is an address of its own")
                 }
-                "IP_RPFILTER" => said(Mechanism::ReversePathFilter, ""),
+                "IP_RPFILTER" => because_of(Mechanism::ReversePathFilter, ""),
                 "NETFILTER_DROP" => {
-                    let (mechanism, why) = self.rule(one.place)?;
-                    said(mechanism, &format!(", {why}"))
+                    let (mechanism, why) = self.rule(frame.place)?;
+                    because_of(mechanism, &format!(", {why}"))
                 }
                 "NO_SOCKET" if packet.is_syn() || matches!(packet.body, Body::Udp(_)) => {
                     let is_node_port = self.is_node_port(packet.dst);
                     if is_node_port {
-                        said(Mechanism::RuleMissing, ", a node port that no rule takes")
+                        because_of(Mechanism::RuleMissing, ", a node port that no rule takes")
                     } else {
-                        said(Mechanism::WrongPort, ", nobody listens there")
+                        because_of(Mechanism::WrongPort, ", nobody listens there")
                     }
                 }
-                _ if self.is_unroutable(one) => said(
+                _ if self.is_unroutable(frame) => because_of(
                     self.kind_of_unroutable(packet.dst.ip()),
-                    &format!(" in {}, no way leads on", one.location().unwrap_or_default()),
+                    &format!(" in {}, no way leads on", frame.location().unwrap_or_default()),
                 ),
                 _ => None,
             }
@@ -199,26 +210,26 @@ impl Scene<'_> {
 
     /// What a node wraps for another does not come to it: a rule that both know nothing of has
     /// counted it as it was wrapped.
-    fn lost_in_tunnel(&self) -> Option<Found> {
-        let mut wrapped = self.frames.iter().filter(|one| one.link == tunnel::DEVICE);
-        let comes_out = |one: &Followed| {
+    fn lost_in_tunnel(&self) -> Option<Diagnosis> {
+        let mut wrapped = self.frames.iter().filter(|frame| frame.link == tunnel::DEVICE);
+        let comes_out = |inner: &Followed| {
             let mut out = self.frames.iter().filter(|other| other.link == tunnel::DEVICE);
-            out.any(|other| !other.leaves && other.packet == one.packet)
+            out.any(|other| !other.leaves && other.packet == inner.packet)
         };
-        let one = wrapped.find(|one| one.leaves && !comes_out(one))?;
+        let frame = wrapped.find(|frame| frame.leaves && !comes_out(frame))?;
         let fabric = self.places.iter().position(|place| place == "fabric")?;
         let (mechanism, why) = self.rule(fabric)?;
-        let place = &self.places[one.place];
-        Some((mechanism, format!("{place} wraps {}, which nobody unwraps: {why}", one.packet)))
+        let place = &self.places[frame.place];
+        Some((mechanism, format!("{place} wraps {}, which nobody unwraps: {why}", frame.packet)))
     }
 
     /// The rule of a place that has counted something.
     pub(super) fn rule(&self, place: usize) -> Option<(Mechanism, String)> {
-        let rule = |one: &Grown| match &one.what {
-            Counted::Rule(rule) if one.place == place => Some((rule.clone(), one.by)),
+        let rule = |counter: &Grown| match &counter.what {
+            Counted::Rule(rule) if counter.place == place => Some((rule.clone(), counter.by)),
             _ => None,
         };
-        let told = |(rule, by): (String, u64)| {
+        let explain = |(rule, by): (String, u64)| {
             let mechanism = match rule.split(' ').nth(1).unwrap_or_default() {
                 chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
                 "NO-BANDWIDTH" => Mechanism::NoBandwidth,
@@ -231,18 +242,18 @@ impl Scene<'_> {
             (mechanism, format!("{by} packets met `{rule}`"))
         };
         let grown = self.growth.grown.iter().filter_map(rule);
-        grown.map(told).next().or_else(|| self.traced(place))
+        grown.map(explain).next().or_else(|| self.traced(place))
     }
 
     /// The rule that the kernel's trace names: those of nftables mode have no counters.
-    fn traced(&self, place: usize) -> Option<Found> {
+    fn traced(&self, place: usize) -> Option<Diagnosis> {
         // A node's own packets may end before they can be seen.
-        let is_seen = |ended: &Ended| {
-            let is_it = |one: &Followed| one.packet.src == ended.packet.src;
+        let is_seen = |ended: &EndedPacket| {
+            let is_it = |frame: &Followed| frame.packet.src == ended.packet.src;
             self.at(place).any(is_it) || self.frames.is_empty() && ended.packet.dst == self.to
         };
-        let ended = self.traced.iter().find(|one| one.place == place && is_seen(one))?;
-        let Ended { packet, table, chain, rule, .. } = ended;
+        let ended = self.traced.iter().find(|ended| ended.place == place && is_seen(ended))?;
+        let EndedPacket { packet, table, chain, rule, .. } = ended;
         let mechanism = match (&**table, &**chain) {
             ("kube-proxy", "cluster-ips-check") => self.kind_of_unserved(packet.dst),
             ("kube-proxy", chain) if !chain.starts_with("firewall-") => Mechanism::NoEndpoint,
@@ -252,23 +263,24 @@ impl Scene<'_> {
     }
 
     /// What a load balancer sends ends at a rule before it can be seen anywhere.
-    fn never_sent(&self) -> Option<Found> {
-        let place = self.frames.iter().find(|one| {
-            let to_vip = self.load_balancers.iter().any(|lb| lb.vip == one.packet.dst.ip());
-            self.is_balancers(one.place) && !one.leaves && one.packet.is_syn() && to_vip
+    fn never_sent(&self) -> Option<Diagnosis> {
+        let place = self.frames.iter().find(|frame| {
+            let to_vip = self.load_balancers.iter().any(|lb| lb.vip == frame.packet.dst.ip());
+            self.is_balancers(frame.place) && !frame.leaves && frame.packet.is_syn() && to_vip
         })?;
         let place = place.place;
-        if self.at(place).any(|one| one.leaves && one.packet.is_syn()) {
+        if self.at(place).any(|frame| frame.leaves && frame.packet.is_syn()) {
             return None;
         }
         let (mechanism, why) = self.rule(place)?;
         Some((mechanism, format!("what the load balancer sends never leaves: {why}")))
     }
 
-    fn bypassed(&self) -> Option<Found> {
+    fn bypassed(&self) -> Option<Diagnosis> {
         let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
         let mut frames = self.frames.iter();
-        let reaches = frames.any(|one| self.is_balancers(one.place) && is_vip(one.packet.dst.ip()));
+        let reaches =
+            frames.any(|frame| self.is_balancers(frame.place) && is_vip(frame.packet.dst.ip()));
         (self.outcome == Outcome::TlsError && !reaches).then(|| {
             let because = "the load balancer that would end TLS never sees the connection";
             (Mechanism::TlsBypassed, because.into())
@@ -276,14 +288,14 @@ impl Scene<'_> {
     }
 
     /// What comes to a load balancer and goes nowhere from there.
-    fn stayed_at_balancer(&self) -> Option<Found> {
+    fn stayed_at_balancer(&self) -> Option<Diagnosis> {
         let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
-        let one = self.frames.iter().find(|one| {
-            self.is_balancers(one.place) && !one.leaves && is_vip(one.packet.dst.ip())
+        let frame = self.frames.iter().find(|frame| {
+            self.is_balancers(frame.place) && !frame.leaves && is_vip(frame.packet.dst.ip())
         })?;
-        let went_on = self.at(one.place).any(|other| other.leaves);
+        let went_on = self.at(frame.place).any(|other| other.leaves);
         (!went_on).then(|| {
-            let to = one.packet.dst;
+            let to = frame.packet.dst;
             let because = format!("{to} is called, and the load balancer sends it to nobody");
             (Mechanism::NoCandidate, because)
         })
@@ -291,9 +303,9 @@ impl Scene<'_> {
 
     /// What it means that a node knows an address for a Service's, and serves nothing there.
     fn kind_of_unserved(&self, to: SocketAddr) -> Mechanism {
-        let of_service = |one: &uturn_model::Service| {
-            one.cluster_ips.contains(&to.ip())
-                && one.ports.iter().any(|port| port.port.number() == to.port())
+        let of_service = |service: &uturn_model::Service| {
+            service.cluster_ips.contains(&to.ip())
+                && service.ports.iter().any(|port| port.port.number() == to.port())
         };
         match self.cluster.services.values().any(of_service) {
             true => Mechanism::RuleMissing,
@@ -303,12 +315,12 @@ impl Scene<'_> {
 
     /// Whom the connection calls where it comes to a place.
     fn called_at(&self, place: usize) -> SocketAddr {
-        let comes = |one: &&Followed| !one.leaves && one.begins();
-        self.at(place).find(comes).map_or(self.to, |one| one.packet.dst)
+        let comes = |frame: &&Followed| !frame.leaves && frame.begins();
+        self.at(place).find(comes).map_or(self.to, |frame| frame.packet.dst)
     }
 
     pub(super) fn at(&self, place: usize) -> impl Iterator<Item = &Followed> {
-        self.frames.iter().filter(move |one| one.place == place)
+        self.frames.iter().filter(move |frame| frame.place == place)
     }
 
     pub(super) fn is_balancers(&self, place: usize) -> bool {
@@ -321,16 +333,16 @@ impl Scene<'_> {
                 .cluster
                 .services
                 .values()
-                .flat_map(|one| &one.ports)
+                .flat_map(|service| &service.ports)
                 .any(|port| port.node_port.is_some_and(|port| port.number() == to.port()))
     }
 
     /// Whether a packet ended where ways are looked up.
-    fn is_unroutable(&self, one: &Followed) -> bool {
+    fn is_unroutable(&self, frame: &Followed) -> bool {
         let reasons = ["IP_INNOROUTES", "IP_OUTNOROUTES", "IP_INADDRERRORS"];
         let places = ["dst_discard", "ip_error", "ip_forward", "ip6_forward", "ip_rcv_finish_core"];
-        one.reason().is_some_and(|reason| reasons.contains(&reason))
-            || one.location().is_some_and(|location| places.contains(&location))
+        frame.reason().is_some_and(|reason| reasons.contains(&reason))
+            || frame.location().is_some_and(|location| places.contains(&location))
     }
 
     /// A pod that cannot be reached from another node, or anything else.
@@ -344,10 +356,10 @@ impl Scene<'_> {
 
 impl Followed {
     pub(super) fn reason(&self) -> Option<&str> {
-        self.dropped.as_ref().map(|one| &*one.reason)
+        self.dropped.as_ref().map(|dropped| &*dropped.reason)
     }
 
     pub(super) fn location(&self) -> Option<&str> {
-        self.dropped.as_ref().map(|one| &*one.location)
+        self.dropped.as_ref().map(|dropped| &*dropped.location)
     }
 }
