@@ -5,7 +5,9 @@ use std::fmt;
 use uturn_model::Family;
 use uturn_model::capture::{Capture, CaptureFile};
 
-use crate::{NodeState, ParseError, addr, ipset, iptables, ipvs, nft, routes, rules, sysctl};
+use crate::{
+    NodeState, ParseError, addr, ipset, iptables, ipvs, nft, policy_rules, routes, sysctl,
+};
 
 impl NodeState {
     /// Reads every file of a capture; of rules of nftables in both forms, the text. All that
@@ -29,7 +31,9 @@ impl NodeState {
                 CaptureFile::Routes => {
                     put(&mut state.routes, routes::parse(path, text), &mut errors);
                 }
-                CaptureFile::Rules => put(&mut state.rules, rules::parse(path, text), &mut errors),
+                CaptureFile::Rules => {
+                    put(&mut state.rules, policy_rules::parse(path, text), &mut errors)
+                }
                 CaptureFile::Sysctls => {
                     put(&mut state.sysctls, sysctl::parse(path, text), &mut errors);
                 }

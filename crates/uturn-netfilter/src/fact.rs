@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Whose number it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
+pub enum FactSubject {
     /// The user whose process sends it.
     User,
     /// That process's group.
@@ -30,7 +30,7 @@ pub enum Subject {
     Processor,
 }
 
-impl Subject {
+impl FactSubject {
     /// Whether it is about who sends the packet.
     pub fn is_sender(self) -> bool {
         matches!(self, Self::User | Self::Group | Self::AnyGroup | Self::Socket)
@@ -39,43 +39,43 @@ impl Subject {
 
 /// That a number is within a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fact {
+pub struct PacketFact {
     /// Whose number.
-    pub subject: Subject,
+    pub subject: FactSubject,
     /// The first of the range.
     pub first: u32,
     /// Its last.
     pub last: u32,
 }
 
-impl Fact {
+impl PacketFact {
     /// That a number is this one.
-    pub fn is(subject: Subject, number: u32) -> Self {
+    pub fn exactly(subject: FactSubject, number: u32) -> Self {
         Self { subject, first: number, last: number }
     }
 
     /// It, or its opposite: `the sender's user is 1337`, `the sender's user is not 1337`.
-    pub fn words(self, holds: bool) -> String {
+    pub fn describe(self, holds: bool) -> String {
         let Self { subject, first, last } = self;
         let is = match (subject, holds) {
-            (Subject::Socket, true) => return "a process of the node sends it".to_owned(),
-            (Subject::Socket, false) => return "no process of the node sends it".to_owned(),
-            (Subject::AnyGroup, true) => "the sender is in group",
-            (Subject::AnyGroup, false) => "the sender is not in group",
-            (Subject::User, true) => "the sender's user is",
-            (Subject::User, false) => "the sender's user is not",
-            (Subject::Group, true) => "the sender's group is",
-            (Subject::Group, false) => "the sender's group is not",
-            (Subject::Length, true) => "the packet's length is",
-            (Subject::Length, false) => "the packet's length is not",
-            (Subject::Hops | Subject::HopsOnward, true) => "the hops it has left are",
-            (Subject::Hops | Subject::HopsOnward, false) => "the hops it has left are not",
-            (Subject::Class, true) => "the packet's class is",
-            (Subject::Class, false) => "the packet's class is not",
-            (Subject::SegmentSize, true) => "the segment size it offers is",
-            (Subject::SegmentSize, false) => "the segment size it offers is not",
-            (Subject::Processor, true) => "the processor that handles it is",
-            (Subject::Processor, false) => "the processor that handles it is not",
+            (FactSubject::Socket, true) => return "a process of the node sends it".to_owned(),
+            (FactSubject::Socket, false) => return "no process of the node sends it".to_owned(),
+            (FactSubject::AnyGroup, true) => "the sender is in group",
+            (FactSubject::AnyGroup, false) => "the sender is not in group",
+            (FactSubject::User, true) => "the sender's user is",
+            (FactSubject::User, false) => "the sender's user is not",
+            (FactSubject::Group, true) => "the sender's group is",
+            (FactSubject::Group, false) => "the sender's group is not",
+            (FactSubject::Length, true) => "the packet's length is",
+            (FactSubject::Length, false) => "the packet's length is not",
+            (FactSubject::Hops | FactSubject::HopsOnward, true) => "the hops it has left are",
+            (FactSubject::Hops | FactSubject::HopsOnward, false) => "the hops it has left are not",
+            (FactSubject::Class, true) => "the packet's class is",
+            (FactSubject::Class, false) => "the packet's class is not",
+            (FactSubject::SegmentSize, true) => "the segment size it offers is",
+            (FactSubject::SegmentSize, false) => "the segment size it offers is not",
+            (FactSubject::Processor, true) => "the processor that handles it is",
+            (FactSubject::Processor, false) => "the processor that handles it is not",
         };
         match (first, last) {
             _ if first == last => format!("{is} {first}"),
@@ -90,36 +90,36 @@ impl Fact {
     }
 }
 
-impl fmt::Display for Fact {
+impl fmt::Display for PacketFact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words(true))
+        f.write_str(&self.describe(true))
     }
 }
 
 /// What is taken for true.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts(Vec<(Fact, bool)>);
+pub(crate) struct Facts(Vec<(PacketFact, bool)>);
 
 impl Facts {
-    pub(crate) fn add(&mut self, fact: Fact, holds: bool) {
+    pub(crate) fn add(&mut self, fact: PacketFact, holds: bool) {
         self.0.push((fact, holds));
     }
 
     /// A rule has changed it: what was known of it counts no more.
-    pub(crate) fn forget(&mut self, subject: Subject) {
+    pub(crate) fn forget(&mut self, subject: FactSubject) {
         self.0.retain(|(fact, _)| fact.subject != subject);
     }
 
     /// Whether something holds, where what is known says so.
-    pub(crate) fn tell(&self, asked: Fact) -> Option<bool> {
+    pub(crate) fn tell(&self, asked: PacketFact) -> Option<bool> {
         if self.0.is_empty() {
             return None;
         }
         let socket = if asked.subject.is_sender() { self.socket() } else { Some(true) };
-        if asked.subject == Subject::Socket || socket == Some(false) {
+        if asked.subject == FactSubject::Socket || socket == Some(false) {
             return socket;
         }
-        if asked.subject == Subject::AnyGroup {
+        if asked.subject == FactSubject::AnyGroup {
             return self.any_group(asked);
         }
         let possible = self.possible(asked.subject);
@@ -134,20 +134,20 @@ impl Facts {
 
     /// Whether a process sends the packet: who has a user or group is one.
     fn socket(&self) -> Option<bool> {
-        let said = self.0.iter().find(|(fact, _)| fact.subject == Subject::Socket);
+        let said = self.0.iter().find(|(fact, _)| fact.subject == FactSubject::Socket);
         let is_someone = self.0.iter().any(|(fact, holds)| *holds && fact.subject.is_sender());
         said.map(|(_, holds)| *holds).or(is_someone.then_some(true))
     }
 
-    fn any_group(&self, asked: Fact) -> Option<bool> {
+    fn any_group(&self, asked: PacketFact) -> Option<bool> {
         let groups = self
             .0
             .iter()
-            .filter(|(fact, _)| matches!(fact.subject, Subject::Group | Subject::AnyGroup));
+            .filter(|(fact, _)| matches!(fact.subject, FactSubject::Group | FactSubject::AnyGroup));
         for (fact, holds) in groups {
             match holds {
                 true if fact.lies_in(asked) => return Some(true),
-                false if fact.subject == Subject::AnyGroup && asked.lies_in(*fact) => {
+                false if fact.subject == FactSubject::AnyGroup && asked.lies_in(*fact) => {
                     return Some(false);
                 }
                 _ => {}
@@ -157,11 +157,12 @@ impl Facts {
     }
 
     /// The numbers that are left, in ranges.
-    fn possible(&self, subject: Subject) -> Vec<(u32, u32)> {
+    fn possible(&self, subject: FactSubject) -> Vec<(u32, u32)> {
         let mut left = vec![(0, u32::MAX)];
         for (fact, holds) in &self.0 {
             // Who is in none of these groups has none of them.
-            let none = fact.subject == Subject::AnyGroup && subject == Subject::Group && !holds;
+            let none =
+                fact.subject == FactSubject::AnyGroup && subject == FactSubject::Group && !holds;
             if fact.subject != subject && !none {
                 continue;
             }
@@ -191,11 +192,11 @@ impl Facts {
 mod tests {
     use super::*;
 
-    fn users(first: u32, last: u32) -> Fact {
-        Fact { subject: Subject::User, first, last }
+    fn users(first: u32, last: u32) -> PacketFact {
+        PacketFact { subject: FactSubject::User, first, last }
     }
 
-    fn known(all: &[(Fact, bool)]) -> Facts {
+    fn known(all: &[(PacketFact, bool)]) -> Facts {
         Facts(all.to_vec())
     }
 
@@ -204,8 +205,12 @@ mod tests {
         let one = known(&[(users(1337, 1337), true)]);
         assert_eq!(one.tell(users(1000, 2000)), Some(true));
         assert_eq!(one.tell(users(0, 999)), Some(false));
-        assert_eq!(one.tell(Fact::is(Subject::Socket, 1)), Some(true));
-        assert_eq!(one.tell(Fact::is(Subject::Group, 1337)), None, "a group is no user");
+        assert_eq!(one.tell(PacketFact::exactly(FactSubject::Socket, 1)), Some(true));
+        assert_eq!(
+            one.tell(PacketFact::exactly(FactSubject::Group, 1337)),
+            None,
+            "a group is no user"
+        );
         let other = known(&[(users(1337, 1337), false)]);
         assert_eq!(other.tell(users(1337, 1337)), Some(false));
         assert_eq!(other.tell(users(1336, 1338)), None);
@@ -224,28 +229,37 @@ mod tests {
 
     #[test]
     fn who_is_no_process_has_no_user_and_no_group() {
-        let none = known(&[(Fact::is(Subject::Socket, 1), false)]);
-        for subject in [Subject::User, Subject::Group, Subject::AnyGroup, Subject::Socket] {
-            assert_eq!(none.tell(Fact { subject, first: 0, last: u32::MAX }), Some(false));
+        let none = known(&[(PacketFact::exactly(FactSubject::Socket, 1), false)]);
+        for subject in
+            [FactSubject::User, FactSubject::Group, FactSubject::AnyGroup, FactSubject::Socket]
+        {
+            assert_eq!(none.tell(PacketFact { subject, first: 0, last: u32::MAX }), Some(false));
         }
-        assert_eq!(none.tell(Fact::is(Subject::Length, 60)), None);
+        assert_eq!(none.tell(PacketFact::exactly(FactSubject::Length, 60)), None);
     }
 
     #[test]
     fn the_group_is_one_of_several() {
-        let (group, any) = (Fact::is(Subject::Group, 7), Fact::is(Subject::AnyGroup, 7));
+        let (group, any) = (
+            PacketFact::exactly(FactSubject::Group, 7),
+            PacketFact::exactly(FactSubject::AnyGroup, 7),
+        );
         assert_eq!(known(&[(group, true)]).tell(any), Some(true));
         assert_eq!(known(&[(group, false)]).tell(any), None);
         assert_eq!(known(&[(any, false)]).tell(group), Some(false));
         let two = known(&[(any, true)]);
-        assert_eq!(two.tell(Fact::is(Subject::AnyGroup, 8)), None, "it may be in both");
+        assert_eq!(
+            two.tell(PacketFact::exactly(FactSubject::AnyGroup, 8)),
+            None,
+            "it may be in both"
+        );
         assert_eq!(two.tell(group), None);
     }
 
     #[test]
     fn what_holds_is_said_in_words() {
-        assert_eq!(users(1337, 1337).words(true), "the sender's user is 1337");
-        assert_eq!(users(0, 999).words(false), "the sender's user is not at most 999");
+        assert_eq!(users(1337, 1337).describe(true), "the sender's user is 1337");
+        assert_eq!(users(0, 999).describe(false), "the sender's user is not at most 999");
         assert_eq!(users(1000, 1999).to_string(), "the sender's user is one from 1000 to 1999");
     }
 }

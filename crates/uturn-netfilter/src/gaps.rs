@@ -43,7 +43,7 @@ const INNER: [&str; 22] = [
 
 /// Something that a capture does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Gap {
+pub enum CaptureGap {
     /// The rules for a family.
     Rules(Family),
     /// Whether packets of a family are forwarded.
@@ -62,7 +62,7 @@ pub enum Gap {
     Virtual,
 }
 
-impl Gap {
+impl CaptureGap {
     /// What is missing in a capture.
     pub fn all_of(capture: &Capture, state: &NodeState) -> BTreeSet<Self> {
         let lacks = |file| !capture.files.contains_key(&file);
@@ -79,11 +79,11 @@ impl Gap {
             if !capture.has_rules(family) {
                 gaps.insert(Self::Rules(family));
             }
-            if !state.sysctls.says_forwarding(family) {
+            if !state.sysctls.states_forwarding(family) {
                 gaps.insert(Self::Forwarding(family));
             }
         }
-        if !state.sysctls.says_rp_filter() {
+        if !state.sysctls.states_rp_filter() {
             gaps.insert(Self::ReversePath);
         }
         gaps
@@ -182,10 +182,10 @@ fn named(family: Family) -> &'static str {
 impl NodeState {
     /// Fills in what a capture does not say: addresses from routes, routes from addresses.
     /// What is supposed is remembered, and said by the walks that it matters to.
-    pub fn complete(&mut self, capture: &Capture) {
-        self.gaps = Gap::all_of(capture, self);
+    pub fn fill_capture_gaps(&mut self, capture: &Capture) {
+        self.gaps = CaptureGap::all_of(capture, self);
         let lacks = |gap| self.gaps.contains(&gap);
-        match (lacks(Gap::Addresses), lacks(Gap::Routes)) {
+        match (lacks(CaptureGap::Addresses), lacks(CaptureGap::Routes)) {
             (true, true) => self.routes.extend(everywhere(UNSEEN)),
             (true, false) => self.interfaces = told_by_routes(&self.routes),
             (false, true) => {

@@ -1,7 +1,7 @@
 //! One node's kernel: its rules as text and as a model, and the way a packet takes through it.
 //!
 //! **Owns** reading what a node's kernel says ([`iptables`] and [`nft`] rules, [`ipset`]s,
-//! [`ipvs`] servers, [`addr`]esses, [`routes`], policy [`rules`], [`sysctl`]s, known
+//! [`ipvs`] servers, [`addr`]esses, [`routes`], policy rules ([`policy_rules`]), [`sysctl`]s, known
 //! connections ([`conntrack`])), printing rules back, and walking a packet
 //! through the result ([`Kernel::walk`]): hooks and tables in the kernel's order,
 //! connection tracking, address translation, route lookup with its checks of the source.
@@ -63,19 +63,19 @@ mod kernel;
 pub mod nft;
 mod packet;
 mod policy;
+pub mod policy_rules;
 pub mod routes;
-pub mod rules;
 mod services;
 mod state;
 pub mod sysctl;
 
 pub use error::{LoadError, ParseError};
-pub use fact::{Fact, Subject};
-pub use gaps::Gap;
+pub use fact::{FactSubject, PacketFact};
+pub use gaps::CaptureGap;
 pub use kernel::Kernel;
 pub use packet::{
-    Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
-    RejectWith, Scheduled, Transport,
+    Assumptions, Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
+    QuestionSubject, RejectWith, Scheduled, Transport,
 };
 pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};
 pub use state::{

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use uturn_model::route::Leg;
 use uturn_model::{By, Family, Protocol, Step, Supposition, Text};
 
-use crate::fact::{Fact, Facts};
+use crate::fact::{Facts, PacketFact};
 use crate::ipvs::Forwarding;
 
 /// A packet, as far as rules look at it.
@@ -320,14 +320,14 @@ pub struct End {
     pub connection: Option<Connection>,
     /// Rules threw dice on its way, and as it was dropped nobody remembers how they fell: the
     /// same packet, sent again, may end otherwise.
-    pub anew: bool,
+    pub redrawn_on_retry: bool,
     /// What happened, in order.
     pub steps: Vec<Step>,
     /// Rules on this way that nobody models. Where there are any, the share is no more
     /// than an even split.
     pub unknown: Vec<By>,
     /// Of these, what was followed both ways, and whether it holds on this one.
-    pub open: Vec<(Question, bool)>,
+    pub open_questions: Vec<(Question, bool)>,
     /// What nothing said and was taken for true.
     pub supposed: Vec<Supposition>,
 }
@@ -338,31 +338,35 @@ pub struct Question {
     /// The rule; of several that ask the same of the sender, the first on the way.
     pub by: By,
     /// Which two.
-    pub about: Doubt,
+    pub about: QuestionSubject,
 }
 
 impl Question {
     /// Whether the other is the same: an answer to one answers it.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self.about, other.about) {
-            (Doubt::Sender(fact), Doubt::Sender(other)) => fact == other,
-            (Doubt::Sender(_), _) | (_, Doubt::Sender(_)) => false,
+            (QuestionSubject::Sender(fact), QuestionSubject::Sender(other)) => fact == other,
+            (QuestionSubject::Sender(_), _) | (_, QuestionSubject::Sender(_)) => false,
             _ => self.by.rule == other.by.rule,
         }
     }
 
     /// In which case it holds, or does not: `the sender's user is 1337`, `rule -A … matches`.
-    pub fn case(&self, holds: bool) -> String {
+    pub fn describe(&self, holds: bool) -> String {
         let does = match (self.about, holds) {
-            (Doubt::Sender(fact), _) => return fact.words(holds),
-            (Doubt::Match, true) => "matches",
-            (Doubt::Match, false) => "does not match",
-            (Doubt::Pass, true) => "lets it pass",
-            (Doubt::Pass, false) => "keeps it",
-            (Doubt::Own, true) => return format!("{} is one of this node", self.by.rule),
-            (Doubt::Own, false) => return format!("{} is none of this node", self.by.rule),
-            (Doubt::Out, true) => return format!("it leaves through {}", self.by.rule),
-            (Doubt::Out, false) => return format!("it does not leave through {}", self.by.rule),
+            (QuestionSubject::Sender(fact), _) => return fact.describe(holds),
+            (QuestionSubject::Match, true) => "matches",
+            (QuestionSubject::Match, false) => "does not match",
+            (QuestionSubject::Pass, true) => "lets it pass",
+            (QuestionSubject::Pass, false) => "keeps it",
+            (QuestionSubject::Own, true) => return format!("{} is one of this node", self.by.rule),
+            (QuestionSubject::Own, false) => {
+                return format!("{} is none of this node", self.by.rule);
+            }
+            (QuestionSubject::Out, true) => return format!("it leaves through {}", self.by.rule),
+            (QuestionSubject::Out, false) => {
+                return format!("it does not leave through {}", self.by.rule);
+            }
         };
         format!("rule {} {does}", self.by)
     }
@@ -370,13 +374,13 @@ impl Question {
 
 /// What is not known of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum QuestionSubject {
     /// Whether it matches.
     Match,
     /// Whether it lets a packet pass that it matches, or keeps it.
     Pass,
     /// Whether this holds of who sends the packet.
-    Sender(Fact),
+    Sender(PacketFact),
     /// Whether an address is the node's own, where a capture does not say.
     Own,
     /// Whether the packet leaves through an interface, where no route says.
@@ -386,30 +390,30 @@ pub enum Doubt {
 /// What is taken for true: of rules that are not modelled, by how each is written, whether it
 /// matches or lets packets pass; and of who sends a packet.
 #[derive(Clone, Debug, Default)]
-pub struct Assumed {
+pub struct Assumptions {
     rules: Rc<[(Text, bool)]>,
     facts: Facts,
 }
 
-impl Assumed {
+impl Assumptions {
     /// What is taken for true of the rule.
-    pub fn of(&self, by: &By) -> Option<bool> {
+    pub fn of_rule(&self, by: &By) -> Option<bool> {
         self.rules.iter().find(|(rule, _)| *rule == by.rule).map(|(_, holds)| *holds)
     }
 
     /// What is taken for true of what is asked.
     pub fn answer(&self, question: &Question) -> Option<bool> {
         match question.about {
-            Doubt::Sender(fact) => self.facts.tell(fact),
-            _ => self.of(&question.by),
+            QuestionSubject::Sender(fact) => self.facts.tell(fact),
+            _ => self.of_rule(&question.by),
         }
     }
 
     /// The same, and an answer to one more question.
     #[must_use]
-    pub fn and(&self, question: &Question, holds: bool) -> Self {
-        if let Doubt::Sender(fact) = question.about {
-            return self.knowing(fact, holds);
+    pub fn with_answer(&self, question: &Question, holds: bool) -> Self {
+        if let QuestionSubject::Sender(fact) = question.about {
+            return self.with_fact(fact, holds);
         }
         let more = [(question.by.rule.clone(), holds)];
         let rules = self.rules.iter().cloned().chain(more).collect();
@@ -418,7 +422,7 @@ impl Assumed {
 
     /// The same, and one more that is known of who sends the packet.
     #[must_use]
-    pub fn knowing(&self, fact: Fact, holds: bool) -> Self {
+    pub fn with_fact(&self, fact: PacketFact, holds: bool) -> Self {
         let mut facts = self.facts.clone();
         facts.add(fact, holds);
         Self { rules: Rc::clone(&self.rules), facts }
@@ -513,7 +517,7 @@ impl RejectWith {
     ];
 
     /// What a rule that says nothing else does.
-    pub fn usual(family: Family) -> Self {
+    pub fn default_for(family: Family) -> Self {
         match family {
             Family::V4 => Self::IcmpPortUnreachable,
             Family::V6 => Self::Icmp6PortUnreachable,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use uturn_model::{IpNet, Origin, Text};
 
-use crate::gaps::Gap;
+use crate::gaps::CaptureGap;
 use crate::ipset::Sets;
 use crate::iptables::Ruleset;
 use crate::ipvs::VirtualServers;
@@ -45,13 +45,13 @@ pub struct NodeState {
     /// Switches.
     pub sysctls: Sysctls,
     /// What is not known of all this, where it is what a capture says.
-    pub gaps: BTreeSet<Gap>,
+    pub gaps: BTreeSet<CaptureGap>,
 }
 
 impl NodeState {
     /// Whether a table of nftables is walked as one: not if it is what `iptables-nft` keeps of
     /// a table that is known from `iptables-save`, which says more of it.
-    pub fn counts(&self, table: &nft::Table) -> bool {
+    pub fn is_walked(&self, table: &nft::Table) -> bool {
         let known = match table.family {
             nft::TableFamily::Ip => &self.iptables,
             nft::TableFamily::Ip6 => &self.ip6tables,

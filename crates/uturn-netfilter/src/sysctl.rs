@@ -57,7 +57,7 @@ impl Sysctls {
     }
 
     /// Whether it is known if packets of a family are forwarded.
-    pub fn says_forwarding(&self, family: Family) -> bool {
+    pub fn states_forwarding(&self, family: Family) -> bool {
         let switches: &[&str] = match family {
             Family::V4 => &["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"],
             Family::V6 => &["net.ipv6.conf.all.forwarding"],
@@ -66,7 +66,7 @@ impl Sysctls {
     }
 
     /// Whether anything is known of how strictly sources are checked.
-    pub fn says_rp_filter(&self) -> bool {
+    pub fn states_rp_filter(&self) -> bool {
         self.0.keys().any(|key| key.starts_with("net.ipv4.conf.") && key.ends_with(".rp_filter"))
     }
 

@@ -14,7 +14,7 @@ use uturn_model::{
     Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_netfilter::{Assumed, Packet, Question};
+use uturn_netfilter::{Assumptions, Packet, Question};
 
 use crate::aim::{CLIENT_PORT, Target};
 use crate::census::Census;
@@ -47,7 +47,7 @@ pub struct Engine<'a> {
     /// What came between, where something did that a verdict cannot say.
     pub(crate) fault: RefCell<Option<Fault>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
-    pub(crate) assumed: RefCell<Assumed>,
+    pub(crate) assumed: RefCell<Assumptions>,
     pub(crate) open: RefCell<Vec<Question>>,
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was

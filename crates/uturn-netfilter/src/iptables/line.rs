@@ -307,7 +307,7 @@ impl<'a> Reader<'_, 'a> {
                 "ACCEPT" => Target::Accept,
                 "DROP" => Target::Drop,
                 "RETURN" => Target::Return,
-                "REJECT" if modelled => Target::Reject(RejectWith::usual(self.args.family)),
+                "REJECT" if modelled => Target::Reject(RejectWith::default_for(self.args.family)),
                 "MARK" if modelled => Target::Mark { value: 0, mask: 0 },
                 "CONNMARK" if modelled => Target::Connmark(ConnmarkOp::Set { value: 0, mask: 0 }),
                 "DNAT" if modelled => Target::Dnat(NAT_TO_NOTHING),

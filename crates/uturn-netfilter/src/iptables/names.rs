@@ -5,12 +5,12 @@ use std::hash::BuildHasher;
 
 use uturn_model::Text;
 
-use crate::hash::Start;
+use crate::hash::FastState;
 
 /// Names, numbered in the order in which they came; no two are the same.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    start: Start,
+    start: FastState,
     names: Vec<Text>,
     /// A power of two of them, more than there are names: each is found at its hash or
     /// behind.

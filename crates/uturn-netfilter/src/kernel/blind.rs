@@ -8,9 +8,9 @@ use uturn_model::{By, Origin, Supposition, Text};
 use super::Kernel;
 use super::nft::interface;
 use super::walk::{OpenWays, RouteOut, Walk};
-use crate::gaps::{Gap, NOT_CAPTURED, UNSEEN};
+use crate::gaps::{CaptureGap, NOT_CAPTURED, UNSEEN};
 use crate::iptables::Not;
-use crate::packet::Doubt;
+use crate::packet::QuestionSubject;
 
 /// The first and the last name of a pattern, as numbers.
 pub(super) type Names = (u128, u128);
@@ -62,7 +62,7 @@ impl Taken {
 impl Kernel {
     /// Whether nothing says which addresses are the node's own.
     pub(super) fn knows_no_address(&self) -> bool {
-        self.state.gaps.contains(&Gap::Addresses)
+        self.state.gaps.contains(&CaptureGap::Addresses)
             && self
                 .state
                 .interfaces
@@ -72,13 +72,13 @@ impl Kernel {
 
     /// Whether nothing says where routes lead.
     pub(super) fn knows_no_route(&self) -> bool {
-        [Gap::Addresses, Gap::Routes].iter().all(|gap| self.state.gaps.contains(gap))
+        [CaptureGap::Addresses, CaptureGap::Routes].iter().all(|gap| self.state.gaps.contains(gap))
     }
 
     /// Supposes what stands for a gap, where there is one.
-    pub(super) fn suppose_gap(&self, gap: Gap, walk: &mut Walk) {
+    pub(super) fn suppose_gap(&self, gap: CaptureGap, walk: &mut Walk) {
         // Where both ways are taken, nothing is supposed.
-        let open = matches!(gap, Gap::Routes | Gap::Policy) && self.knows_no_route();
+        let open = matches!(gap, CaptureGap::Routes | CaptureGap::Policy) && self.knows_no_route();
         if self.state.gaps.contains(&gap) && !open {
             walk.suppose(gap.supposition());
         }
@@ -87,13 +87,13 @@ impl Kernel {
     /// Decides whether the packet's destination is an address of the node, where nothing says
     /// so: both ways.
     pub(super) fn settle_own(&self, walk: &mut Walk, open: &mut OpenWays, crowded: bool) {
-        if !self.state.gaps.contains(&Gap::Addresses) {
+        if !self.state.gaps.contains(&CaptureGap::Addresses) {
             return;
         }
         let ip = walk.packet.dst;
         if !self.knows_no_address() {
             if !ip.is_loopback() {
-                walk.suppose(Gap::Addresses.supposition());
+                walk.suppose(CaptureGap::Addresses.supposition());
             }
             return;
         }
@@ -121,7 +121,12 @@ impl Kernel {
             way.share /= 2.0;
             way.blind.own.push((ip, own));
             let by = By::new(format!("the address {ip}"), Origin::file(NOT_CAPTURED));
-            way.meet_open(Doubt::Own, own, format!("nothing says whose it is: {said}"), by);
+            way.meet_open(
+                QuestionSubject::Own,
+                own,
+                format!("nothing says whose it is: {said}"),
+                by,
+            );
         }
         open.push(other);
     }
@@ -147,7 +152,7 @@ impl Kernel {
             let mut all = self.state.interfaces.iter().filter(|one| &*one.name == device);
             all.any(|one| one.addresses.iter().any(|(ip, _)| *ip == walk.packet.dst))
         };
-        self.state.gaps.contains(&Gap::Virtual) && serves("kube-ipvs0")
+        self.state.gaps.contains(&CaptureGap::Virtual) && serves("kube-ipvs0")
     }
 
     /// REDIRECT leads to an address of the node, whichever that is.
@@ -191,7 +196,7 @@ impl Walk {
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {said}");
             let by = By::new(format!("the interface {said}"), Origin::file(NOT_CAPTURED));
-            way.meet_open(Doubt::Out, leaves, why, by);
+            way.meet_open(QuestionSubject::Out, leaves, why, by);
         }
         if names.0 == names.1 {
             self.blind.name = Some(said.into());

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use uturn_model::{By, Family, IpNet, Origin, Supposition, Text};
 
-use crate::fact::{Fact, Facts, Subject};
+use crate::fact::{FactSubject, Facts, PacketFact};
 use crate::gaps::{NOT_CAPTURED, UNSEEN};
 use crate::hash::{FastMap, FastSet};
 use crate::packet::{IpProtocol, Packet};
@@ -81,7 +81,7 @@ impl<'w> Asking<'_, 'w> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Open {
     /// This.
-    Fact(Fact),
+    Fact(PacketFact),
     /// Something of its own.
     Rule,
 }
@@ -343,9 +343,10 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, O
     }
     let mut open = None;
     if let Some((first, last)) = more.users {
-        let fact = Fact { subject: Subject::User, first, last };
+        let fact = PacketFact { subject: FactSubject::User, first, last };
         // What no process has sent counts as root's.
-        let nobodys = !query.from_here || facts.tell(Fact::is(Subject::Socket, 1)) == Some(false);
+        let nobodys = !query.from_here
+            || facts.tell(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false);
         match if nobodys { Some(first == 0) } else { facts.tell(fact) } {
             Some(true) => {}
             Some(false) => return Ok(rule.invert),
@@ -353,7 +354,7 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, O
         }
     }
     if let Some(class) = more.class {
-        let fact = Fact::is(Subject::Class, class.into());
+        let fact = PacketFact::exactly(FactSubject::Class, class.into());
         match facts.tell(fact) {
             Some(true) => {}
             Some(false) => return Ok(rule.invert),

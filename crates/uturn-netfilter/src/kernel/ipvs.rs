@@ -209,7 +209,7 @@ impl Kernel {
                         "the virtual server has no real server",
                         said.by.clone(),
                     );
-                    let with = RejectWith::usual(walk.packet.family());
+                    let with = RejectWith::default_for(walk.packet.family());
                     return Err(EndKind::Reject(with));
                 }
             },

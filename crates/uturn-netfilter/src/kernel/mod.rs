@@ -32,7 +32,7 @@ use self::walk::{OpenWays, Walk};
 use crate::hash::FastMap;
 use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
-use crate::{Assumed, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
+use crate::{Assumptions, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
 
 /// More ways than this are not followed: a walk that meets so many rules that nobody
 /// models ends [`EndKind::Unsettled`](crate::EndKind::Unsettled).
@@ -66,7 +66,7 @@ impl Kernel {
         let v6 = compile::programs(&state.ip6tables, &mut errors);
         let sets = Lookup::new(&state.sets);
         sets::check(&state, |name| sets.has(name), &mut errors);
-        let nft = nft::compile(&state.nft, |table| state.counts(table), &mut errors);
+        let nft = nft::compile(&state.nft, |table| state.is_walked(table), &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -85,7 +85,7 @@ impl Kernel {
     /// tracking remembers from before; a packet of such a connection meets no rule of the
     /// table `nat`.
     pub fn walk(&self, packet: &Packet, entry: &Entry, known: &[Connection]) -> Vec<End> {
-        self.walk_assuming(packet, entry, known, &Assumed::default())
+        self.walk_assuming(packet, entry, known, &Assumptions::default())
     }
 
     /// The same, where something is taken for true of rules that nobody models.
@@ -94,7 +94,7 @@ impl Kernel {
         packet: &Packet,
         entry: &Entry,
         known: &[Connection],
-        assumed: &Assumed,
+        assumed: &Assumptions,
     ) -> Vec<End> {
         let mut open: OpenWays = vec![Box::new(Walk::new(packet, entry, assumed))];
         let mut ends = Vec::new();

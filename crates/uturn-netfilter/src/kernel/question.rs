@@ -8,7 +8,7 @@ use uturn_model::route::Leg;
 
 use super::compile::Hook;
 use super::walk::Walk;
-use crate::fact::{Fact, Subject};
+use crate::fact::{FactSubject, PacketFact};
 use crate::iptables::{Extension, Match, Rule};
 
 /// A condition of a rule, which match it belongs to, and whether its opposite is meant.
@@ -25,7 +25,7 @@ pub(super) struct Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// A number that lies in a range.
-    Fact(Fact),
+    Fact(PacketFact),
     /// What is written like this, by its number.
     Text(u32),
 }
@@ -85,7 +85,7 @@ impl Asked {
     }
 
     /// What it asks of who sends the packet.
-    pub(super) fn sender(&self) -> Option<Fact> {
+    pub(super) fn sender(&self) -> Option<PacketFact> {
         match self.about {
             About::Fact(fact) if fact.subject.is_sender() => Some(fact),
             _ => None,
@@ -103,10 +103,10 @@ impl Asked {
 }
 
 /// A node that forwards a packet takes one of its hops.
-fn onward(fact: Fact, walk: &Walk) -> Fact {
+fn onward(fact: PacketFact, walk: &Walk) -> PacketFact {
     let left = !walk.from_here && matches!(walk.hook, Hook::Forward | Hook::Postrouting);
     match fact.subject {
-        Subject::Hops if left => Fact { subject: Subject::HopsOnward, ..fact },
+        FactSubject::Hops if left => PacketFact { subject: FactSubject::HopsOnward, ..fact },
         _ => fact,
     }
 }
@@ -231,48 +231,52 @@ impl Part<'_> {
 }
 
 /// What a part asks of numbers, all of it, where that is what it asks.
-fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(Fact, bool)>> {
+fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
     let [Choice { not, name: option, values }] = part.options.as_slice() else { return None };
     let range = |subject, text: &str, between: char| {
         let (first, last) = text.split_once(between).unwrap_or((text, text));
         let first = if first.is_empty() { 0 } else { number(first)? };
         let last = if last.is_empty() { u32::from(u16::MAX) } else { number(last)? };
-        (first <= last).then_some(Fact { subject, first, last })
+        (first <= last).then_some(PacketFact { subject, first, last })
     };
     let value = values.first().copied();
-    let one = |fact: Option<Fact>| fact.map(|fact| vec![(fact, *not)]);
+    let one = |fact: Option<PacketFact>| fact.map(|fact| vec![(fact, *not)]);
     match (name, *option) {
         ("owner", "--uid-owner") => {
             let value = if value == Some("root") { "0" } else { value? };
-            one(range(Subject::User, value, '-'))
+            one(range(FactSubject::User, value, '-'))
         }
         ("owner", "--gid-owner") => {
             let value = if value == Some("root") { "0" } else { value? };
-            let subject = if part.has_groups { Subject::AnyGroup } else { Subject::Group };
+            let subject = if part.has_groups { FactSubject::AnyGroup } else { FactSubject::Group };
             let fact = range(subject, value, '-')?;
             // Where no process sends it, the kernel finds no group and does not look whether
             // the opposite is meant.
-            let socket = Fact::is(Subject::Socket, 1);
+            let socket = PacketFact::exactly(FactSubject::Socket, 1);
             Some(match part.has_groups && *not {
                 true => vec![(socket, false), (fact, true)],
                 false => vec![(fact, *not)],
             })
         }
-        ("owner", "--socket-exists") => one(Some(Fact::is(Subject::Socket, 1))),
-        ("length", "--length") => one(range(Subject::Length, value?, ':')),
-        ("tcpmss", "--mss") => one(range(Subject::SegmentSize, value?, ':')),
-        ("cpu", "--cpu") => one(number(value?).map(|cpu| Fact::is(Subject::Processor, cpu))),
-        ("dscp", "--dscp") => one(number(value?).map(|class| Fact::is(Subject::Class, class))),
+        ("owner", "--socket-exists") => one(Some(PacketFact::exactly(FactSubject::Socket, 1))),
+        ("length", "--length") => one(range(FactSubject::Length, value?, ':')),
+        ("tcpmss", "--mss") => one(range(FactSubject::SegmentSize, value?, ':')),
+        ("cpu", "--cpu") => {
+            one(number(value?).map(|cpu| PacketFact::exactly(FactSubject::Processor, cpu)))
+        }
+        ("dscp", "--dscp") => {
+            one(number(value?).map(|class| PacketFact::exactly(FactSubject::Class, class)))
+        }
         ("ttl", "--ttl-eq" | "--ttl") | ("hl", "--hl-eq") => {
-            one(number(value?).map(|hops| Fact::is(Subject::Hops, hops)))
+            one(number(value?).map(|hops| PacketFact::exactly(FactSubject::Hops, hops)))
         }
         ("ttl", "--ttl-gt") | ("hl", "--hl-gt") => {
             let first = number(value?)?.checked_add(1)?;
-            one(Some(Fact { subject: Subject::Hops, first, last: u32::MAX }))
+            one(Some(PacketFact { subject: FactSubject::Hops, first, last: u32::MAX }))
         }
         ("ttl", "--ttl-lt") | ("hl", "--hl-lt") => {
             let last = number(value?)?.checked_sub(1)?;
-            one(Some(Fact { subject: Subject::Hops, first: 0, last }))
+            one(Some(PacketFact { subject: FactSubject::Hops, first: 0, last }))
         }
         _ => None,
     }
@@ -303,11 +307,11 @@ fn scope(name: &str, part: &Part<'_>) -> Scope {
 }
 
 /// What a target changes of what was asked before.
-pub(super) fn changed_by(target: &str) -> Option<Subject> {
+pub(super) fn changed_by(target: &str) -> Option<FactSubject> {
     match target {
-        "DSCP" | "TOS" => Some(Subject::Class),
-        "TCPMSS" => Some(Subject::SegmentSize),
-        "TTL" | "HL" => Some(Subject::Hops),
+        "DSCP" | "TOS" => Some(FactSubject::Class),
+        "TCPMSS" => Some(FactSubject::SegmentSize),
+        "TTL" | "HL" => Some(FactSubject::Hops),
         _ => None,
     }
 }

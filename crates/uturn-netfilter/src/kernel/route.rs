@@ -10,8 +10,8 @@ use super::fib::{Answer, Asking, Open, Query};
 use super::walk::{OpenWays, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
 use crate::fact::Facts;
-use crate::gaps::Gap;
-use crate::packet::{Doubt, DropReason, EndKind, Packet};
+use crate::gaps::CaptureGap;
+use crate::packet::{DropReason, EndKind, Packet, QuestionSubject};
 use crate::policy::{PolicyRule, RuleAction};
 use crate::state::{Interface, RouteEntry, RouteKind};
 
@@ -63,11 +63,11 @@ impl Kernel {
             Family::V6 => self.state.sysctls.ip_forward(Family::V6),
         };
         if !local {
-            self.suppose_gap(Gap::Routes, walk);
-            self.suppose_gap(Gap::Policy, walk);
+            self.suppose_gap(CaptureGap::Routes, walk);
+            self.suppose_gap(CaptureGap::Policy, walk);
         }
         let stated = self.state.sysctls.get(&format!("net.ipv4.conf.{iif}.forwarding")).is_some();
-        let gap = Gap::Forwarding(packet.family());
+        let gap = CaptureGap::Forwarding(packet.family());
         if !local && !forwards && !stated && self.state.gaps.contains(&gap) {
             walk.suppose(gap.supposition());
         } else if !local && !forwards {
@@ -84,10 +84,10 @@ impl Kernel {
                 return Err(walk.dropped(reason, why, by));
             }
             let strict = DeviceSwitches { rp_filter: 1, ..switches };
-            if self.state.gaps.contains(&Gap::ReversePath)
+            if self.state.gaps.contains(&CaptureGap::ReversePath)
                 && self.source_fault(walk, &iif, strict, oif).is_some()
             {
-                walk.suppose(Gap::ReversePath.supposition());
+                walk.suppose(CaptureGap::ReversePath.supposition());
             }
         }
         if local {
@@ -131,8 +131,8 @@ impl Kernel {
         };
         let (route, equals) = self.ask(walk, query, Some(open))?;
         if !matches!(route.kind, RouteKind::Local) {
-            self.suppose_gap(Gap::Routes, walk);
-            self.suppose_gap(Gap::Policy, walk);
+            self.suppose_gap(CaptureGap::Routes, walk);
+            self.suppose_gap(CaptureGap::Policy, walk);
         }
         self.may_leave(walk, route)?;
         walk.unrouted = false;
@@ -482,13 +482,17 @@ fn part(walk: &mut Walk, (place, rule, about): (usize, &PolicyRule, Open), open:
                 let holds = met != rule.invert;
                 way.facts.add(fact, holds);
                 match fact.subject.is_sender() {
-                    true => (Doubt::Sender(fact), holds, fact.words(holds)),
-                    false => (Doubt::Match, met, format!("{fact}: {applies}")),
+                    true => (QuestionSubject::Sender(fact), holds, fact.describe(holds)),
+                    false => (QuestionSubject::Match, met, format!("{fact}: {applies}")),
                 }
             }
             Open::Rule => {
                 way.ruled.push((place, met));
-                (Doubt::Match, met, format!("the tunnel it came through is not known: {applies}"))
+                (
+                    QuestionSubject::Match,
+                    met,
+                    format!("the tunnel it came through is not known: {applies}"),
+                )
             }
         };
         way.meet_open(doubt, holds, why, of_policy(rule));

@@ -7,7 +7,7 @@ use uturn_model::{By, Family, Supposition, Text};
 use super::Kernel;
 use super::walk::Walk;
 use crate::LoadError;
-use crate::gaps::Gap;
+use crate::gaps::CaptureGap;
 use crate::ipset::{Found, Probe};
 use crate::iptables::{Extension, Match, Rule, Ruleset, SetDirection, SetMatch, Target};
 use crate::packet::Transport;
@@ -16,7 +16,7 @@ use crate::state::NodeState;
 /// A rule that names a set that is not there cannot be loaded. Said once a set, with its
 /// first rule.
 pub(super) fn check(state: &NodeState, has: impl Fn(&str) -> bool, errors: &mut Vec<LoadError>) {
-    if state.gaps.contains(&Gap::Sets) {
+    if state.gaps.contains(&CaptureGap::Sets) {
         return;
     }
     let mut missing: BTreeMap<&str, (&Rule, usize)> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn named<'a>(rule: &'a Rule, names: &mut Vec<&'a str>) {
 impl Kernel {
     /// Whether `-m set` matches; none where nobody can say.
     pub(super) fn in_set(&self, set: &SetMatch, walk: &Walk) -> Option<f64> {
-        if self.state.gaps.contains(&Gap::Sets) && !self.sets.has(&set.set.value) {
+        if self.state.gaps.contains(&CaptureGap::Sets) && !self.sets.has(&set.set.value) {
             return None;
         }
         let packet = &walk.packet;

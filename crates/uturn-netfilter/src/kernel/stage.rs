@@ -8,7 +8,7 @@ use super::nat::Side;
 use super::nft::Rules;
 use super::tables::Passed;
 use super::walk::{OpenWays, Tracking, Walk};
-use crate::gaps::{Gap, NOT_CAPTURED};
+use crate::gaps::{CaptureGap, NOT_CAPTURED};
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
@@ -196,7 +196,7 @@ pub(super) fn follow(
     crowded: bool,
 ) -> End {
     let family = walk.packet.family();
-    kernel.suppose_gap(Gap::Rules(family), &mut walk);
+    kernel.suppose_gap(CaptureGap::Rules(family), &mut walk);
     kernel.settle_own(&mut walk, open, crowded);
     if walk.unrouted
         && let Err(kind) = kernel.route_out(&mut walk, open)

@@ -9,7 +9,7 @@ use super::walk::{Frame, OpenWays, Tracking, Walk};
 use super::{Kernel, MOST_RULES};
 use crate::iptables::catalogue::{self, Treatment};
 use crate::iptables::{Chain, ConnmarkOp, Policy, Rule, Table, TableKind, Target};
-use crate::packet::{Doubt, DropReason, EndKind};
+use crate::packet::{DropReason, EndKind, QuestionSubject};
 
 /// How a packet came out of a stage.
 pub(super) enum Passed {
@@ -267,7 +267,7 @@ impl Kernel {
             // It may let the packet pass, change it or keep it: followed as if it did
             // nothing, and as if it kept it.
             Target::Other(extension) => {
-                if let Some(passes) = walk.assumed.of(&by()) {
+                if let Some(passes) = walk.assumed.of_rule(&by()) {
                     let does = if passes { "does nothing" } else { "keeps the packet" };
                     let why = format!("{}: taken for one that {does}", extension.name);
                     walk.note(StepKind::Unknown, why, by());
@@ -285,9 +285,9 @@ impl Kernel {
                 let name = &extension.name;
                 let reason = catalogue::of_target(name).reason().unwrap_or("nobody models this");
                 let why = format!("{name}: {reason}: as if it did nothing");
-                walk.meet_open(Doubt::Pass, true, why, by());
+                walk.meet_open(QuestionSubject::Pass, true, why, by());
                 let why = format!("{name}: {reason}: as if it kept the packet");
-                kept.meet_open(Doubt::Pass, false, why, by());
+                kept.meet_open(QuestionSubject::Pass, false, why, by());
                 // The copy ends at once, where this table would drop it.
                 std::mem::swap(walk, &mut kept);
                 open.push(kept);
@@ -323,7 +323,7 @@ fn settle(
     // Taken for true is what a rule says as a whole, but for its sender.
     let plain = |one: &&Asked| one.sender().is_none();
     if left.iter().any(plain)
-        && let Some(taken) = walk.assumed.of(&by)
+        && let Some(taken) = walk.assumed.of_rule(&by)
     {
         let as_if = if taken { "taken to match" } else { "taken not to match" };
         let first = left.iter().find(|one| plain(one)).map_or("", |one| reason(one));
@@ -353,9 +353,11 @@ fn settle(
             one.take(met, way);
             let holds = met != one.not;
             let (about, holds, as_if) = match (one.sender(), met) {
-                (Some(fact), _) => (Doubt::Sender(fact), holds, fact.words(holds)),
-                (None, true) => (Doubt::Match, true, "as if it matched".to_owned()),
-                (None, false) => (Doubt::Match, false, "as if it did not match".to_owned()),
+                (Some(fact), _) => (QuestionSubject::Sender(fact), holds, fact.describe(holds)),
+                (None, true) => (QuestionSubject::Match, true, "as if it matched".to_owned()),
+                (None, false) => {
+                    (QuestionSubject::Match, false, "as if it did not match".to_owned())
+                }
             };
             let why = format!("{}: {as_if}", reason(one));
             way.meet_open(about, holds, why, by.clone());

@@ -14,7 +14,7 @@ use super::trail::Trail;
 use crate::fact::Facts;
 use crate::gaps::UNSEEN;
 use crate::packet::{
-    Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, Packet, Question,
+    Assumptions, Connection, DropReason, End, EndKind, Entry, Packet, Question, QuestionSubject,
 };
 
 /// Ways that are still to be followed. Boxed, since a walk is large and goes from hand to
@@ -56,7 +56,7 @@ pub(super) struct Walk {
     pub(super) unknown: Vec<By>,
     pub(super) open: Vec<(Question, bool)>,
     /// What is taken for true of rules that nobody models.
-    pub(super) assumed: Assumed,
+    pub(super) assumed: Assumptions,
     pub(super) supposed: Vec<Supposition>,
     /// What is known, or was taken for true, of the packet and its sender.
     pub(super) facts: Facts,
@@ -128,7 +128,7 @@ impl Tracking {
 }
 
 impl Walk {
-    pub(super) fn new(packet: &Packet, entry: &Entry, assumed: &Assumed) -> Self {
+    pub(super) fn new(packet: &Packet, entry: &Entry, assumed: &Assumptions) -> Self {
         let (hook, iif) = match entry {
             Entry::Interface(name) => (Hook::Prerouting, Some(name.clone())),
             Entry::Local => (Hook::Output, None),
@@ -222,7 +222,13 @@ impl Walk {
     }
 
     /// The same of one that is followed both ways.
-    pub(super) fn meet_open(&mut self, about: Doubt, holds: bool, why: impl Into<Text>, by: By) {
+    pub(super) fn meet_open(
+        &mut self,
+        about: QuestionSubject,
+        holds: bool,
+        why: impl Into<Text>,
+        by: By,
+    ) {
         let answered = (Question { by: by.clone(), about }, holds);
         if !self.open.contains(&answered) {
             self.open.push(answered);
@@ -250,7 +256,7 @@ impl Walk {
         let leaves = kind == EndKind::Forward;
         // What rules put on lists and into sets stays there, and mostly it is whom they picked.
         let is_kept = !self.listed.is_empty() || self.nft.has_added();
-        let anew = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
+        let redrawn_on_retry = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
         let way = self.way.filter(|_| leaves);
         let named = |dev: &Text| match &**dev == UNSEEN {
             true => self.blind.name().cloned(),
@@ -265,10 +271,10 @@ impl Walk {
             out,
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
-            anew,
+            redrawn_on_retry,
             steps: self.trail.into_steps(),
             unknown: self.unknown,
-            open: self.open,
+            open_questions: self.open,
             supposed: self.supposed,
         }
     }

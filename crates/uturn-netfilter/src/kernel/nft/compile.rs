@@ -12,7 +12,7 @@ use super::lookup::{Bounds, Data, Given, Lookup};
 use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
 use super::{Chain, Entered, Rule, Rules, Said, keys};
 use crate::LoadError;
-use crate::fact::{Fact, Subject};
+use crate::fact::{FactSubject, PacketFact};
 use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
 
 /// Numbers of conditions that nobody models begin here; those of iptables are below.
@@ -537,8 +537,8 @@ fn typed(expr: &Expr) -> (Value, Type) {
 /// `meta skuid 1000-1999`, `meta skgid != 7`.
 fn sender(left: &Expr, relation: Relation, right: &Expr) -> Option<Op> {
     let subject = match left {
-        Expr::Meta("skuid") => Subject::User,
-        Expr::Meta("skgid") => Subject::Group,
+        Expr::Meta("skuid") => FactSubject::User,
+        Expr::Meta("skgid") => FactSubject::Group,
         _ => return None,
     };
     let bounds = match right {
@@ -548,7 +548,7 @@ fn sender(left: &Expr, relation: Relation, right: &Expr) -> Option<Op> {
     let Test::Within { not, first, last } = plain_test(relation, bounds)? else { return None };
     let least = |number: u128| number.min(u128::from(u32::MAX)) as u32;
     (first <= last && first <= u128::from(u32::MAX)).then(|| {
-        let fact = Fact { subject, first: least(first), last: least(last) };
+        let fact = PacketFact { subject, first: least(first), last: least(last) };
         Op::Sender { fact, not }
     })
 }

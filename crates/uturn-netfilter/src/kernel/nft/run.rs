@@ -9,11 +9,11 @@ use super::compile::ip_of;
 use super::eval::{Miss, find};
 use super::lookup::Data;
 use super::value::{Field, Nat, NatAddress, Op, Test, Value, Verdict};
-use crate::fact::{Fact, Subject};
+use crate::fact::{FactSubject, PacketFact};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
 use crate::kernel::tables::listening;
 use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
-use crate::packet::{Doubt, DropReason, EndKind, RejectWith, Transport};
+use crate::packet::{DropReason, EndKind, QuestionSubject, RejectWith, Transport};
 
 /// What a step of a rule did.
 enum Done {
@@ -348,9 +348,9 @@ impl Kernel {
         if self.fails_later(&ops[step + 1..], walk) {
             return Done::Next;
         }
-        let (by, about) = (self.nft_by(at.0, at.1), Doubt::Match);
+        let (by, about) = (self.nft_by(at.0, at.1), QuestionSubject::Match);
         let taken = self.taken(number, walk).or_else(|| {
-            let taken = walk.assumed.of(&by)?;
+            let taken = walk.assumed.of_rule(&by)?;
             let as_if = if taken { "taken to match" } else { "taken not to match" };
             let why = format!("nobody models this match: {as_if}");
             walk.note(StepKind::Unknown, why, by.clone());
@@ -393,7 +393,7 @@ impl Kernel {
     /// A condition on who sends the packet: the first time, both ways.
     fn ask_sender(
         &self,
-        (fact, not): (Fact, bool),
+        (fact, not): (PacketFact, bool),
         ops: &[Op],
         (at, step): ((usize, usize), usize),
         walk: &mut Walk,
@@ -401,7 +401,9 @@ impl Kernel {
         crowded: bool,
     ) -> Done {
         // Of what came in, no process is known, and the rule ends; so it does without one.
-        if !walk.from_here || walk.facts.tell(Fact::is(Subject::Socket, 1)) == Some(false) {
+        if !walk.from_here
+            || walk.facts.tell(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false)
+        {
             return Done::Next;
         }
         let goes_on = |holds: bool| if holds == not { Done::Next } else { Done::On };
@@ -419,8 +421,8 @@ impl Kernel {
         for (way, holds) in [(&mut *walk, !not), (&mut *other, not)] {
             way.share /= 2.0;
             way.facts.add(fact, holds);
-            let why = format!("which process sends it is not known: {}", fact.words(holds));
-            way.meet_open(Doubt::Sender(fact), holds, why, by.clone());
+            let why = format!("which process sends it is not known: {}", fact.describe(holds));
+            way.meet_open(QuestionSubject::Sender(fact), holds, why, by.clone());
         }
         other.nft.turn = None;
         open.push(other);
@@ -444,7 +446,7 @@ impl Kernel {
     ) -> Done {
         match self.taken(number, walk) {
             Some(_) => Done::On,
-            None if let Some(passes) = walk.assumed.of(&self.nft_by(at.0, at.1)) => {
+            None if let Some(passes) = walk.assumed.of_rule(&self.nft_by(at.0, at.1)) => {
                 let by = self.nft_by(at.0, at.1);
                 let does = if passes { "does nothing" } else { "keeps the packet" };
                 let why = format!("nobody models {name}: taken for one that {does}");
@@ -457,7 +459,7 @@ impl Kernel {
             None if crowded => Done::Crowded,
             None => {
                 let by = self.nft_by(at.0, at.1);
-                let about = Doubt::Pass;
+                let about = QuestionSubject::Pass;
                 let mut other = walk.fork();
                 let why = format!("nobody models {name}: as if it did nothing");
                 take(&mut other, number, true, &why, (about, &by));
@@ -568,7 +570,7 @@ impl Kernel {
     }
 }
 
-fn take(one: &mut Walk, number: u32, taken: bool, why: &str, (about, by): (Doubt, &By)) {
+fn take(one: &mut Walk, number: u32, taken: bool, why: &str, (about, by): (QuestionSubject, &By)) {
     one.share /= 2.0;
     one.taken.push((number, one.packet.leg(), one.hook, taken));
     one.meet_open(about, taken, why, by.clone());

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use uturn_model::Text;
 
-use crate::fact::Fact;
+use crate::fact::PacketFact;
 use crate::nft::{BinaryOp, Expr, Fib, FibResult, NatKind, RejectKind, TupleDirection};
 
 /// A step of a rule.
@@ -21,7 +21,7 @@ pub(super) enum Op {
     Doubt(u32),
     /// A condition on who sends the packet.
     Sender {
-        fact: Fact,
+        fact: PacketFact,
         not: bool,
     },
     Verdict(Verdict),
