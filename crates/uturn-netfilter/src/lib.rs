@@ -50,10 +50,9 @@
 
 pub mod addr;
 mod capture;
+mod capture_gaps;
 pub mod conntrack;
 mod error;
-mod fact;
-mod gaps;
 pub mod hash;
 pub mod ipset;
 pub mod iptables;
@@ -62,21 +61,22 @@ mod json;
 mod kernel;
 pub mod nft;
 mod packet;
+mod packet_facts;
 mod policy;
 pub mod policy_rules;
+mod port_names;
 pub mod routes;
-mod services;
 mod state;
 pub mod sysctl;
 
+pub use capture_gaps::CaptureGap;
 pub use error::{LoadError, ParseError};
-pub use fact::{FactSubject, PacketFact};
-pub use gaps::CaptureGap;
 pub use kernel::Kernel;
 pub use packet::{
     Assumptions, Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
     QuestionSubject, RejectWith, Scheduled, Transport,
 };
+pub use packet_facts::{FactSubject, PacketFact};
 pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};
 pub use state::{
     Interface, NodeState, RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use uturn_model::route::Leg;
 use uturn_model::{By, Family, Protocol, Step, Supposition, Text};
 
-use crate::fact::{Facts, PacketFact};
 use crate::ipvs::Forwarding;
+use crate::packet_facts::{Facts, PacketFact};
 
 /// A packet, as far as rules look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

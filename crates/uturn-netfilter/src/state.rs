@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use uturn_model::{IpNet, Origin, Text};
 
-use crate::gaps::CaptureGap;
+use crate::capture_gaps::CaptureGap;
 use crate::ipset::Sets;
 use crate::iptables::Ruleset;
 use crate::ipvs::VirtualServers;

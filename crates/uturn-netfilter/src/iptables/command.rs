@@ -2,8 +2,8 @@
 
 use uturn_model::{Family, Origin};
 
-use super::line::{self, Fault, Scratch};
-use super::open::Open;
+use super::rule::{self, Fault, Scratch};
+use super::table_builder::Open;
 use super::token::Token;
 use super::{BUILT_IN, Chain, Counters, Policy, Rule, TableKind};
 
@@ -167,7 +167,7 @@ pub(super) fn about_rule<'a>(
         return Ok(());
     }
     let mut rule = Rule::new(setting.origin);
-    let jump = line::rule(rest, setting.family, &open.names, &mut rule, setting.scratch)?;
+    let jump = rule::rule(rest, setting.family, &open.names, &mut rule, setting.scratch)?;
     if let Some(jump) = jump {
         open.names
             .find_all(&[((), jump)], |(), name| rule.target = Some(super::Target::Jump(name)));

@@ -6,32 +6,32 @@
 //! [`parse_fragment`] loads a part onto what is there, [`catalogue`] says what a walk makes
 //! of each match and target.
 
-mod accept;
-mod accept_sets;
-mod accept_target;
 pub mod catalogue;
+mod chain_names;
 mod command;
-mod foreign;
 mod icmp;
-mod line;
+mod match_list;
+mod match_options;
 mod matches;
-mod names;
-mod open;
+mod other_formats;
 mod parse;
 mod print;
-mod scan;
-mod several;
+mod rule;
+mod set_options;
+mod table_builder;
 mod target;
+mod target_options;
 mod token;
 mod value;
+mod word_end;
 
+pub use match_list::Matches;
 pub use matches::{
     AddrKind, AddrType, Conntrack, CtDirection, CtState, CtStatus, Extension, Icmp, Iprange,
     IpvsMatch, LimitInterface, MarkMatch, Match, Multiport, PortRange, PortSide, Probability,
     Recent, RecentAction, Rpfilter, SetDirection, SetMatch, Statistic, Tcp, Udp,
 };
 pub use parse::{parse, parse_fragment, warnings};
-pub use several::Matches;
 pub use target::{ConnmarkOp, NatPorts, NatTo, Target, Tproxy};
 
 use std::fmt;

@@ -2,11 +2,11 @@
 
 use uturn_model::{Family, Origin, Text};
 
+use super::chain_names::Names;
 use super::command::{self, Command, Setting};
-use super::foreign::recognise;
-use super::line::{self, Fault};
-use super::names::Names;
-use super::open::Open;
+use super::other_formats::recognise;
+use super::rule::{self, Fault};
+use super::table_builder::Open;
 use super::token::{self, Token};
 use super::*;
 use crate::ParseError;
@@ -95,7 +95,7 @@ struct Reader<'a> {
     has_table: bool,
     /// What the text is, where it is none of `iptables-save`.
     foreign: Option<ParseError>,
-    scratch: line::Scratch,
+    scratch: rule::Scratch,
 }
 
 impl<'a> Reader<'a> {
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
             errors: Vec::new(),
             has_table: false,
             foreign: None,
-            scratch: line::Scratch::default(),
+            scratch: rule::Scratch::default(),
         }
     }
 
@@ -398,7 +398,7 @@ impl<'a> Reader<'a> {
         };
         let (family, scratch) = (self.family, &mut self.scratch);
         open.add(at, origin, |rule, names| {
-            let jump = line::rule(rest, family, names, rule, scratch)?;
+            let jump = rule::rule(rest, family, names, rule, scratch)?;
             if let Some(counted) = counted {
                 rule.counters = Some(Box::new(counted));
             }

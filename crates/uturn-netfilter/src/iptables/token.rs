@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scan;
+use super::word_end;
 
 /// A word of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) fn cut<'a>(
             return Ok(at);
         }
         let start = at;
-        at = scan::end_of_word(bytes, start);
+        at = word_end::end_of_word(bytes, start);
         let here = column + start as u32;
         if bytes.get(at) == Some(&b'"') {
             let (text, end) = quoted(text, start, at).map_err(|quote| column + quote as u32)?;
@@ -103,7 +103,7 @@ pub(super) fn cut<'a>(
 /// ends, or where the quote without an end is.
 fn quoted(text: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
     let bytes = text.as_bytes();
-    let end = scan::end_of_quote(bytes, at + 1);
+    let end = word_end::end_of_quote(bytes, at + 1);
     let ends = matches!(bytes.get(end + 1), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
     if start == at && bytes.get(end) == Some(&b'"') && ends {
         return Ok((text[at + 1..end].into(), end + 1));

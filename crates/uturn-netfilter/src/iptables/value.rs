@@ -6,7 +6,7 @@ use uturn_model::{Family, IpNet};
 
 use super::print::TCP_FLAGS;
 use super::{Addresses, PortRange};
-use crate::services;
+use crate::port_names;
 
 /// What is before and behind the first `between`, which must be ASCII. Words are so short
 /// that looking at each byte is the quickest way.
@@ -32,7 +32,7 @@ pub(super) fn port_range(word: &str, between: char) -> Option<PortRange> {
 /// A port by its number, or by a name that is the same everywhere: people write them, no tool
 /// prints them.
 fn port(word: &str) -> Option<u16> {
-    word.parse().ok().or_else(|| services::port(word))
+    word.parse().ok().or_else(|| port_names::port(word))
 }
 
 pub(super) fn number(word: &str) -> Option<u32> {

@@ -4,13 +4,13 @@
 //! `/proc/net/ip_vs`, and tells them apart by itself. [`VirtualServers`] prints what
 //! `ipvsadm -R` loads.
 
+mod listing;
 mod parse;
 mod save;
-mod shares;
-mod table;
+mod scheduler;
 
 pub use parse::parse;
-pub(crate) use shares::Picks;
+pub(crate) use scheduler::Picks;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use uturn_model::Text;
 
 use super::{RealServer, VirtualAddress, VirtualServer, VirtualServers};
-use super::{save, table};
+use super::{listing, save};
 use crate::ParseError;
 
 /// Column and message.
@@ -21,7 +21,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<VirtualServers, Vec<
         errors: Vec::new(),
     };
     if text.trim_start().starts_with("IP Virtual Server version") {
-        table::read(text, &mut list);
+        listing::read(text, &mut list);
     } else {
         save::read(text, &mut list);
     }

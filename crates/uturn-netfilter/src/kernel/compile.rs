@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use uturn_model::{By, Text};
 
 use super::index::{self, Index};
-use super::question::{self, Asked, Numbers};
+use super::unknown_condition::{self, Asked, Numbers};
 use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
@@ -161,7 +161,7 @@ fn program(
     let mut asked: Vec<Vec<Asked>> = Vec::new();
     let mut asks = |rule: &Rule| {
         let own = asked.len() as u32;
-        let all = question::of_rule(rule, &format!(" {at} {own}"), asked_alike);
+        let all = unknown_condition::of_rule(rule, &format!(" {at} {own}"), asked_alike);
         if all.is_empty() {
             return CompiledRule::NONE;
         }

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use uturn_model::{By, Family, IpNet, Origin, Supposition, Text};
 
-use crate::fact::{FactSubject, Facts, PacketFact};
-use crate::gaps::{NOT_CAPTURED, UNSEEN};
+use crate::capture_gaps::{NOT_CAPTURED, UNSEEN};
 use crate::hash::{FastMap, FastSet};
 use crate::packet::{IpProtocol, Packet};
+use crate::packet_facts::{FactSubject, Facts, PacketFact};
 use crate::policy::{PolicyRule, RuleAction, Suppress};
 use crate::state::{NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 

@@ -60,7 +60,7 @@ impl Said {
         let (picks, odds) = server.odds();
         let way = |(at, share): (usize, f64)| {
             let real = server.servers[at].address;
-            let why = format!("{real} picked one time in {}", super::tables::one_in(share));
+            let why = format!("{real} picked one time in {}", super::xtables::one_in(share));
             Way { at, share, why: why.into() }
         };
         let by =

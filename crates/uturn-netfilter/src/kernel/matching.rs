@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::Text;
 
 use super::walk::{Tracking, Walk};
-use super::{Kernel, known};
+use super::{Kernel, partial_matches};
 use crate::iptables::{
     AddrKind, AddrType, Addresses, Conntrack, CtDirection, CtState, CtStatus, IpvsMatch,
     LimitInterface, MarkMatch, Match, Not, PortRange, PortSide, Rule, Statistic,
@@ -137,7 +137,7 @@ impl Kernel {
                 let some = 1.0 / f64::from((*every).max(1));
                 Some(if *not { 1.0 - some } else { some })
             }
-            Match::Recent(wanted) => certain(known::recent(wanted, walk)),
+            Match::Recent(wanted) => certain(partial_matches::recent(wanted, walk)),
             Match::Rpfilter(wanted) => certain(self.comes_from_its_way_back(*wanted, walk)),
             Match::Iprange(range) => {
                 let within = |wanted: &Option<Not<(IpAddr, IpAddr)>>, ip| {

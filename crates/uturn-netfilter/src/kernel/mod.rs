@@ -6,22 +6,22 @@
 //! of sets is in `sets`. Where a rule leaves more than one way open, the walk is copied and
 //! each copy goes its own way with its share.
 
-mod blind;
 mod compile;
 mod fib;
+mod incomplete_capture;
 mod index;
 mod ipvs;
-mod known;
 mod matching;
 mod nat;
 mod nft;
-mod question;
+mod partial_matches;
 mod route;
 mod sets;
-mod stage;
-mod tables;
-mod trail;
+mod stages;
+mod step_log;
+mod unknown_condition;
 mod walk;
+mod xtables;
 
 use uturn_model::{Family, Text};
 
@@ -52,7 +52,7 @@ pub struct Kernel {
     sets: Lookup,
     servers: Virtual,
     nft: nft::Rules,
-    plan: stage::Plan,
+    plan: stages::Plan,
     devices: FastMap<Text, DeviceSwitches>,
 }
 
@@ -77,7 +77,7 @@ impl Kernel {
             .map(|one| (one.name.clone(), DeviceSwitches::of(&one.name, &state.sysctls)))
             .collect();
         let servers = Virtual::new(&state.ipvs);
-        let plan = stage::Plan::new(&nft);
+        let plan = stages::Plan::new(&nft);
         Ok(Self { state, v4, v6, fib, sets, servers, nft, plan, devices })
     }
 
@@ -100,7 +100,7 @@ impl Kernel {
         let mut ends = Vec::new();
         while let Some(walk) = open.pop() {
             let crowded = ends.len() + open.len() >= MOST_WAYS;
-            let end = stage::follow(self, walk, known, &mut open, crowded);
+            let end = stages::follow(self, walk, known, &mut open, crowded);
             // Of itself, a list begins with more room than most walks need.
             ends.reserve_exact(if ends.is_empty() { 1 + open.len() } else { 0 });
             ends.push(end);

@@ -7,8 +7,8 @@ use uturn_model::{By, Family, IpNet, Step, StepKind, Supposition, Text};
 
 use super::Kernel;
 use super::compile::Hook;
-use super::tables::Passed;
 use super::walk::{OpenWays, Tracking, Walk};
+use super::xtables::Passed;
 use crate::iptables::{NatPorts, NatTo, PortRange, TableKind, Target};
 use crate::packet::{Connection, DropReason, Packet, Transport};
 

@@ -9,9 +9,9 @@ use super::compile::Hook;
 use super::fib::{Answer, Asking, Open, Query};
 use super::walk::{OpenWays, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
-use crate::fact::Facts;
-use crate::gaps::CaptureGap;
+use crate::capture_gaps::CaptureGap;
 use crate::packet::{DropReason, EndKind, Packet, QuestionSubject};
+use crate::packet_facts::Facts;
 use crate::policy::{PolicyRule, RuleAction};
 use crate::state::{Interface, RouteEntry, RouteKind};
 

@@ -7,7 +7,7 @@ use uturn_model::{By, Family, Supposition, Text};
 use super::Kernel;
 use super::walk::Walk;
 use crate::LoadError;
-use crate::gaps::CaptureGap;
+use crate::capture_gaps::CaptureGap;
 use crate::ipset::{Found, Probe};
 use crate::iptables::{Extension, Match, Rule, Ruleset, SetDirection, SetMatch, Target};
 use crate::packet::Transport;

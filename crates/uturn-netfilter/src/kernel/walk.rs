@@ -5,17 +5,17 @@ use std::net::IpAddr;
 use uturn_model::route::Leg;
 use uturn_model::{By, Step, StepKind, Supposition, Text};
 
-use super::blind::Taken;
 use super::compile::Hook;
+use super::incomplete_capture::Taken;
 use super::ipvs::Handled;
 use super::nft::Place;
-use super::question::Place as AskedAt;
-use super::trail::Trail;
-use crate::fact::Facts;
-use crate::gaps::UNSEEN;
+use super::step_log::Trail;
+use super::unknown_condition::Place as AskedAt;
+use crate::capture_gaps::UNSEEN;
 use crate::packet::{
     Assumptions, Connection, DropReason, End, EndKind, Entry, Packet, Question, QuestionSubject,
 };
+use crate::packet_facts::Facts;
 
 /// Ways that are still to be followed. Boxed, since a walk is large and goes from hand to
 /// hand.

@@ -13,6 +13,7 @@
 //! What JSON of nft 1.0 leaves out is then missing here too: the comments of tables and
 //! chains, and fractions of a second. The flag `dynamic` is told from the rules.
 
+mod anonymous_chains;
 mod expr;
 mod from_json;
 mod json;
@@ -26,7 +27,6 @@ mod read;
 mod read_expr;
 mod read_rule;
 mod statement;
-mod unnamed;
 mod warnings;
 
 pub use expr::{BinaryOp, Data, Element, Expr, Fib, FibResult, Relation, TupleDirection, Verdict};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use uturn_model::Text;
 
+use super::anonymous_chains::Around;
 use super::lex::{Lexer, Parsed, Token};
 use super::priority::priority;
-use super::unnamed::Around;
 use super::{
     Base, BaseHook, Chain, ChainKind, Flowtable, Object, Policy, Ruleset, Set, Statement, Table,
     TableFamily,

@@ -2,8 +2,8 @@
 
 use uturn_model::Text;
 
+use super::anonymous_chains::Around;
 use super::lex::{Lexer, Parsed, Token};
-use super::unnamed::Around;
 use super::{
     Expr, Limit, Log, Nat, NatKind, Queue, Quota, Reject, RejectKind, Rule, SetOp, SetUpdate,
     Statement, TableFamily, Tproxy,

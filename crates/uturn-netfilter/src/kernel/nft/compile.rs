@@ -7,13 +7,13 @@ use uturn_model::{Origin, Text};
 
 use super::super::index::Index;
 use super::encode::{encode, type_of};
-use super::links::find_loops;
 use super::lookup::{Bounds, Data, Given, Lookup};
+use super::loops::find_loops;
 use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
-use super::{Chain, Entered, Rule, Rules, Said, keys};
+use super::{Chain, Entered, Rule, Rules, Said, index_key};
 use crate::LoadError;
-use crate::fact::{FactSubject, PacketFact};
 use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
+use crate::packet_facts::{FactSubject, PacketFact};
 
 /// Numbers of conditions that nobody models begin here; those of iptables are below.
 const FIRST_NUMBER: u32 = 1 << 30;
@@ -118,7 +118,7 @@ impl Compiler<'_> {
                 self.rules.chains[first + place].rules.push(Rule { ops, said: Said::default() });
             }
             let chain = &mut self.rules.chains[first + place];
-            chain.index = Index::new(&chain.rules, keys::key);
+            chain.index = Index::new(&chain.rules, index_key::key);
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::value::Type;
 use crate::nft::Expr;
 use crate::packet::IpProtocol;
-use crate::services;
+use crate::port_names;
 
 /// A value as its first and last number; none where nobody models it.
 pub(super) fn encode(kind: Type, expr: &Expr) -> Option<(u128, u128)> {
@@ -77,7 +77,7 @@ fn by_word(kind: Type, word: &str) -> Option<(u128, u128)> {
             ("unreachable", 7),
             ("prohibit", 8),
         ]),
-        Type::Port => services::port(word).map(|port| (u128::from(port), u128::from(port))),
+        Type::Port => port_names::port(word).map(|port| (u128::from(port), u128::from(port))),
         Type::Family => of(&[("ipv4", 2), ("ipv6", 10)]),
         Type::Ether => of(&[("ip", 0x800), ("ip6", 0x86dd), ("arp", 0x806), ("vlan", 0x8100)]),
         Type::TcpFlags => of(&[

@@ -7,12 +7,12 @@
 mod compile;
 mod encode;
 mod eval;
-mod keys;
-mod links;
+mod evidence;
+mod index_key;
 mod lookup;
+mod loops;
+mod numgen;
 mod run;
-mod say;
-mod turn;
 mod value;
 
 use std::sync::OnceLock;

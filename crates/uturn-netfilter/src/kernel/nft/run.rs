@@ -2,18 +2,18 @@
 
 use uturn_model::{By, Family, StepKind, Supposition, Text};
 
-use super::super::tables::{Passed, marked};
 use super::super::walk::{Frame, OpenWays, Tracking, Walk};
+use super::super::xtables::{Passed, marked};
 use super::super::{Kernel, MOST_RULES};
 use super::compile::ip_of;
 use super::eval::{Miss, find};
 use super::lookup::Data;
 use super::value::{Field, Nat, NatAddress, Op, Test, Value, Verdict};
-use crate::fact::{FactSubject, PacketFact};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
-use crate::kernel::tables::listening;
+use crate::kernel::xtables::listening;
 use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
 use crate::packet::{DropReason, EndKind, QuestionSubject, RejectWith, Transport};
+use crate::packet_facts::{FactSubject, PacketFact};
 
 /// What a step of a rule did.
 enum Done {

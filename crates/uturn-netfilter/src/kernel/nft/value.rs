@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use uturn_model::Text;
 
-use crate::fact::PacketFact;
 use crate::nft::{BinaryOp, Expr, Fib, FibResult, NatKind, RejectKind, TupleDirection};
+use crate::packet_facts::PacketFact;
 
 /// A step of a rule.
 #[derive(Clone, Debug)]

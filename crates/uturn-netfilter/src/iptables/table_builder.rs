@@ -2,8 +2,8 @@
 
 use uturn_model::{Origin, Text};
 
-use super::line::Fault;
-use super::names::Names;
+use super::chain_names::Names;
+use super::rule::Fault;
 use super::token::Token;
 use super::{Chain, Counters, Policy, Rule, Table, Target};
 

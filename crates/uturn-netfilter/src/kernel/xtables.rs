@@ -4,7 +4,7 @@ use uturn_model::{By, StepKind, Supposition, Text};
 
 use super::compile::{CompiledRule, Program};
 use super::matching::{Answer, Unknown};
-use super::question::{self, Asked};
+use super::unknown_condition::{self, Asked};
 use super::walk::{Frame, OpenWays, Tracking, Walk};
 use super::{Kernel, MOST_RULES};
 use crate::iptables::catalogue::{self, Treatment};
@@ -259,7 +259,7 @@ impl Kernel {
             Target::Other(extension)
                 if catalogue::of_target(&extension.name) == Treatment::NoEffect =>
             {
-                if let Some(subject) = question::changed_by(&extension.name) {
+                if let Some(subject) = unknown_condition::changed_by(&extension.name) {
                     walk.facts.forget(subject);
                 }
                 Done::Next
@@ -318,7 +318,7 @@ fn settle(
     }
     let by = running.by(chain, at);
     let reason = |one: &Asked| {
-        question::reason_of(&rule.matches[one.of]).unwrap_or("nobody models this match")
+        unknown_condition::reason_of(&rule.matches[one.of]).unwrap_or("nobody models this match")
     };
     // Taken for true is what a rule says as a whole, but for its sender.
     let plain = |one: &&Asked| one.sender().is_none();

@@ -8,7 +8,7 @@ use uturn_model::{By, Origin, Supposition, Text};
 use super::Kernel;
 use super::nft::interface;
 use super::walk::{OpenWays, RouteOut, Walk};
-use crate::gaps::{CaptureGap, NOT_CAPTURED, UNSEEN};
+use crate::capture_gaps::{CaptureGap, NOT_CAPTURED, UNSEEN};
 use crate::iptables::Not;
 use crate::packet::QuestionSubject;
 

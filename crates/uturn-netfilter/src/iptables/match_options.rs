@@ -301,8 +301,8 @@ pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'
             let value = args.read("a range of addresses", address_range)?;
             set_once(&mut range.dst, not, value)
         }
-        (Match::Set(set), option) => accept_sets::set(set, option, not, args),
-        (Match::Ipvs(ipvs), option) => accept_sets::ipvs(ipvs, option, not, args),
+        (Match::Set(set), option) => set_options::set(set, option, not, args),
+        (Match::Ipvs(ipvs), option) => set_options::ipvs(ipvs, option, not, args),
         _ => Err(Refusal::NotMine),
     }
 }

@@ -3,8 +3,8 @@
 use uturn_model::{StepKind, Supposition};
 
 use super::super::Kernel;
-use super::super::tables::one_in;
 use super::super::walk::{OpenWays, Walk};
+use super::super::xtables::one_in;
 use super::Way;
 use super::value::{Nat, NatAddress, Op, Test, Turn, Value};
 

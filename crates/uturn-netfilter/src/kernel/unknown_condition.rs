@@ -8,8 +8,8 @@ use uturn_model::route::Leg;
 
 use super::compile::Hook;
 use super::walk::Walk;
-use crate::fact::{FactSubject, PacketFact};
 use crate::iptables::{Extension, Match, Rule};
+use crate::packet_facts::{FactSubject, PacketFact};
 
 /// A condition of a rule, which match it belongs to, and whether its opposite is meant.
 #[derive(Clone, Debug)]

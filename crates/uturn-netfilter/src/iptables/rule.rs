@@ -2,9 +2,9 @@
 
 use uturn_model::{Family, IpNet, Text};
 
-use super::accept::{Args, Refusal, accept, is_complete, open};
-use super::accept_target::accept_target;
-use super::names::Names;
+use super::chain_names::Names;
+use super::match_options::{Args, Refusal, accept, is_complete, open};
+use super::target_options::accept_target;
 use super::token::{self, Token};
 use super::value::addresses;
 use super::*;

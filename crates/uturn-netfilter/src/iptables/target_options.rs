@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use uturn_model::Family;
 
-use super::accept::{Args, Refusal};
+use super::match_options::{Args, Refusal};
 use super::value::{address, address_range, addresses, masked, number, port_range, split_once};
 use super::*;
 use crate::packet::RejectWith;

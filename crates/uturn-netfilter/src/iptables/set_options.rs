@@ -2,7 +2,7 @@
 
 use uturn_model::Text;
 
-use super::accept::{Args, Refusal, Taken, set_once};
+use super::match_options::{Args, Refusal, Taken, set_once};
 use super::value::addresses;
 use super::*;
 use crate::ipvs::Forwarding;
