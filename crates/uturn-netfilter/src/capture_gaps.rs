@@ -9,7 +9,7 @@ use uturn_model::{Family, IpNet, Origin, Supposition, Text};
 use crate::state::{Interface, NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
 /// Stands for an interface whose name is not known.
-pub(crate) const UNSEEN: &str = "?";
+pub(crate) const UNKNOWN_INTERFACE: &str = "?";
 
 /// Where something stands that a capture does not say.
 pub(crate) const NOT_CAPTURED: &str = "not captured";
@@ -186,12 +186,13 @@ impl NodeState {
         self.gaps = CaptureGap::all_of(capture, self);
         let lacks = |gap| self.gaps.contains(&gap);
         match (lacks(CaptureGap::Addresses), lacks(CaptureGap::Routes)) {
-            (true, true) => self.routes.extend(everywhere(UNSEEN)),
-            (true, false) => self.interfaces = told_by_routes(&self.routes),
+            (true, true) => self.routes.extend(default_routes(UNKNOWN_INTERFACE)),
+            (true, false) => self.interfaces = interfaces_from_routes(&self.routes),
             (false, true) => {
-                self.routes = told_by_addresses(&self.interfaces);
+                self.routes = routes_from_addresses(&self.interfaces);
                 let outer = self.interfaces.iter().find(|one| leads_outside(one));
-                self.routes.extend(everywhere(outer.map_or(UNSEEN, |one| &one.name)));
+                self.routes
+                    .extend(default_routes(outer.map_or(UNKNOWN_INTERFACE, |one| &one.name)));
             }
             (false, false) => {}
         }
@@ -215,7 +216,7 @@ fn leads_outside(interface: &Interface) -> bool {
 }
 
 /// Default routes of both families.
-fn everywhere(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
+fn default_routes(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
     ["0.0.0.0/0", "::/0"].into_iter().map(move |all| {
         let all: IpNet = all.parse().expect("a constant");
         RouteEntry::unicast(all, None, device, Origin::file("supposed"))
@@ -223,7 +224,7 @@ fn everywhere(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
 }
 
 /// The route to its network that each address of an interface brings with it.
-fn told_by_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
+fn routes_from_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
     let mut routes = Vec::new();
     for interface in interfaces.iter().filter(|one| one.up) {
         for (ip, length) in &interface.addresses {
@@ -241,7 +242,7 @@ fn told_by_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
 }
 
 /// Interfaces with the addresses that the table `local` has, or that routes name as sources.
-fn told_by_routes(routes: &[RouteEntry]) -> Vec<Interface> {
+fn interfaces_from_routes(routes: &[RouteEntry]) -> Vec<Interface> {
     let mut interfaces: Vec<Interface> = Vec::new();
     let mut add = |name: &Text, address: Option<(IpAddr, u8)>| {
         let at = interfaces.iter().position(|one| one.name == *name).unwrap_or_else(|| {

@@ -404,7 +404,7 @@ impl Assumptions {
     /// What is taken for true of what is asked.
     pub fn answer(&self, question: &Question) -> Option<bool> {
         match question.about {
-            QuestionSubject::Sender(fact) => self.facts.tell(fact),
+            QuestionSubject::Sender(fact) => self.facts.answer(fact),
             _ => self.of_rule(&question.by),
         }
     }

@@ -111,7 +111,7 @@ impl Facts {
     }
 
     /// Whether something holds, where what is known says so.
-    pub(crate) fn tell(&self, asked: PacketFact) -> Option<bool> {
+    pub(crate) fn answer(&self, asked: PacketFact) -> Option<bool> {
         if self.0.is_empty() {
             return None;
         }
@@ -134,9 +134,9 @@ impl Facts {
 
     /// Whether a process sends the packet: who has a user or group is one.
     fn socket(&self) -> Option<bool> {
-        let said = self.0.iter().find(|(fact, _)| fact.subject == FactSubject::Socket);
-        let is_someone = self.0.iter().any(|(fact, holds)| *holds && fact.subject.is_sender());
-        said.map(|(_, holds)| *holds).or(is_someone.then_some(true))
+        let stated = self.0.iter().find(|(fact, _)| fact.subject == FactSubject::Socket);
+        let has_sender = self.0.iter().any(|(fact, holds)| *holds && fact.subject.is_sender());
+        stated.map(|(_, holds)| *holds).or(has_sender.then_some(true))
     }
 
     fn any_group(&self, asked: PacketFact) -> Option<bool> {
@@ -203,28 +203,28 @@ mod tests {
     #[test]
     fn a_user_says_what_every_range_is() {
         let one = known(&[(users(1337, 1337), true)]);
-        assert_eq!(one.tell(users(1000, 2000)), Some(true));
-        assert_eq!(one.tell(users(0, 999)), Some(false));
-        assert_eq!(one.tell(PacketFact::exactly(FactSubject::Socket, 1)), Some(true));
+        assert_eq!(one.answer(users(1000, 2000)), Some(true));
+        assert_eq!(one.answer(users(0, 999)), Some(false));
+        assert_eq!(one.answer(PacketFact::exactly(FactSubject::Socket, 1)), Some(true));
         assert_eq!(
-            one.tell(PacketFact::exactly(FactSubject::Group, 1337)),
+            one.answer(PacketFact::exactly(FactSubject::Group, 1337)),
             None,
             "a group is no user"
         );
         let other = known(&[(users(1337, 1337), false)]);
-        assert_eq!(other.tell(users(1337, 1337)), Some(false));
-        assert_eq!(other.tell(users(1336, 1338)), None);
-        assert_eq!(other.tell(users(0, u32::MAX)), None, "nobody may send it");
+        assert_eq!(other.answer(users(1337, 1337)), Some(false));
+        assert_eq!(other.answer(users(1336, 1338)), None);
+        assert_eq!(other.answer(users(0, u32::MAX)), None, "nobody may send it");
     }
 
     #[test]
     fn ranges_narrow_each_other() {
         let two = known(&[(users(5, 7), true), (users(6, 6), false)]);
-        assert_eq!(two.tell(users(6, 6)), Some(false));
-        assert_eq!(two.tell(users(5, 5)), None);
+        assert_eq!(two.answer(users(6, 6)), Some(false));
+        assert_eq!(two.answer(users(5, 5)), None);
         let left = known(&[(users(5, 6), true), (users(6, 9), false)]);
-        assert_eq!(left.tell(users(5, 5)), Some(true));
-        assert_eq!(left.tell(users(0, 4)), Some(false));
+        assert_eq!(left.answer(users(5, 5)), Some(true));
+        assert_eq!(left.answer(users(0, 4)), Some(false));
     }
 
     #[test]
@@ -233,9 +233,9 @@ mod tests {
         for subject in
             [FactSubject::User, FactSubject::Group, FactSubject::AnyGroup, FactSubject::Socket]
         {
-            assert_eq!(none.tell(PacketFact { subject, first: 0, last: u32::MAX }), Some(false));
+            assert_eq!(none.answer(PacketFact { subject, first: 0, last: u32::MAX }), Some(false));
         }
-        assert_eq!(none.tell(PacketFact::exactly(FactSubject::Length, 60)), None);
+        assert_eq!(none.answer(PacketFact::exactly(FactSubject::Length, 60)), None);
     }
 
     #[test]
@@ -244,16 +244,16 @@ mod tests {
             PacketFact::exactly(FactSubject::Group, 7),
             PacketFact::exactly(FactSubject::AnyGroup, 7),
         );
-        assert_eq!(known(&[(group, true)]).tell(any), Some(true));
-        assert_eq!(known(&[(group, false)]).tell(any), None);
-        assert_eq!(known(&[(any, false)]).tell(group), Some(false));
+        assert_eq!(known(&[(group, true)]).answer(any), Some(true));
+        assert_eq!(known(&[(group, false)]).answer(any), None);
+        assert_eq!(known(&[(any, false)]).answer(group), Some(false));
         let two = known(&[(any, true)]);
         assert_eq!(
-            two.tell(PacketFact::exactly(FactSubject::AnyGroup, 8)),
+            two.answer(PacketFact::exactly(FactSubject::AnyGroup, 8)),
             None,
             "it may be in both"
         );
-        assert_eq!(two.tell(group), None);
+        assert_eq!(two.answer(group), None);
     }
 
     #[test]

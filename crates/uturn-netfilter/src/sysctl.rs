@@ -16,8 +16,8 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sysctls, Vec<ParseEr
     let (mut sysctls, mut errors) = (Sysctls::default(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {
         // What `sysctl` itself could not read, it reports under its own name.
-        let said_by_sysctl = line.starts_with("sysctl: ");
-        if line.trim().is_empty() || line.starts_with(['#', ';']) || said_by_sysctl {
+        let from_sysctl = line.starts_with("sysctl: ");
+        if line.trim().is_empty() || line.starts_with(['#', ';']) || from_sysctl {
             continue;
         }
         match line.split_once('=') {

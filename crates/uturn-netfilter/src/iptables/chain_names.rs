@@ -9,7 +9,7 @@ use crate::hash::FastState;
 
 /// Names, numbered in the order in which they came; no two are the same.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct ChainNames {
     start: FastState,
     names: Vec<Text>,
     /// A power of two of them, more than there are names: each is found at its hash or
@@ -29,7 +29,7 @@ const FEWEST_SLOTS: usize = 64;
 /// How many names are looked up together.
 const TOGETHER: usize = 64;
 
-impl Names {
+impl ChainNames {
     /// With room for so many names.
     pub(super) fn with_room(count: usize) -> Self {
         let mut names = Self { names: Vec::with_capacity(count), ..Self::default() };
@@ -140,7 +140,7 @@ fn slots_for(names: usize) -> usize {
     (names * 2).next_power_of_two().max(FEWEST_SLOTS)
 }
 
-impl FromIterator<Text> for Names {
+impl FromIterator<Text> for ChainNames {
     fn from_iter<I: IntoIterator<Item = Text>>(all: I) -> Self {
         let mut names = Self::default();
         for name in all {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_name_that_was_taken_away_can_come_again() {
-        let mut names: Names = (0..100).map(|at| Text::from(at.to_string())).collect();
+        let mut names: ChainNames = (0..100).map(|at| Text::from(at.to_string())).collect();
         names.forget(7);
         assert_eq!((names.find("7"), names.name(7), names.is_there(7)), (None, None, false));
         assert_eq!((names.find("8"), names.find("")), (Some(8), None));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_name_is_found_and_no_other() {
-        let mut names = Names::default();
+        let mut names = ChainNames::default();
         assert_eq!(names.find("0"), None);
         for at in 0..5_000 {
             assert_eq!(names.find(&at.to_string()), None);

@@ -3,7 +3,7 @@
 use uturn_model::{Family, Origin};
 
 use super::rule::{self, Fault, Scratch};
-use super::table_builder::Open;
+use super::table_builder::TableBuilder;
 use super::token::Token;
 use super::{BUILT_IN, Chain, Counters, Policy, Rule, TableKind};
 
@@ -58,7 +58,7 @@ pub(super) struct Setting<'s> {
 
 /// Carries out a command that is about chains. `words` begins with it.
 pub(super) fn about_chain<'a>(
-    open: &mut Open<'a>,
+    open: &mut TableBuilder<'a>,
     command: Command,
     words: &[Token<'a>],
     origin: Origin,
@@ -133,7 +133,7 @@ pub(super) fn about_chain<'a>(
 
 /// Carries out a command that has a rule, or the number of one, other than `-A`.
 pub(super) fn about_rule<'a>(
-    open: &mut Open<'a>,
+    open: &mut TableBuilder<'a>,
     command: Command,
     words: &[Token<'a>],
     setting: Setting<'_>,
@@ -212,14 +212,14 @@ pub(super) fn is_built_in(table: TableKind, name: &str) -> bool {
 }
 
 /// A chain, which must be there.
-fn there(open: &Open<'_>, name: &Token<'_>) -> Result<usize, Fault> {
+fn there(open: &TableBuilder<'_>, name: &Token<'_>) -> Result<usize, Fault> {
     open.names
         .find(&name.text)
         .ok_or_else(|| (name.column, format!("chain {} is not in this table", name.text)))
 }
 
 /// The same; a built-in one is there even where it is not declared.
-fn find(open: &mut Open<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize, Fault> {
+fn find(open: &mut TableBuilder<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize, Fault> {
     if open.names.find(&name.text).is_none() && is_built_in(open.table.kind, &name.text) {
         let policy = Some(Policy::Accept);
         return Ok(open.declare(&name.text, policy, Counters::default(), origin.clone()));
@@ -228,7 +228,7 @@ fn find(open: &mut Open<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize,
 }
 
 /// How many rules lead to a chain.
-fn users(open: &Open<'_>, name: &str) -> usize {
+fn users(open: &TableBuilder<'_>, name: &str) -> usize {
     let rules = open.table.chains.iter().flat_map(|chain| &chain.rules);
     rules.filter(|rule| leads_to(rule).is_some_and(|to| to == name)).count()
 }
@@ -241,7 +241,7 @@ fn leads_to(rule: &Rule) -> Option<&str> {
 }
 
 /// `-X` alone: chains without rules that no rule leads to.
-fn delete_unused(open: &mut Open<'_>) {
+fn delete_unused(open: &mut TableBuilder<'_>) {
     for at in 0..open.table.chains.len() {
         let Chain { name, policy, rules, .. } = &open.table.chains[at];
         let free = policy.is_none() && rules.is_empty() && open.names.is_there(at);
@@ -251,7 +251,7 @@ fn delete_unused(open: &mut Open<'_>) {
     }
 }
 
-fn rename(open: &mut Open<'_>, from: &Token<'_>, to: &Token<'_>) -> Result<(), Fault> {
+fn rename(open: &mut TableBuilder<'_>, from: &Token<'_>, to: &Token<'_>) -> Result<(), Fault> {
     let at = there(open, from)?;
     if open.names.find(&to.text).is_some() {
         return Err((to.column, format!("chain {} is there already", to.text)));

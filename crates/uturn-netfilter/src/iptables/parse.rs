@@ -2,11 +2,11 @@
 
 use uturn_model::{Family, Origin, Text};
 
-use super::chain_names::Names;
+use super::chain_names::ChainNames;
 use super::command::{self, Command, Setting};
 use super::other_formats::recognise;
 use super::rule::{self, Fault};
-use super::table_builder::Open;
+use super::table_builder::TableBuilder;
 use super::token::{self, Token};
 use super::*;
 use crate::ParseError;
@@ -22,7 +22,7 @@ pub fn parse(
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
-    read(Reader::new(source.into(), family, Kind::Dump), text)
+    read(Reader::new(source.into(), family, InputKind::Dump), text)
 }
 
 /// Reads a part of a dump, or what is written for `iptables-restore --noflush`, as if it
@@ -37,7 +37,7 @@ pub fn parse_fragment(
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
-    let mut reader = Reader::new(source.into(), family, Kind::Fragment);
+    let mut reader = Reader::new(source.into(), family, InputKind::Fragment);
     reader.ruleset = base;
     read(reader, text)
 }
@@ -75,7 +75,7 @@ fn read<'a>(mut reader: Reader<'a>, text: &'a str) -> Result<Ruleset, Vec<ParseE
 
 /// What is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum InputKind {
     /// All there is.
     Dump,
     /// A part, onto something that is there.
@@ -83,13 +83,13 @@ enum Kind {
 }
 
 struct Reader<'a> {
-    kind: Kind,
+    kind: InputKind,
     file: Text,
     family: Family,
     ruleset: Ruleset,
-    table: Option<Open<'a>>,
+    table: Option<TableBuilder<'a>>,
     /// Of a part: tables that it may come back to.
-    parked: Vec<Open<'a>>,
+    parked: Vec<TableBuilder<'a>>,
     errors: Vec<ParseError>,
     /// Whether there was a table.
     has_table: bool,
@@ -99,7 +99,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: Text, family: Family, kind: Kind) -> Self {
+    fn new(file: Text, family: Family, kind: InputKind) -> Self {
         Self {
             kind,
             file,
@@ -182,16 +182,16 @@ impl<'a> Reader<'a> {
         let origin = Origin::line(self.file.clone(), number);
         let count = declared(behind);
         let table = Table { kind: shown, chains: Vec::with_capacity(count), origin };
-        self.table = Some(Open::new(table, Names::with_room(count)));
+        self.table = Some(TableBuilder::new(table, ChainNames::with_room(count)));
         kind?;
-        if self.kind == Kind::Fragment {
+        if self.kind == InputKind::Fragment {
             self.put_back(unfinished);
         } else if let Some(before) = unfinished {
             let line = before.table.origin.line;
             return Err(format!("found a new table, expected COMMIT for the one of line {line}"));
         }
         match self.ruleset.table(shown) {
-            Some(_) if self.kind == Kind::Fragment => {
+            Some(_) if self.kind == InputKind::Fragment => {
                 let at = self.ruleset.tables.iter().position(|table| table.kind == shown);
                 if let Some(at) = at {
                     self.resume(at);
@@ -219,10 +219,10 @@ impl<'a> Reader<'a> {
         let empty = Table { kind: place.kind, chains: Vec::new(), origin: place.origin.clone() };
         let table = std::mem::replace(place, empty);
         let names = table.chains.iter().map(|chain| chain.name.clone()).collect();
-        self.table = Some(Open::new(table, names));
+        self.table = Some(TableBuilder::new(table, names));
     }
 
-    fn put_back(&mut self, open: Option<Open<'a>>) {
+    fn put_back(&mut self, open: Option<TableBuilder<'a>>) {
         let Some(open) = open else { return };
         let (kind, origin) = (open.table.kind, open.table.origin.clone());
         let known = self.ruleset.tables.iter().position(|one| one.kind == kind);
@@ -231,8 +231,8 @@ impl<'a> Reader<'a> {
             self.ruleset.tables.push(Table { kind, chains: Vec::new(), origin });
         }
         match self.kind {
-            Kind::Dump => self.ruleset.tables[at] = open.finish(),
-            Kind::Fragment => self.parked.push(open),
+            InputKind::Dump => self.ruleset.tables[at] = open.finish(),
+            InputKind::Fragment => self.parked.push(open),
         }
     }
 
@@ -244,7 +244,7 @@ impl<'a> Reader<'a> {
 
     fn commit(&mut self) -> Result<(), String> {
         let open = self.table.take().ok_or("found COMMIT, expected a table before it")?;
-        if self.kind == Kind::Fragment || self.ruleset.table(open.table.kind).is_none() {
+        if self.kind == InputKind::Fragment || self.ruleset.table(open.table.kind).is_none() {
             self.put_back(Some(open));
         }
         Ok(())
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
                 .ok_or_else(|| (at(word), format!("found {word:?}, expected counters: [0:0]")))?,
         };
         if let Some(before) = open.names.find(name) {
-            if self.kind == Kind::Dump {
+            if self.kind == InputKind::Dump {
                 let line = open.table.chains[before].origin.line;
                 let message = format!("chain {name} a second time, the first is on line {line}");
                 return Err((at(name), message));
@@ -345,7 +345,7 @@ impl<'a> Reader<'a> {
             rest = after;
         }
         let origin = Origin::line(self.file.clone(), number);
-        if self.kind == Kind::Fragment {
+        if self.kind == InputKind::Fragment {
             // Rules for one family in a text for both.
             let family = match rest.first().map_or("", Token::bare) {
                 "-4" | "--ipv4" => Some(Family::V4),
@@ -388,7 +388,7 @@ impl<'a> Reader<'a> {
                 let message = format!("table {} has no chain {}", open.table.kind, name.text);
                 return Err((name.column, message));
             }
-            None if self.kind == Kind::Fragment && token::is_plain(&name.text) => {
+            None if self.kind == InputKind::Fragment && token::is_plain(&name.text) => {
                 open.declare(&name.text, None, Counters::default(), origin.clone())
             }
             None => {
@@ -410,10 +410,10 @@ impl<'a> Reader<'a> {
         if let Some(foreign) = self.foreign {
             return Err(vec![foreign]);
         }
-        if self.kind == Kind::Fragment {
+        if self.kind == InputKind::Fragment {
             let open = self.table.take();
             self.put_back(open);
-            for table in std::mem::take(&mut self.parked).into_iter().map(Open::finish) {
+            for table in std::mem::take(&mut self.parked).into_iter().map(TableBuilder::finish) {
                 if let Some(place) =
                     self.ruleset.tables.iter_mut().find(|one| one.kind == table.kind)
                 {

@@ -244,12 +244,12 @@ fn print_set(f: &mut Formatter<'_>, set: &SetMatch) -> Result {
             SetDirection::Destination => "dst",
         })
     })?;
-    for (said, option) in [
+    for (is_set, option) in [
         (set.return_nomatch, " --return-nomatch"),
         (set.keep_counters, " ! --update-counters"),
         (set.keep_subcounters, " ! --update-subcounters"),
     ] {
-        if said {
+        if is_set {
             f.write_str(option)?;
         }
     }

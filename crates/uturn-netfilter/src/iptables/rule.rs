@@ -2,7 +2,7 @@
 
 use uturn_model::{Family, IpNet, Text};
 
-use super::chain_names::Names;
+use super::chain_names::ChainNames;
 use super::match_options::{Args, Refusal, accept, is_complete, open};
 use super::target_options::accept_target;
 use super::token::{self, Token};
@@ -26,7 +26,7 @@ pub(super) struct Scratch {
 pub(super) fn rule<'a>(
     words: &[Token<'a>],
     family: Family,
-    chains: &Names,
+    chains: &ChainNames,
     rule: &mut Rule,
     scratch: &mut Scratch,
 ) -> Result<Option<&'a str>, Fault> {
@@ -72,7 +72,7 @@ struct Reader<'t, 'a> {
     /// How many options the target was given.
     count: usize,
     as_written: &'t [String],
-    chains: &'t Names,
+    chains: &'t ChainNames,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -286,7 +286,7 @@ impl<'a> Reader<'_, 'a> {
         let word = self.args.value().map_err(stop)?;
         let name = &*word.text;
         let next = self.args.words.get(self.args.at).map_or("", Token::bare);
-        let is_chain = name.len() > LONGEST_TARGET && !goto && !next.starts_with("--");
+        let is_chain = name.len() > MAX_TARGET_NAME && !goto && !next.starts_with("--");
         if is_chain
             && token::is_plain(name)
             && let Some(written) = word.as_written()
@@ -314,7 +314,7 @@ impl<'a> Reader<'_, 'a> {
                 "SNAT" if modelled => Target::Snat(NAT_TO_NOTHING),
                 "MASQUERADE" if modelled => Target::Masquerade(NatPorts::default()),
                 "REDIRECT" if modelled => Target::Redirect(NatPorts::default()),
-                "NETMAP" if modelled => Target::Netmap(nowhere(self.args.family)),
+                "NETMAP" if modelled => Target::Netmap(all_addresses(self.args.family)),
                 "TPROXY" if modelled => Target::Tproxy(Tproxy::default()),
                 "TRACE" => Target::Trace,
                 "NOTRACK" => Target::Notrack { ct: false },
@@ -363,7 +363,7 @@ const NAT_TO_NOTHING: NatTo =
     NatTo { addresses: None, ports: None, random: false, random_fully: false, persistent: false };
 
 /// All addresses of a family.
-fn nowhere(family: Family) -> IpNet {
+fn all_addresses(family: Family) -> IpNet {
     match family {
         Family::V4 => ipnet::Ipv4Net::default().into(),
         Family::V6 => ipnet::Ipv6Net::default().into(),
@@ -371,7 +371,7 @@ fn nowhere(family: Family) -> IpNet {
 }
 
 /// No target that is modelled or may stand without an option has a longer name.
-const LONGEST_TARGET: usize = "CONNSECMARK".len();
+const MAX_TARGET_NAME: usize = "CONNSECMARK".len();
 
 /// Targets that nobody models and that may stand without an option.
 const EXTENSIONS: [&str; 28] = [

@@ -2,16 +2,16 @@
 
 use uturn_model::{Origin, Text};
 
-use super::chain_names::Names;
+use super::chain_names::ChainNames;
 use super::rule::Fault;
 use super::token::Token;
 use super::{Chain, Counters, Policy, Rule, Table, Target};
 
 /// A table that is being read.
-pub(super) struct Open<'a> {
+pub(super) struct TableBuilder<'a> {
     pub(super) table: Table,
     /// Of its chains, in their order.
-    pub(super) names: Names,
+    pub(super) names: ChainNames,
     /// The chain that got the latest rule, and its name as it stands there.
     latest: Option<(usize, &'a str)>,
     /// Rules that are kept back, so that a chain takes no more room than it needs: most have
@@ -30,8 +30,8 @@ pub(super) struct Open<'a> {
 /// How many rules wait, unless one chain has more that follow each other.
 const WAITING: usize = 64;
 
-impl<'a> Open<'a> {
-    pub(super) fn new(table: Table, names: Names) -> Self {
+impl<'a> TableBuilder<'a> {
+    pub(super) fn new(table: Table, names: ChainNames) -> Self {
         let filled = table.chains.iter().zip(0..).filter(|(chain, _)| !chain.rules.is_empty());
         let filled = filled.map(|(_, at)| at).collect();
         Self {
@@ -78,7 +78,7 @@ impl<'a> Open<'a> {
         &mut self,
         chain: usize,
         origin: Origin,
-        read: impl FnOnce(&mut Rule, &Names) -> Result<Option<&'a str>, Fault>,
+        read: impl FnOnce(&mut Rule, &ChainNames) -> Result<Option<&'a str>, Fault>,
     ) -> Result<(), Fault> {
         if self.runs.last().is_none_or(|(latest, _)| *latest != chain) {
             if self.waiting.len() >= WAITING {

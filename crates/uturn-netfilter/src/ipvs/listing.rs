@@ -108,8 +108,8 @@ fn read_line(
             }
             let radix = if proc { 16 } else { 10 };
             let mark = u32::from_str_radix(word, radix).map_err(|_| wrong(word, "a mark"))?;
-            let said = if v6 { Family::V6 } else { Family::V4 };
-            VirtualAddress::Mark { mark, family: marks.pop_front().unwrap_or(said) }
+            let stated = if v6 { Family::V6 } else { Family::V4 };
+            VirtualAddress::Mark { mark, family: marks.pop_front().unwrap_or(stated) }
         }
     };
     let mut rest = rest.into_iter();

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use uturn_model::{By, Text};
 
 use super::index::{self, Index};
-use super::unknown_condition::{self, Asked, Numbers};
+use super::unknown_condition::{self, ConditionNumbers, UnknownCondition};
 use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
@@ -56,13 +56,13 @@ pub(super) struct Program {
     pub(super) table: usize,
     pub(super) chains: Vec<CompiledChain>,
     /// What rules ask that may not be known, for those that ask such things.
-    asked: Vec<Vec<Asked>>,
+    asked: Vec<Vec<UnknownCondition>>,
     base: [Option<usize>; 5],
 }
 
 impl Program {
     /// What a rule asks that may not be known.
-    pub(super) fn asked(&self, rule: &CompiledRule) -> &[Asked] {
+    pub(super) fn asked(&self, rule: &CompiledRule) -> &[UnknownCondition] {
         self.asked.get(rule.asks as usize).map_or(&[], Vec::as_slice)
     }
 
@@ -83,12 +83,12 @@ pub(super) struct CompiledRule {
     asks: u32,
     /// Whether it does nothing to any packet.
     pub(super) inert: bool,
-    said: OnceLock<Box<Said>>,
+    texts: OnceLock<Box<RuleTexts>>,
 }
 
 /// What is said of a rule in steps, made when it is first needed.
 #[derive(Debug)]
-struct Said {
+struct RuleTexts {
     by: By,
     /// For the odds at which it was picked first: these are mostly the same.
     picked: OnceLock<(u64, Text)>,
@@ -104,7 +104,7 @@ impl CompiledRule {
 
     /// The rule as evidence.
     pub(super) fn by(&self, rule: &Rule, chain: &Chain) -> &By {
-        &self.said(rule, chain).by
+        &self.texts(rule, chain).by
     }
 
     /// What is said where it was picked at these odds; `say` makes the words.
@@ -113,15 +113,16 @@ impl CompiledRule {
         rule: &Rule,
         chain: &Chain,
         odds: f64,
-        say: impl Fn() -> Text,
+        make: impl Fn() -> Text,
     ) -> Text {
-        let (known, text) = self.said(rule, chain).picked.get_or_init(|| (odds.to_bits(), say()));
-        if *known == odds.to_bits() { text.clone() } else { say() }
+        let (known, text) = self.texts(rule, chain).picked.get_or_init(|| (odds.to_bits(), make()));
+        if *known == odds.to_bits() { text.clone() } else { make() }
     }
 
-    fn said(&self, rule: &Rule, chain: &Chain) -> &Said {
-        self.said
-            .get_or_init(|| Box::new(Said { by: rule.by(&chain.name), picked: OnceLock::new() }))
+    fn texts(&self, rule: &Rule, chain: &Chain) -> &RuleTexts {
+        self.texts.get_or_init(|| {
+            Box::new(RuleTexts { by: rule.by(&chain.name), picked: OnceLock::new() })
+        })
     }
 }
 
@@ -143,7 +144,7 @@ impl CompiledChain {
 
 pub(super) fn programs(ruleset: &Ruleset, errors: &mut Vec<LoadError>) -> Programs {
     let mut programs = Programs::default();
-    let mut numbers = Numbers::default();
+    let mut numbers = ConditionNumbers::default();
     for (at, table) in ruleset.tables.iter().enumerate() {
         programs.tables[table.kind as usize] = Some(program(at, table, &mut numbers, errors));
     }
@@ -153,12 +154,12 @@ pub(super) fn programs(ruleset: &Ruleset, errors: &mut Vec<LoadError>) -> Progra
 fn program(
     at: usize,
     table: &Table,
-    asked_alike: &mut Numbers,
+    asked_alike: &mut ConditionNumbers,
     errors: &mut Vec<LoadError>,
 ) -> Program {
     let numbers: HashMap<&str, usize> =
         table.chains.iter().enumerate().map(|(i, chain)| (&*chain.name, i)).collect();
-    let mut asked: Vec<Vec<Asked>> = Vec::new();
+    let mut asked: Vec<Vec<UnknownCondition>> = Vec::new();
     let mut asks = |rule: &Rule| {
         let own = asked.len() as u32;
         let all = unknown_condition::of_rule(rule, &format!(" {at} {own}"), asked_alike);
@@ -185,7 +186,7 @@ fn program(
                         to: to.map_or(CompiledRule::NONE, |to| to as u32),
                         asks: asks(rule),
                         inert: is_inert(rule),
-                        said: OnceLock::new(),
+                        texts: OnceLock::new(),
                     }
                 })
                 .collect(),

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use uturn_model::{By, Family, IpNet, Origin, Supposition, Text};
 
-use crate::capture_gaps::{NOT_CAPTURED, UNSEEN};
+use crate::capture_gaps::{NOT_CAPTURED, UNKNOWN_INTERFACE};
 use crate::hash::{FastMap, FastSet};
 use crate::packet::{IpProtocol, Packet};
 use crate::packet_facts::{FactSubject, Facts, PacketFact};
@@ -32,7 +32,7 @@ type Lengths = BTreeMap<u8, FastMap<IpAddr, Vec<usize>>>;
 #[derive(Debug)]
 struct Known {
     route: RouteEntry,
-    said: OnceLock<(By, Text)>,
+    evidence: OnceLock<(By, Text)>,
 }
 
 /// What is asked of the tables.
@@ -58,28 +58,28 @@ impl Query<'_> {
 
 /// What is taken for true where rules ask what is not known, and what they ask besides.
 #[derive(Debug)]
-pub(super) struct Asking<'a, 'w> {
+pub(super) struct PolicyQuery<'a, 'w> {
     pub(super) facts: &'w Facts,
     /// Rules of which it was taken that they apply, or not, by their places.
     pub(super) taken: &'w [(usize, bool)],
     /// Whether to stop at a rule that asks something else.
     pub(super) stops: bool,
     /// Rules that were passed over.
-    pub(super) passed_over: Vec<&'a PolicyRule>,
+    pub(super) skipped: Vec<&'a PolicyRule>,
     pub(super) supposed: Vec<Supposition>,
 }
 
-impl<'w> Asking<'_, 'w> {
+impl<'w> PolicyQuery<'_, 'w> {
     /// Where no question can be asked, rules that ask what is not known are passed over.
-    pub(super) fn in_passing(facts: &'w Facts) -> Self {
-        let (passed_over, supposed) = (Vec::new(), Vec::new());
-        Self { facts, taken: &[], stops: false, passed_over, supposed }
+    pub(super) fn without_branching(facts: &'w Facts) -> Self {
+        let (skipped, supposed) = (Vec::new(), Vec::new());
+        Self { facts, taken: &[], stops: false, skipped, supposed }
     }
 }
 
 /// What a rule asks that is not known.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Open {
+pub(super) enum Undecided {
     /// This.
     Fact(PacketFact),
     /// Something of its own.
@@ -96,7 +96,7 @@ pub(super) enum Answer<'a> {
     /// No table knows the destination.
     Nothing,
     /// Whether a rule applies is not known: its place, and what it asks.
-    Open(usize, &'a PolicyRule, Open),
+    Undecided(usize, &'a PolicyRule, Undecided),
 }
 
 impl Fib {
@@ -145,7 +145,7 @@ impl Fib {
         let list = networks.entry(route.dst.network()).or_default();
         let at = list.partition_point(|at| self.routes[*at].route.metric <= route.metric);
         list.insert(at, self.routes.len());
-        self.routes.push(Known { route, said: OnceLock::new() });
+        self.routes.push(Known { route, evidence: OnceLock::new() });
     }
 
     /// The kernel adds this route with every address.
@@ -182,7 +182,7 @@ impl Fib {
     pub(super) fn look_up<'a>(
         &'a self,
         query: Query<'_>,
-        asking: &mut Asking<'a, '_>,
+        policy_query: &mut PolicyQuery<'a, '_>,
     ) -> Answer<'a> {
         let family = Family::of(query.dst);
         let mut at = 0;
@@ -192,15 +192,15 @@ impl Fib {
             if !rule.concerns(family) {
                 continue;
             }
-            match applies(rule, query, asking.facts) {
+            match applies(rule, query, policy_query.facts) {
                 Ok(true) => {}
                 Ok(false) => continue,
-                Err(open) => match asking.taken.iter().find(|(taken, _)| *taken == place) {
+                Err(open) => match policy_query.taken.iter().find(|(taken, _)| *taken == place) {
                     Some((_, true)) => {}
                     Some((_, false)) => continue,
-                    None if asking.stops => return Answer::Open(place, rule, open),
+                    None if policy_query.stops => return Answer::Undecided(place, rule, open),
                     None => {
-                        asking.passed_over.push(rule);
+                        policy_query.skipped.push(rule);
                         continue;
                     }
                 },
@@ -209,7 +209,7 @@ impl Fib {
                 RuleAction::Lookup(table) => {
                     match self.find(family, *table, query.dst, query.oif) {
                         Some((RouteEntry { kind: RouteKind::Throw, .. }, _)) | None => {}
-                        Some((route, _)) if suppresses(&rule.suppress, route, asking) => {}
+                        Some((route, _)) if suppresses(&rule.suppress, route, policy_query) => {}
                         Some((route, equals)) => return Answer::Route(route, equals),
                     }
                 }
@@ -219,8 +219,8 @@ impl Fib {
                     at += target.unwrap_or(0);
                 }
                 RuleAction::Nop => {}
-                RuleAction::Vrf => asking.supposed.push(no_vrf()),
-                RuleAction::Unknown(_) => asking.passed_over.push(rule),
+                RuleAction::Vrf => policy_query.supposed.push(no_vrf()),
+                RuleAction::Unknown(_) => policy_query.skipped.push(rule),
                 RuleAction::Unreachable | RuleAction::Prohibit | RuleAction::Blackhole => {
                     return Answer::Rule(rule);
                 }
@@ -284,23 +284,23 @@ impl Fib {
     }
 
     /// A route as evidence, and where it leads: `through eth0, next 10.0.0.1`.
-    pub(super) fn said(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
-        let say = || (of_route(route), through(route));
+    pub(super) fn evidence(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
+        let make = || (of_route(route), through(route));
         match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
-            Some(known) => Cow::Borrowed(known.said.get_or_init(say)),
-            None => Cow::Owned(say()),
+            Some(known) => Cow::Borrowed(known.evidence.get_or_init(make)),
+            None => Cow::Owned(make()),
         }
     }
 
     /// A route as evidence.
     pub(super) fn by(&self, route: &RouteEntry) -> By {
-        self.said(route).0.clone()
+        self.evidence(route).0.clone()
     }
 }
 
 fn through(route: &RouteEntry) -> Text {
     let dev = route.dev.as_deref().unwrap_or("");
-    if dev == UNSEEN {
+    if dev == UNKNOWN_INTERFACE {
         return "through an interface that nothing names".into();
     }
     match route.via {
@@ -310,14 +310,14 @@ fn through(route: &RouteEntry) -> Text {
 }
 
 fn of_route(route: &RouteEntry) -> By {
-    if route.dev.as_deref() == Some(UNSEEN) {
+    if route.dev.as_deref() == Some(UNKNOWN_INTERFACE) {
         return By::new("routes of the node", Origin::file(NOT_CAPTURED));
     }
     By::new(route.to_string(), route.origin.clone())
 }
 
 /// Whether a rule applies, or what would have to be known for that.
-fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, Open> {
+fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, Undecided> {
     let within = |net: &Option<IpNet>, ip: Option<IpAddr>| {
         net.is_none_or(|net| ip.is_some_and(|ip| net.contains(&ip)))
     };
@@ -345,20 +345,20 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, O
     if let Some((first, last)) = more.users {
         let fact = PacketFact { subject: FactSubject::User, first, last };
         // What no process has sent counts as root's.
-        let nobodys = !query.from_here
-            || facts.tell(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false);
-        match if nobodys { Some(first == 0) } else { facts.tell(fact) } {
+        let from_no_process = !query.from_here
+            || facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false);
+        match if from_no_process { Some(first == 0) } else { facts.answer(fact) } {
             Some(true) => {}
             Some(false) => return Ok(rule.invert),
-            None => open = Some(Open::Fact(fact)),
+            None => open = Some(Undecided::Fact(fact)),
         }
     }
     if let Some(class) = more.class {
         let fact = PacketFact::exactly(FactSubject::Class, class.into());
-        match facts.tell(fact) {
+        match facts.answer(fact) {
             Some(true) => {}
             Some(false) => return Ok(rule.invert),
-            None => open = open.or(Some(Open::Fact(fact))),
+            None => open = open.or(Some(Undecided::Fact(fact))),
         }
     }
     if more.tunnel.is_some_and(|tunnel| tunnel != 0) {
@@ -366,13 +366,17 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, O
         if query.iif == "lo" {
             return Ok(rule.invert);
         }
-        open = open.or(Some(Open::Rule));
+        open = open.or(Some(Undecided::Rule));
     }
     open.map_or(Ok(!rule.invert), Err)
 }
 
 /// Whether a rule passes over the route that its table has.
-fn suppresses(suppress: &Suppress, route: &RouteEntry, asking: &mut Asking<'_, '_>) -> bool {
+fn suppresses(
+    suppress: &Suppress,
+    route: &RouteEntry,
+    policy_query: &mut PolicyQuery<'_, '_>,
+) -> bool {
     // A route that ends the look-up is never passed over.
     let ends =
         matches!(route.kind, RouteKind::Blackhole | RouteKind::Unreachable | RouteKind::Prohibit);
@@ -383,7 +387,7 @@ fn suppresses(suppress: &Suppress, route: &RouteEntry, asking: &mut Asking<'_, '
         return true;
     }
     if let Some(group) = &suppress.group {
-        asking.supposed.push(Supposition {
+        policy_query.supposed.push(Supposition {
             about: format!("interfaces of group {group}").into(),
             taken: "there are none".into(),
             because: "the groups of interfaces are not known".into(),

@@ -7,26 +7,26 @@ use uturn_model::{By, Origin, Supposition, Text};
 
 use super::Kernel;
 use super::nft::interface;
-use super::walk::{OpenWays, RouteOut, Walk};
-use crate::capture_gaps::{CaptureGap, NOT_CAPTURED, UNSEEN};
+use super::walk::{OpenBranches, RouteOut, Walk};
+use crate::capture_gaps::{CaptureGap, NOT_CAPTURED, UNKNOWN_INTERFACE};
 use crate::iptables::Not;
 use crate::packet::QuestionSubject;
 
 /// The first and the last name of a pattern, as numbers.
-pub(super) type Names = (u128, u128);
+pub(super) type NameRange = (u128, u128);
 
 /// What one way has taken for true of what a capture does not say.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct CaptureAssumptions {
     /// Addresses that are the node's own, or are not.
     own: Vec<(IpAddr, bool)>,
     /// The interface that the packet leaves through is one of these, or is not.
-    out: Vec<(Names, bool)>,
+    out: Vec<(NameRange, bool)>,
     /// The name that it has then, where it is a single one.
     name: Option<Text>,
 }
 
-impl Taken {
+impl CaptureAssumptions {
     /// Whether an address is the node's own, where that was decided.
     pub(super) fn is_own(&self, ip: IpAddr) -> Option<bool> {
         self.own.iter().find(|(one, _)| *one == ip).map(|(_, own)| *own)
@@ -45,11 +45,11 @@ impl Taken {
 
     /// Whether the interface is one of these. What is not for the node itself does not leave
     /// through the loopback.
-    fn leaves_by(&self, wanted: Names) -> Option<bool> {
+    fn leaves_by(&self, wanted: NameRange) -> Option<bool> {
         if wanted == interface("lo") {
             return Some(false);
         }
-        let holds = |outer: Names, inner: Names| outer.0 <= inner.0 && inner.1 <= outer.1;
+        let holds = |outer: NameRange, inner: NameRange| outer.0 <= inner.0 && inner.1 <= outer.1;
         self.out.iter().find_map(|(names, taken)| match taken {
             true if holds(wanted, *names) => Some(true),
             true if wanted.1 < names.0 || names.1 < wanted.0 => Some(false),
@@ -86,7 +86,7 @@ impl Kernel {
 
     /// Decides whether the packet's destination is an address of the node, where nothing says
     /// so: both ways.
-    pub(super) fn settle_own(&self, walk: &mut Walk, open: &mut OpenWays, crowded: bool) {
+    pub(super) fn decide_own(&self, walk: &mut Walk, open: &mut OpenBranches, at_limit: bool) {
         if !self.state.gaps.contains(&CaptureGap::Addresses) {
             return;
         }
@@ -98,19 +98,19 @@ impl Kernel {
             return;
         }
         let known = self.fib.local(ip).is_some() || ip.is_multicast() || ip.is_unspecified();
-        if known || walk.blind.is_own(ip).is_some() {
+        if known || walk.capture_assumptions.is_own(ip).is_some() {
             return;
         }
         // Rules do not translate to an address of the node, save where they say so.
         let translated = walk.tracking.connection().is_some_and(|one| one.original.dst.ip() != ip);
-        if translated || crowded {
+        if translated || at_limit {
             walk.suppose(Supposition {
                 about: format!("the address {ip}").into(),
                 taken: "not one of this node".into(),
                 because: "the capture has neither addr nor route".into(),
                 settle: "capture ip addr as addr".into(),
             });
-            walk.blind.own.push((ip, false));
+            walk.capture_assumptions.own.push((ip, false));
             return;
         }
         let mut other = walk.fork();
@@ -119,9 +119,9 @@ impl Kernel {
             (&mut *other, false, "as if it were another's"),
         ] {
             way.share /= 2.0;
-            way.blind.own.push((ip, own));
+            way.capture_assumptions.own.push((ip, own));
             let by = By::new(format!("the address {ip}"), Origin::file(NOT_CAPTURED));
-            way.meet_open(
+            way.note_branch(
                 QuestionSubject::Own,
                 own,
                 format!("nothing says whose it is: {said}"),
@@ -133,12 +133,12 @@ impl Kernel {
 
     /// Whether this way has taken the destination for an address of the node.
     pub(super) fn is_taken_as_own(&self, walk: &Walk) -> bool {
-        walk.blind.is_own(walk.packet.dst) == Some(true)
+        walk.capture_assumptions.is_own(walk.packet.dst) == Some(true)
     }
 
     /// Gives a walk the way to the node itself.
     pub(super) fn take_as_own(&self, walk: &mut Walk) {
-        walk.way = Some(RouteOut { dev: "lo".into(), via: None, local: true });
+        walk.route = Some(RouteOut { dev: "lo".into(), via: None, local: true });
         walk.oif = Some("lo".into());
         if walk.packet.src.is_unspecified() {
             walk.packet.src = walk.packet.dst;
@@ -159,54 +159,56 @@ impl Kernel {
     pub(super) fn redirected(&self, walk: &mut Walk) {
         if self.knows_no_address() && !walk.packet.dst.is_loopback() {
             let ip = walk.packet.dst;
-            walk.blind.own.retain(|(one, _)| *one != ip);
-            walk.blind.own.push((ip, true));
+            walk.capture_assumptions.own.retain(|(one, _)| *one != ip);
+            walk.capture_assumptions.own.push((ip, true));
         }
     }
 }
 
 impl Walk {
     /// Whether the name of the interface that it leaves through is not known.
-    pub(super) fn leaves_unseen(&self) -> bool {
-        self.oif.as_deref() == Some(UNSEEN)
+    pub(super) fn out_is_unknown(&self) -> bool {
+        self.oif.as_deref() == Some(UNKNOWN_INTERFACE)
     }
 
     /// Whether it leaves through what a rule wants; where that is open, as if it did.
     pub(super) fn may_leave_by(&self, wanted: &Not<Text>) -> bool {
-        self.blind.leaves_by(names(&wanted.value)).is_none_or(|leaves| leaves != wanted.not)
+        self.capture_assumptions
+            .leaves_by(names(&wanted.value))
+            .is_none_or(|leaves| leaves != wanted.not)
     }
 
     /// What a rule wants of the interface, where that is open.
-    pub(super) fn open_out(&self, wanted: Option<&Not<Text>>) -> Option<Names> {
-        let names = names(&wanted.filter(|_| self.leaves_unseen())?.value);
-        self.blind.leaves_by(names).is_none().then_some(names)
+    pub(super) fn undecided_out(&self, wanted: Option<&Not<Text>>) -> Option<NameRange> {
+        let names = names(&wanted.filter(|_| self.out_is_unknown())?.value);
+        self.capture_assumptions.leaves_by(names).is_none().then_some(names)
     }
 
     /// Whether it leaves through one of these.
-    pub(super) fn leaves_by(&self, wanted: Names) -> Option<bool> {
-        self.blind.leaves_by(wanted)
+    pub(super) fn leaves_by(&self, wanted: NameRange) -> Option<bool> {
+        self.capture_assumptions.leaves_by(wanted)
     }
 
     /// Takes both ways: here as if it left through these, in the copy as if not.
-    pub(super) fn part_by_out(&mut self, names: Names, said: &str) -> Box<Self> {
+    pub(super) fn branch_by_out(&mut self, names: NameRange, said: &str) -> Box<Self> {
         let mut other = self.fork();
         for (way, leaves) in [(&mut *self, true), (&mut *other, false)] {
             way.share /= 2.0;
-            way.blind.out.push((names, leaves));
+            way.capture_assumptions.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {said}");
             let by = By::new(format!("the interface {said}"), Origin::file(NOT_CAPTURED));
-            way.meet_open(QuestionSubject::Out, leaves, why, by);
+            way.note_branch(QuestionSubject::Out, leaves, why, by);
         }
         if names.0 == names.1 {
-            self.blind.name = Some(said.into());
+            self.capture_assumptions.name = Some(said.into());
         }
         other
     }
 }
 
 /// A pattern of iptables, with a `+` at its end for any rest.
-fn names(pattern: &str) -> Names {
+fn names(pattern: &str) -> NameRange {
     match pattern.strip_suffix('+') {
         Some(start) => interface(&format!("{start}*")),
         None => interface(pattern),

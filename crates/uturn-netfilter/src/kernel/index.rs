@@ -10,7 +10,7 @@ use crate::packet::{IpProtocol, Packet};
 const INDEX_FROM: usize = 12;
 
 /// A rule for more ports than this is no rule for a port.
-const MOST_PORTS: usize = 32;
+const MAX_PORTS: usize = 32;
 
 /// The rules of a chain by what a packet must have, each in one list only; every list is
 /// in order.
@@ -116,7 +116,7 @@ fn network(ip: IpAddr, length: u8) -> u128 {
 /// Whether a rule for so many ports is one for a port.
 pub(super) fn are_few(ranges: &[PortRange]) -> bool {
     let counts = ranges.iter().map(|range| usize::from(range.last - range.first) + 1);
-    counts.sum::<usize>() <= MOST_PORTS
+    counts.sum::<usize>() <= MAX_PORTS
 }
 
 /// What to tell a rule of iptables by.

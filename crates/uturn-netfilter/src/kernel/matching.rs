@@ -58,7 +58,7 @@ impl Kernel {
             && rule.protocol.is_none_or(|wanted| wanted.holds(|wanted| *wanted == protocol))
             && interface(&rule.in_interface, &walk.iif)
             && match &rule.out_interface {
-                Some(wanted) if walk.leaves_unseen() => walk.may_leave_by(wanted),
+                Some(wanted) if walk.out_is_unknown() => walk.may_leave_by(wanted),
                 wanted => interface(wanted, &walk.oif),
             }
             // No packet that is walked is a fragment.
@@ -68,7 +68,7 @@ impl Kernel {
         }
         let (mut odds, mut unknown) = (1.0, Unknown::default());
         for (place, one) in rule.matches.iter().enumerate() {
-            match self.one(one, walk) {
+            match self.match_odds(one, walk) {
                 Some(some) if some <= 0.0 => return Answer::No,
                 Some(some) => odds *= some,
                 None => unknown.add(place),
@@ -78,7 +78,7 @@ impl Kernel {
     }
 
     /// The odds that one match matches; none where nobody models it.
-    fn one(&self, one: &Match, walk: &mut Walk) -> Option<f64> {
+    fn match_odds(&self, one: &Match, walk: &mut Walk) -> Option<f64> {
         let packet = &walk.packet;
         let certain = |matches: bool| Some(f64::from(u8::from(matches)));
         let ports = packet.transport.ports();
@@ -169,7 +169,7 @@ impl Kernel {
 
     /// The same on a way that has decided what nothing says.
     pub(super) fn kind_for(&self, ip: IpAddr, device: Option<&str>, walk: &Walk) -> AddrKind {
-        match walk.blind.is_own(ip) {
+        match walk.capture_assumptions.is_own(ip) {
             Some(true) => AddrKind::Local,
             _ => self.kind_of(ip, device),
         }

@@ -27,8 +27,8 @@ use uturn_model::{Family, Text};
 
 use self::compile::Programs;
 use self::fib::Fib;
-use self::ipvs::Virtual;
-use self::walk::{OpenWays, Walk};
+use self::ipvs::VirtualServerIndex;
+use self::walk::{OpenBranches, Walk};
 use crate::hash::FastMap;
 use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
@@ -36,11 +36,11 @@ use crate::{Assumptions, Connection, End, Entry, LoadError, NodeState, Packet, S
 
 /// More ways than this are not followed: a walk that meets so many rules that nobody
 /// models ends [`EndKind::Unsettled`](crate::EndKind::Unsettled).
-const MOST_WAYS: usize = 4096;
+const MAX_BRANCHES: usize = 4096;
 
 /// A walk that asks more rules than this is given up likewise: chains that lead to each
 /// other twice, over many levels, would keep it busy for ever.
-const MOST_RULES: u32 = 2_000_000;
+const MAX_RULES: u32 = 2_000_000;
 
 /// One node's kernel, ready to walk packets through.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Kernel {
     v6: Programs,
     fib: Fib,
     sets: Lookup,
-    servers: Virtual,
+    servers: VirtualServerIndex,
     nft: nft::Rules,
     plan: stages::Plan,
     devices: FastMap<Text, DeviceSwitches>,
@@ -76,7 +76,7 @@ impl Kernel {
             .iter()
             .map(|one| (one.name.clone(), DeviceSwitches::of(&one.name, &state.sysctls)))
             .collect();
-        let servers = Virtual::new(&state.ipvs);
+        let servers = VirtualServerIndex::new(&state.ipvs);
         let plan = stages::Plan::new(&nft);
         Ok(Self { state, v4, v6, fib, sets, servers, nft, plan, devices })
     }
@@ -96,11 +96,11 @@ impl Kernel {
         known: &[Connection],
         assumed: &Assumptions,
     ) -> Vec<End> {
-        let mut open: OpenWays = vec![Box::new(Walk::new(packet, entry, assumed))];
+        let mut open: OpenBranches = vec![Box::new(Walk::new(packet, entry, assumed))];
         let mut ends = Vec::new();
         while let Some(walk) = open.pop() {
-            let crowded = ends.len() + open.len() >= MOST_WAYS;
-            let end = stages::follow(self, walk, known, &mut open, crowded);
+            let at_limit = ends.len() + open.len() >= MAX_BRANCHES;
+            let end = stages::follow(self, walk, known, &mut open, at_limit);
             // Of itself, a list begins with more room than most walks need.
             ends.reserve_exact(if ends.is_empty() { 1 + open.len() } else { 0 });
             ends.push(end);

@@ -7,8 +7,8 @@ use uturn_model::{By, Family, IpNet, Step, StepKind, Supposition, Text};
 
 use super::Kernel;
 use super::compile::Hook;
-use super::walk::{OpenWays, Tracking, Walk};
-use super::xtables::Passed;
+use super::walk::{OpenBranches, Tracking, Walk};
+use super::xtables::StageResult;
 use crate::iptables::{NatPorts, NatTo, PortRange, TableKind, Target};
 use crate::packet::{Connection, DropReason, Packet, Transport};
 
@@ -20,7 +20,7 @@ pub(super) enum Side {
 }
 
 /// Of a wider range of addresses, no more are followed.
-const MOST_ADDRESSES: usize = 256;
+const MAX_ADDRESSES: usize = 256;
 
 impl Kernel {
     /// Connection tracking takes a packet up.
@@ -53,15 +53,15 @@ impl Kernel {
         &self,
         side: Side,
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
-    ) -> Passed {
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> StageResult {
         match &walk.tracking {
-            Tracking::NotYet | Tracking::Untracked | Tracking::Invalid => Passed::On,
+            Tracking::NotYet | Tracking::Untracked | Tracking::Invalid => StageResult::On,
             Tracking::New { .. } if is_open(side, walk) => {
-                self.pass(TableKind::Nat, walk, open, crowded)
+                self.pass(TableKind::Nat, walk, open, at_limit)
             }
-            Tracking::New { .. } => Passed::On,
+            Tracking::New { .. } => StageResult::On,
             Tracking::Known { connection, reply } => {
                 let (original, answer) = (connection.original, connection.reply);
                 let leg = walk.packet.leg();
@@ -85,9 +85,9 @@ impl Kernel {
                     };
                     walk.packet = walk.packet.with_leg(translated);
                     let by = By::kernel(format!("connection tracking: {original}"));
-                    walk.trail.add(Step::new(kind, why, by).changing(leg, translated));
+                    walk.log.add(Step::new(kind, why, by).changing(leg, translated));
                 }
-                Passed::On
+                StageResult::On
             }
         }
     }
@@ -100,7 +100,7 @@ impl Kernel {
         why: &Text,
         by: By,
         walk: &mut Walk,
-        open: &mut OpenWays,
+        open: &mut OpenBranches,
     ) -> Result<(), DropReason> {
         let (side, (first, others), ports, random) = match target {
             Target::Dnat(to) => (Side::Destination, addresses(to, walk), to.ports, false),
@@ -120,7 +120,7 @@ impl Kernel {
                     true => (Side::Destination, walk.packet.dst),
                     false => (Side::Source, walk.packet.src),
                 };
-                (side, (Some(moved(ip, *net)), Vec::new()), None, false)
+                (side, (Some(remap(ip, *net)), Vec::new()), None, false)
             }
             _ => return Ok(()),
         };
@@ -132,17 +132,19 @@ impl Kernel {
         for ip in others {
             let mut other = walk.fork();
             other.share = share;
-            settle(&mut other, side, ip, ports, random, why, by.clone());
+            translate_end(&mut other, side, ip, ports, random, why, by.clone());
             // Translated: it goes on behind this stage.
             other.frames.clear();
             other.stage += 1;
             open.push(other);
         }
         walk.share = share;
-        settle(walk, side, first, ports, random, why, by);
+        translate_end(walk, side, first, ports, random, why, by);
         match target {
             Target::Redirect(_) => self.redirected(walk),
-            Target::Masquerade(_) if first.is_unspecified() => walk.suppose(hidden_source()),
+            Target::Masquerade(_) if first.is_unspecified() => {
+                walk.suppose(unknown_masquerade_address())
+            }
             _ => {}
         }
         Ok(())
@@ -163,7 +165,7 @@ impl Kernel {
 
     /// The address that MASQUERADE takes.
     fn masquerade_address(&self, walk: &Walk) -> Option<IpAddr> {
-        let way = walk.way.as_ref()?;
+        let way = walk.route.as_ref()?;
         let own = self.source_address(&way.dev, way.via, walk.packet.dst);
         own.or_else(|| {
             let unseen = match walk.packet.family() {
@@ -176,7 +178,7 @@ impl Kernel {
 }
 
 /// MASQUERADE takes an address that nothing says.
-fn hidden_source() -> Supposition {
+fn unknown_masquerade_address() -> Supposition {
     Supposition {
         about: "the address that MASQUERADE takes".into(),
         taken: "one of the node, shown as unspecified".into(),
@@ -186,7 +188,7 @@ fn hidden_source() -> Supposition {
 }
 
 /// An address of the same rest in another network.
-fn moved(ip: IpAddr, net: IpNet) -> IpAddr {
+fn remap(ip: IpAddr, net: IpNet) -> IpAddr {
     match (ip, net) {
         (IpAddr::V4(ip), IpNet::V4(net)) => (ip & net.hostmask() | net.network()).into(),
         (IpAddr::V6(ip), IpNet::V6(net)) => (ip & net.hostmask() | net.network()).into(),
@@ -241,11 +243,11 @@ fn addresses(to: &NatTo, walk: &Walk) -> (Option<IpAddr>, Vec<IpAddr>) {
     let others = match (first, last) {
         _ if first == last => Vec::new(),
         (IpAddr::V4(first), IpAddr::V4(last)) => {
-            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES).skip(1);
+            let some = (first.to_bits()..=last.to_bits()).take(MAX_ADDRESSES).skip(1);
             some.map(|bits| Ipv4Addr::from_bits(bits).into()).collect()
         }
         (IpAddr::V6(first), IpAddr::V6(last)) => {
-            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES).skip(1);
+            let some = (first.to_bits()..=last.to_bits()).take(MAX_ADDRESSES).skip(1);
             some.map(|bits| Ipv6Addr::from_bits(bits).into()).collect()
         }
         _ => Vec::new(),
@@ -253,7 +255,7 @@ fn addresses(to: &NatTo, walk: &Walk) -> (Option<IpAddr>, Vec<IpAddr>) {
     (Some(first), others)
 }
 
-fn settle(
+fn translate_end(
     walk: &mut Walk,
     side: Side,
     ip: IpAddr,
@@ -287,5 +289,5 @@ fn settle(
     } else {
         why.clone()
     };
-    walk.trail.add(Step::new(StepKind::Translate, why, by).changing(before, after));
+    walk.log.add(Step::new(StepKind::Translate, why, by).changing(before, after));
 }

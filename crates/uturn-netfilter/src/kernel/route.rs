@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use uturn_model::{By, Family, IpNet, Origin, StepKind};
 
-use super::MOST_WAYS;
+use super::MAX_BRANCHES;
 use super::compile::Hook;
-use super::fib::{Answer, Asking, Open, Query};
-use super::walk::{OpenWays, RouteOut, Walk};
+use super::fib::{Answer, PolicyQuery, Query, Undecided};
+use super::walk::{OpenBranches, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
 use crate::capture_gaps::CaptureGap;
 use crate::packet::{DropReason, EndKind, Packet, QuestionSubject};
@@ -20,7 +20,7 @@ pub(super) type Routed = Result<(), EndKind>;
 
 impl Kernel {
     /// Routes a packet that came in, to INPUT or FORWARD.
-    pub(super) fn route_in(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
+    pub(super) fn route_in(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         if walk.from_here {
             // It was routed when it was sent.
             walk.oif = None;
@@ -38,7 +38,7 @@ impl Kernel {
         }
         if packet.dst.is_multicast() {
             let by = By::kernel("delivery to groups");
-            walk.meet_unknown("nobody models packets to a group", by);
+            walk.note_unknown("nobody models packets to a group", by);
             return Err(EndKind::Unsettled);
         }
         let query = Query {
@@ -104,15 +104,15 @@ impl Kernel {
             let why = "a packet that was given to a proxy is not forwarded: no rule leads it here";
             return Err(walk.dropped(DropReason::Invalid, why, self.fib.by(route)));
         }
-        self.spread(walk, route, equals, open, |walk| {
-            walk.oif = walk.way.as_ref().map(|way| way.dev.clone());
+        self.branch_over_routes(walk, route, equals, open, |walk| {
+            walk.oif = walk.route.as_ref().map(|way| way.dev.clone());
             walk.enter(Hook::Forward);
         });
         Ok(())
     }
 
     /// Routes a packet made on the node, before its first rule.
-    pub(super) fn route_out(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
+    pub(super) fn route_out(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         let packet = walk.packet;
         let src = Some(packet.src).filter(|src| !src.is_unspecified());
         if self.is_taken_as_own(walk) {
@@ -136,8 +136,8 @@ impl Kernel {
         }
         self.may_leave(walk, route)?;
         walk.unrouted = false;
-        self.spread(walk, route, equals, open, |walk| {
-            let Some(way) = &walk.way else { return };
+        self.branch_over_routes(walk, route, equals, open, |walk| {
+            let Some(way) = &walk.route else { return };
             if src.is_none() {
                 let own = match way.local {
                     true => Some(route.src.unwrap_or(packet.dst)),
@@ -157,7 +157,7 @@ impl Kernel {
 
     /// Routes a packet made on the node again, after a rule changed it. Rules of OUTPUT
     /// still see the interface of the first route.
-    pub(super) fn route_again(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
+    pub(super) fn route_again(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         let packet = walk.packet;
         let query = Query {
             src: Some(packet.src),
@@ -181,7 +181,7 @@ impl Kernel {
         self.may_leave(walk, route)?;
         let stage = walk.stage;
         // A copy goes on behind this stage, as the walk itself will.
-        self.spread(walk, route, equals, open, |walk| walk.stage = stage + 1);
+        self.branch_over_routes(walk, route, equals, open, |walk| walk.stage = stage + 1);
         walk.stage = stage;
         Ok(())
     }
@@ -200,12 +200,12 @@ impl Kernel {
     }
 
     /// Gives a walk its route, and copies of it the routes that are as good.
-    pub(super) fn spread(
+    pub(super) fn branch_over_routes(
         &self,
         walk: &mut Walk,
         route: &RouteEntry,
         equals: usize,
-        open: &mut OpenWays,
+        open: &mut OpenBranches,
         then: impl Fn(&mut Walk),
     ) {
         if equals > 0 {
@@ -226,8 +226,8 @@ impl Kernel {
         let local =
             matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
         let dev = if local { "lo".into() } else { route.dev.clone().unwrap_or_else(|| "".into()) };
-        let said = self.fib.said(route);
-        let (by, through) = &*said;
+        let evidence = self.fib.evidence(route);
+        let (by, through) = &*evidence;
         let mut why = String::with_capacity(64);
         if local {
             push_ip(&mut why, walk.packet.dst);
@@ -238,8 +238,8 @@ impl Kernel {
             why.push(' ');
             why.push_str(through);
         }
-        walk.blind.forget_out();
-        walk.way = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
+        walk.capture_assumptions.forget_out();
+        walk.route = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
         walk.note(StepKind::Route, why.as_str(), by.clone());
     }
 
@@ -248,21 +248,24 @@ impl Kernel {
         &'a self,
         walk: &mut Walk,
         query: Query<'_>,
-        mut open: Option<&mut OpenWays>,
+        mut open: Option<&mut OpenBranches>,
     ) -> Result<(&'a RouteEntry, usize), EndKind> {
         let dst = query.dst;
         let answer = loop {
-            let stops = open.as_ref().is_some_and(|open| open.len() < MOST_WAYS);
-            let mut asking =
-                Asking { stops, taken: &walk.ruled, ..Asking::in_passing(&walk.facts) };
-            let answer = self.fib.look_up(query, &mut asking);
-            let Asking { passed_over, supposed, .. } = asking;
-            if let (Answer::Open(place, rule, about), Some(open)) = (answer, &mut open) {
+            let stops = open.as_ref().is_some_and(|open| open.len() < MAX_BRANCHES);
+            let mut policy_query = PolicyQuery {
+                stops,
+                taken: &walk.policy_answers,
+                ..PolicyQuery::without_branching(&walk.facts)
+            };
+            let answer = self.fib.look_up(query, &mut policy_query);
+            let PolicyQuery { skipped, supposed, .. } = policy_query;
+            if let (Answer::Undecided(place, rule, about), Some(open)) = (answer, &mut open) {
                 part(walk, (place, rule, about), open);
                 continue;
             }
-            for rule in passed_over {
-                walk.meet_unknown("nobody models this routing rule: passed over", of_policy(rule));
+            for rule in skipped {
+                walk.note_unknown("nobody models this routing rule: passed over", of_policy(rule));
             }
             for one in supposed {
                 walk.suppose(one);
@@ -299,7 +302,7 @@ impl Kernel {
                     _ => (DropReason::NoRoute, format!("{dst} is set to be unreachable"), by),
                 }
             }
-            Answer::Nothing | Answer::Open(..) => (
+            Answer::Nothing | Answer::Undecided(..) => (
                 DropReason::NoRoute,
                 format!("no route leads to {dst}"),
                 By::kernel("routing tables"),
@@ -351,7 +354,7 @@ impl Kernel {
             from_here: false,
         };
         let interface = self.interface(iif);
-        match self.fib.look_up(back, &mut Asking::in_passing(&walk.facts)) {
+        match self.fib.look_up(back, &mut PolicyQuery::without_branching(&walk.facts)) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => {
                 if !switches.accept_local {
                     return local_source();
@@ -391,7 +394,7 @@ impl Kernel {
             Answer::Route(..) | Answer::Rule(_) | Answer::Nothing if switches.rp_filter > 0 => {
                 strict()
             }
-            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing | Answer::Open(..) => None,
+            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing | Answer::Undecided(..) => None,
         }
     }
 
@@ -407,7 +410,8 @@ impl Kernel {
         let query =
             Query { src, dst: packet.src, iif: "lo", oif: None, mark, transport, from_here };
         let facts = Facts::default();
-        let Answer::Route(route, equals) = self.fib.look_up(query, &mut Asking::in_passing(&facts))
+        let Answer::Route(route, equals) =
+            self.fib.look_up(query, &mut PolicyQuery::without_branching(&facts))
         else {
             return None;
         };
@@ -472,13 +476,17 @@ impl Kernel {
 
 /// Takes both ways where a rule of the policy asks what is not known: a copy is routed as if
 /// the rule asked in vain.
-fn part(walk: &mut Walk, (place, rule, about): (usize, &PolicyRule, Open), open: &mut OpenWays) {
+fn part(
+    walk: &mut Walk,
+    (place, rule, about): (usize, &PolicyRule, Undecided),
+    open: &mut OpenBranches,
+) {
     let mut other = walk.fork();
     for (way, met) in [(&mut *walk, true), (&mut *other, false)] {
         way.share /= 2.0;
         let applies = if met { "as if it applied" } else { "as if it did not apply" };
         let (doubt, holds, why) = match about {
-            Open::Fact(fact) => {
+            Undecided::Fact(fact) => {
                 let holds = met != rule.invert;
                 way.facts.add(fact, holds);
                 match fact.subject.is_sender() {
@@ -486,8 +494,8 @@ fn part(walk: &mut Walk, (place, rule, about): (usize, &PolicyRule, Open), open:
                     false => (QuestionSubject::Match, met, format!("{fact}: {applies}")),
                 }
             }
-            Open::Rule => {
-                way.ruled.push((place, met));
+            Undecided::Rule => {
+                way.policy_answers.push((place, met));
                 (
                     QuestionSubject::Match,
                     met,
@@ -495,7 +503,7 @@ fn part(walk: &mut Walk, (place, rule, about): (usize, &PolicyRule, Open), open:
                 )
             }
         };
-        way.meet_open(doubt, holds, why, of_policy(rule));
+        way.note_branch(doubt, holds, why, of_policy(rule));
     }
     open.push(other);
 }

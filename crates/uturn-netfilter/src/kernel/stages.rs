@@ -6,8 +6,8 @@ use super::Kernel;
 use super::compile::Hook;
 use super::nat::Side;
 use super::nft::Rules;
-use super::walk::{OpenWays, Tracking, Walk};
-use super::xtables::Passed;
+use super::walk::{OpenBranches, Tracking, Walk};
+use super::xtables::StageResult;
 use crate::capture_gaps::{CaptureGap, NOT_CAPTURED};
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
@@ -192,38 +192,38 @@ pub(super) fn follow(
     kernel: &Kernel,
     mut walk: Box<Walk>,
     known: &[Connection],
-    open: &mut OpenWays,
-    crowded: bool,
+    open: &mut OpenBranches,
+    at_limit: bool,
 ) -> End {
     let family = walk.packet.family();
     kernel.suppose_gap(CaptureGap::Rules(family), &mut walk);
-    kernel.settle_own(&mut walk, open, crowded);
+    kernel.decide_own(&mut walk, open, at_limit);
     if walk.unrouted
         && let Err(kind) = kernel.route_out(&mut walk, open)
     {
         return walk.end(kind);
     }
     loop {
-        kernel.settle_own(&mut walk, open, crowded);
+        kernel.decide_own(&mut walk, open, at_limit);
         let family = walk.packet.family();
         let stage = kernel.plan.stages(family, walk.hook)[walk.stage];
         let passed = match stage {
-            Table(kind) => kernel.pass(kind, &mut walk, open, crowded),
-            Nat(side) => kernel.translate(side, &mut walk, open, crowded),
-            Nft(chain) => kernel.pass_nft(chain, &mut walk, open, crowded),
-            NftNat(side, _) if !super::nat::is_open(side, &walk) => Passed::On,
-            NftNat(_, chain) => kernel.pass_nft(chain, &mut walk, open, crowded),
+            Table(kind) => kernel.pass(kind, &mut walk, open, at_limit),
+            Nat(side) => kernel.translate(side, &mut walk, open, at_limit),
+            Nft(chain) => kernel.run_nft_chain(chain, &mut walk, open, at_limit),
+            NftNat(side, _) if !super::nat::is_open(side, &walk) => StageResult::On,
+            NftNat(_, chain) => kernel.run_nft_chain(chain, &mut walk, open, at_limit),
             Settled(side) => {
                 super::nat::settle_end(side, &mut walk);
-                Passed::On
+                StageResult::On
             }
             Remember => {
                 walk.before = walk.packet;
-                Passed::On
+                StageResult::On
             }
             Track => {
                 kernel.track(&mut walk, known);
-                Passed::On
+                StageResult::On
             }
             RouteIn => match kernel.route_in(&mut walk, open) {
                 // The next hook begins at its first stage.
@@ -238,15 +238,15 @@ pub(super) fn follow(
                 walk.before = walk.packet;
                 match moved || again || std::mem::take(&mut walk.reroutes) {
                     true => match kernel.route_again(&mut walk, open) {
-                        Ok(()) => Passed::On,
-                        Err(kind) => Passed::End(kind),
+                        Ok(()) => StageResult::On,
+                        Err(kind) => StageResult::End(kind),
                     },
-                    false => Passed::On,
+                    false => StageResult::On,
                 }
             }
             IpvsRequest if kernel.may_be_virtual(&walk) => {
                 let why = "IPVS serves this address, and nothing says whom it gives packets to";
-                walk.meet_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
+                walk.note_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
                 return walk.end(EndKind::Unsettled);
             }
             // Nothing to do.
@@ -254,7 +254,7 @@ pub(super) fn follow(
                 if kernel.state.ipvs.0.is_empty()
                     && known.iter().all(|one| one.scheduled.is_none()) =>
             {
-                Passed::On
+                StageResult::On
             }
             // These say themselves where the walk goes on.
             IpvsAnswer => match kernel.answer_virtual(&mut walk, known, open) {
@@ -271,10 +271,10 @@ pub(super) fn follow(
             },
         };
         match passed {
-            Passed::On => walk.stage += 1,
-            Passed::End(kind) => return walk.end(kind),
-            Passed::Crowded(by) => {
-                walk.meet_unknown(
+            StageResult::On => walk.stage += 1,
+            StageResult::End(kind) => return walk.end(kind),
+            StageResult::LimitReached(by) => {
+                walk.note_unknown(
                     "too many open questions or too many rules: not followed any further",
                     by,
                 );
@@ -289,15 +289,15 @@ fn onward(walk: &mut Walk) -> Option<EndKind> {
     match walk.hook {
         Hook::Input => return Some(EndKind::Local),
         Hook::Forward | Hook::Output => {
-            walk.oif = walk.way.as_ref().map(|way| way.dev.clone());
+            walk.oif = walk.route.as_ref().map(|way| way.dev.clone());
             walk.enter(Hook::Postrouting);
         }
-        Hook::Postrouting if walk.way.as_ref().is_some_and(|way| way.local) => {
+        Hook::Postrouting if walk.route.as_ref().is_some_and(|way| way.local) => {
             // Back in through the loopback interface, as it is: tracked, routed, marked.
             walk.iif = walk.oif.take();
             if let Tracking::New { confirmed, .. } = &mut walk.tracking {
                 *confirmed = true;
-                walk.thrown = false;
+                walk.randomized = false;
             }
             walk.enter(Hook::Prerouting);
         }

@@ -8,8 +8,8 @@ use uturn_model::Step;
 
 /// The steps of one way.
 #[derive(Debug)]
-pub(super) struct Trail {
-    all: Rc<RefCell<Prints>>,
+pub(super) struct StepLog {
+    all: Rc<RefCell<SharedSteps>>,
     /// Its latest step, as a number from 1; 0 for none.
     latest: usize,
     /// How many steps it has.
@@ -20,7 +20,7 @@ pub(super) struct Trail {
 
 /// The steps of all ways that began as one.
 #[derive(Debug)]
-struct Prints {
+struct SharedSteps {
     steps: Vec<Step>,
     /// For each step, the number of the one before it.
     before: Vec<usize>,
@@ -29,15 +29,15 @@ struct Prints {
 /// Few ways have more steps.
 const USUAL: usize = 12;
 
-impl Default for Trail {
+impl Default for StepLog {
     fn default() -> Self {
         let (steps, before) = (Vec::with_capacity(USUAL), Vec::with_capacity(USUAL));
-        let all = Rc::new(RefCell::new(Prints { steps, before }));
+        let all = Rc::new(RefCell::new(SharedSteps { steps, before }));
         Self { all, latest: 0, length: 0, shared: 0 }
     }
 }
 
-impl Trail {
+impl StepLog {
     pub(super) fn add(&mut self, step: Step) {
         let mut all = self.all.borrow_mut();
         all.steps.push(step);
@@ -85,19 +85,19 @@ mod tests {
 
     use super::*;
 
-    fn add(trail: &mut Trail, words: &[&str]) {
+    fn add(log: &mut StepLog, words: &[&str]) {
         for word in words {
-            trail.add(Step::new(StepKind::Mark, *word, By::kernel("here")));
+            log.add(Step::new(StepKind::Mark, *word, By::kernel("here")));
         }
     }
 
-    fn words(trail: Trail) -> Vec<String> {
-        trail.into_steps().iter().map(|step| step.why.to_string()).collect()
+    fn words(log: StepLog) -> Vec<String> {
+        log.into_steps().iter().map(|step| step.why.to_string()).collect()
     }
 
     #[test]
     fn ways_that_part_share_only_what_came_before() {
-        let mut first = Trail::default();
+        let mut first = StepLog::default();
         add(&mut first, &["a", "b"]);
         let mut second = first.fork();
         add(&mut second, &["c"]);
@@ -109,10 +109,10 @@ mod tests {
         add(&mut second, &["g"]);
         assert_eq!(words(second), ["a", "b", "c", "g"]);
         assert_eq!(words(third), ["a", "b", "d", "e"]);
-        assert!(words(Trail::default()).is_empty());
+        assert!(words(StepLog::default()).is_empty());
 
         // Of ways that part before their first step, too.
-        let mut first = Trail::default();
+        let mut first = StepLog::default();
         let mut second = first.fork();
         add(&mut second, &["a", "b"]);
         add(&mut first, &["c"]);

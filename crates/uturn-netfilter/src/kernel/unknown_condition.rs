@@ -13,17 +13,17 @@ use crate::packet_facts::{FactSubject, PacketFact};
 
 /// A condition of a rule, which match it belongs to, and whether its opposite is meant.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct UnknownCondition {
     /// The place of its match in the rule.
     pub(super) of: usize,
     pub(super) not: bool,
-    pub(super) about: About,
+    pub(super) about: ConditionKey,
     scope: Scope,
 }
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum ConditionKey {
     /// A number that lies in a range.
     Fact(PacketFact),
     /// What is written like this, by its number.
@@ -45,31 +45,31 @@ enum Scope {
 
 /// Where something was asked, as far as its answer depends on that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct AnswerScope {
     leg: Option<Leg>,
     hook: Option<Hook>,
 }
 
 /// Numbers for what is written alike.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(HashMap<String, u32>);
+pub(super) struct ConditionNumbers(HashMap<String, u32>);
 
-impl Numbers {
-    fn of(&mut self, text: String) -> About {
+impl ConditionNumbers {
+    fn of(&mut self, text: String) -> ConditionKey {
         let next = self.0.len() as u32;
-        About::Text(*self.0.entry(text).or_insert(next))
+        ConditionKey::Text(*self.0.entry(text).or_insert(next))
     }
 }
 
-impl Asked {
+impl UnknownCondition {
     /// The answer on this way, where it is known.
     pub(super) fn known(&self, walk: &Walk) -> Option<bool> {
         let holds = match self.about {
-            About::Fact(fact) => walk.facts.tell(onward(fact, walk)),
-            About::Text(number) => {
+            ConditionKey::Fact(fact) => walk.facts.answer(onward(fact, walk)),
+            ConditionKey::Text(number) => {
                 let place = self.place(walk);
-                let same = |(n, p, _): &&(u32, Place, bool)| (*n, *p) == (number, place);
-                walk.answered.iter().find(same).map(|(.., holds)| *holds)
+                let same = |(n, p, _): &&(u32, AnswerScope, bool)| (*n, *p) == (number, place);
+                walk.answers.iter().find(same).map(|(.., holds)| *holds)
             }
         };
         holds.map(|holds| holds != self.not)
@@ -79,25 +79,25 @@ impl Asked {
     pub(super) fn take(&self, met: bool, walk: &mut Walk) {
         let holds = met != self.not;
         match self.about {
-            About::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
-            About::Text(number) => walk.answered.push((number, self.place(walk), holds)),
+            ConditionKey::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
+            ConditionKey::Text(number) => walk.answers.push((number, self.place(walk), holds)),
         }
     }
 
     /// What it asks of who sends the packet.
     pub(super) fn sender(&self) -> Option<PacketFact> {
         match self.about {
-            About::Fact(fact) if fact.subject.is_sender() => Some(fact),
+            ConditionKey::Fact(fact) if fact.subject.is_sender() => Some(fact),
             _ => None,
         }
     }
 
-    fn place(&self, walk: &Walk) -> Place {
+    fn place(&self, walk: &Walk) -> AnswerScope {
         let leg = walk.packet.leg();
         match self.scope {
-            Scope::Way | Scope::Rule => Place { leg: None, hook: None },
-            Scope::Addresses => Place { leg: Some(leg), hook: None },
-            Scope::Hook => Place { leg: Some(leg), hook: Some(walk.hook) },
+            Scope::Way | Scope::Rule => AnswerScope { leg: None, hook: None },
+            Scope::Addresses => AnswerScope { leg: Some(leg), hook: None },
+            Scope::Hook => AnswerScope { leg: Some(leg), hook: Some(walk.hook) },
         }
     }
 }
@@ -112,10 +112,14 @@ fn onward(fact: PacketFact, walk: &Walk) -> PacketFact {
 }
 
 /// What a rule asks that may not be known, match by match. `own` tells rules apart.
-pub(super) fn of_rule(rule: &Rule, own: &str, numbers: &mut Numbers) -> Vec<Asked> {
+pub(super) fn of_rule(
+    rule: &Rule,
+    own: &str,
+    numbers: &mut ConditionNumbers,
+) -> Vec<UnknownCondition> {
     let mut all = Vec::new();
     for (of, one) in rule.matches.iter().enumerate() {
-        let mut add = |not, about, scope| all.push(Asked { of, not, about, scope });
+        let mut add = |not, about, scope| all.push(UnknownCondition { of, not, about, scope });
         match one {
             Match::Set(set) => {
                 let text =
@@ -133,7 +137,7 @@ pub(super) fn of_rule(rule: &Rule, own: &str, numbers: &mut Numbers) -> Vec<Aske
                     match fact(&extension.name, &part) {
                         Some(facts) => {
                             for (fact, not) in facts {
-                                add(not, About::Fact(fact), Scope::Way);
+                                add(not, ConditionKey::Fact(fact), Scope::Way);
                             }
                         }
                         None => {

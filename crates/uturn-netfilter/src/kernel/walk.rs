@@ -6,12 +6,12 @@ use uturn_model::route::Leg;
 use uturn_model::{By, Step, StepKind, Supposition, Text};
 
 use super::compile::Hook;
-use super::incomplete_capture::Taken;
-use super::ipvs::Handled;
-use super::nft::Place;
-use super::step_log::Trail;
-use super::unknown_condition::Place as AskedAt;
-use crate::capture_gaps::UNSEEN;
+use super::incomplete_capture::CaptureAssumptions;
+use super::ipvs::IpvsState;
+use super::nft::NftPosition;
+use super::step_log::StepLog;
+use super::unknown_condition::AnswerScope;
+use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::packet::{
     Assumptions, Connection, DropReason, End, EndKind, Entry, Packet, Question, QuestionSubject,
 };
@@ -19,7 +19,7 @@ use crate::packet_facts::Facts;
 
 /// Ways that are still to be followed. Boxed, since a walk is large and goes from hand to
 /// hand.
-pub(super) type OpenWays = Vec<Box<Walk>>;
+pub(super) type OpenBranches = Vec<Box<Walk>>;
 
 /// One way of a packet, as far as it has come. Copied by [`Walk::fork`] only.
 #[derive(Debug)]
@@ -37,10 +37,10 @@ pub(super) struct Walk {
     /// The interface that rules see; while a packet is in OUTPUT, a new route does not
     /// change it.
     pub(super) oif: Option<Text>,
-    pub(super) way: Option<RouteOut>,
+    pub(super) route: Option<RouteOut>,
     pub(super) tracking: Tracking,
-    pub(super) ipvs: Handled,
-    pub(super) nft: Place,
+    pub(super) ipvs: IpvsState,
+    pub(super) nft: NftPosition,
     /// The packet as it was before the hook's last translation or change of mark.
     pub(super) before: Packet,
     /// Where in a table it is; empty between tables.
@@ -51,27 +51,27 @@ pub(super) struct Walk {
     pub(super) proxied: bool,
     /// A rule threw dice that the connection's next packet would throw anew, should this one
     /// get no further.
-    pub(super) thrown: bool,
-    pub(super) trail: Trail,
+    pub(super) randomized: bool,
+    pub(super) log: StepLog,
     pub(super) unknown: Vec<By>,
-    pub(super) open: Vec<(Question, bool)>,
+    pub(super) open_questions: Vec<(Question, bool)>,
     /// What is taken for true of rules that nobody models.
     pub(super) assumed: Assumptions,
     pub(super) supposed: Vec<Supposition>,
     /// What is known, or was taken for true, of the packet and its sender.
     pub(super) facts: Facts,
     /// What was taken for true of matches that nobody models.
-    pub(super) answered: Vec<(u32, AskedAt, bool)>,
+    pub(super) answers: Vec<(u32, AnswerScope, bool)>,
     /// The same of nftables.
-    pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
+    pub(super) nft_answers: Vec<(u32, Leg, Hook, bool)>,
     /// Rules of the routing policy that were taken to apply, or not, by their places.
-    pub(super) ruled: Vec<(usize, bool)>,
+    pub(super) policy_answers: Vec<(usize, bool)>,
     /// It is to be routed again, whatever changed.
     pub(super) reroutes: bool,
     /// What `-m recent` put on its lists.
-    pub(super) listed: Vec<(Text, IpAddr)>,
+    pub(super) recent_entries: Vec<(Text, IpAddr)>,
     /// What was taken for true of what a capture does not say.
-    pub(super) blind: Taken,
+    pub(super) capture_assumptions: CaptureAssumptions,
 }
 
 /// Where a packet goes next.
@@ -145,27 +145,27 @@ impl Walk {
             unrouted: from_here,
             iif,
             oif: None,
-            way: None,
+            route: None,
             tracking: Tracking::NotYet,
-            ipvs: Handled::default(),
-            nft: Place::default(),
+            ipvs: IpvsState::default(),
+            nft: NftPosition::default(),
             before: packet,
             frames: Vec::new(),
             asked: 0,
             proxied: false,
-            thrown: false,
-            trail: Trail::default(),
+            randomized: false,
+            log: StepLog::default(),
             unknown: Vec::new(),
-            open: Vec::new(),
+            open_questions: Vec::new(),
             assumed: assumed.clone(),
             supposed: Vec::new(),
             facts: if from_here { assumed.facts().clone() } else { Facts::default() },
-            answered: Vec::new(),
-            ruled: Vec::new(),
+            answers: Vec::new(),
+            policy_answers: Vec::new(),
             reroutes: false,
-            taken: Vec::new(),
-            listed: Vec::new(),
-            blind: Taken::default(),
+            nft_answers: Vec::new(),
+            recent_entries: Vec::new(),
+            capture_assumptions: CaptureAssumptions::default(),
         }
     }
 
@@ -174,16 +174,16 @@ impl Walk {
     }
 
     pub(super) fn note(&mut self, kind: StepKind, why: impl Into<Text>, by: By) {
-        self.trail.add(Step::new(kind, why, by).seeing(self.packet.leg()));
+        self.log.add(Step::new(kind, why, by).seeing(self.packet.leg()));
     }
 
     /// A copy, to go another way.
     pub(super) fn fork(&mut self) -> Box<Self> {
         Box::new(Self {
-            trail: self.trail.fork(),
+            log: self.log.fork(),
             iif: self.iif.clone(),
             oif: self.oif.clone(),
-            way: self.way.clone(),
+            route: self.route.clone(),
             tracking: self.tracking.clone(),
             ipvs: self.ipvs.clone(),
             nft: self.nft.clone(),
@@ -194,15 +194,15 @@ impl Walk {
                 frames
             },
             unknown: self.unknown.clone(),
-            open: self.open.clone(),
+            open_questions: self.open_questions.clone(),
             assumed: self.assumed.clone(),
             supposed: self.supposed.clone(),
             facts: self.facts.clone(),
-            answered: self.answered.clone(),
-            ruled: self.ruled.clone(),
-            taken: self.taken.clone(),
-            listed: self.listed.clone(),
-            blind: self.blind.clone(),
+            answers: self.answers.clone(),
+            policy_answers: self.policy_answers.clone(),
+            nft_answers: self.nft_answers.clone(),
+            recent_entries: self.recent_entries.clone(),
+            capture_assumptions: self.capture_assumptions.clone(),
             ..*self
         })
     }
@@ -214,7 +214,7 @@ impl Walk {
     }
 
     /// Remembers a rule that nobody models.
-    pub(super) fn meet_unknown(&mut self, why: impl Into<Text>, by: By) {
+    pub(super) fn note_unknown(&mut self, why: impl Into<Text>, by: By) {
         self.note(StepKind::Unknown, why, by.clone());
         if !self.unknown.contains(&by) {
             self.unknown.push(by);
@@ -222,7 +222,7 @@ impl Walk {
     }
 
     /// The same of one that is followed both ways.
-    pub(super) fn meet_open(
+    pub(super) fn note_branch(
         &mut self,
         about: QuestionSubject,
         holds: bool,
@@ -230,10 +230,10 @@ impl Walk {
         by: By,
     ) {
         let answered = (Question { by: by.clone(), about }, holds);
-        if !self.open.contains(&answered) {
-            self.open.push(answered);
+        if !self.open_questions.contains(&answered) {
+            self.open_questions.push(answered);
         }
-        self.meet_unknown(why, by);
+        self.note_unknown(why, by);
     }
 
     /// Ends as dropped, for a reason that is not a rule's.
@@ -255,11 +255,11 @@ impl Walk {
         };
         let leaves = kind == EndKind::Forward;
         // What rules put on lists and into sets stays there, and mostly it is whom they picked.
-        let is_kept = !self.listed.is_empty() || self.nft.has_added();
-        let redrawn_on_retry = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
-        let way = self.way.filter(|_| leaves);
-        let named = |dev: &Text| match &**dev == UNSEEN {
-            true => self.blind.name().cloned(),
+        let is_kept = !self.recent_entries.is_empty() || self.nft.has_added();
+        let redrawn_on_retry = self.randomized && !is_kept && matches!(kind, EndKind::Drop(_));
+        let way = self.route.filter(|_| leaves);
+        let named = |dev: &Text| match &**dev == UNKNOWN_INTERFACE {
+            true => self.capture_assumptions.name().cloned(),
             false => Some(dev.clone()),
         };
         let out = way.as_ref().and_then(|way| named(&way.dev));
@@ -272,9 +272,9 @@ impl Walk {
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
             redrawn_on_retry,
-            steps: self.trail.into_steps(),
+            steps: self.log.into_steps(),
             unknown: self.unknown,
-            open_questions: self.open,
+            open_questions: self.open_questions,
             supposed: self.supposed,
         }
     }

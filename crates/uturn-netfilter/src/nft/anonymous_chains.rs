@@ -7,24 +7,24 @@ use super::lex::{Lexer, Token};
 use super::{Chain, TableFamily, Verdict};
 
 /// Chains within rules within chains, at most: the kernel follows no more jumps.
-const DEEPEST: u8 = 16;
+const MAX_DEPTH: u8 = 16;
 
 /// Where rules stand, and the chains without a name that they hold.
-pub(super) struct Around<'s> {
+pub(super) struct RuleContext<'s> {
     pub(super) source: &'s Text,
     pub(super) family: TableFamily,
     /// `jump { … }` is a jump to a chain that no other rule can name.
-    pub(super) unnamed: Vec<Chain>,
+    pub(super) anonymous: Vec<Chain>,
     depth: u8,
 }
 
-impl<'s> Around<'s> {
+impl<'s> RuleContext<'s> {
     pub(super) fn new(source: &'s Text, family: TableFamily) -> Self {
-        Self { source, family, unnamed: Vec::new(), depth: 0 }
+        Self { source, family, anonymous: Vec::new(), depth: 0 }
     }
 
     pub(super) fn may_go_deeper(&self) -> bool {
-        self.depth < DEEPEST
+        self.depth < MAX_DEPTH
     }
 }
 
@@ -43,7 +43,7 @@ impl Lexer<'_> {
     }
 
     /// Whether `jump {` or `goto {` stands here, and which.
-    pub(super) fn leads_to_unnamed(&self) -> Option<fn(Text) -> Verdict> {
+    pub(super) fn leads_to_anonymous(&self) -> Option<fn(Text) -> Verdict> {
         let leads = match self.word() {
             "jump" => Verdict::Jump,
             "goto" => Verdict::Goto,
@@ -55,15 +55,15 @@ impl Lexer<'_> {
     }
 
     /// A chain that a rule holds, and the name that it is given.
-    pub(super) fn unnamed(&mut self, around: &mut Around<'_>) -> Text {
-        let origin = self.origin(around.source);
+    pub(super) fn anonymous(&mut self, context: &mut RuleContext<'_>) -> Text {
+        let origin = self.origin(context.source);
         self.advance();
         let (place, line) = (self.place(), origin.line);
         self.advance();
         let name: Text = format!("__chain{line}.{}", self.column(place)).into();
         let mut chain =
             Chain { name: name.clone(), base: None, comment: None, rules: Vec::new(), origin };
-        around.depth += 1;
+        context.depth += 1;
         loop {
             self.skip_to_rule();
             // A text that ends here ends within the chain around it too, which says so.
@@ -74,13 +74,13 @@ impl Lexer<'_> {
                 self.no_rule();
             }
             let before = self.place();
-            chain.rules.push(self.rule(around));
+            chain.rules.push(self.rule(context));
             if self.place() == before {
                 self.advance();
             }
         }
-        around.depth -= 1;
-        around.unnamed.push(chain);
+        context.depth -= 1;
+        context.anonymous.push(chain);
         name
     }
 }
@@ -89,7 +89,7 @@ impl Lexer<'_> {
 /// `# xt_addrtype counter packets 0 bytes 0 jump X`, `# match-set X dst counter …`. Such
 /// rules count.
 fn is_rule(remark: &str) -> bool {
-    let said = remark.trim_start_matches('#').trim_start();
-    let names_it = ["xt_", "match-set "].iter().any(|start| said.starts_with(start));
-    names_it || said.contains(" counter packets ")
+    let text = remark.trim_start_matches('#').trim_start();
+    let names_it = ["xt_", "match-set "].iter().any(|start| text.starts_with(start));
+    names_it || text.contains(" counter packets ")
 }

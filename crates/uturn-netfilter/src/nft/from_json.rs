@@ -14,7 +14,7 @@ use super::{
 use crate::ParseError;
 
 /// After so many errors, reading ends.
-const MOST_ERRORS: usize = 100;
+const MAX_ERRORS: usize = 100;
 
 /// The text, its name and its lines.
 pub(super) struct Source<'a> {
@@ -39,18 +39,18 @@ pub(super) fn read(name: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>> 
     for node in all {
         if let Err((at, message)) = reader.take(node) {
             errors.push(source.error(at.start, message));
-            if errors.len() >= MOST_ERRORS {
+            if errors.len() >= MAX_ERRORS {
                 break;
             }
         }
     }
-    reader.ruleset.tables.iter_mut().for_each(tell_dynamic);
+    reader.ruleset.tables.iter_mut().for_each(infer_dynamic);
     if errors.is_empty() { Ok(reader.ruleset) } else { Err(errors) }
 }
 
 /// JSON leaves out the flag `dynamic`: a set with a timeout that rules put elements into
 /// has it.
-fn tell_dynamic(table: &mut Table) {
+fn infer_dynamic(table: &mut Table) {
     let statements = table.chains.iter().flat_map(|chain| &chain.rules);
     let put: HashSet<&Text> = statements
         .flat_map(|rule| &rule.statements)

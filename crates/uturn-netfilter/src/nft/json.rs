@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use uturn_model::{Origin, Text};
 
 /// Lists within lists, at most.
-const DEEPEST: u16 = 96;
+const MAX_DEPTH: u16 = 96;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
     fn node(&mut self, depth: u16) -> Read<Node<'a>> {
         self.skip_blank();
         let start = self.at;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err((start, "lists within lists, too many".to_owned()));
         }
         let value = match self.peek() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::expr::{CT, META, known, payload};
 use super::from_json::Source;
 use super::json::{Json, Node};
-use super::read_expr::{MOST_SIDES, value};
+use super::read_expr::{MAX_OPERANDS, value};
 use super::{BinaryOp, Counters, Data, Element, Expr, Fib, FibResult, TupleDirection, Verdict};
 
 impl Source<'_> {
@@ -112,7 +112,7 @@ impl Source<'_> {
 
     /// `{"|": [a, b, c]}` may have more than two sides.
     fn binary(&self, op: BinaryOp, body: &Node<'_>) -> Option<Expr> {
-        let sides = body.list().filter(|sides| sides.len() <= MOST_SIDES)?;
+        let sides = body.list().filter(|sides| sides.len() <= MAX_OPERANDS)?;
         let mut sides = sides.iter().map(|one| self.expr(one));
         let first = sides.next()?;
         let all = sides.fold(first, |left, right| Expr::Binary(op, Box::new((left, right))));

@@ -53,8 +53,8 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Ruleset, Vec<ParseEr
         true => from_json::read(&source, text),
         false => read::read(&source, text),
     }?;
-    let twice = ruleset.twice();
-    if twice.is_empty() { Ok(ruleset) } else { Err(twice) }
+    let duplicates = ruleset.duplicates();
+    if duplicates.is_empty() { Ok(ruleset) } else { Err(duplicates) }
 }
 
 /// All tables.
@@ -71,7 +71,7 @@ impl Ruleset {
     }
 
     /// Tables, and chains and sets of a table, that are there twice.
-    fn twice(&self) -> Vec<ParseError> {
+    fn duplicates(&self) -> Vec<ParseError> {
         let mut errors = Vec::new();
         let tables = self.tables.iter().map(|one| (Some(one.family), &one.name, &one.origin));
         named_twice("table", tables, &mut errors);

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use uturn_model::Text;
 
-use super::print_rule::{Kind, Line, write_duration, write_element, write_statement};
+use super::print_rule::{Line, ValueFormat, write_duration, write_element, write_statement};
 use super::priority::priorities;
 use super::{Base, Chain, Flowtable, Object, Policy, Ruleset, Set, Table, TableFamily};
 
@@ -136,8 +136,9 @@ fn write_elements(f: &mut Formatter<'_>, set: &Set, family: TableFamily) -> fmt:
     if set.elements.is_empty() {
         return Ok(());
     }
-    let keys: Vec<Kind> = set.key.iter().map(|part| Kind::of_type(part)).collect();
-    let data: Vec<Kind> = set.data.iter().flatten().map(|part| Kind::of_type(part)).collect();
+    let keys: Vec<ValueFormat> = set.key.iter().map(|part| ValueFormat::of_type(part)).collect();
+    let data: Vec<ValueFormat> =
+        set.data.iter().flatten().map(|part| ValueFormat::of_type(part)).collect();
     let a_line = match set.key.as_slice() {
         [one] if !set.typeof_key => match &**one {
             "ipv4_addr" | "ether_addr" | "mark" => 2,

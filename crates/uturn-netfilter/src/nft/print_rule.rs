@@ -36,7 +36,7 @@ impl Display for Line<'_> {
 
 /// How values of a type are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueFormat {
     Plain,
     /// `0x00004000`
     Mark,
@@ -46,7 +46,7 @@ pub(super) enum Kind {
     Quoted,
 }
 
-impl Kind {
+impl ValueFormat {
     /// Of the type of a set.
     pub(super) fn of_type(part: &str) -> Self {
         match part.rsplit(' ').next().unwrap_or(part) {
@@ -75,10 +75,10 @@ impl Kind {
     }
 }
 
-fn kinds(expr: &Expr) -> Vec<Kind> {
+fn kinds(expr: &Expr) -> Vec<ValueFormat> {
     match expr {
-        Expr::Concat(parts) => parts.iter().map(Kind::of).collect(),
-        one => vec![Kind::of(one)],
+        Expr::Concat(parts) => parts.iter().map(ValueFormat::of).collect(),
+        one => vec![ValueFormat::of(one)],
     }
 }
 
@@ -168,10 +168,10 @@ fn write_match(
         return write_expr(f, &sides.1, &kinds, &[], family);
     }
     write_expr(f, left, &[], &[], family)?;
-    let said = matches!(left, Expr::Binary(..))
+    let is_explicit = matches!(left, Expr::Binary(..))
         || (has_flags(left) && !matches!(right, Expr::Set(_) | Expr::SetRef(_)));
     f.write_str(match relation {
-        Relation::Eq if said => " == ",
+        Relation::Eq if is_explicit => " == ",
         Relation::Eq | Relation::Any => " ",
         Relation::Ne => " != ",
         Relation::None => " ! ",
@@ -195,20 +195,20 @@ impl Display for Expr {
 fn write_expr(
     f: &mut Formatter<'_>,
     expr: &Expr,
-    kinds: &[Kind],
-    data: &[Kind],
+    kinds: &[ValueFormat],
+    data: &[ValueFormat],
     family: TableFamily,
 ) -> fmt::Result {
-    let kind = kinds.first().copied().unwrap_or(Kind::Plain);
+    let kind = kinds.first().copied().unwrap_or(ValueFormat::Plain);
     match expr {
         Expr::Number(number) => match kind {
-            Kind::Mark => write!(f, "{number:#010x}"),
-            Kind::Hex => write!(f, "{number:#x}"),
-            Kind::Plain | Kind::Quoted => write!(f, "{number}"),
+            ValueFormat::Mark => write!(f, "{number:#010x}"),
+            ValueFormat::Hex => write!(f, "{number:#x}"),
+            ValueFormat::Plain | ValueFormat::Quoted => write!(f, "{number}"),
         },
         Expr::Address(ip) => write!(f, "{ip}"),
         Expr::Word(word) => match kind {
-            Kind::Quoted if !matches!(&**word, "exists" | "missing") => quoted(f, word),
+            ValueFormat::Quoted if !matches!(&**word, "exists" | "missing") => quoted(f, word),
             _ if is_bare(word) => f.write_str(word),
             _ => quoted(f, word),
         },
@@ -278,8 +278,8 @@ fn write_expr(
             write_offset(f, *offset)
         }
         Expr::Binary(op, sides) => {
-            let own = [Kind::of(&sides.0)];
-            let own = if own[0] == Kind::Plain { kinds } else { &own };
+            let own = [ValueFormat::of(&sides.0)];
+            let own = if own[0] == ValueFormat::Plain { kinds } else { &own };
             let within =
                 |side: &Expr| matches!(side, Expr::Binary(one, _) if rank(*one) < rank(*op));
             for (at, side) in [&sides.0, &sides.1].into_iter().enumerate() {
@@ -342,7 +342,7 @@ fn write_offset(f: &mut Formatter<'_>, offset: u64) -> fmt::Result {
 fn write_key(
     f: &mut Formatter<'_>,
     key: &Expr,
-    kinds: &[Kind],
+    kinds: &[ValueFormat],
     family: TableFamily,
 ) -> fmt::Result {
     let (parts, between) = match key {
@@ -361,8 +361,8 @@ fn write_key(
 pub(super) fn write_element(
     f: &mut Formatter<'_>,
     element: &Element,
-    kinds: &[Kind],
-    data: &[Kind],
+    kinds: &[ValueFormat],
+    data: &[ValueFormat],
     family: TableFamily,
 ) -> fmt::Result {
     write_key(f, &element.key, kinds, family)?;
@@ -536,7 +536,7 @@ fn write_update(f: &mut Formatter<'_>, update: &SetUpdate, family: TableFamily) 
         Some(Data::Value(value)) => {
             f.write_str(" : ")?;
             // A plain number is written as any type takes it.
-            write_expr(f, value, &[Kind::Mark], &[], family)?;
+            write_expr(f, value, &[ValueFormat::Mark], &[], family)?;
         }
     }
     f.write_str(" }")

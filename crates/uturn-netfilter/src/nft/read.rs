@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use uturn_model::Text;
 
-use super::anonymous_chains::Around;
+use super::anonymous_chains::RuleContext;
 use super::lex::{Lexer, Parsed, Token};
 use super::priority::priority;
 use super::{
@@ -14,14 +14,14 @@ use super::{
 use crate::ParseError;
 
 /// After so many errors, reading ends.
-const MOST_ERRORS: usize = 100;
+const MAX_ERRORS: usize = 100;
 
 pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let mut reader = Reader { lexer: Lexer::new(text), source, errors: Vec::new() };
     let (mut ruleset, mut places) = (Ruleset::default(), HashMap::new());
     loop {
         reader.lexer.skip_blank();
-        if reader.lexer.token() == Token::End || reader.errors.len() >= MOST_ERRORS {
+        if reader.lexer.token() == Token::End || reader.errors.len() >= MAX_ERRORS {
             break;
         }
         match reader.table_head() {
@@ -95,7 +95,7 @@ impl<'a> Reader<'a, '_> {
     fn table(&mut self, mut table: Table) -> Table {
         loop {
             self.lexer.skip_blank();
-            if self.errors.len() >= MOST_ERRORS
+            if self.errors.len() >= MAX_ERRORS
                 || self.ends(|| format!("table {}", table.name), &table.origin)
             {
                 return table;
@@ -213,12 +213,12 @@ impl<'a> Reader<'a, '_> {
 
     /// The chain, and those that its rules hold.
     fn chain(&mut self, mut chain: Chain, family: TableFamily) -> (Chain, Vec<Chain>) {
-        let mut around = Around::new(self.source, family);
+        let mut context = RuleContext::new(self.source, family);
         loop {
             self.lexer.skip_to_rule();
             if self.ends(|| format!("chain {}", chain.name), &chain.origin) {
                 chain.rules.shrink_to_fit();
-                return (chain, around.unnamed);
+                return (chain, context.anonymous);
             }
             let back = self.lexer;
             let head = match self.lexer.word() {
@@ -243,7 +243,7 @@ impl<'a> Reader<'a, '_> {
                     self.lexer.skip_line();
                 }
                 None => {
-                    let rule = self.lexer.rule(&mut around);
+                    let rule = self.lexer.rule(&mut context);
                     chain.rules.push(rule);
                 }
             }

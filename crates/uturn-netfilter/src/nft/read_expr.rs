@@ -12,10 +12,10 @@ use super::{
 };
 
 /// Expressions within expressions, at most.
-const DEEPEST: u8 = 24;
+const MAX_DEPTH: u8 = 24;
 
 /// Sides of one operation, at most.
-pub(super) const MOST_SIDES: usize = 64;
+pub(super) const MAX_OPERANDS: usize = 64;
 
 impl<'a> Lexer<'a> {
     /// Anything that has a value.
@@ -68,7 +68,7 @@ impl<'a> Lexer<'a> {
             }
             self.advance();
             sides += 1;
-            if sides > MOST_SIDES {
+            if sides > MAX_OPERANDS {
                 return Err(self.fault("more sides of an operation than any rule has".into()));
             }
             let right = self.arithmetic(depth, rank + 1)?;
@@ -78,7 +78,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn primary(&mut self, depth: u8) -> Parsed<Expr> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.fault("expressions within expressions, too many".into()));
         }
         if self.at_mark(b'(') {
@@ -327,7 +327,7 @@ impl<'a> Lexer<'a> {
         let (mut value, mut sides) = (self.plain(depth)?, 0);
         while self.take("|") {
             sides += 1;
-            if sides > MOST_SIDES {
+            if sides > MAX_OPERANDS {
                 return Err(self.fault("more flags than any element has".into()));
             }
             let next = self.plain(depth)?;
@@ -338,7 +338,7 @@ impl<'a> Lexer<'a> {
 
     /// One value: a word, a text, a set.
     fn plain(&mut self, depth: u8) -> Parsed<Expr> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.fault("sets within sets, too many".into()));
         }
         match self.token() {

@@ -2,7 +2,7 @@
 
 use uturn_model::Text;
 
-use super::anonymous_chains::Around;
+use super::anonymous_chains::RuleContext;
 use super::lex::{Lexer, Parsed, Token};
 use super::{
     Expr, Limit, Log, Nat, NatKind, Queue, Quota, Reject, RejectKind, Rule, SetOp, SetUpdate,
@@ -36,7 +36,7 @@ const BEGINNINGS: [&str; 21] = [
 ];
 
 /// After what is not understood, so many places are tried to go on from.
-const MOST_TRIES: usize = 64;
+const MAX_TRIES: usize = 64;
 
 /// So many statements do most rules have.
 const USUAL: usize = 2;
@@ -44,9 +44,9 @@ const USUAL: usize = 2;
 impl<'a> Lexer<'a> {
     /// A rule, up to the end of its line. Nothing is wrong with any text: what is not
     /// understood is kept.
-    pub(super) fn rule(&mut self, around: &mut Around<'_>) -> Rule {
-        let (origin, family) = (self.origin(around.source), around.family);
-        let (statements, comment) = self.statements(around);
+    pub(super) fn rule(&mut self, context: &mut RuleContext<'_>) -> Rule {
+        let (origin, family) = (self.origin(context.source), context.family);
+        let (statements, comment) = self.statements(context);
         let mut rule = Rule { statements, comment, origin };
         for statement in &mut rule.statements {
             if let Statement::Reject(reject) = statement
@@ -59,7 +59,7 @@ impl<'a> Lexer<'a> {
         rule
     }
 
-    fn statements(&mut self, around: &mut Around<'_>) -> (Vec<Statement>, Option<Text>) {
+    fn statements(&mut self, context: &mut RuleContext<'_>) -> (Vec<Statement>, Option<Text>) {
         let (mut statements, mut comment) = (Vec::with_capacity(USUAL), None);
         loop {
             // Where a handle is printed it says nothing; other remarks stand for what nft
@@ -70,9 +70,9 @@ impl<'a> Lexer<'a> {
                 let tail = after_remark(remark);
                 let known = remark.len() - tail.as_ref().map_or(0, |(_, rest)| *rest);
                 statements.push(Statement::Unknown(remark[..known].trim_end().into()));
-                if let Some(((more, said), _)) = tail {
+                if let Some(((more, remark_comment), _)) = tail {
                     statements.extend(more);
-                    comment = said.or(comment);
+                    comment = remark_comment.or(comment);
                 }
                 self.advance();
                 break;
@@ -80,10 +80,10 @@ impl<'a> Lexer<'a> {
             if self.at_stop() {
                 break;
             }
-            if let Some(leads) = self.leads_to_unnamed()
-                && around.may_go_deeper()
+            if let Some(leads) = self.leads_to_anonymous()
+                && context.may_go_deeper()
             {
-                let name = self.unnamed(around);
+                let name = self.anonymous(context);
                 statements.push(Statement::Verdict(leads(name)));
                 continue;
             }
@@ -105,9 +105,9 @@ impl<'a> Lexer<'a> {
                     let (unknown, rest) = self.not_understood();
                     statements.push(Statement::Unknown(unknown.into()));
                     // A remark may still follow.
-                    let Some((more, said)) = rest else { continue };
+                    let Some((more, remark_comment)) = rest else { continue };
                     statements.extend(more);
-                    comment = said.or(comment);
+                    comment = remark_comment.or(comment);
                     break;
                 }
             }
@@ -121,9 +121,9 @@ impl<'a> Lexer<'a> {
         let place = self.place();
         let mut tries = 0;
         self.advance_within();
-        while !self.at_stop() && self.leads_to_unnamed().is_none() {
+        while !self.at_stop() && self.leads_to_anonymous().is_none() {
             let may_begin = BEGINNINGS.contains(&self.word()) || self.word() == "comment";
-            if may_begin && tries < MOST_TRIES {
+            if may_begin && tries < MAX_TRIES {
                 tries += 1;
                 let back = *self;
                 if let Some(tail) = self.understood() {

@@ -10,7 +10,7 @@ use super::encode::{encode, type_of};
 use super::lookup::{Bounds, Data, Given, Lookup};
 use super::loops::find_loops;
 use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
-use super::{Chain, Entered, Rule, Rules, Said, index_key};
+use super::{Chain, Entered, Rule, RuleTexts, Rules, index_key};
 use crate::LoadError;
 use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
 use crate::packet_facts::{FactSubject, PacketFact};
@@ -63,7 +63,7 @@ struct Names<'t> {
 
 impl Names<'_> {
     /// What holds the statement in work, in words.
-    fn said(&self) -> String {
+    fn place_text(&self) -> String {
         let (kind, name) = self.place;
         format!("{kind} {name} of table {} {}", self.table.family, self.table.name)
     }
@@ -115,7 +115,9 @@ impl Compiler<'_> {
             for rule in &chain.rules {
                 names.origin = rule.origin.clone();
                 let ops = self.rule(rule, &names);
-                self.rules.chains[first + place].rules.push(Rule { ops, said: Said::default() });
+                self.rules.chains[first + place]
+                    .rules
+                    .push(Rule { ops, texts: RuleTexts::default() });
             }
             let chain = &mut self.rules.chains[first + place];
             chain.index = Index::new(&chain.rules, index_key::key);
@@ -129,7 +131,8 @@ impl Compiler<'_> {
             let last = deciding.is_none_or(|deciding| deciding <= at);
             self.statement(statement, last, names, &mut ops);
         }
-        let does = |op: &Op| !matches!(op, Op::Test { .. } | Op::Doubt(_) | Op::Sender { .. });
+        let does =
+            |op: &Op| !matches!(op, Op::Test { .. } | Op::UnknownCondition(_) | Op::Sender { .. });
         // What comes after the last act says nothing.
         let end = ops.iter().rposition(does).map_or(0, |at| at + 1);
         ops.truncate(end);
@@ -164,15 +167,17 @@ impl Compiler<'_> {
                         };
                         ops.push(Op::Vmap { key, map, number });
                     }
-                    None => ops.push(Op::Kept(self.number(statement, names), "vmap".into())),
+                    None => {
+                        ops.push(Op::UnknownAction(self.number(statement, names), "vmap".into()))
+                    }
                 }
             }
             Statement::Set(key, value) => ops.extend(self.set(key, value, names)),
             Statement::Limit(_) | Statement::Quota(_) => {
-                ops.push(Op::Doubt(self.number(statement, names)));
+                ops.push(Op::UnknownCondition(self.number(statement, names)));
             }
             Statement::Named(kind, _) if matches!(&**kind, "limit" | "quota") => {
-                ops.push(Op::Doubt(self.number(statement, names)));
+                ops.push(Op::UnknownCondition(self.number(statement, names)));
             }
             Statement::Counter(_) | Statement::Named(..) | Statement::Log(_) => {}
             Statement::Nat(nat) => {
@@ -182,7 +187,7 @@ impl Compiler<'_> {
             Statement::Reject(reject) => ops.push(Op::Reject(reject.kind, reject.code.clone())),
             Statement::Notrack => ops.push(Op::Notrack),
             Statement::Queue(_) => {
-                ops.push(Op::Kept(self.number(statement, names), "queue".into()));
+                ops.push(Op::UnknownAction(self.number(statement, names), "queue".into()));
             }
             Statement::Tproxy(proxy) => {
                 let port = proxy.port.as_ref().and_then(|port| encode(Type::Port, port));
@@ -198,20 +203,24 @@ impl Compiler<'_> {
                     ops.push(Op::Add { set, key });
                 }
                 for condition in update.statements.iter().filter(|one| decides(one)) {
-                    ops.push(Op::Doubt(self.number(condition, names)));
+                    ops.push(Op::UnknownCondition(self.number(condition, names)));
                 }
             }
             Statement::Xt(kind, _) if &**kind == "match" => {
-                ops.push(Op::Doubt(self.number(statement, names)));
+                ops.push(Op::UnknownCondition(self.number(statement, names)));
             }
             Statement::Xt(kind, _) if &**kind == "watcher" => {}
             Statement::Xt(_, name) => {
-                ops.push(Op::Kept(self.number(statement, names), name.clone()));
+                ops.push(Op::UnknownAction(self.number(statement, names), name.clone()));
             }
             Statement::Unknown(text) if text.starts_with("dup ") || text.starts_with("last") => {}
             Statement::Unknown(text) => {
                 let number = self.number(statement, names);
-                ops.push(if last { Op::Kept(number, text.clone()) } else { Op::Doubt(number) });
+                ops.push(if last {
+                    Op::UnknownAction(number, text.clone())
+                } else {
+                    Op::UnknownCondition(number)
+                });
             }
         }
     }
@@ -281,7 +290,7 @@ impl Compiler<'_> {
             matches!(test, Some(Test::In { set, .. }) if self.rules.lookups[set].unmodelled);
         match test {
             Some(test) if !unknown && !blurred => Op::Test { left, test, number },
-            _ => Op::Doubt(self.unsure_number(statement, names)),
+            _ => Op::UnknownCondition(self.unsure_number(statement, names)),
         }
     }
 
@@ -350,7 +359,8 @@ impl Compiler<'_> {
     fn named_set(&mut self, name: &str, names: &Names<'_>) -> Option<usize> {
         let found = names.sets.get(name).copied();
         if found.is_none() {
-            let message = format!("{} asks the set {name}, and there is no such set", names.said());
+            let message =
+                format!("{} asks the set {name}, and there is no such set", names.place_text());
             self.errors.push(LoadError::at(names.origin.clone(), message));
         }
         found
@@ -400,9 +410,9 @@ impl Compiler<'_> {
     fn chain(&mut self, name: &str, names: &Names<'_>) -> Option<usize> {
         let found = names.chains.get(name).copied();
         let message = match found {
-            None => format!("{} leads to {name}, and there is no such chain", names.said()),
+            None => format!("{} leads to {name}, and there is no such chain", names.place_text()),
             Some(at) if self.rules.chains[at].base.is_some() => {
-                format!("{} leads to {name}, which stands in a hook", names.said())
+                format!("{} leads to {name}, which stands in a hook", names.place_text())
             }
             Some(_) => return found,
         };
@@ -457,7 +467,7 @@ impl Compiler<'_> {
             (Some(v6), NatAddress::Range(ip, _)) if ip.is_ipv6() != v6 => {
                 let message = format!(
                     "{} translates packets to {ip}, an address of another family",
-                    names.said()
+                    names.place_text()
                 );
                 self.errors.push(LoadError::at(names.origin.clone(), message));
                 Some(v6)

@@ -21,7 +21,7 @@ impl Kernel {
     pub(super) fn nft_by(&self, chain: usize, rule: usize) -> By {
         let (table, _) = self.nft_chain(chain);
         let compiled = &self.nft.chains[chain].rules[rule];
-        compiled.said.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
+        compiled.texts.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
     }
 
     /// A rule's own comment, else that of the element or rule that led to its chain, else
@@ -35,10 +35,11 @@ impl Kernel {
         if let Some(comment) = comment {
             return comment.clone();
         }
-        let say = || Text::from(format!("{otherwise} by chain {}", self.nft_chain(at.0).1.name));
-        let done = &self.nft.chains[at.0].rules[at.1].said.done;
-        let (known, text) = done.get_or_init(|| (otherwise, say()));
-        if *known == otherwise { text.clone() } else { say() }
+        let describe =
+            || Text::from(format!("{otherwise} by chain {}", self.nft_chain(at.0).1.name));
+        let done = &self.nft.chains[at.0].rules[at.1].texts.done;
+        let (known, text) = done.get_or_init(|| (otherwise, describe()));
+        if *known == otherwise { text.clone() } else { describe() }
     }
 
     pub(super) fn comment_of(&self, at: (usize, usize)) -> String {

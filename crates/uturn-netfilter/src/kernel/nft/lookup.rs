@@ -121,7 +121,7 @@ impl Lookup {
     }
 
     /// The chains that it leads to.
-    pub(super) fn leads_to(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn jump_targets(&self) -> impl Iterator<Item = usize> + '_ {
         self.given.iter().filter_map(|given| match given.data {
             Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) => Some(to),
             _ => None,

@@ -49,22 +49,22 @@ struct Chain {
 #[derive(Debug)]
 struct Rule {
     ops: Vec<Op>,
-    said: Said,
+    texts: RuleTexts,
 }
 
 /// What is said of a rule in steps, made when it is first needed.
 #[derive(Debug, Default)]
-struct Said {
+struct RuleTexts {
     by: OnceLock<By>,
     /// That it did this, where there is no comment to say so.
     done: OnceLock<(&'static str, Text)>,
     /// For a step of the rule, the numbers that it tells apart.
-    ways: OnceLock<(usize, Box<[Way]>)>,
+    ranges: OnceLock<(usize, Box<[NumberRange]>)>,
 }
 
 /// One of the numbers that a step tells apart.
 #[derive(Clone, Debug)]
-struct Way {
+struct NumberRange {
     share: f64,
     number: u128,
     why: Text,
@@ -121,18 +121,18 @@ impl Rules {
 
 /// What a walk keeps of its way through these rules.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct NftPosition {
     /// Where within a rule it goes on; set in copies only.
     at: usize,
     /// What the number was that this way stands for; set in copies only.
-    turn: Option<u128>,
+    generated: Option<u128>,
     /// The comment of the last element that led on.
     label: Option<Text>,
     /// What rules put into sets on the way.
     added: Vec<(usize, Box<[u128]>)>,
 }
 
-impl Place {
+impl NftPosition {
     /// Whether rules put anything into sets.
     pub(super) fn has_added(&self) -> bool {
         !self.added.is_empty()

@@ -3,46 +3,46 @@
 use uturn_model::{StepKind, Supposition};
 
 use super::super::Kernel;
-use super::super::walk::{OpenWays, Walk};
+use super::super::walk::{OpenBranches, Walk};
 use super::super::xtables::one_in;
-use super::Way;
-use super::value::{Nat, NatAddress, Op, Test, Turn, Value};
+use super::NumberRange;
+use super::value::{GeneratedNumber, Nat, NatAddress, Op, Test, Value};
 
 /// Numbers that are followed one by one; of more, only ranges with one meaning are.
-const MOST_NUMBERS: u64 = 256;
+const MAX_NUMBERS: u64 = 256;
 
 impl Kernel {
     /// Sends copies of a walk the ways of the other numbers, and the walk that of the
     /// first. Whether that could be done.
-    pub(super) fn spread_turn(
+    pub(super) fn branch_by_number(
         &self,
-        turn: Turn,
+        number: GeneratedNumber,
         op: &Op,
         (at, step): ((usize, usize), usize),
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
+        open: &mut OpenBranches,
+        at_limit: bool,
     ) -> bool {
-        let said = &self.nft.chains[at.0].rules[at.1].said.ways;
-        let known = said.get().filter(|(known, _)| *known == step);
+        let texts = &self.nft.chains[at.0].rules[at.1].texts.ranges;
+        let known = texts.get().filter(|(known, _)| *known == step);
         let made;
-        let ways = match known {
-            Some((_, ways)) => ways,
+        let ranges = match known {
+            Some((_, ranges)) => ranges,
             None => {
-                let Some(ways) = self.ways(turn, op, at) else {
-                    walk.meet_unknown("too many numbers to follow", self.nft_by(at.0, at.1));
+                let Some(ranges) = self.ranges(number, op, at) else {
+                    walk.note_unknown("too many numbers to follow", self.nft_by(at.0, at.1));
                     return false;
                 };
-                made = ways.into_boxed_slice();
+                made = ranges.into_boxed_slice();
                 // Of a rule with several such steps, the first is kept.
-                said.get_or_init(|| (step, made.clone()));
+                texts.get_or_init(|| (step, made.clone()));
                 &made
             }
         };
-        if crowded && ways.len() > 1 {
+        if at_limit && ranges.len() > 1 {
             return false;
         }
-        if turn.hashed && ways.len() > 1 {
+        if number.hashed && ranges.len() > 1 {
             walk.suppose(Supposition {
                 about: "the numbers that rules work out of a packet (jhash, symhash)".into(),
                 taken: "each is as likely as any other".into(),
@@ -50,34 +50,39 @@ impl Kernel {
                 settle: "a capture on the node".into(),
             });
         }
-        let take = |one: &mut Walk, way: &Way| {
-            one.share *= way.share;
-            one.nft.turn = Some(way.number);
+        let take = |one: &mut Walk, range: &NumberRange| {
+            one.share *= range.share;
+            one.nft.generated = Some(range.number);
             // A hash falls alike for each packet of a connection.
-            one.thrown |= !turn.hashed && way.share < 1.0;
-            if way.share < 1.0 {
-                one.note(StepKind::Balance, way.why.clone(), self.nft_by(at.0, at.1));
+            one.randomized |= !number.hashed && range.share < 1.0;
+            if range.share < 1.0 {
+                one.note(StepKind::Balance, range.why.clone(), self.nft_by(at.0, at.1));
             }
         };
-        for way in &ways[1..] {
+        for range in &ranges[1..] {
             let mut other = walk.fork();
-            take(&mut other, way);
+            take(&mut other, range);
             other.nft.at = step;
             if let Some(frame) = other.frames.last_mut() {
                 frame.rule = at.1;
             }
             open.push(other);
         }
-        take(walk, &ways[0]);
+        take(walk, &ranges[0]);
         true
     }
 
     /// The numbers that mean different things to a step, with their shares; none if there
     /// are too many.
-    fn ways(&self, turn: Turn, op: &Op, at: (usize, usize)) -> Option<Vec<Way>> {
+    fn ranges(
+        &self,
+        number: GeneratedNumber,
+        op: &Op,
+        at: (usize, usize),
+    ) -> Option<Vec<NumberRange>> {
         let (first, end) =
-            (u128::from(turn.offset), u128::from(turn.offset) + u128::from(turn.modulus));
-        let is_turn = |key: &[Value]| matches!(key, [Value::Turn(_)]);
+            (u128::from(number.offset), u128::from(number.offset) + u128::from(number.modulus));
+        let is_turn = |key: &[Value]| matches!(key, [Value::GeneratedNumber(_)]);
         let borders = match op {
             Op::Vmap { key, map, .. } if is_turn(key) => Some(self.nft.lookups[*map].borders()),
             Op::Mark(Value::Map { key, map })
@@ -96,7 +101,7 @@ impl Kernel {
         };
         let mut starts = match borders {
             Some(borders) => borders,
-            None if turn.modulus <= MOST_NUMBERS => (first..end).collect(),
+            None if number.modulus <= MAX_NUMBERS => (first..end).collect(),
             None => return None,
         };
         starts.push(first);
@@ -105,11 +110,11 @@ impl Kernel {
         starts.dedup();
         let ends = starts[1..].iter().copied().chain([end]);
         let comment = self.comment_of(at);
-        let way = |(start, end): (&u128, u128)| {
-            let share = (end - start) as f64 / turn.modulus as f64;
+        let range = |(start, end): (&u128, u128)| {
+            let share = (end - start) as f64 / number.modulus as f64;
             let why = format!("{comment}picked one time in {}", one_in(share)).into();
-            Way { share, number: *start, why }
+            NumberRange { share, number: *start, why }
         };
-        Some(starts.iter().zip(ends).map(way).collect())
+        Some(starts.iter().zip(ends).map(range).collect())
     }
 }

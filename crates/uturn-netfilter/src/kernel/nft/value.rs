@@ -18,7 +18,7 @@ pub(super) enum Op {
         number: u32,
     },
     /// A condition that nobody models.
-    Doubt(u32),
+    UnknownCondition(u32),
     /// A condition on who sends the packet.
     Sender {
         fact: PacketFact,
@@ -52,7 +52,7 @@ pub(super) enum Op {
         port: Option<u16>,
     },
     /// An act that nobody models.
-    Kept(u32, Text),
+    UnknownAction(u32, Text),
 }
 
 /// A condition on a value.
@@ -78,14 +78,14 @@ pub(super) enum Value {
         map: usize,
     },
     /// A number of several.
-    Turn(Turn),
+    GeneratedNumber(GeneratedNumber),
     /// One that nobody models.
     Unknown,
 }
 
 /// A number that changes from packet to packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct GeneratedNumber {
     pub(super) modulus: u64,
     pub(super) offset: u64,
     /// It hangs on the packet in a way that nobody works out.
@@ -241,12 +241,12 @@ pub(super) fn typed(expr: &Expr) -> (Value, Type) {
             FibResult::Oif | FibResult::Oifname => (Field::Fib(*fib), Type::FibInterface),
         },
         Expr::Numgen { modulus, offset, .. } => {
-            let turn = Turn { modulus: *modulus, offset: *offset, hashed: false };
-            return (Value::Turn(turn), Type::Number);
+            let turn = GeneratedNumber { modulus: *modulus, offset: *offset, hashed: false };
+            return (Value::GeneratedNumber(turn), Type::Number);
         }
         Expr::Hash { modulus, offset, .. } => {
-            let turn = Turn { modulus: *modulus, offset: *offset, hashed: true };
-            return (Value::Turn(turn), Type::Number);
+            let turn = GeneratedNumber { modulus: *modulus, offset: *offset, hashed: true };
+            return (Value::GeneratedNumber(turn), Type::Number);
         }
         // The value is made elsewhere; the type is that of the left side.
         Expr::Binary(_, sides) => return (Value::Unknown, typed(&sides.0).1),
