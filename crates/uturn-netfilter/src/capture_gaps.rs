@@ -1,4 +1,4 @@
-//! What a capture does not say of its node, and what is supposed instead.
+//! What a capture lacks, and what a walk assumes instead.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use uturn_model::{Family, IpNet, Origin, Supposition, Text};
 
 use crate::state::{Interface, NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
-/// Stands for an interface whose name is not known.
+/// Stands for an interface whose name is unknown.
 pub(crate) const UNKNOWN_INTERFACE: &str = "?";
 
-/// Where something stands that a capture does not say.
+/// The origin of evidence that rests on something the capture lacks.
 pub(crate) const NOT_CAPTURED: &str = "not captured";
 
-/// Interfaces whose names begin like this hang off the node itself: no default route leads
-/// through them.
+/// Prefixes of interface names that belong to bridges, tunnels and containers: a default route is
+/// not assumed through them.
 const INNER: [&str; 22] = [
     "lo",
     "docker",
@@ -41,29 +41,29 @@ const INNER: [&str; 22] = [
     "wg",
 ];
 
-/// Something that a capture does not say.
+/// A part of the node's state that a capture lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaptureGap {
-    /// The rules for a family.
+    /// The rules of a family.
     Rules(Family),
     /// Whether packets of a family are forwarded.
     Forwarding(Family),
-    /// How strictly the sources of packets are checked.
+    /// The reverse path filter (`rp_filter`).
     ReversePath,
     /// The addresses of the interfaces.
     Addresses,
-    /// Where routes lead.
+    /// The routes.
     Routes,
-    /// Which tables of routes are asked.
+    /// The policy routing rules.
     Policy,
-    /// What is in the sets that rules name.
+    /// The contents of the IP sets that rules name.
     Sets,
-    /// The virtual servers of IPVS.
+    /// The IPVS virtual servers.
     Virtual,
 }
 
 impl CaptureGap {
-    /// What is missing in a capture.
+    /// Returns everything that a capture lacks.
     pub fn all_of(capture: &Capture, state: &NodeState) -> BTreeSet<Self> {
         let lacks = |file| !capture.files.contains_key(&file);
         let files = [
@@ -89,7 +89,7 @@ impl CaptureGap {
         gaps
     }
 
-    /// What is supposed in its place.
+    /// The assumption that a walk makes in its place.
     pub fn supposition(self) -> Supposition {
         let (about, taken, because, settle) = match self {
             Self::Rules(family) => {
@@ -180,8 +180,8 @@ fn named(family: Family) -> &'static str {
 }
 
 impl NodeState {
-    /// Fills in what a capture does not say: addresses from routes, routes from addresses.
-    /// What is supposed is remembered, and said by the walks that it matters to.
+    /// Fills in what a capture lacks: addresses from routes, or routes from addresses. Records
+    /// each gap in [`NodeState::gaps`]; a walk reports the assumptions that affect it.
     pub fn fill_capture_gaps(&mut self, capture: &Capture) {
         self.gaps = CaptureGap::all_of(capture, self);
         let lacks = |gap| self.gaps.contains(&gap);
@@ -223,7 +223,7 @@ fn default_routes(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
     })
 }
 
-/// The route to its network that each address of an interface brings with it.
+/// The connected route of each interface address.
 fn routes_from_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
     let mut routes = Vec::new();
     for interface in interfaces.iter().filter(|one| one.up) {
@@ -241,7 +241,7 @@ fn routes_from_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
     routes
 }
 
-/// Interfaces with the addresses that the table `local` has, or that routes name as sources.
+/// The interfaces with the addresses found in the table `local` or as the source of a route.
 fn interfaces_from_routes(routes: &[RouteEntry]) -> Vec<Interface> {
     let mut interfaces: Vec<Interface> = Vec::new();
     let mut add = |name: &Text, address: Option<(IpAddr, u8)>| {

@@ -1,60 +1,61 @@
-//! Numbers of a packet or of its sender that no dump says, and what is taken for true of them.
+//! Properties of a packet or its sender that no dump states, and the values assumed for them.
 //!
-//! Rules ask for them in ranges, and what a packet's way has answered once holds on the rest
-//! of it: who is user 1337 is no user from 0 to 999.
+//! Rules test these properties against ranges. An answer given once on a branch of a walk applies
+//! to the rest of that branch: if the sender's user is 1337, it is not in 0 to 999.
 
 use std::fmt;
 
-/// Whose number it is.
+/// The property that a fact is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FactSubject {
-    /// The user whose process sends it.
+    /// The user ID of the sending process.
     User,
-    /// That process's group.
+    /// The primary group ID of the sending process.
     Group,
-    /// Any of that process's groups.
+    /// Any group ID of the sending process, primary or supplementary.
     AnyGroup,
-    /// Whether a process sends it at all: 1.
+    /// Whether a local process sends the packet: 1 if so.
     Socket,
-    /// Its length.
+    /// The packet's length.
     Length,
-    /// How many hops it has left when it arrives.
+    /// The TTL or hop limit on arrival.
     Hops,
-    /// The same when it leaves a node that forwards it.
+    /// The TTL or hop limit after the node has forwarded the packet.
     HopsOnward,
-    /// The class that its sender gave it.
+    /// The DSCP that the sender set.
     Class,
-    /// The segment size that it offers.
+    /// The TCP maximum segment size that the sender offers.
     SegmentSize,
-    /// The processor that handles it.
+    /// The CPU that handles the packet.
     Processor,
 }
 
 impl FactSubject {
-    /// Whether it is about who sends the packet.
+    /// Whether the property belongs to the sending process.
     pub fn is_sender(self) -> bool {
         matches!(self, Self::User | Self::Group | Self::AnyGroup | Self::Socket)
     }
 }
 
-/// That a number is within a range.
+/// A property lies in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketFact {
-    /// Whose number.
+    /// The property.
     pub subject: FactSubject,
-    /// The first of the range.
+    /// The first value of the range.
     pub first: u32,
-    /// Its last.
+    /// The last value of the range.
     pub last: u32,
 }
 
 impl PacketFact {
-    /// That a number is this one.
+    /// The fact that a property has this value.
     pub fn exactly(subject: FactSubject, number: u32) -> Self {
         Self { subject, first: number, last: number }
     }
 
-    /// It, or its opposite: `the sender's user is 1337`, `the sender's user is not 1337`.
+    /// The fact or its negation in words: `the sender's user is 1337`, `the sender's user is not
+    /// 1337`.
     pub fn describe(self, holds: bool) -> String {
         let Self { subject, first, last } = self;
         let is = match (subject, holds) {
@@ -96,7 +97,7 @@ impl fmt::Display for PacketFact {
     }
 }
 
-/// What is taken for true.
+/// The facts that a branch of a walk assumes, each true or false.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts(Vec<(PacketFact, bool)>);
 
@@ -105,12 +106,12 @@ impl Facts {
         self.0.push((fact, holds));
     }
 
-    /// A rule has changed it: what was known of it counts no more.
+    /// Drops all facts about a property, because a rule has changed it.
     pub(crate) fn forget(&mut self, subject: FactSubject) {
         self.0.retain(|(fact, _)| fact.subject != subject);
     }
 
-    /// Whether something holds, where what is known says so.
+    /// Whether a fact holds; `None` if the known facts do not decide it.
     pub(crate) fn answer(&self, asked: PacketFact) -> Option<bool> {
         if self.0.is_empty() {
             return None;
@@ -132,7 +133,7 @@ impl Facts {
         }
     }
 
-    /// Whether a process sends the packet: who has a user or group is one.
+    /// Whether a process sends the packet: stated directly, or implied by a known user or group.
     fn socket(&self) -> Option<bool> {
         let stated = self.0.iter().find(|(fact, _)| fact.subject == FactSubject::Socket);
         let has_sender = self.0.iter().any(|(fact, holds)| *holds && fact.subject.is_sender());
@@ -156,11 +157,12 @@ impl Facts {
         None
     }
 
-    /// The numbers that are left, in ranges.
+    /// The values that are still possible, as ranges.
     fn possible(&self, subject: FactSubject) -> Vec<(u32, u32)> {
         let mut left = vec![(0, u32::MAX)];
         for (fact, holds) in &self.0 {
-            // Who is in none of these groups has none of them.
+            // A process that is in none of these groups does not have any of them as its primary
+            // group.
             let none =
                 fact.subject == FactSubject::AnyGroup && subject == FactSubject::Group && !holds;
             if fact.subject != subject && !none {

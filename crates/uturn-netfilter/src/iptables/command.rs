@@ -1,4 +1,4 @@
-//! Commands besides `-A`, as `iptables-restore` takes them between `*TABLE` and `COMMIT`.
+//! Commands other than `-A` that `iptables-restore` accepts between `*TABLE` and `COMMIT`.
 
 use uturn_model::{Family, Origin};
 
@@ -20,7 +20,7 @@ pub(super) enum Command {
     DeleteChain,
     Rename,
     Policy,
-    /// It shows something, or sets counters to zero.
+    /// A command that only lists rules or resets counters.
     Idle,
 }
 
@@ -42,13 +42,13 @@ impl Command {
         })
     }
 
-    /// Whether words of a rule follow.
+    /// Whether a rule specification follows.
     pub(super) fn has_rule(self) -> bool {
         matches!(self, Self::Append | Self::Insert | Self::Replace | Self::Delete | Self::Check)
     }
 }
 
-/// What a rule is read with.
+/// The context in which rules are parsed.
 pub(super) struct Setting<'s> {
     pub(super) family: Family,
     pub(super) origin: Origin,
@@ -56,7 +56,7 @@ pub(super) struct Setting<'s> {
     pub(super) scratch: &'s mut Scratch,
 }
 
-/// Carries out a command that is about chains. `words` begins with it.
+/// Executes a command on a chain. `words` starts with the command.
 pub(super) fn about_chain<'a>(
     open: &mut TableBuilder<'a>,
     command: Command,
@@ -131,7 +131,7 @@ pub(super) fn about_chain<'a>(
     }
 }
 
-/// Carries out a command that has a rule, or the number of one, other than `-A`.
+/// Executes a command on a rule, given by specification or number, other than `-A`.
 pub(super) fn about_rule<'a>(
     open: &mut TableBuilder<'a>,
     command: Command,
@@ -211,14 +211,14 @@ pub(super) fn is_built_in(table: TableKind, name: &str) -> bool {
     all.contains(&name)
 }
 
-/// A chain, which must be there.
+/// Looks up a chain that must exist.
 fn there(open: &TableBuilder<'_>, name: &Token<'_>) -> Result<usize, Fault> {
     open.names
         .find(&name.text)
         .ok_or_else(|| (name.column, format!("chain {} is not in this table", name.text)))
 }
 
-/// The same; a built-in one is there even where it is not declared.
+/// Looks up a chain; a built-in chain exists even if it is not declared.
 fn find(open: &mut TableBuilder<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize, Fault> {
     if open.names.find(&name.text).is_none() && is_built_in(open.table.kind, &name.text) {
         let policy = Some(Policy::Accept);
@@ -227,7 +227,7 @@ fn find(open: &mut TableBuilder<'_>, name: &Token<'_>, origin: &Origin) -> Resul
     there(open, name)
 }
 
-/// How many rules lead to a chain.
+/// The number of rules that jump to a chain.
 fn users(open: &TableBuilder<'_>, name: &str) -> usize {
     let rules = open.table.chains.iter().flat_map(|chain| &chain.rules);
     rules.filter(|rule| leads_to(rule).is_some_and(|to| to == name)).count()
@@ -240,7 +240,7 @@ fn leads_to(rule: &Rule) -> Option<&str> {
     }
 }
 
-/// `-X` alone: chains without rules that no rule leads to.
+/// `-X` without a chain: deletes empty chains that no rule refers to.
 fn delete_unused(open: &mut TableBuilder<'_>) {
     for at in 0..open.table.chains.len() {
         let Chain { name, policy, rules, .. } = &open.table.chains[at];

@@ -1,4 +1,4 @@
-//! Reads the text of `iptables-save`: tables, chains and, line by line, rules.
+//! Parses the text of `iptables-save` line by line.
 
 use uturn_model::{Family, Origin, Text};
 
@@ -11,12 +11,15 @@ use super::token::{self, Token};
 use super::*;
 use crate::ParseError;
 
-/// Reads what `iptables-save` (or `ip6tables-save`, by `family`) printed.
+/// Parses the output of `iptables-save`, or of `ip6tables-save`, depending on `family`.
 ///
-/// Also reads what is written for `iptables-restore` by hand, as long as it only declares
-/// chains and appends rules; built-in chains need not be declared. All that is wrong is
-/// reported, not only the first; but of a text that something else printed, only what it is
-/// and what to run.
+/// Also accepts hand-written input of `iptables-restore` that only declares chains and appends
+/// rules; built-in chains need not be declared.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place. If the text is the output of another
+/// tool, returns a single error that names the tool and the command to run instead.
 pub fn parse(
     source: impl Into<Text>,
     text: &str,
@@ -25,12 +28,17 @@ pub fn parse(
     read(Reader::new(source.into(), family, InputKind::Dump), text)
 }
 
-/// Reads a part of a dump, or what is written for `iptables-restore --noflush`, as if it
-/// were loaded onto `base`. A chain that is declared again is emptied first, unless it is
-/// a built-in one; rules are added to chains that are there. Beyond what
-/// [`parse`] reads, a chain need not be declared, `COMMIT` may be missing, a table may come
-/// twice, and all commands are taken that `iptables-restore` takes: `-I`, `-R`, `-D` and `-C`
-/// for rules, `-N`, `-F`, `-X`, `-E`, `-P` and `-Z` for chains.
+/// Parses a partial dump, or input of `iptables-restore --noflush`, as if it were loaded onto
+/// `base`.
+///
+/// A chain that is declared again is flushed first, unless it is built in; rules are appended to
+/// existing chains. Unlike [`parse`], it does not require chain declarations or `COMMIT`, accepts
+/// a table more than once, and accepts all commands of `iptables-restore`: `-I`, `-R`, `-D` and
+/// `-C` for rules, `-N`, `-F`, `-X`, `-E`, `-P` and `-Z` for chains.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place.
 pub fn parse_fragment(
     base: Ruleset,
     source: impl Into<Text>,
@@ -42,8 +50,7 @@ pub fn parse_fragment(
     read(reader, text)
 }
 
-/// What a dump says of itself in remarks: that the other back end has rules too, which
-/// are not in it.
+/// Warnings in a dump's comments: the other back end also has rules, which the dump lacks.
 pub fn warnings(source: impl Into<Text>, text: &str) -> Vec<ParseError> {
     let file = source.into();
     let lines = text.lines().zip(1u32..).filter_map(|(line, number)| {
@@ -64,7 +71,7 @@ fn read<'a>(mut reader: Reader<'a>, text: &'a str) -> Result<Ruleset, Vec<ParseE
         if !matches!(&rest[..length], "" | "\r") {
             last = number;
         }
-        // What follows is a line break.
+        // A line break follows.
         match rest.get(length + 1..) {
             Some(next) => rest = next,
             None => return reader.end(last),
@@ -73,12 +80,12 @@ fn read<'a>(mut reader: Reader<'a>, text: &'a str) -> Result<Ruleset, Vec<ParseE
     }
 }
 
-/// What is read.
+/// What the input is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InputKind {
-    /// All there is.
+    /// A complete dump.
     Dump,
-    /// A part, onto something that is there.
+    /// A part, loaded onto existing rules.
     Fragment,
 }
 
@@ -88,12 +95,12 @@ struct Reader<'a> {
     family: Family,
     ruleset: Ruleset,
     table: Option<TableBuilder<'a>>,
-    /// Of a part: tables that it may come back to.
+    /// For a fragment: tables that it may continue later.
     parked: Vec<TableBuilder<'a>>,
     errors: Vec<ParseError>,
     /// Whether there was a table.
     has_table: bool,
-    /// What the text is, where it is none of `iptables-save`.
+    /// The error for a text that is not from `iptables-save`.
     foreign: Option<ParseError>,
     scratch: rule::Scratch,
 }
@@ -114,7 +121,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the first line of `text`, and says how long it is.
+    /// Parses the first line of `text`, and returns its length.
     fn line(&mut self, text: &'a str, number: u32, words: &mut Vec<Token<'a>>) -> usize {
         let indent = text.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let (body, column) = (&text[indent..], indent as u32 + 1);
@@ -140,7 +147,7 @@ impl<'a> Reader<'a> {
         indent + length
     }
 
-    /// Reads a line that has no rule. `behind` is what follows it.
+    /// Parses a line without a rule. `behind` is the text after it.
     fn other(&mut self, body: &str, behind: &str, number: u32, column: u32) -> Result<(), Fault> {
         match body.as_bytes().first() {
             None => Ok(()),
@@ -159,7 +166,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Some remarks say that the text is not all there is.
+    /// Reports comments that say that the text is incomplete.
     fn remark(&self, body: &str) -> Result<(), String> {
         match body.contains("is incompatible, use 'nft' tool") {
             true => Err(format!(
@@ -177,7 +184,7 @@ impl<'a> Reader<'a> {
         let kind = TableKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
             format!("found table {name:?}, expected raw, mangle, nat, filter or security")
         });
-        // Rules of a table that cannot be read are still checked, as those of some table.
+        // Rules of an unreadable table are still checked, as if they belonged to `filter`.
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
         let origin = Origin::line(self.file.clone(), number);
         let count = declared(behind);
@@ -208,7 +215,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes on with a table that is there. Its place is kept by an empty one.
+    /// Continues an existing table, which an empty one replaces meanwhile.
     fn resume(&mut self, at: usize) {
         let kind = self.ruleset.tables[at].kind;
         if let Some(parked) = self.parked.iter().position(|open| open.table.kind == kind) {
@@ -236,7 +243,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What the text is, by a line outside of any table.
+    /// The origin of the text, by a line outside of any table.
     fn recognised(&self, line: &str) -> Option<&'static str> {
         let line = line.lines().next()?;
         recognise(line, self.has_table)
@@ -298,7 +305,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the first line of `text`, and says how long it is.
+    /// Parses the first line of `text`, and returns its length.
     fn append(
         &mut self,
         text: &'a str,
@@ -314,9 +321,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A rule; one that names several addresses with commas is several.
+    /// Parses a rule; one with several comma-separated addresses becomes several.
     fn rules(&mut self, words: &[Token<'a>], number: u32, column: u32) -> Result<(), Fault> {
-        // Hardly any text has such a rule, so that it is looked for only once one is refused.
+        // Such rules are rare, so address lists are only considered after an error.
         let read = self.rule(words, number, column);
         let several = read.as_ref().err().and_then(|(at, _)| {
             words.iter().position(|word| word.column == *at && word.text.contains(','))
@@ -432,8 +439,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// About how many chains are declared in the next lines: no more than lines of some length
-/// can be, so that no text asks for much more room than it has itself.
+/// An estimate of the number of chains declared in the next lines, bounded by the length of the
+/// text, so that no text reserves much more memory than its own size.
 fn declared(text: &str) -> usize {
     const SHORT: usize = ":INPUT ACCEPT [0:0]".len();
     let lines = text.lines().skip(1).take_while(|line| line.starts_with(':'));
@@ -442,7 +449,7 @@ fn declared(text: &str) -> usize {
     count.min(length / SHORT)
 }
 
-/// Whether a word is what `-s` or `-d` names, without a `!`.
+/// Whether a word is the argument of `-s` or `-d`, without `!`.
 fn is_address_list(words: &[Token<'_>], at: usize) -> bool {
     let option = at.checked_sub(1).map_or("", |before| words[before].bare());
     let not = at.checked_sub(2).is_some_and(|before| words[before].bare() == "!");

@@ -1,4 +1,4 @@
-//! Tells the forms of a list of virtual servers apart, and puts it together.
+//! Recognises the format of a list of virtual servers, and assembles the result.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,11 @@ use crate::ParseError;
 /// Column and message.
 pub(super) type Fault = (u32, String);
 
-/// Reads what `ipvsadm -Sn` or `ipvsadm -Ln` printed, or what stood in `/proc/net/ip_vs`.
-/// All that is wrong is reported.
+/// Parses the output of `ipvsadm -Sn` or `ipvsadm -Ln`, or the contents of `/proc/net/ip_vs`.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place.
 pub fn parse(source: impl Into<Text>, text: &str) -> Result<VirtualServers, Vec<ParseError>> {
     let mut list = List {
         file: source.into(),
@@ -33,7 +36,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<VirtualServers, Vec<
     if list.errors.is_empty() { Ok(VirtualServers(list.servers)) } else { Err(list.errors) }
 }
 
-/// What was read so far.
+/// What was parsed so far.
 pub(super) struct List {
     pub(super) file: Text,
     servers: Vec<VirtualServer>,

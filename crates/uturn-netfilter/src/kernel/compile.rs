@@ -1,4 +1,4 @@
-//! Rules made ready: jumps are resolved, long chains have an index.
+//! Compiles iptables rules: resolves jumps and indexes long chains.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
 
-/// Where in its way a packet meets tables.
+/// The netfilter hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hook {
     Prerouting,
@@ -36,32 +36,32 @@ impl Hook {
     }
 }
 
-/// One family's tables.
+/// The compiled tables of one family.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     tables: [Option<Program>; 5],
 }
 
 impl Programs {
-    /// A table's program, with the table's place in the ruleset.
+    /// The compiled form of a table.
     pub(super) fn table(&self, kind: TableKind) -> Option<&Program> {
         self.tables[kind as usize].as_ref()
     }
 }
 
-/// A table, made ready. Chains and rules are numbered as in the ruleset.
+/// A compiled table. Chains and rules are numbered as in the ruleset.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The table's place in the ruleset.
+    /// The index of the table in the ruleset.
     pub(super) table: usize,
     pub(super) chains: Vec<CompiledChain>,
-    /// What rules ask that may not be known, for those that ask such things.
+    /// The conditions whose answer may be unknown, for the rules that have any.
     asked: Vec<Vec<UnknownCondition>>,
     base: [Option<usize>; 5],
 }
 
 impl Program {
-    /// What a rule asks that may not be known.
+    /// The conditions of a rule whose answer may be unknown.
     pub(super) fn asked(&self, rule: &CompiledRule) -> &[UnknownCondition] {
         self.asked.get(rule.asks as usize).map_or(&[], Vec::as_slice)
     }
@@ -81,16 +81,16 @@ pub(super) struct CompiledChain {
 pub(super) struct CompiledRule {
     to: u32,
     asks: u32,
-    /// Whether it does nothing to any packet.
+    /// Whether the rule affects no packet.
     pub(super) inert: bool,
     texts: OnceLock<Box<RuleTexts>>,
 }
 
-/// What is said of a rule in steps, made when it is first needed.
+/// Texts for the steps of a walk, built on first use.
 #[derive(Debug)]
 struct RuleTexts {
     by: By,
-    /// For the odds at which it was picked first: these are mostly the same.
+    /// For the probability with which the rule was first picked; other probabilities are rare.
     picked: OnceLock<(u64, Text)>,
 }
 
@@ -107,7 +107,7 @@ impl CompiledRule {
         &self.texts(rule, chain).by
     }
 
-    /// What is said where it was picked at these odds; `say` makes the words.
+    /// The text for a rule that was picked with this probability; `make` builds it.
     pub(super) fn picked(
         &self,
         rule: &Rule,
@@ -126,14 +126,14 @@ impl CompiledRule {
     }
 }
 
-/// Whether a rule changes neither a packet nor its way: it only counts or writes.
+/// Whether a rule changes neither a packet nor its path: it only counts or logs.
 fn is_inert(rule: &Rule) -> bool {
     let writes = matches!(rule.target, None | Some(Target::Log(_) | Target::Trace));
     writes && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
 }
 
 impl CompiledChain {
-    /// The first rule from `from` on that can match.
+    /// The index of the first rule at or after `from` that can match.
     pub(super) fn next(&self, from: usize, packet: &Packet) -> Option<usize> {
         match &self.index {
             Some(index) => index.next(from, packet),
@@ -218,7 +218,7 @@ fn check(
                 "chain {} of table {table} leads to {to}, and there is no such chain",
                 chain.name
             )),
-            // Those have no policy of their own: a packet would not come back.
+            // Base chains are no valid jump target: a packet would not return from them.
             Some(_) if Hook::ALL.iter().any(|hook| hook.chain() == &**to) => {
                 error(format!(
                     "chain {} of table {table} leads to the built-in chain {to}",
@@ -257,7 +257,7 @@ fn find_loops(table: &Table, chains: &[CompiledChain], errors: &mut Vec<LoadErro
     }
     let mut seen = vec![Seen::Not; chains.len()];
     for start in 0..chains.len() {
-        // The way from `start` on: each chain with the next of its rules.
+        // The path from `start`: each chain with the index of its next rule.
         let mut way = vec![(start, 0)];
         while let Some((chain, rule)) = way.last_mut() {
             let at = *chain;

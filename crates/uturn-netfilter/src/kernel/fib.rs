@@ -1,4 +1,4 @@
-//! Routing tables and the policy that picks them.
+//! Routing tables and the policy rules that select them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,19 +14,20 @@ use crate::packet_facts::{FactSubject, Facts, PacketFact};
 use crate::policy::{PolicyRule, RuleAction, Suppress};
 use crate::state::{NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
-/// All tables of both families.
+/// The routing tables of both families.
 #[derive(Debug)]
 pub(super) struct Fib {
     routes: Vec<Known>,
     tables: FastMap<(Family, u32), Lengths>,
     rules: Vec<PolicyRule>,
-    /// The addresses of the interfaces.
+    /// The addresses of all interfaces.
     addresses: FastSet<IpAddr>,
-    /// Whether the short check of a packet's source is not enough.
+    /// Whether there are policy rules besides the defaults, so that the shortcut for checking a
+    /// packet's source does not apply.
     pub(super) custom: bool,
 }
 
-/// A table's routes by length of prefix and network; those to one network by metric.
+/// The routes of a table by prefix length and network; routes to the same network by metric.
 type Lengths = BTreeMap<u8, FastMap<IpAddr, Vec<usize>>>;
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ struct Known {
     evidence: OnceLock<(By, Text)>,
 }
 
-/// What is asked of the tables.
+/// A route lookup.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Query<'a> {
     pub(super) src: Option<IpAddr>,
@@ -43,59 +44,60 @@ pub(super) struct Query<'a> {
     pub(super) iif: &'a str,
     pub(super) oif: Option<&'a str>,
     pub(super) mark: u32,
-    /// Its protocol and ports, where the kernel looks at them for this look-up.
+    /// The protocol and ports, if the kernel considers them in this lookup.
     pub(super) transport: Option<(IpProtocol, (u16, u16))>,
-    /// Whether a process of the node may have sent it.
+    /// Whether a local process may have sent the packet.
     pub(super) from_here: bool,
 }
 
 impl Query<'_> {
-    /// What is looked at of a packet's protocol.
+    /// The protocol and ports of a packet that policy rules can select by.
     pub(super) fn transport(packet: &Packet) -> Option<(IpProtocol, (u16, u16))> {
         Some((packet.protocol(), packet.transport.ports()))
     }
 }
 
-/// What is taken for true where rules ask what is not known, and what they ask besides.
+/// How a lookup treats policy rules whose selectors are not known to match, and what it found out
+/// about them.
 #[derive(Debug)]
 pub(super) struct PolicyQuery<'a, 'w> {
     pub(super) facts: &'w Facts,
-    /// Rules of which it was taken that they apply, or not, by their places.
+    /// Rules that are assumed to match or not, by index.
     pub(super) taken: &'w [(usize, bool)],
-    /// Whether to stop at a rule that asks something else.
+    /// Whether to stop at a rule that is undecided.
     pub(super) stops: bool,
-    /// Rules that were passed over.
+    /// Rules that were skipped.
     pub(super) skipped: Vec<&'a PolicyRule>,
     pub(super) supposed: Vec<Supposition>,
 }
 
 impl<'w> PolicyQuery<'_, 'w> {
-    /// Where no question can be asked, rules that ask what is not known are passed over.
+    /// For lookups on which a walk does not branch: skips rules that are undecided.
     pub(super) fn without_branching(facts: &'w Facts) -> Self {
         let (skipped, supposed) = (Vec::new(), Vec::new());
         Self { facts, taken: &[], stops: false, skipped, supposed }
     }
 }
 
-/// What a rule asks that is not known.
+/// Why it is undecided whether a policy rule matches.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Undecided {
-    /// This.
+    /// It depends on this fact.
     Fact(PacketFact),
-    /// Something of its own.
+    /// It depends on something that only this rule tests.
     Rule,
 }
 
-/// What the tables say.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer<'a> {
-    /// A route, and how many of equal rank there are.
+    /// A route, and the number of routes with the same rank.
     Route(&'a RouteEntry, usize),
-    /// A policy rule ends it.
+    /// A policy rule ends the lookup.
     Rule(&'a PolicyRule),
-    /// No table knows the destination.
+    /// No table has a route.
     Nothing,
-    /// Whether a rule applies is not known: its place, and what it asks.
+    /// It is undecided whether a rule matches: its index, the rule, and why.
     Undecided(usize, &'a PolicyRule, Undecided),
 }
 
@@ -148,7 +150,7 @@ impl Fib {
         self.routes.push(Known { route, evidence: OnceLock::new() });
     }
 
-    /// The kernel adds this route with every address.
+    /// Adds the `local` route that the kernel creates for an interface address.
     fn add_local(&mut self, ip: IpAddr, device: &Text) {
         let found = self.find(Family::of(ip), TABLE_LOCAL, ip, None).map(|(route, _)| route);
         if found.is_some_and(|route| route.kind == RouteKind::Local) {
@@ -166,7 +168,7 @@ impl Fib {
         });
     }
 
-    /// All of 127.0.0.0/8 is the node itself.
+    /// Adds the `local` route for 127.0.0.0/8.
     fn add_loopback(&mut self, device: &Text) {
         let net: IpNet = "127.0.0.0/8".parse().expect("a constant range");
         let all = IpAddr::from([127, 255, 255, 254]);
@@ -178,7 +180,7 @@ impl Fib {
         self.add(route);
     }
 
-    /// Asks the tables in the order of the policy.
+    /// Looks up a route, following the policy rules in order.
     pub(super) fn look_up<'a>(
         &'a self,
         query: Query<'_>,
@@ -213,7 +215,7 @@ impl Fib {
                         Some((route, equals)) => return Answer::Route(route, equals),
                     }
                 }
-                // A later one only: the kernel takes no other.
+                // Only forward jumps: the kernel accepts no others.
                 RuleAction::Goto(to) => {
                     let target = self.rules[at..].iter().position(|one| one.priority == *to);
                     at += target.unwrap_or(0);
@@ -229,7 +231,7 @@ impl Fib {
         Answer::Nothing
     }
 
-    /// The best route of a table, and how many others are as good.
+    /// The best route of a table, and the number of other routes with the same rank.
     fn find(
         &self,
         family: Family,
@@ -255,7 +257,7 @@ impl Fib {
         None
     }
 
-    /// Routes as good as `best`, without it.
+    /// The routes with the same rank as `best`, without `best`.
     pub(super) fn equals<'a>(&'a self, best: &RouteEntry) -> Vec<&'a RouteEntry> {
         let all = self.beside(best).map(|known| &known.route);
         all.filter(|route| {
@@ -264,7 +266,7 @@ impl Fib {
         .collect()
     }
 
-    /// Routes of one table to the same network.
+    /// The routes of the same table to the same network.
     fn beside(&self, route: &RouteEntry) -> impl Iterator<Item = &Known> {
         let (dst, table) = (route.dst, route.table);
         let lengths = self.tables.get(&(Family::of(dst.addr()), table));
@@ -278,12 +280,12 @@ impl Fib {
         self.addresses.contains(&ip)
     }
 
-    /// What the table `local` says of an address.
+    /// The route of the table `local` for an address.
     pub(super) fn local(&self, ip: IpAddr) -> Option<&RouteEntry> {
         self.find(Family::of(ip), TABLE_LOCAL, ip, None).map(|(route, _)| route)
     }
 
-    /// A route as evidence, and where it leads: `through eth0, next 10.0.0.1`.
+    /// A route as evidence, with its direction: `through eth0, next 10.0.0.1`.
     pub(super) fn evidence(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
         let make = || (of_route(route), through(route));
         match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
@@ -316,19 +318,19 @@ fn of_route(route: &RouteEntry) -> By {
     By::new(route.to_string(), route.origin.clone())
 }
 
-/// Whether a rule applies, or what would have to be known for that.
+/// Whether a rule matches; `Err` says why that is undecided.
 fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, Undecided> {
     let within = |net: &Option<IpNet>, ip: Option<IpAddr>| {
         net.is_none_or(|net| ip.is_some_and(|ip| net.contains(&ip)))
     };
-    // Bits of the value outside the mask do not count, unlike those of `-m mark`.
+    // Unlike in `-m mark`, value bits outside the mask are ignored.
     let marked = rule.mark.is_none_or(|(value, mask)| (query.mark ^ value) & mask == 0);
     let more = &rule.more;
     let (protocol, ports) = match query.transport {
         Some((protocol, ports)) => (Some(protocol), ports),
         None => (None, (0, 0)),
     };
-    // In IPv4, a source that is still to be chosen is 0.0.0.0.
+    // For IPv4, a source that is still to be selected is 0.0.0.0.
     let still = (query.dst.is_ipv4() && query.from_here).then_some(Ipv4Addr::UNSPECIFIED.into());
     let known = within(&rule.from, query.src.or(still))
         && within(&rule.to, Some(query.dst))
@@ -344,7 +346,7 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, U
     let mut open = None;
     if let Some((first, last)) = more.users {
         let fact = PacketFact { subject: FactSubject::User, first, last };
-        // What no process has sent counts as root's.
+        // Packets that no process sends count as sent by root.
         let from_no_process = !query.from_here
             || facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false);
         match if from_no_process { Some(first == 0) } else { facts.answer(fact) } {
@@ -362,7 +364,7 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, U
         }
     }
     if more.tunnel.is_some_and(|tunnel| tunnel != 0) {
-        // What is made here came through no tunnel.
+        // Locally generated packets came through no tunnel.
         if query.iif == "lo" {
             return Ok(rule.invert);
         }
@@ -371,13 +373,13 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, U
     open.map_or(Ok(!rule.invert), Err)
 }
 
-/// Whether a rule passes over the route that its table has.
+/// Whether a rule suppresses the route found in its table.
 fn suppresses(
     suppress: &Suppress,
     route: &RouteEntry,
     policy_query: &mut PolicyQuery<'_, '_>,
 ) -> bool {
-    // A route that ends the look-up is never passed over.
+    // A route that ends the lookup is never suppressed.
     let ends =
         matches!(route.kind, RouteKind::Blackhole | RouteKind::Unreachable | RouteKind::Prohibit);
     if ends {

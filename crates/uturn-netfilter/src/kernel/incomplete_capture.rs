@@ -1,5 +1,5 @@
-//! What a walk does where a capture does not say which addresses are the node's own and
-//! where routes lead: it takes both ways, once, and remembers which.
+//! Branches a walk on state that a capture lacks: whether an address is the node's own, and
+//! through which interface a packet leaves. Each branch remembers its assumption.
 
 use std::net::IpAddr;
 
@@ -12,39 +12,39 @@ use crate::capture_gaps::{CaptureGap, NOT_CAPTURED, UNKNOWN_INTERFACE};
 use crate::iptables::Not;
 use crate::packet::QuestionSubject;
 
-/// The first and the last name of a pattern, as numbers.
+/// The range of interface names that a pattern matches, encoded as numbers.
 pub(super) type NameRange = (u128, u128);
 
-/// What one way has taken for true of what a capture does not say.
+/// What a branch assumes about state that the capture lacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CaptureAssumptions {
-    /// Addresses that are the node's own, or are not.
+    /// Addresses that are assumed to be the node's own, or not.
     own: Vec<(IpAddr, bool)>,
-    /// The interface that the packet leaves through is one of these, or is not.
+    /// Interface names that are assumed to include the outgoing interface, or not.
     out: Vec<(NameRange, bool)>,
-    /// The name that it has then, where it is a single one.
+    /// The assumed outgoing interface, if the assumption names a single one.
     name: Option<Text>,
 }
 
 impl CaptureAssumptions {
-    /// Whether an address is the node's own, where that was decided.
+    /// Whether an address is assumed to be the node's own; `None` if undecided.
     pub(super) fn is_own(&self, ip: IpAddr) -> Option<bool> {
         self.own.iter().find(|(one, _)| *one == ip).map(|(_, own)| *own)
     }
 
-    /// The name of the interface that the packet leaves through.
+    /// The assumed name of the outgoing interface.
     pub(super) fn name(&self) -> Option<&Text> {
         self.name.as_ref()
     }
 
-    /// A new route: what was taken for true of the last one says nothing.
+    /// Forgets the assumptions about the outgoing interface, because the packet is rerouted.
     pub(super) fn forget_out(&mut self) {
         self.out.clear();
         self.name = None;
     }
 
-    /// Whether the interface is one of these. What is not for the node itself does not leave
-    /// through the loopback.
+    /// Whether the outgoing interface is in a range of names. Packets that are not for the node
+    /// itself never leave through `lo`.
     fn leaves_by(&self, wanted: NameRange) -> Option<bool> {
         if wanted == interface("lo") {
             return Some(false);
@@ -60,7 +60,7 @@ impl CaptureAssumptions {
 }
 
 impl Kernel {
-    /// Whether nothing says which addresses are the node's own.
+    /// Whether the capture has no addresses and no routes that would imply them.
     pub(super) fn knows_no_address(&self) -> bool {
         self.state.gaps.contains(&CaptureGap::Addresses)
             && self
@@ -70,22 +70,22 @@ impl Kernel {
                 .all(|one| one.addresses.iter().all(|(ip, _)| ip.is_loopback()))
     }
 
-    /// Whether nothing says where routes lead.
+    /// Whether the capture has neither addresses nor routes.
     pub(super) fn knows_no_route(&self) -> bool {
         [CaptureGap::Addresses, CaptureGap::Routes].iter().all(|gap| self.state.gaps.contains(gap))
     }
 
-    /// Supposes what stands for a gap, where there is one.
+    /// Records the assumption for a gap, if the capture has that gap.
     pub(super) fn suppose_gap(&self, gap: CaptureGap, walk: &mut Walk) {
-        // Where both ways are taken, nothing is supposed.
+        // The walk branches on these; nothing is assumed.
         let open = matches!(gap, CaptureGap::Routes | CaptureGap::Policy) && self.knows_no_route();
         if self.state.gaps.contains(&gap) && !open {
             walk.suppose(gap.supposition());
         }
     }
 
-    /// Decides whether the packet's destination is an address of the node, where nothing says
-    /// so: both ways.
+    /// Decides whether the packet's destination is one of the node's own addresses; branches if
+    /// the capture does not say.
     pub(super) fn decide_own(&self, walk: &mut Walk, open: &mut OpenBranches, at_limit: bool) {
         if !self.state.gaps.contains(&CaptureGap::Addresses) {
             return;
@@ -101,7 +101,7 @@ impl Kernel {
         if known || walk.capture_assumptions.is_own(ip).is_some() {
             return;
         }
-        // Rules do not translate to an address of the node, save where they say so.
+        // A DNAT target is taken for an address elsewhere, unless a rule states otherwise.
         let translated = walk.tracking.connection().is_some_and(|one| one.original.dst.ip() != ip);
         if translated || at_limit {
             walk.suppose(Supposition {
@@ -131,12 +131,12 @@ impl Kernel {
         open.push(other);
     }
 
-    /// Whether this way has taken the destination for an address of the node.
+    /// Whether this branch assumes that the destination is the node's own.
     pub(super) fn is_taken_as_own(&self, walk: &Walk) -> bool {
         walk.capture_assumptions.is_own(walk.packet.dst) == Some(true)
     }
 
-    /// Gives a walk the way to the node itself.
+    /// Routes the packet to the node itself.
     pub(super) fn take_as_own(&self, walk: &mut Walk) {
         walk.route = Some(RouteOut { dev: "lo".into(), via: None, local: true });
         walk.oif = Some("lo".into());
@@ -146,7 +146,7 @@ impl Kernel {
         walk.before = walk.packet;
     }
 
-    /// Whether a packet is for an address that IPVS serves, and no virtual server is known.
+    /// Whether the destination is bound to `kube-ipvs0` while the virtual servers are unknown.
     pub(super) fn may_be_virtual(&self, walk: &Walk) -> bool {
         let serves = |device: &str| {
             let mut all = self.state.interfaces.iter().filter(|one| &*one.name == device);
@@ -155,7 +155,7 @@ impl Kernel {
         self.state.gaps.contains(&CaptureGap::Virtual) && serves("kube-ipvs0")
     }
 
-    /// REDIRECT leads to an address of the node, whichever that is.
+    /// Records that the target of REDIRECT is one of the node's own addresses.
     pub(super) fn redirected(&self, walk: &mut Walk) {
         if self.knows_no_address() && !walk.packet.dst.is_loopback() {
             let ip = walk.packet.dst;
@@ -166,30 +166,31 @@ impl Kernel {
 }
 
 impl Walk {
-    /// Whether the name of the interface that it leaves through is not known.
+    /// Whether the name of the outgoing interface is unknown.
     pub(super) fn out_is_unknown(&self) -> bool {
         self.oif.as_deref() == Some(UNKNOWN_INTERFACE)
     }
 
-    /// Whether it leaves through what a rule wants; where that is open, as if it did.
+    /// Whether the packet leaves through an interface that a rule matches; true if undecided.
     pub(super) fn may_leave_by(&self, wanted: &Not<Text>) -> bool {
         self.capture_assumptions
             .leaves_by(names(&wanted.value))
             .is_none_or(|leaves| leaves != wanted.not)
     }
 
-    /// What a rule wants of the interface, where that is open.
+    /// The interface names that a rule matches, if it is undecided whether the packet leaves
+    /// through them.
     pub(super) fn undecided_out(&self, wanted: Option<&Not<Text>>) -> Option<NameRange> {
         let names = names(&wanted.filter(|_| self.out_is_unknown())?.value);
         self.capture_assumptions.leaves_by(names).is_none().then_some(names)
     }
 
-    /// Whether it leaves through one of these.
+    /// Whether the outgoing interface is in a range of names; `None` if undecided.
     pub(super) fn leaves_by(&self, wanted: NameRange) -> Option<bool> {
         self.capture_assumptions.leaves_by(wanted)
     }
 
-    /// Takes both ways: here as if it left through these, in the copy as if not.
+    /// Branches: this walk leaves through these interfaces, the returned copy does not.
     pub(super) fn branch_by_out(&mut self, names: NameRange, said: &str) -> Box<Self> {
         let mut other = self.fork();
         for (way, leaves) in [(&mut *self, true), (&mut *other, false)] {
@@ -207,7 +208,7 @@ impl Walk {
     }
 }
 
-/// A pattern of iptables, with a `+` at its end for any rest.
+/// The names that an iptables pattern matches; a trailing `+` matches any suffix.
 fn names(pattern: &str) -> NameRange {
     match pattern.strip_suffix('+') {
         Some(start) => interface(&format!("{start}*")),

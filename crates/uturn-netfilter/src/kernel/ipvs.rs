@@ -1,10 +1,10 @@
-//! IPVS: what it does with a packet in its three hooks.
+//! IPVS: how its three hooks treat a packet.
 //!
-//! In INPUT and OUTPUT it first looks for answers of real servers, then for requests to
-//! virtual ones; in FORWARD for answers only. So a forwarded request is never scheduled,
-//! and one made on the node always is, whether the virtual address is bound or not. A
-//! scheduled request that leaves the node goes through all of OUTPUT, with its new
-//! destination, and on to POSTROUTING.
+//! In INPUT and OUTPUT it first looks for replies of real servers, then for requests to virtual
+//! servers; in FORWARD for replies only. So a request that the node forwards is never scheduled,
+//! and one made on the node always is, whether the virtual address is bound or not. A scheduled
+//! request that leaves the node traverses all of OUTPUT with its new destination, then
+//! POSTROUTING.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -25,25 +25,25 @@ use crate::packet::{
 };
 use crate::state::RouteKind;
 
-/// Virtual servers by what they take.
+/// The virtual servers by address and by mark.
 #[derive(Debug)]
 pub(super) struct VirtualServerIndex {
     by_address: FastMap<(IpProtocol, SocketAddr), usize>,
     by_mark: FastMap<(Family, u32), usize>,
-    /// What is said of each, in their order.
+    /// The texts for each virtual server, by index.
     texts: Vec<OnceLock<ServerTexts>>,
-    /// What is said of a packet that one of them took.
+    /// The step text for a packet that was scheduled.
     sent: Text,
 }
 
-/// What is said of a virtual server in steps, made when it is first needed.
+/// Texts for the steps of a walk about one virtual server, built on first use.
 #[derive(Debug)]
 struct ServerTexts {
     by: By,
     picks: Picks,
     choices: Vec<Choice>,
     supposed: Vec<Supposition>,
-    /// Of each real server.
+    /// Evidence for each real server.
     real: Vec<By>,
 }
 
@@ -101,7 +101,7 @@ impl VirtualServerIndex {
         self.texts[at].get_or_init(|| ServerTexts::new(server))
     }
 
-    /// The virtual server that takes a packet: by its mark, by its address, by its address
+    /// The virtual server for a packet: by its mark, by its address and port, or by its address
     /// with any port.
     fn of(&self, packet: &Packet) -> Option<usize> {
         let marked = || self.by_mark.get(&(packet.family(), packet.mark));
@@ -116,21 +116,21 @@ impl VirtualServerIndex {
     }
 }
 
-/// What IPVS has done with a packet so far.
+/// How far IPVS has processed a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IpvsState {
-    /// It had its turn: no hook of IPVS looks at the packet again.
+    /// IPVS has handled the packet: no further IPVS hook considers it.
     pub(super) done: bool,
-    /// The real server that this copy of the walk is to take.
+    /// The real server that this branch of the walk picks.
     pick: Option<usize>,
-    /// The packet as a request.
+    /// The scheduled request.
     pub(super) request: Option<Rc<Scheduled>>,
-    /// What IPVS remembers of a connection that nobody else does.
+    /// The connection that only IPVS records, and conntrack does not.
     pub(super) untracked: Option<Rc<Connection>>,
 }
 
 impl Kernel {
-    /// An answer of a real server gets the virtual address as its source.
+    /// Rewrites the source of a real server's reply to the virtual address.
     pub(super) fn answer_virtual(
         &self,
         walk: &mut Walk,
@@ -158,7 +158,7 @@ impl Kernel {
         if !scheduled.tracked {
             walk.tracking = Tracking::Untracked;
         }
-        // Its new source may call for another way.
+        // The new source may select another route.
         if walk.hook != Hook::Input && self.fib.custom && self.state.sysctls.ipvs_snat_reroute() {
             self.route_again(walk, open)?;
         }
@@ -166,7 +166,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// A request to a virtual server goes to one of its real servers.
+    /// Schedules a request to a virtual server to one of its real servers.
     pub(super) fn schedule(
         &self,
         walk: &mut Walk,
@@ -226,7 +226,7 @@ impl Kernel {
         self.send(walk, scheduled, self.servers.sent.clone(), texts.real[picked].clone(), open)
     }
 
-    /// Sends a request to its real server, by the server's method.
+    /// Forwards a request to its real server, by the server's forwarding method.
     fn send(
         &self,
         walk: &mut Walk,
@@ -280,10 +280,10 @@ impl Kernel {
             let why = format!("a packet from {src} may not leave the node");
             return Err(walk.dropped(DropReason::MartianSource, why, kernel_behaviour()));
         }
-        // Without translation, the real server itself is the next hop.
+        // Without NAT, the real server itself is the next hop.
         let hop = Some(real.ip()).filter(|_| method != Forwarding::Masquerade);
         if method == Forwarding::Tunnel {
-            // What is around the packet is another packet, and meets rules of its own.
+            // The outer packet traverses the rules on its own.
             self.take(walk, route);
             if let Some(way) = &mut walk.route {
                 way.via = way.via.or(hop);
@@ -303,7 +303,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What connection tracking, or IPVS alone, remembers of a scheduled packet.
+    /// Records a scheduled packet in conntrack, or in IPVS alone.
     fn remember(&self, walk: &mut Walk, scheduled: &Scheduled) {
         let real = scheduled.real;
         let answered =
@@ -340,7 +340,7 @@ impl Walk {
     }
 }
 
-/// Which real server; copies of the walk take the others.
+/// Picks a real server; branches pick the others.
 fn pick(
     server: &VirtualServer,
     texts: &ServerTexts,
@@ -348,7 +348,7 @@ fn pick(
     known: &[Connection],
     open: &mut OpenBranches,
 ) -> Option<usize> {
-    // Only a virtual server whose clients keep their real server can be for any port.
+    // Only a persistent virtual server can accept any port.
     let any_port = matches!(server.at, VirtualAddress::Address { .. })
         && server.at.port().is_none()
         && server.persistence.is_none();
@@ -387,7 +387,7 @@ fn pick(
     Some(first.at)
 }
 
-/// The real server that a client keeps.
+/// The real server that a persistent client keeps.
 fn kept(server: &VirtualServer, walk: &Walk, known: &[Connection]) -> Option<usize> {
     let persistence = server.persistence?;
     let leg = walk.packet.leg();

@@ -1,10 +1,10 @@
 //! Walks packets through one node's kernel.
 //!
-//! [`Kernel::new`] compiles rules and routes once. [`Kernel::walk`] then leads a packet
-//! from stage to stage (`stage`): tables (`tables`, `matching`), connection tracking and
-//! translation (`nat`), IPVS (`ipvs`), route look-ups (`route`, over `fib`). What rules ask
-//! of sets is in `sets`. Where a rule leaves more than one way open, the walk is copied and
-//! each copy goes its own way with its share.
+//! [`Kernel::new`] compiles rules and routes once. [`Kernel::walk`] then moves a packet from
+//! stage to stage (`stages`): iptables tables (`xtables`, `matching`), nftables chains (`nft`),
+//! connection tracking and NAT (`nat`), IPVS (`ipvs`), route lookups (`route`, over `fib`).
+//! `sets` evaluates IP sets. If more than one outcome is possible, the walk is copied, and each
+//! branch continues with its share.
 
 mod compile;
 mod fib;
@@ -34,15 +34,15 @@ use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
 use crate::{Assumptions, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
 
-/// More ways than this are not followed: a walk that meets so many rules that nobody
-/// models ends [`EndKind::Unsettled`](crate::EndKind::Unsettled).
+/// The maximum number of branches. A walk that needs more ends
+/// [`EndKind::Unsettled`](crate::EndKind::Unsettled).
 const MAX_BRANCHES: usize = 4096;
 
-/// A walk that asks more rules than this is given up likewise: chains that lead to each
-/// other twice, over many levels, would keep it busy for ever.
+/// The maximum number of rules that one branch evaluates: chains that jump to each other twice on
+/// many levels would take exponential time.
 const MAX_RULES: u32 = 2_000_000;
 
-/// One node's kernel, ready to walk packets through.
+/// One node's kernel, compiled for walks.
 #[derive(Debug)]
 pub struct Kernel {
     state: NodeState,
@@ -57,9 +57,13 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Compiles a node's state. A jump to a chain that is not there, a loop of chains, a
-    /// set that is not there and a target in a table where the kernel does not take it are
-    /// errors, as they are for the kernel.
+    /// Compiles a node's state.
+    ///
+    /// # Errors
+    ///
+    /// Returns every error that the kernel would report when it loads the rules: a jump to a
+    /// chain that does not exist, a loop of chains, a match on a set that does not exist, a
+    /// target in a table that does not allow it.
     pub fn new(state: NodeState) -> Result<Self, Vec<LoadError>> {
         let mut errors = Vec::new();
         let v4 = compile::programs(&state.iptables, &mut errors);
@@ -81,14 +85,14 @@ impl Kernel {
         Ok(Self { state, v4, v6, fib, sets, servers, nft, plan, devices })
     }
 
-    /// Every way that a packet can take, with its share. `known` is what connection
-    /// tracking remembers from before; a packet of such a connection meets no rule of the
-    /// table `nat`.
+    /// Returns every possible end of a packet, with its share. `known` lists the conntrack
+    /// entries at the start; a packet that belongs to one of them does not traverse the table
+    /// `nat`.
     pub fn walk(&self, packet: &Packet, entry: &Entry, known: &[Connection]) -> Vec<End> {
         self.walk_assuming(packet, entry, known, &Assumptions::default())
     }
 
-    /// The same, where something is taken for true of rules that nobody models.
+    /// Like [`Kernel::walk`], under assumptions about rules that are not modelled.
     pub fn walk_assuming(
         &self,
         packet: &Packet,
@@ -101,14 +105,14 @@ impl Kernel {
         while let Some(walk) = open.pop() {
             let at_limit = ends.len() + open.len() >= MAX_BRANCHES;
             let end = stages::follow(self, walk, known, &mut open, at_limit);
-            // Of itself, a list begins with more room than most walks need.
+            // By default, a list reserves more capacity than most walks need.
             ends.reserve_exact(if ends.is_empty() { 1 + open.len() } else { 0 });
             ends.push(end);
         }
         ends
     }
 
-    /// What it was made from.
+    /// The state that the kernel was compiled from.
     pub fn state(&self) -> &NodeState {
         &self.state
     }
@@ -126,7 +130,7 @@ impl Kernel {
     }
 }
 
-/// One interface's switches for IPv4.
+/// The IPv4 parameters of one interface.
 #[derive(Clone, Copy, Debug)]
 struct DeviceSwitches {
     forwards: bool,

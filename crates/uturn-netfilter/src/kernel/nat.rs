@@ -1,4 +1,4 @@
-//! Connection tracking and address translation.
+//! Connection tracking and network address translation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,20 +12,20 @@ use super::xtables::StageResult;
 use crate::iptables::{NatPorts, NatTo, PortRange, TableKind, Target};
 use crate::packet::{Connection, DropReason, Packet, Transport};
 
-/// Which end of a connection a hook translates.
+/// Which end of a connection is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Source,
     Destination,
 }
 
-/// Of a wider range of addresses, no more are followed.
+/// Of a larger NAT address range, only this many addresses are followed.
 const MAX_ADDRESSES: usize = 256;
 
 impl Kernel {
-    /// Connection tracking takes a packet up.
+    /// Looks up or creates the packet's conntrack entry.
     pub(super) fn track(&self, walk: &mut Walk, known: &[Connection]) {
-        // Kept away, or seen before on its way through the loopback interface.
+        // Untracked, or already tracked before it was looped back through `lo`.
         if !matches!(walk.tracking, Tracking::NotYet) {
             return;
         }
@@ -47,8 +47,8 @@ impl Kernel {
         };
     }
 
-    /// One end of the packet: by the rules when it is a connection's first, as before
-    /// when the connection is known.
+    /// Translates one end of the packet: by the table `nat` for the first packet of a connection,
+    /// by its conntrack entry for all others.
     pub(super) fn translate(
         &self,
         side: Side,
@@ -66,7 +66,7 @@ impl Kernel {
                 let (original, answer) = (connection.original, connection.reply);
                 let leg = walk.packet.leg();
                 let translated = match (side, reply) {
-                    // That was IPVS, which does it again by itself.
+                    // IPVS translated the destination, and will do so again.
                     (Side::Destination, false) if !connection.destination_translated() => leg,
                     (Side::Destination, false) => Leg { dst: answer.src, ..leg },
                     (Side::Source, false) => Leg { src: answer.dst, ..leg },
@@ -92,8 +92,8 @@ impl Kernel {
         }
     }
 
-    /// Does what a target of the table `nat` says. Where it can take one of several
-    /// addresses, copies of the walk take the others.
+    /// Carries out a NAT target. If it can choose among several addresses, branches take the
+    /// others.
     pub(super) fn bind(
         &self,
         target: &Target,
@@ -133,7 +133,7 @@ impl Kernel {
             let mut other = walk.fork();
             other.share = share;
             translate_end(&mut other, side, ip, ports, random, why, by.clone());
-            // Translated: it goes on behind this stage.
+            // The branch continues after this stage.
             other.frames.clear();
             other.stage += 1;
             open.push(other);
@@ -150,7 +150,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Where REDIRECT leads.
+    /// The address that REDIRECT translates to.
     fn own_address(&self, walk: &Walk) -> Option<IpAddr> {
         let family = walk.packet.family();
         match (walk.hook, family) {
@@ -163,7 +163,7 @@ impl Kernel {
         }
     }
 
-    /// The address that MASQUERADE takes.
+    /// The address that MASQUERADE translates to.
     fn masquerade_address(&self, walk: &Walk) -> Option<IpAddr> {
         let way = walk.route.as_ref()?;
         let own = self.source_address(&way.dev, way.via, walk.packet.dst);
@@ -177,7 +177,7 @@ impl Kernel {
     }
 }
 
-/// MASQUERADE takes an address that nothing says.
+/// The assumption for MASQUERADE if the node's addresses are unknown.
 fn unknown_masquerade_address() -> Supposition {
     Supposition {
         about: "the address that MASQUERADE takes".into(),
@@ -187,7 +187,7 @@ fn unknown_masquerade_address() -> Supposition {
     }
 }
 
-/// An address of the same rest in another network.
+/// Moves an address to another network, keeping its host bits.
 fn remap(ip: IpAddr, net: IpNet) -> IpAddr {
     match (ip, net) {
         (IpAddr::V4(ip), IpNet::V4(net)) => (ip & net.hostmask() | net.network()).into(),
@@ -196,7 +196,7 @@ fn remap(ip: IpAddr, net: IpNet) -> IpAddr {
     }
 }
 
-/// Whether rules may still translate this end of a first packet.
+/// Whether rules may still translate this end of a new connection.
 pub(super) fn is_open(side: Side, walk: &Walk) -> bool {
     match &walk.tracking {
         Tracking::New { src_settled, dst_settled, .. } => match side {
@@ -207,7 +207,7 @@ pub(super) fn is_open(side: Side, walk: &Walk) -> bool {
     }
 }
 
-/// This end stays as it is from now on.
+/// Marks one end of a new connection as final.
 pub(super) fn settle_end(side: Side, walk: &mut Walk) {
     if let Tracking::New { src_settled, dst_settled, .. } = &mut walk.tracking {
         match side {
@@ -217,10 +217,10 @@ pub(super) fn settle_end(side: Side, walk: &mut Walk) {
     }
 }
 
-/// Whether a packet of no known connection begins one.
+/// Whether a packet without a conntrack entry creates one.
 fn begins(packet: &Packet, loose: bool) -> bool {
     match packet.transport {
-        // The middle of a connection is taken up, an answer to nothing is not.
+        // A packet from the middle of a connection may create an entry, a SYN-ACK does not.
         Transport::Tcp { syn, ack, .. } => match (syn, ack) {
             (true, ack) => !ack,
             (false, _) => loose,
@@ -228,13 +228,13 @@ fn begins(packet: &Packet, loose: bool) -> bool {
         Transport::Udp { .. } | Transport::Sctp { .. } => true,
         Transport::Icmp { kind, .. } => match packet.family() {
             Family::V4 => matches!(kind, 8 | 13 | 15 | 17),
-            // Neighbours and routers are not tracked; here they are as good as new.
+            // Conntrack ignores neighbour and router discovery; here it counts as new.
             Family::V6 => kind == 128 || kind >= 130,
         },
     }
 }
 
-/// The first address that DNAT or SNAT can take, and all others; the packet's own when it
+/// The first address that DNAT or SNAT can choose, and all others; the packet's own if the target
 /// names none.
 fn addresses(to: &NatTo, walk: &Walk) -> (Option<IpAddr>, Vec<IpAddr>) {
     let destination = matches!(walk.hook, Hook::Prerouting | Hook::Output);
@@ -276,7 +276,7 @@ fn translate_end(
         Side::Destination => Leg { dst: end, ..before },
     };
     walk.packet = walk.packet.with_leg(after);
-    // Ports that the protocol does not have do not stay.
+    // Ports are not kept for protocols without ports.
     let after = walk.packet.leg();
     if let Tracking::New { connection, src_settled, dst_settled, .. } = &mut walk.tracking {
         match side {

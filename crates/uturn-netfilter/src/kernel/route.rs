@@ -1,4 +1,4 @@
-//! Route look-ups, with the checks that the kernel makes of a packet's addresses.
+//! Route lookups, with the checks of a packet's addresses.
 
 use std::net::IpAddr;
 
@@ -15,11 +15,11 @@ use crate::packet_facts::Facts;
 use crate::policy::{PolicyRule, RuleAction};
 use crate::state::{Interface, RouteEntry, RouteKind};
 
-/// A walk goes on, or how it ends.
+/// The walk continues, or ends.
 pub(super) type Routed = Result<(), EndKind>;
 
 impl Kernel {
-    /// Routes a packet that came in, to INPUT or FORWARD.
+    /// Routes an incoming packet to INPUT or FORWARD.
     pub(super) fn route_in(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         if walk.from_here {
             // It was routed when it was sent.
@@ -111,7 +111,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Routes a packet made on the node, before its first rule.
+    /// Routes a locally generated packet before its first rule.
     pub(super) fn route_out(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         let packet = walk.packet;
         let src = Some(packet.src).filter(|src| !src.is_unspecified());
@@ -155,8 +155,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Routes a packet made on the node again, after a rule changed it. Rules of OUTPUT
-    /// still see the interface of the first route.
+    /// Reroutes a locally generated packet after a rule changed it. Rules of OUTPUT still see the
+    /// interface of the first route.
     pub(super) fn route_again(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         let packet = walk.packet;
         let query = Query {
@@ -180,13 +180,13 @@ impl Kernel {
         let (route, equals) = asked?;
         self.may_leave(walk, route)?;
         let stage = walk.stage;
-        // A copy goes on behind this stage, as the walk itself will.
+        // The copy continues after this stage, as the walk itself will.
         self.branch_over_routes(walk, route, equals, open, |walk| walk.stage = stage + 1);
         walk.stage = stage;
         Ok(())
     }
 
-    /// A packet from 127.0.0.0/8 leaves the node only where that is switched on.
+    /// Drops a packet from 127.0.0.0/8 that would leave the node, unless `route_localnet` is set.
     fn may_leave(&self, walk: &mut Walk, route: &RouteEntry) -> Routed {
         let src = walk.packet.src;
         let dev = route.dev.as_deref().unwrap_or("");
@@ -199,7 +199,7 @@ impl Kernel {
         Err(walk.dropped(DropReason::MartianSource, why, by))
     }
 
-    /// Gives a walk its route, and copies of it the routes that are as good.
+    /// Assigns the route to the walk; branches take the routes of equal rank.
     pub(super) fn branch_over_routes(
         &self,
         walk: &mut Walk,
@@ -243,7 +243,7 @@ impl Kernel {
         walk.note(StepKind::Route, why.as_str(), by.clone());
     }
 
-    /// A route, or why there is none.
+    /// Looks up a route; `Err` says why there is none.
     pub(super) fn ask<'a>(
         &'a self,
         walk: &mut Walk,
@@ -298,7 +298,8 @@ impl Kernel {
                     RuleAction::Blackhole => {
                         (DropReason::Blackhole, format!("packets to {dst} are thrown away"), by)
                     }
-                    // Unlike a route that says so, it makes the whole network unreachable.
+                    // Unlike an unreachable route, an unreachable policy rule reports the network
+                    // as unreachable.
                     _ => (DropReason::NoRoute, format!("{dst} is set to be unreachable"), by),
                 }
             }
@@ -311,8 +312,8 @@ impl Kernel {
         Err(walk.dropped(reason, why, by))
     }
 
-    /// What the kernel finds wrong with the source of an IPv4 packet; `oif` is the
-    /// interface it would leave through.
+    /// The check that the source of an IPv4 packet fails, if any; `oif` is the interface that the
+    /// packet would leave through.
     fn source_fault(
         &self,
         walk: &Walk,
@@ -370,7 +371,8 @@ impl Kernel {
                     interface.is_some_and(|one| one.addresses.iter().all(|(ip, _)| ip.is_ipv6()));
                 match switches.rp_filter {
                     _ if here => None,
-                    // An interface without an address cannot tell; only a set filter drops.
+                    // An interface without an address skips the lookup; only an enabled filter
+                    // drops.
                     0 => None,
                     1 => strict(),
                     _ if bare => strict(),
@@ -398,8 +400,8 @@ impl Kernel {
         }
     }
 
-    /// The route from a packet's destination to its source, and whether it (or one as
-    /// good) leads through an interface.
+    /// The route from a packet's destination back to its source, and whether it or one of equal
+    /// rank uses an interface.
     pub(super) fn way_back(
         &self,
         packet: Packet,
@@ -436,8 +438,8 @@ impl Kernel {
         own(self.interface(device)?, family).next().map(|(ip, _)| ip)
     }
 
-    /// The address that the kernel takes on `device` to talk to `dst`: in IPv4, one in the
-    /// net of the next hop; in IPv6, the one nearest to the destination.
+    /// Source address selection for `dst` on `device`: for IPv4, an address in the network of the
+    /// next hop; for IPv6, the one with the longest common prefix.
     pub(super) fn source_address(
         &self,
         device: &str,
@@ -474,8 +476,7 @@ impl Kernel {
     }
 }
 
-/// Takes both ways where a rule of the policy asks what is not known: a copy is routed as if
-/// the rule asked in vain.
+/// Branches on a policy rule that is undecided: a copy is routed as if the rule did not match.
 fn part(
     walk: &mut Walk,
     (place, rule, about): (usize, &PolicyRule, Undecided),
@@ -508,12 +509,12 @@ fn part(
     open.push(other);
 }
 
-/// A rule of the policy as evidence.
+/// A policy rule as evidence.
 fn of_policy(rule: &PolicyRule) -> By {
     By::new(rule.to_string(), rule.origin.clone())
 }
 
-/// Addresses that may not come in at all.
+/// Why an incoming packet's addresses are martian, if they are.
 fn martian(packet: &Packet, iif: &str, switches: DeviceSwitches) -> Option<(DropReason, String)> {
     let (src, dst) = (packet.src, packet.dst);
     let source = |what: &str| {
@@ -544,8 +545,8 @@ fn martian(packet: &Packet, iif: &str, switches: DeviceSwitches) -> Option<(Drop
     }
 }
 
-/// The primary addresses of an interface that packets can leave with. An address in the
-/// net of an earlier one is secondary.
+/// The primary addresses of an interface that can be a source address. An address in the network
+/// of an earlier one is secondary.
 fn own(interface: &Interface, family: Family) -> impl Iterator<Item = (IpAddr, u8)> + '_ {
     let all = interface.addresses.iter().enumerate();
     all.filter(move |(at, (ip, length))| {
@@ -557,7 +558,7 @@ fn own(interface: &Interface, family: Family) -> impl Iterator<Item = (IpAddr, u
     .map(|(_, address)| *address)
 }
 
-/// What `Display` would add, without its detours: every way of a packet says it.
+/// Equivalent to `Display` without its overhead; every branch of a walk builds such texts.
 fn push_ip(text: &mut String, ip: IpAddr) {
     let IpAddr::V4(ip) = ip else {
         text.push_str(&ip.to_string());
@@ -583,7 +584,7 @@ fn shared_bits(a: IpAddr, b: IpAddr) -> u32 {
     }
 }
 
-/// The first of the greatest; the standard `max_by_key` takes the last.
+/// Returns the first maximum, where the standard `max_by_key` returns the last.
 trait FirstMax: Iterator + Sized {
     fn rev_max_by_key<K: Ord>(self, key: impl Fn(&Self::Item) -> K) -> Option<Self::Item> {
         self.reduce(|best, one| if key(&one) > key(&best) { one } else { best })

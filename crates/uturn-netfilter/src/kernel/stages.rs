@@ -1,4 +1,4 @@
-//! The stages of a packet's way, in the kernel's order.
+//! The stages that a packet traverses, in the kernel's order.
 
 use uturn_model::{By, Family, Origin};
 
@@ -13,42 +13,43 @@ use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
 
-/// One thing that happens in a hook.
+/// One operation within a hook.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// A table's chain of this hook.
+    /// The table's chain of this hook.
     Table(TableKind),
-    /// Connection tracking takes the packet up.
+    /// Connection tracking.
     Track,
-    /// Translation: the table `nat` for a first packet, what is known for all others.
+    /// NAT: the table `nat` for the first packet of a connection, its conntrack entry for all
+    /// others.
     Nat(Side),
-    /// A base chain of nftables.
+    /// An nftables base chain.
     Nft(usize),
-    /// The same, of one that translates: for a first packet that is not translated yet.
+    /// An nftables base chain of type nat, for first packets that are not translated yet.
     NftNat(Side, usize),
-    /// A first packet's end is settled, whether it was translated or not.
+    /// Makes one end of a first packet final, whether it was translated or not.
     Settled(Side),
-    /// What changed before here is no reason to route again.
+    /// Records the packet, so that earlier changes do not cause rerouting.
     Remember,
-    /// A packet that came in is routed.
+    /// Routes an incoming packet.
     RouteIn,
-    /// A packet made here is routed again where its mark or source or destination changed.
+    /// Reroutes a locally generated packet if its mark, source or destination changed.
     RouteAgain,
-    /// The same, where its destination changed.
+    /// Reroutes a locally generated packet if its destination changed.
     RouteTranslated,
-    /// IPVS: answers of real servers.
+    /// IPVS: replies of real servers.
     IpvsAnswer,
     /// IPVS: requests to virtual servers.
     IpvsRequest,
-    /// On to another hook, or out of the node.
+    /// Enters the next hook or leaves the node.
     Onward,
 }
 
 use Stage::*;
 
-/// By priority: raw −300, tracking −200, mangle −150, destination −100, filter 0,
-/// security 50, source 100. IPVS stands right before the source in INPUT, at the end of
-/// FORWARD, and right after the destination in OUTPUT.
+/// By priority: raw −300, conntrack −200, mangle −150, dstnat −100, filter 0, security 50, srcnat
+/// 100. IPVS runs right before srcnat in INPUT, at the end of FORWARD, and right after dstnat in
+/// OUTPUT.
 fn stages(hook: Hook) -> &'static [Stage] {
     match hook {
         Hook::Prerouting => &[
@@ -97,7 +98,7 @@ fn stages(hook: Hook) -> &'static [Stage] {
     }
 }
 
-/// The stages of all hooks, those of nftables among the others.
+/// The stages of all hooks, including nftables base chains.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     v4: [Vec<Stage>; 5],
@@ -116,9 +117,9 @@ impl Plan {
     }
 }
 
-/// The stages of a hook with the base chains of nftables. One that translates stands with
-/// the table `nat` whatever its priority, which only says before or after it. Of equals,
-/// those of nftables come first.
+/// Merges nftables base chains into the stages of a hook. Base chains of type nat run next to the
+/// table `nat`; their priority only decides whether before or after it. At equal priority,
+/// nftables runs first.
 fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
     let mut all = stages(hook).to_vec();
     let named = match hook {
@@ -133,7 +134,7 @@ fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
             let nat = all.iter().position(|stage| matches!(stage, Nat(_)));
             let Some((at, Nat(side))) = nat.map(|at| (at, all[at])) else { continue };
             let (wanted, stage) = (priority(Nat(side), hook), NftNat(side, base.chain));
-            // Before the table, or before the end of all that translates.
+            // Before the table, or before the end of NAT.
             let settled = all.iter().position(|stage| matches!(stage, Settled(_)));
             let at = if base.priority <= wanted { at } else { settled.unwrap_or(at + 1) };
             all.insert(at, stage);
@@ -148,7 +149,7 @@ fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
         };
         let found = (0..all.len()).find(|at| later(&all[*at]) && !belongs(*at));
         let mut at = found.unwrap_or(all.len() - 1);
-        // What translates first is a part of the table `nat`.
+        // A nat chain that comes first is part of the table `nat`.
         while at > 0 && matches!(all[at - 1], NftNat(..)) {
             at -= 1;
         }
@@ -186,8 +187,8 @@ fn priority(stage: Stage, hook: Hook) -> i32 {
     }
 }
 
-/// Follows a walk to its end. Other ways it could have gone are put into `open`; when it
-/// is `crowded`, none are, and the walk ends where it would need them.
+/// Walks one branch to its end. Pushes other branches to `open`; if `at_limit`, pushes none and
+/// ends where a branch would be needed.
 pub(super) fn follow(
     kernel: &Kernel,
     mut walk: Box<Walk>,
@@ -226,7 +227,7 @@ pub(super) fn follow(
                 StageResult::On
             }
             RouteIn => match kernel.route_in(&mut walk, open) {
-                // The next hook begins at its first stage.
+                // The next hook starts at its first stage.
                 Ok(()) => continue,
                 Err(kind) => return walk.end(kind),
             },
@@ -249,14 +250,14 @@ pub(super) fn follow(
                 walk.note_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
                 return walk.end(EndKind::Unsettled);
             }
-            // Nothing to do.
+            // No effect without virtual servers.
             IpvsAnswer | IpvsRequest
                 if kernel.state.ipvs.0.is_empty()
                     && known.iter().all(|one| one.scheduled.is_none()) =>
             {
                 StageResult::On
             }
-            // These say themselves where the walk goes on.
+            // These set the next stage themselves.
             IpvsAnswer => match kernel.answer_virtual(&mut walk, known, open) {
                 Ok(()) => continue,
                 Err(kind) => return walk.end(kind),
@@ -284,7 +285,7 @@ pub(super) fn follow(
     }
 }
 
-/// What comes after a hook: another hook, or the end of the way.
+/// Enters the hook after this one, or returns how the walk ends.
 fn onward(walk: &mut Walk) -> Option<EndKind> {
     match walk.hook {
         Hook::Input => return Some(EndKind::Local),
@@ -293,7 +294,7 @@ fn onward(walk: &mut Walk) -> Option<EndKind> {
             walk.enter(Hook::Postrouting);
         }
         Hook::Postrouting if walk.route.as_ref().is_some_and(|way| way.local) => {
-            // Back in through the loopback interface, as it is: tracked, routed, marked.
+            // Looped back through `lo`, with its conntrack entry, route and mark.
             walk.iif = walk.oif.take();
             if let Tracking::New { confirmed, .. } = &mut walk.tracking {
                 *confirmed = true;
@@ -301,7 +302,7 @@ fn onward(walk: &mut Walk) -> Option<EndKind> {
             }
             walk.enter(Hook::Prerouting);
         }
-        // PREROUTING ends with a route look-up, which names the next hook itself.
+        // PREROUTING ends with a route lookup, which selects the next hook.
         Hook::Postrouting | Hook::Prerouting => return Some(EndKind::Forward),
     }
     None

@@ -1,32 +1,32 @@
-//! The steps of a packet's ways. Ways that part keep what they had in common in one place,
-//! so that to part costs little however far they have come.
+//! The steps of a walk's branches. Branches share the steps before they split, so that a split is
+//! cheap however long the walk is.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use uturn_model::Step;
 
-/// The steps of one way.
+/// The steps of one branch.
 #[derive(Debug)]
 pub(super) struct StepLog {
     all: Rc<RefCell<SharedSteps>>,
-    /// Its latest step, as a number from 1; 0 for none.
+    /// The number of its latest step, counted from 1; 0 for none.
     latest: usize,
-    /// How many steps it has.
+    /// The number of its steps.
     length: usize,
-    /// Steps with greater numbers are its own.
+    /// Steps with higher numbers belong to this branch alone.
     shared: usize,
 }
 
-/// The steps of all ways that began as one.
+/// The steps of all branches of a walk.
 #[derive(Debug)]
 struct SharedSteps {
     steps: Vec<Step>,
-    /// For each step, the number of the one before it.
+    /// For each step, the number of the preceding step.
     before: Vec<usize>,
 }
 
-/// Few ways have more steps.
+/// Few branches have more steps.
 const USUAL: usize = 12;
 
 impl Default for StepLog {
@@ -46,19 +46,19 @@ impl StepLog {
         self.length += 1;
     }
 
-    /// The trail of a way that parts here.
+    /// The log of a new branch.
     pub(super) fn fork(&mut self) -> Self {
         self.shared = self.all.borrow().steps.len();
         Self { all: Rc::clone(&self.all), ..*self }
     }
 
-    /// Its steps, in order.
+    /// The steps of the branch, in order.
     pub(super) fn into_steps(self) -> Vec<Step> {
-        // Once no other way needs them, it can take them all.
+        // If no other branch shares the steps, they can be moved instead of copied.
         let shared = if Rc::strong_count(&self.all) == 1 { 0 } else { self.shared };
         let mut all = self.all.borrow_mut();
-        // A way is mostly followed to its end before another goes on, so that what is its
-        // own stands last.
+        // A branch is mostly walked to its end before another continues, so its own steps come
+        // last.
         let (mut at, mut own) = (self.latest, all.steps.len());
         while own > shared && at == own {
             own -= 1;
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(words(third), ["a", "b", "d", "e"]);
         assert!(words(StepLog::default()).is_empty());
 
-        // Of ways that part before their first step, too.
+        // Branches that split before their first step, too.
         let mut first = StepLog::default();
         let mut second = first.fork();
         add(&mut second, &["a", "b"]);

@@ -1,5 +1,5 @@
-//! Conditions of rules whose answer is not known. The same condition, asked again on a
-//! packet's way, has the same answer, and what stands behind a `!` has the other one.
+//! Conditions of iptables rules whose answer is unknown. A branch gives every occurrence of a
+//! condition the same answer, and its negation the opposite one.
 
 use std::collections::HashMap;
 
@@ -11,46 +11,46 @@ use super::walk::Walk;
 use crate::iptables::{Extension, Match, Rule};
 use crate::packet_facts::{FactSubject, PacketFact};
 
-/// A condition of a rule, which match it belongs to, and whether its opposite is meant.
+/// A condition of a rule, with the match that contains it.
 #[derive(Clone, Debug)]
 pub(super) struct UnknownCondition {
-    /// The place of its match in the rule.
+    /// The index of the match in the rule.
     pub(super) of: usize,
     pub(super) not: bool,
     pub(super) about: ConditionKey,
     scope: Scope,
 }
 
-/// What is asked.
+/// What identifies a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConditionKey {
-    /// A number that lies in a range.
+    /// A fact about the packet or its sender.
     Fact(PacketFact),
-    /// What is written like this, by its number.
+    /// The number of a condition's text.
     Text(u32),
 }
 
-/// How far an answer holds.
+/// The scope within which an answer applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
-    /// All along the packet's way.
+    /// The whole branch.
     Way,
-    /// As long as its addresses are the same.
+    /// While the packet's addresses stay the same.
     Addresses,
-    /// In one hook, as long as its addresses are the same.
+    /// Within one hook, while the packet's addresses stay the same.
     Hook,
-    /// For this rule alone: it counts what it sees.
+    /// Only this rule, because it counts packets.
     Rule,
 }
 
-/// Where something was asked, as far as its answer depends on that.
+/// The position of an answer, as far as its scope depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AnswerScope {
     leg: Option<Leg>,
     hook: Option<Hook>,
 }
 
-/// Numbers for what is written alike.
+/// Numbers condition texts; equal texts share a number.
 #[derive(Debug, Default)]
 pub(super) struct ConditionNumbers(HashMap<String, u32>);
 
@@ -62,7 +62,7 @@ impl ConditionNumbers {
 }
 
 impl UnknownCondition {
-    /// The answer on this way, where it is known.
+    /// The answer on this branch, if it has one.
     pub(super) fn known(&self, walk: &Walk) -> Option<bool> {
         let holds = match self.about {
             ConditionKey::Fact(fact) => walk.facts.answer(onward(fact, walk)),
@@ -75,7 +75,7 @@ impl UnknownCondition {
         holds.map(|holds| holds != self.not)
     }
 
-    /// Takes it that the rule's condition is met, or not.
+    /// Records whether the rule's condition is met.
     pub(super) fn take(&self, met: bool, walk: &mut Walk) {
         let holds = met != self.not;
         match self.about {
@@ -84,7 +84,7 @@ impl UnknownCondition {
         }
     }
 
-    /// What it asks of who sends the packet.
+    /// The fact about the sender that it tests.
     pub(super) fn sender(&self) -> Option<PacketFact> {
         match self.about {
             ConditionKey::Fact(fact) if fact.subject.is_sender() => Some(fact),
@@ -102,7 +102,7 @@ impl UnknownCondition {
     }
 }
 
-/// A node that forwards a packet takes one of its hops.
+/// After forwarding, the TTL is one less than on arrival.
 fn onward(fact: PacketFact, walk: &Walk) -> PacketFact {
     let left = !walk.from_here && matches!(walk.hook, Hook::Forward | Hook::Postrouting);
     match fact.subject {
@@ -111,7 +111,8 @@ fn onward(fact: PacketFact, walk: &Walk) -> PacketFact {
     }
 }
 
-/// What a rule asks that may not be known, match by match. `own` tells rules apart.
+/// Returns the conditions of a rule whose answer may be unknown, match by match. `own`
+/// distinguishes rules.
 pub(super) fn of_rule(
     rule: &Rule,
     own: &str,
@@ -126,7 +127,7 @@ pub(super) fn of_rule(
                     format!("set {} {:?} {}", set.set.value, set.directions, set.return_nomatch);
                 add(set.set.not, numbers.of(text), Scope::Hook);
             }
-            // All else that it asks is known.
+            // The other options of the match are known.
             Match::Conntrack(conntrack) => {
                 if let Some(status) = &conntrack.status {
                     add(status.not, numbers.of("ASSURED".into()), Scope::Way);
@@ -155,10 +156,10 @@ pub(super) fn of_rule(
     all
 }
 
-/// Options that are met together: of most matches, all of them.
+/// Options that are evaluated together: for most matches, all of them.
 struct Part<'e> {
     options: Vec<Choice<'e>>,
-    /// Options of the whole match that are none of the part's own.
+    /// Whether the match has `--suppl-groups`, which modifies the other options.
     has_groups: bool,
 }
 
@@ -168,10 +169,10 @@ struct Choice<'e> {
     values: Vec<&'e str>,
 }
 
-/// Matches each of whose options is a condition of its own.
+/// Matches whose options are independent conditions.
 const APART: [&str; 4] = ["owner", "physdev", "devgroup", "ecn"];
 
-/// Matches with one condition, whose other options say how to look.
+/// Matches with one condition, whose other options are parameters.
 const SINGLE: [&str; 13] = [
     "bpf",
     "cgroup",
@@ -199,7 +200,7 @@ fn parts(extension: &Extension) -> Vec<Part<'_>> {
             }
             value => match options.last_mut() {
                 Some(option) => {
-                    // `--uid-owner ! 0`, as it was once written.
+                    // The old form `--uid-owner ! 0`.
                     option.not ^= std::mem::take(&mut not);
                     option.values.push(value);
                 }
@@ -216,7 +217,7 @@ fn parts(extension: &Extension) -> Vec<Part<'_>> {
 }
 
 impl Part<'_> {
-    /// As one text, and whether its opposite is meant.
+    /// The condition as text, and whether it is negated.
     fn text(&self, name: &str) -> (bool, String) {
         let negated = self.options.iter().filter(|one| one.not).count();
         let single = self.options.len() == 1 || SINGLE.contains(&name);
@@ -234,7 +235,7 @@ impl Part<'_> {
     }
 }
 
-/// What a part asks of numbers, all of it, where that is what it asks.
+/// The facts that a part tests, if facts are all that it tests.
 fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
     let [Choice { not, name: option, values }] = part.options.as_slice() else { return None };
     let range = |subject, text: &str, between: char| {
@@ -254,8 +255,7 @@ fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
             let value = if value == Some("root") { "0" } else { value? };
             let subject = if part.has_groups { FactSubject::AnyGroup } else { FactSubject::Group };
             let fact = range(subject, value, '-')?;
-            // Where no process sends it, the kernel finds no group and does not look whether
-            // the opposite is meant.
+            // Without a sending process, the kernel finds no group and ignores the negation.
             let socket = PacketFact::exactly(FactSubject::Socket, 1);
             Some(match part.has_groups && *not {
                 true => vec![(socket, false), (fact, true)],
@@ -296,7 +296,7 @@ fn number(text: &str) -> Option<u32> {
 fn scope(name: &str, part: &Part<'_>) -> Scope {
     let option = part.options.first().map_or("", |one| one.name);
     match (name, option) {
-        // Of its sender, its frame, its payload, its connection, or the time.
+        // Depends on the sender, the frame, the payload, the connection or the time.
         (
             "owner" | "cgroup" | "mac" | "pkttype" | "string" | "time" | "helper" | "connlabel"
             | "connbytes",
@@ -310,7 +310,7 @@ fn scope(name: &str, part: &Part<'_>) -> Scope {
     }
 }
 
-/// What a target changes of what was asked before.
+/// The fact subject that a target changes.
 pub(super) fn changed_by(target: &str) -> Option<FactSubject> {
     match target {
         "DSCP" | "TOS" => Some(FactSubject::Class),
@@ -320,7 +320,7 @@ pub(super) fn changed_by(target: &str) -> Option<FactSubject> {
     }
 }
 
-/// The name of a match that is asked as written, for people.
+/// Why the answer of a match is unknown, for people.
 pub(super) fn reason_of(one: &Match) -> Option<&'static str> {
     let name: Text = match one {
         Match::Other(extension) => extension.name.clone(),

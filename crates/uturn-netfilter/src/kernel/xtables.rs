@@ -1,4 +1,4 @@
-//! Leads a packet through one table's chains.
+//! Runs the chains of an iptables table for a packet.
 
 use uturn_model::{By, StepKind, Supposition, Text};
 
@@ -11,27 +11,27 @@ use crate::iptables::catalogue::{self, Treatment};
 use crate::iptables::{Chain, ConnmarkOp, Policy, Rule, Table, TableKind, Target};
 use crate::packet::{DropReason, EndKind, QuestionSubject};
 
-/// How a packet came out of a stage.
+/// The result of a stage.
 pub(super) enum StageResult {
-    /// It goes on.
+    /// The packet continues.
     On,
-    /// It does not.
+    /// The walk ends.
     End(EndKind),
-    /// There are too many ways, or too many rules, to go on from this rule.
+    /// The walk needs more branches or rules than the limit, at this rule.
     LimitReached(By),
 }
 
-/// What a rule did to the packet.
+/// The result of a rule.
 enum RuleResult {
-    /// On with the next rule.
+    /// Continue with the next rule.
     Next,
-    /// Out of this table.
+    /// Accepted by this table.
     Accept,
     End(EndKind),
     LimitReached(By),
 }
 
-/// A table with its program.
+/// A table with its compiled form.
 #[derive(Clone, Copy)]
 struct Running<'k> {
     table: &'k Table,
@@ -52,7 +52,7 @@ impl<'k> Running<'k> {
 }
 
 impl Kernel {
-    /// Leads a packet through the chain of its hook, from where it stands.
+    /// Runs the table's chain of the current hook, from the walk's current position.
     pub(super) fn pass(
         &self,
         kind: TableKind,
@@ -88,7 +88,7 @@ impl Kernel {
         passed
     }
 
-    /// Asks one rule, and does what it says.
+    /// Evaluates one rule and carries out its target.
     fn evaluate_rule(
         &self,
         running: Running<'_>,
@@ -115,7 +115,7 @@ impl Kernel {
             if at_limit {
                 return RuleResult::LimitReached(running.by(chain, at));
             }
-            // Both ways ask this rule anew.
+            // Both branches evaluate this rule again.
             if let Some(frame) = walk.frames.last_mut() {
                 frame.rule = at;
             }
@@ -190,7 +190,7 @@ impl Kernel {
                 RuleResult::Next
             }
             Target::Jump(_) | Target::Goto(_) => {
-                // Compiling has made sure that the chain is there.
+                // Compilation has checked that the chain exists.
                 let Some(to) = compiled.to() else { return RuleResult::Next };
                 if matches!(target, Target::Goto(_)) {
                     walk.frames.pop();
@@ -247,7 +247,7 @@ impl Kernel {
                 RuleResult::Accept
             }
             Target::Log(_) | Target::Trace => RuleResult::Next,
-            // What it changes, later packets see.
+            // Only later packets are affected by the change.
             Target::Other(extension) if &*extension.name == "SET" => {
                 walk.suppose(super::sets::change(extension, walk.packet.family(), &by()));
                 RuleResult::Next
@@ -266,8 +266,8 @@ impl Kernel {
                 }
                 RuleResult::Next
             }
-            // It may let the packet pass, change it or keep it: followed as if it did
-            // nothing, and as if it kept it.
+            // It may let the packet pass, change it or keep it: branches as if it had no effect,
+            // and as if it kept the packet.
             Target::Other(extension) => {
                 if let Some(passes) = walk.assumed.of_rule(&by()) {
                     let does = if passes { "does nothing" } else { "keeps the packet" };
@@ -290,7 +290,7 @@ impl Kernel {
                 walk.note_branch(QuestionSubject::Pass, true, why, by());
                 let why = format!("{name}: {reason}: as if it kept the packet");
                 kept.note_branch(QuestionSubject::Pass, false, why, by());
-                // The copy ends at once, where this table would drop it.
+                // The copy ends at once, where this table drops the packet.
                 std::mem::swap(walk, &mut kept);
                 open.push(kept);
                 RuleResult::End(EndKind::Drop(DropReason::Rule(by())))
@@ -299,8 +299,8 @@ impl Kernel {
     }
 }
 
-/// Whether a rule is taken as matching whose answer depends on what is not known. What is
-/// asked for the first time is taken both ways: a copy goes the other way.
+/// Decides whether a rule with unknown conditions matches. Branches on conditions that have no
+/// answer yet. Returns `None` at the branch limit.
 fn settle(
     running: Running<'_>,
     (chain, at): (usize, usize),
@@ -322,7 +322,7 @@ fn settle(
     let reason = |one: &UnknownCondition| {
         unknown_condition::reason_of(&rule.matches[one.of]).unwrap_or("nobody models this match")
     };
-    // Taken for true is what a rule says as a whole, but for its sender.
+    // An assumption answers for the rule as a whole, except for its sender conditions.
     let plain = |one: &&UnknownCondition| one.sender().is_none();
     if left.iter().any(plain)
         && let Some(taken) = walk.assumed.of_rule(&by)
@@ -342,7 +342,7 @@ fn settle(
         }
     }
     for one in left {
-        // An answer to the one before may be one to this.
+        // The answer to an earlier condition may imply this one.
         match one.known(walk) {
             Some(true) => continue,
             Some(false) => return Some(false),
@@ -421,7 +421,7 @@ fn connmark(op: ConnmarkOp, walk: &mut Walk, by: impl Fn() -> By) {
     }
 }
 
-/// A rule's own comment, else that of the rule that led to its chain.
+/// The rule's own comment, else that of the rule that led to its chain.
 fn why(running: Running<'_>, rule: &Rule, walk: &Walk, otherwise: &str) -> Text {
     let callers = walk.frames.iter().rev().filter_map(|frame| frame.caller);
     let comments = callers.map(|(chain, at)| running.rule(chain, at).0.comment());
@@ -433,10 +433,10 @@ fn commented(rule: &Rule) -> String {
     rule.comment().map_or_else(String::new, |comment| format!("{comment}: "))
 }
 
-/// A reason, and the mark that a packet now has.
+/// A reason, and the packet's new mark.
 pub(super) fn marked(why: &str, mark: u32) -> Text {
     const BEFORE: &str = ": mark 0x";
-    // What `format!` would write, without its detours: every way of a packet says it.
+    // Equivalent to `format!` without its overhead; every branch of a walk builds it.
     let mut text = String::with_capacity(why.len() + BEFORE.len() + 8);
     text.push_str(why);
     text.push_str(BEFORE);

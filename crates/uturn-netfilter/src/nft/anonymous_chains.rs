@@ -1,19 +1,19 @@
-//! Chains without a name, which stand in the rule that leads to them, and rules that look
-//! like remarks.
+//! Anonymous chains, which are written inside the rule that jumps to them, and rules that start
+//! like a comment.
 
 use uturn_model::Text;
 
 use super::lex::{Lexer, Token};
 use super::{Chain, TableFamily, Verdict};
 
-/// Chains within rules within chains, at most: the kernel follows no more jumps.
+/// The maximum nesting of anonymous chains: the kernel's own limit on nested jumps.
 const MAX_DEPTH: u8 = 16;
 
-/// Where rules stand, and the chains without a name that they hold.
+/// The context of the rules being parsed, and the anonymous chains found in them.
 pub(super) struct RuleContext<'s> {
     pub(super) source: &'s Text,
     pub(super) family: TableFamily,
-    /// `jump { … }` is a jump to a chain that no other rule can name.
+    /// `jump { … }` jumps to a chain that no other rule can name.
     pub(super) anonymous: Vec<Chain>,
     depth: u8,
 }
@@ -29,8 +29,8 @@ impl<'s> RuleContext<'s> {
 }
 
 impl Lexer<'_> {
-    /// To the next rule, or the end of the chain. A rule whose first condition nft could not
-    /// print begins like a remark.
+    /// Skips to the next rule or the end of the chain. A rule whose first condition nft could not
+    /// print starts like a comment.
     pub(super) fn skip_to_rule(&mut self) {
         loop {
             match self.token() {
@@ -42,7 +42,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether `jump {` or `goto {` stands here, and which.
+    /// The verdict constructor if `jump {` or `goto {` starts here.
     pub(super) fn leads_to_anonymous(&self) -> Option<fn(Text) -> Verdict> {
         let leads = match self.word() {
             "jump" => Verdict::Jump,
@@ -54,7 +54,7 @@ impl Lexer<'_> {
         next.at_mark(b'{').then_some(leads)
     }
 
-    /// A chain that a rule holds, and the name that it is given.
+    /// Parses an anonymous chain, and returns the name assigned to it.
     pub(super) fn anonymous(&mut self, context: &mut RuleContext<'_>) -> Text {
         let origin = self.origin(context.source);
         self.advance();
@@ -66,7 +66,7 @@ impl Lexer<'_> {
         context.depth += 1;
         loop {
             self.skip_to_rule();
-            // A text that ends here ends within the chain around it too, which says so.
+            // If the text ends here, the enclosing chain reports it.
             if self.token() == Token::End || self.take_mark(b'}') {
                 break;
             }
@@ -85,9 +85,8 @@ impl Lexer<'_> {
     }
 }
 
-/// Whether a remark is a rule of `iptables-nft` that nft could not print whole:
-/// `# xt_addrtype counter packets 0 bytes 0 jump X`, `# match-set X dst counter …`. Such
-/// rules count.
+/// Whether a comment is a rule of `iptables-nft` that nft could not print in full: `# xt_addrtype
+/// counter packets 0 bytes 0 jump X`, `# match-set X dst counter …`.
 fn is_rule(remark: &str) -> bool {
     let text = remark.trim_start_matches('#').trim_start();
     let names_it = ["xt_", "match-set "].iter().any(|start| text.starts_with(start));

@@ -1,4 +1,4 @@
-//! Tables as `nft list ruleset` prints them.
+//! Prints tables as `nft list ruleset` does.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -191,7 +191,7 @@ fn write_base(f: &mut Formatter<'_>, base: &Base, family: TableFamily) -> fmt::R
     writeln!(f, "; policy {policy};")
 }
 
-/// By name where one is near.
+/// By name if a named priority is near.
 fn write_priority(
     f: &mut Formatter<'_>,
     family: TableFamily,
@@ -216,7 +216,7 @@ fn write_priority(
     }
 }
 
-/// A text within quotes.
+/// A quoted string.
 pub(super) fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     f.write_str(text)?;

@@ -1,4 +1,4 @@
-//! Rules as `nft list ruleset` prints them.
+//! Prints rules as `nft list ruleset` does.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -47,7 +47,7 @@ pub(super) enum ValueFormat {
 }
 
 impl ValueFormat {
-    /// Of the type of a set.
+    /// The format of a set's type.
     pub(super) fn of_type(part: &str) -> Self {
         match part.rsplit(' ').next().unwrap_or(part) {
             "mark" => Self::Mark,
@@ -183,15 +183,15 @@ fn write_match(
     write_expr(f, right, &kinds, &[], family)
 }
 
-/// As the key of a set is written: `typeof ip daddr`.
+/// The form used as the key of a set: `typeof ip daddr`.
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write_expr(f, self, &[], &[], TableFamily::Inet)
     }
 }
 
-/// `kinds` says how values are written, part by part of a concatenation; `data` how those
-/// of maps are.
+/// `kinds` gives the format of values, part by part of a concatenation; `data` the format of map
+/// data.
 fn write_expr(
     f: &mut Formatter<'_>,
     expr: &Expr,
@@ -290,7 +290,7 @@ fn write_expr(
                 let own = if at > 0 && shift { &[] } else { own };
                 let flags = matches!(side, Expr::List(_));
                 if flags {
-                    // Flags on one side of an operation.
+                    // Flags as an operand are parenthesised.
                     f.write_str("(")?;
                     if let Expr::List(all) = side {
                         for (at, one) in all.iter().enumerate() {
@@ -338,7 +338,7 @@ fn write_offset(f: &mut Formatter<'_>, offset: u64) -> fmt::Result {
     if offset > 0 { write!(f, " offset {offset}") } else { Ok(()) }
 }
 
-/// In a key, several flags are one value: `fin | ack`.
+/// In a key, several flags form one value: `fin | ack`.
 fn write_key(
     f: &mut Formatter<'_>,
     key: &Expr,
@@ -535,7 +535,7 @@ fn write_update(f: &mut Formatter<'_>, update: &SetUpdate, family: TableFamily) 
         }
         Some(Data::Value(value)) => {
             f.write_str(" : ")?;
-            // A plain number is written as any type takes it.
+            // A plain number is valid for every type.
             write_expr(f, value, &[ValueFormat::Mark], &[], family)?;
         }
     }

@@ -1,4 +1,4 @@
-//! Makes tables ready: names become numbers, expressions values, sets look-ups.
+//! Compiles nftables: names become indices, expressions become values, sets become lookups.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use crate::LoadError;
 use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
 use crate::packet_facts::{FactSubject, PacketFact};
 
-/// Numbers of conditions that nobody models begin here; those of iptables are below.
+/// Identifiers of unmodelled nftables conditions start here; those of iptables are below.
 const FIRST_NUMBER: u32 = 1 << 30;
 
-/// Compiles the tables of which `counts` says that they count.
+/// Compiles the tables that `counts` selects.
 pub(in crate::kernel) fn compile(
     ruleset: &Ruleset,
     counts: impl Fn(&Table) -> bool,
@@ -38,7 +38,7 @@ pub(in crate::kernel) fn compile(
     find_loops(&rules, ruleset, errors);
     let mut bases: Vec<usize> =
         (0..rules.chains.len()).filter(|at| rules.chains[*at].base.is_some()).collect();
-    // Of equals, the one that was made last is asked first.
+    // Of chains with equal priority, the one created last comes first.
     bases.reverse();
     bases.sort_by_key(|at| rules.chains[*at].base.as_ref().map(|base| base.priority));
     rules.bases = bases;
@@ -51,18 +51,18 @@ struct Compiler<'e> {
     errors: &'e mut Vec<LoadError>,
 }
 
-/// A table's names, and where it is being read.
+/// The names defined in a table, and the place that is being compiled.
 struct Names<'t> {
     table: &'t Table,
     chains: HashMap<&'t str, usize>,
     sets: HashMap<&'t str, usize>,
-    /// What holds the statement in work: `chain` or `set`, and its name.
+    /// What contains the current statement: `chain` or `set`, and its name.
     place: (&'static str, &'t str),
     origin: Origin,
 }
 
 impl Names<'_> {
-    /// What holds the statement in work, in words.
+    /// What contains the current statement, in words.
     fn place_text(&self) -> String {
         let (kind, name) = self.place;
         format!("{kind} {name} of table {} {}", self.table.family, self.table.name)
@@ -133,7 +133,7 @@ impl Compiler<'_> {
         }
         let does =
             |op: &Op| !matches!(op, Op::Test { .. } | Op::UnknownCondition(_) | Op::Sender { .. });
-        // What comes after the last act says nothing.
+        // Conditions after the last action have no effect.
         let end = ops.iter().rposition(does).map_or(0, |at| at + 1);
         ops.truncate(end);
         ops
@@ -225,7 +225,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The number of a statement that nobody models; equal ones have one number.
+    /// The identifier of an unmodelled statement; equal statements share one.
     fn number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
         let modelled = match statement {
             Statement::Match { left, right, .. } => self.is_sure(left) && self.is_sure(right),
@@ -245,7 +245,7 @@ impl Compiler<'_> {
         *self.numbers.entry(text).or_insert(next)
     }
 
-    /// Whether its value can always be told, or is not worth a number of its own.
+    /// Whether the value is always known, or is not worth an identifier of its own.
     fn is_sure(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Payload(..) | Expr::SetRef(_) => true,
@@ -294,7 +294,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A number for a statement that turned out to be none that anybody models.
+    /// Assigns an identifier to a statement that may turn out to be unknown.
     fn unsure_number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
         let unknown = Statement::Unknown(
             nft::Rule {
@@ -343,7 +343,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A set or map by its name or its elements.
+    /// A set or map, by its name or its elements.
     fn map(&mut self, map: &Expr, types: &[Type], names: &Names<'_>) -> Option<usize> {
         match map {
             Expr::SetRef(name) => self.named_set(name, names),
@@ -431,7 +431,7 @@ impl Compiler<'_> {
                 | Field::SourcePort(_)
                 | Field::DestinationPort(_)),
             ) => Op::Header { field, value: self.value(value, kind, names) },
-            // Nothing else that can be set decides a packet's way.
+            // Setting any other field does not affect the packet's path.
             _ => return None,
         })
     }
@@ -496,7 +496,7 @@ pub(super) fn ip_of(number: u128, v6: bool) -> IpAddr {
     }
 }
 
-/// Whether a statement is a condition or an act: anything but counting and the like.
+/// Whether a statement is a condition or an action, rather than a counter and the like.
 fn decides(statement: &Statement) -> bool {
     match statement {
         Statement::Counter(_) | Statement::Log(_) => false,
@@ -523,7 +523,7 @@ fn plain_test(relation: Relation, (first, last): (u128, u128)) -> Option<Test> {
         Relation::Ne => Some(Test::Within { not: true, first, last }),
         Relation::Any => Some(Test::Bits { not: false, bits: first }),
         Relation::None => Some(Test::Bits { not: true, bits: first }),
-        // Nothing is less than nothing.
+        // No value is less than 0.
         Relation::Lt => match first.checked_sub(1) {
             Some(below) => within(0, below),
             None => within(1, 0),
@@ -534,17 +534,17 @@ fn plain_test(relation: Relation, (first, last): (u128, u128)) -> Option<Test> {
     }
 }
 
-/// The type of a key that is written as an expression.
+/// The type of a key that is given as an expression.
 fn typed_by_text(text: &Text) -> Type {
     nft::expression(text).map_or(Type::Unknown, |expr| typed(&expr).1)
 }
 
-/// What an expression reads, and of which type it is.
+/// The value that an expression reads, and its type.
 fn typed(expr: &Expr) -> (Value, Type) {
     super::value::typed(expr)
 }
 
-/// `meta skuid 1000-1999`, `meta skgid != 7`.
+/// Compiles conditions on the sender: `meta skuid 1000-1999`, `meta skgid != 7`.
 fn sender(left: &Expr, relation: Relation, right: &Expr) -> Option<Op> {
     let subject = match left {
         Expr::Meta("skuid") => FactSubject::User,

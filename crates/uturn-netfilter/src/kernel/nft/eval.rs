@@ -1,4 +1,4 @@
-//! What values are, for a packet where it stands.
+//! Evaluates nftables expressions for a packet.
 
 use std::net::IpAddr;
 
@@ -17,30 +17,30 @@ use crate::nft::{BinaryOp, Fib, FibResult, TupleDirection};
 use crate::packet::{IpProtocol, Transport};
 use crate::state::RouteKind;
 
-/// Why there is no value.
+/// Why an expression has no value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NoValue {
-    /// The packet has no such thing: the rule ends.
+    /// The packet lacks the field: the rule ends (`NFT_BREAK`).
     Break,
-    /// Nobody models it.
+    /// The expression is not modelled.
     Unknown,
-    /// It is one of several numbers, and which one is still open.
+    /// It is a generated number that has not been chosen yet.
     GeneratedNumber(GeneratedNumber),
 }
 
 type Valued = Result<u128, NoValue>;
 
-/// No port is that.
+/// Outside the range of ports.
 const NO_PORT: u128 = 1 << 100;
 
-/// More parts than this no key has.
+/// No key has more parts than this.
 const MAX_PARTS: usize = 16;
 
-/// What is looked up. Few keys have many parts.
+/// A lookup key. Few keys have many parts.
 pub(super) struct Key {
     few: [u128; FEW_PARTS],
     length: usize,
-    /// All of them, where they are many.
+    /// All parts, if there are many.
     many: Vec<u128>,
 }
 
@@ -104,7 +104,7 @@ impl Kernel {
             return Err(NoValue::Unknown);
         }
         let mut key = Key::new(values.len());
-        // What ends the rule does so whatever the other parts are.
+        // A part that ends the rule does so whatever the other parts are.
         let mut missing = None;
         for (value, place) in values.iter().zip(key.parts_mut()) {
             match self.value(value, walk) {
@@ -126,7 +126,7 @@ impl Kernel {
                     BinaryOp::And => left & right,
                     BinaryOp::Or => left | right,
                     BinaryOp::Xor => left ^ right,
-                    // Values that are shifted have 32 bits.
+                    // Shifted values have 32 bits.
                     BinaryOp::ShiftLeft => {
                         left.checked_shl(right as u32).unwrap_or(0) & u128::from(u32::MAX)
                     }
@@ -229,7 +229,7 @@ impl Kernel {
         }
     }
 
-    /// What the routing tables say of an address of the packet.
+    /// The result of a `fib` expression.
     fn fib_result(&self, fib: Fib, walk: &Walk) -> Valued {
         let packet = &walk.packet;
         let (ip, other) = match fib.saddr {
@@ -255,7 +255,7 @@ impl Kernel {
             });
         }
         let iif = walk.iif.as_deref().unwrap_or("");
-        // What the node sent itself needs no way back. Older kernels say so in PREROUTING
+        // Locally generated packets need no route back. Older kernels check that in PREROUTING
         // only.
         if matches!(walk.hook, Hook::Prerouting | Hook::Input) && iif == "lo" {
             return Ok(interface_of(Some("lo")));
@@ -291,7 +291,7 @@ fn interface_of(name: Option<&str>) -> u128 {
     name.map_or(0, |name| interface(name).0)
 }
 
-/// The bits of a connection's status that are set, and those that may be.
+/// The bits of the conntrack status that are set, and those that may be set.
 fn status(walk: &Walk) -> Option<(u128, u128)> {
     let connection = walk.tracking.connection()?;
     let translated = u128::from(connection.source_translated()) * 16
@@ -299,12 +299,12 @@ fn status(walk: &Walk) -> Option<(u128, u128)> {
     Some(match walk.tracking {
         Tracking::New { confirmed: false, .. } => (translated, 0),
         Tracking::New { .. } => (translated | 8, 0),
-        // Whether it is ASSURED depends on what came before.
+        // Whether the entry is ASSURED depends on earlier packets.
         _ => (translated | 2 | 8, 4),
     })
 }
 
-/// Looks up; what the walk itself has put there is found too.
+/// Looks up a key; also finds elements that this walk has added.
 pub(super) fn find<'k>(
     lookup: &'k Lookup,
     number: usize,

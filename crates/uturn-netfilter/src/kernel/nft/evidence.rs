@@ -1,4 +1,4 @@
-//! Rules of nftables as evidence, and in words.
+//! nftables rules as evidence and in words.
 
 use uturn_model::{By, Text};
 
@@ -24,8 +24,8 @@ impl Kernel {
         compiled.texts.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
     }
 
-    /// A rule's own comment, else that of the element or rule that led to its chain, else
-    /// what it does and in which chain.
+    /// The rule's own comment, else the comment of the element or rule that led to its chain,
+    /// else its action and chain.
     pub(super) fn nft_why(&self, at: (usize, usize), walk: &Walk, otherwise: &'static str) -> Text {
         let callers = walk.frames.iter().rev().filter_map(|frame| frame.caller);
         let own = self.nft_rule(at).comment.as_ref();

@@ -1,4 +1,5 @@
-//! Numbers that change from packet to packet: every one is followed, with its share.
+//! Branches on numbers that change from packet to packet (`numgen`, `jhash`, `symhash`), each
+//! branch with its share.
 
 use uturn_model::{StepKind, Supposition};
 
@@ -8,12 +9,13 @@ use super::super::xtables::one_in;
 use super::NumberRange;
 use super::value::{GeneratedNumber, Nat, NatAddress, Op, Test, Value};
 
-/// Numbers that are followed one by one; of more, only ranges with one meaning are.
+/// Up to this many numbers are followed one by one; more only if ranges of them are treated
+/// alike.
 const MAX_NUMBERS: u64 = 256;
 
 impl Kernel {
-    /// Sends copies of a walk the ways of the other numbers, and the walk that of the
-    /// first. Whether that could be done.
+    /// Branches on the number: the walk takes the first range, copies take the others. Returns
+    /// false if that is not possible.
     pub(super) fn branch_by_number(
         &self,
         number: GeneratedNumber,
@@ -34,7 +36,7 @@ impl Kernel {
                     return false;
                 };
                 made = ranges.into_boxed_slice();
-                // Of a rule with several such steps, the first is kept.
+                // If a rule has several such steps, only the ranges of the first are cached.
                 texts.get_or_init(|| (step, made.clone()));
                 &made
             }
@@ -53,7 +55,7 @@ impl Kernel {
         let take = |one: &mut Walk, range: &NumberRange| {
             one.share *= range.share;
             one.nft.generated = Some(range.number);
-            // A hash falls alike for each packet of a connection.
+            // A hash is the same for all packets of a connection.
             one.randomized |= !number.hashed && range.share < 1.0;
             if range.share < 1.0 {
                 one.note(StepKind::Balance, range.why.clone(), self.nft_by(at.0, at.1));
@@ -72,8 +74,8 @@ impl Kernel {
         true
     }
 
-    /// The numbers that mean different things to a step, with their shares; none if there
-    /// are too many.
+    /// The ranges of numbers that a step treats alike, with their shares; `None` if there are too
+    /// many.
     fn ranges(
         &self,
         number: GeneratedNumber,

@@ -1,4 +1,4 @@
-//! Leads a packet through the chains of nftables.
+//! Runs nftables chains for a packet.
 
 use uturn_model::{By, Family, StepKind, Supposition, Text};
 
@@ -15,20 +15,20 @@ use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
 use crate::packet::{DropReason, EndKind, QuestionSubject, RejectWith, Transport};
 use crate::packet_facts::{FactSubject, PacketFact};
 
-/// What a step of a rule did.
+/// The result of a step.
 enum Done {
-    /// On within the rule.
+    /// Continue within the rule.
     On,
-    /// On with the next rule, wherever that is.
+    /// Continue with the next rule to evaluate, in whichever chain.
     Next,
-    /// Out of this base chain.
+    /// Accepted by this base chain.
     Accept,
     End(EndKind),
     LimitReached,
 }
 
 impl Kernel {
-    /// Leads a packet through a base chain, from where it stands.
+    /// Runs a base chain, from the walk's current position.
     pub(in crate::kernel) fn run_nft_chain(
         &self,
         base: usize,
@@ -46,7 +46,7 @@ impl Kernel {
         let passed = loop {
             let Some(frame) = walk.frames.last_mut() else { break self.at_end(base, walk) };
             let chain = frame.chain;
-            // Within a rule, it goes on there whatever that rule has changed.
+            // Continue within the rule even if its index key no longer fits the changed packet.
             let next = match walk.nft.at {
                 0 => self.nft.chains[chain].next(frame.rule, &walk.packet),
                 _ => Some(frame.rule),
@@ -77,7 +77,7 @@ impl Kernel {
         device.is_some_and(|device| entered.devices.iter().any(|one| &**one == device))
     }
 
-    /// Asks one rule.
+    /// Evaluates one rule.
     fn evaluate_nft_rule(
         &self,
         base: usize,
@@ -168,7 +168,7 @@ impl Kernel {
             walk.nft.generated = None;
             match done {
                 Done::On => step += 1,
-                // By name, not as `other`: copying what is hardly ever there costs time.
+                // By name and not as `other`: copying the rare result costs time on every rule.
                 Done::Next => return Done::Next,
                 Done::Accept => return Done::Accept,
                 other @ (Done::End(_) | Done::LimitReached) => return other,
@@ -178,8 +178,8 @@ impl Kernel {
         Done::Next
     }
 
-    /// What a condition wants of the interface that the packet leaves through, where that is
-    /// open, and how it is called.
+    /// The outgoing interfaces that a condition requires, if that is undecided, with their name
+    /// for people.
     fn asks_out(&self, op: &Op, walk: &Walk) -> Option<((u128, u128), String)> {
         let Op::Test { left, test: Test::Within { first, last, .. }, .. } = op else { return None };
         let [Value::Field(Field::OutInterface)] = left.as_slice() else { return None };
@@ -196,7 +196,7 @@ impl Kernel {
         Some((names, interface_name))
     }
 
-    /// Does what a step says that is no condition.
+    /// Carries out an action.
     fn act(
         &self,
         base: usize,
@@ -258,7 +258,7 @@ impl Kernel {
                 Done::End(EndKind::Reject(with.ok_or(NoValue::Unknown)?))
             }
             Op::Notrack => {
-                // Behind connection tracking, what made no sense to it is left.
+                // After conntrack, invalid packets are not tracked.
                 if matches!(walk.tracking, Tracking::NotYet | Tracking::Invalid) {
                     walk.tracking = Tracking::Untracked;
                 }
@@ -340,8 +340,8 @@ impl Kernel {
         }
     }
 
-    /// A condition that nobody models: the first time, both ways; the copy goes on behind
-    /// the rule. Where a later condition fails anyway, neither.
+    /// Branches on an unmodelled condition the first time it is evaluated; the copy continues
+    /// after the rule. Does not branch if a later condition fails anyway.
     fn branch_on_condition(
         &self,
         number: u32,
@@ -380,7 +380,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a condition among the next steps fails, whatever the one before it says.
+    /// Whether one of the next conditions fails in any case.
     fn fails_later(&self, ops: &[Op], walk: &mut Walk) -> bool {
         for op in ops {
             match op {
@@ -396,7 +396,7 @@ impl Kernel {
         false
     }
 
-    /// A condition on who sends the packet: the first time, both ways.
+    /// Branches on a condition about the sender the first time it is evaluated.
     fn ask_sender(
         &self,
         (fact, not): (PacketFact, bool),
@@ -406,7 +406,7 @@ impl Kernel {
         open: &mut OpenBranches,
         at_limit: bool,
     ) -> Done {
-        // Of what came in, no process is known, and the rule ends; so it does without one.
+        // A forwarded packet has no sending process, which ends the rule.
         if !walk.from_here
             || walk.facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false)
         {
@@ -443,7 +443,7 @@ impl Kernel {
             .map(|(.., answer)| *answer)
     }
 
-    /// An act that nobody models: as if it did nothing, and as if it kept the packet.
+    /// Branches on an unmodelled action: it has no effect, or it keeps the packet.
     fn branch_on_action(
         &self,
         number: u32,
@@ -481,7 +481,7 @@ impl Kernel {
         }
     }
 
-    /// Another address or port, without connection tracking.
+    /// Rewrites an address or port without connection tracking.
     fn rewrite(&self, field: Field, number: u128, at: (usize, usize), walk: &mut Walk) -> Done {
         let before = walk.packet.leg();
         let (mut after, v6) = (before, walk.packet.family() == Family::V6);
@@ -532,7 +532,7 @@ impl Kernel {
             }
         };
         let addresses = match addresses {
-            // The network is another, the rest of the address stays.
+            // Only the network part is replaced; the host bits stay.
             Some((first, last)) if nat.prefix => {
                 let (first, last) = (super::encode::address(first), super::encode::address(last));
                 let old = match nat.kind {
