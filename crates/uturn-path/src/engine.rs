@@ -14,7 +14,7 @@ use uturn_model::{
     Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_netfilter::{Assumed, Packet, Question};
+use uturn_netfilter::{Assumptions, Packet, Question};
 
 use crate::exchange::Exchange;
 use crate::ingress_assumptions;
@@ -45,7 +45,7 @@ pub struct Engine<'a> {
     /// lead to whom they please.
     pub(crate) whole: Option<&'a Inventory<'a>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
-    pub(crate) assumed: RefCell<Assumed>,
+    pub(crate) assumed: RefCell<Assumptions>,
     pub(crate) open: RefCell<Vec<Question>>,
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was

@@ -1,10 +1,10 @@
-//! Reads one rule.
+//! Parses one rule.
 
 use uturn_model::{Family, IpNet, Text};
 
-use super::accept::{Args, Refusal, accept, is_complete, open};
-use super::accept_target::accept_target;
-use super::names::Names;
+use super::chain_names::ChainNames;
+use super::match_options::{Args, Refusal, accept, is_complete, open};
+use super::target_options::accept_target;
 use super::token::{self, Token};
 use super::value::addresses;
 use super::*;
@@ -13,25 +13,25 @@ use crate::packet::RejectWith;
 /// Column and message.
 pub(super) type Fault = (u32, String);
 
-/// What one rule leaves to the next, so that rules cost few allocations.
+/// State reused from rule to rule to save allocations.
 #[derive(Default)]
 pub(super) struct Scratch {
     open: Vec<(usize, u32)>,
-    /// The latest comment: rules of one Service share theirs.
+    /// The latest comment: rules of one Service share it.
     comment: Option<Text>,
 }
 
-/// Reads the words after `-A CHAIN` into an empty rule. `chains` knows the table's chains by
-/// name; the name of one that the rule jumps to is mostly given back to be looked up later.
+/// Parses the words after `-A CHAIN` into an empty rule. `chains` has the table's chains by name.
+/// If the rule jumps to a chain, its name is usually returned for a later, batched lookup.
 pub(super) fn rule<'a>(
     words: &[Token<'a>],
     family: Family,
-    chains: &Names,
+    chains: &ChainNames,
     rule: &mut Rule,
     scratch: &mut Scratch,
 ) -> Result<Option<&'a str>, Fault> {
-    // A match with an option that nobody models is kept as written, all of it. That shows
-    // only at the option, so the rule is read again.
+    // A match with an unmodelled option is kept entirely as written. Since that shows only at the
+    // option, the rule is parsed again.
     let mut as_written: Vec<String> = Vec::new();
     loop {
         let args = Args { words, at: 0, family, comment: scratch.comment.take() };
@@ -65,14 +65,14 @@ enum Stop {
 struct Reader<'t, 'a> {
     args: Args<'t, 'a>,
     rule: &'t mut Rule,
-    /// For each match: how many options it was given, and the column it began at.
+    /// For each match, the number of options given and the column of its start.
     open: Vec<(usize, u32)>,
-    /// The chain that is the target, unless the rule has it.
+    /// The chain that is the target, if it is not in the rule yet.
     jump: Option<&'a str>,
-    /// How many options the target was given.
+    /// The number of options given to the target.
     count: usize,
     as_written: &'t [String],
-    chains: &'t Names,
+    chains: &'t ChainNames,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -142,8 +142,8 @@ impl<'a> Reader<'_, 'a> {
         self.check(target_at)
     }
 
-    /// `-s ! 10.0.0.0/8`, as it was once written. A `!` before another option is that
-    /// one's.
+    /// `-s ! 10.0.0.0/8`, the deprecated form. A `!` before another option belongs to that
+    /// option.
     fn negated_after(&mut self, option: &Token<'_>) -> bool {
         let rest = &self.args.words[self.args.at..];
         let [mark, value, ..] = rest else { return false };
@@ -188,7 +188,7 @@ impl<'a> Reader<'_, 'a> {
         Ok(())
     }
 
-    /// A match or target as written: all words to the next option of the rule itself.
+    /// An unmodelled match or target: all words up to the next option of the rule itself.
     fn extension(&mut self, name: &str) -> Extension {
         let mut words = Vec::new();
         while let Some(word) = self.args.words.get(self.args.at) {
@@ -203,7 +203,7 @@ impl<'a> Reader<'_, 'a> {
         Extension { name: name.into(), words }
     }
 
-    /// Gives an option to the target or to the latest match that knows it.
+    /// Assigns an option to the target or to the latest match that accepts it.
     fn option(&mut self, option: &str, not: bool, word: &Token<'a>) -> Result<(), Stop> {
         if let Some(target) = &mut self.rule.target {
             match accept_target(target, option, not, &mut self.args) {
@@ -249,7 +249,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// `-p tcp --dport 80` opens the match `tcp` by itself.
+    /// `-p tcp --dport 80` loads the match `tcp` implicitly.
     fn open_protocol(&mut self, option: &str) -> bool {
         let (name, options) = match self.rule.protocol {
             Some(Not { not: false, value: IpProtocol::TCP }) => {
@@ -274,7 +274,7 @@ impl<'a> Reader<'_, 'a> {
         let name = self.args.words.iter().find(|word| word.column == column);
         match name {
             Some(name) => Stop::KeepAsWritten(name.text.clone().into_owned()),
-            // The match was opened by its protocol: there are no words to keep.
+            // The match was loaded implicitly by its protocol: there are no words to keep.
             None => Stop::Fault(
                 self.args.words[self.args.at.saturating_sub(1)].column,
                 "found an option or value that cannot stand here".into(),
@@ -286,7 +286,7 @@ impl<'a> Reader<'_, 'a> {
         let word = self.args.value().map_err(stop)?;
         let name = &*word.text;
         let next = self.args.words.get(self.args.at).map_or("", Token::bare);
-        let is_chain = name.len() > LONGEST_TARGET && !goto && !next.starts_with("--");
+        let is_chain = name.len() > MAX_TARGET_NAME && !goto && !next.starts_with("--");
         if is_chain
             && token::is_plain(name)
             && let Some(written) = word.as_written()
@@ -307,14 +307,14 @@ impl<'a> Reader<'_, 'a> {
                 "ACCEPT" => Target::Accept,
                 "DROP" => Target::Drop,
                 "RETURN" => Target::Return,
-                "REJECT" if modelled => Target::Reject(RejectWith::usual(self.args.family)),
+                "REJECT" if modelled => Target::Reject(RejectWith::default_for(self.args.family)),
                 "MARK" if modelled => Target::Mark { value: 0, mask: 0 },
                 "CONNMARK" if modelled => Target::Connmark(ConnmarkOp::Set { value: 0, mask: 0 }),
                 "DNAT" if modelled => Target::Dnat(NAT_TO_NOTHING),
                 "SNAT" if modelled => Target::Snat(NAT_TO_NOTHING),
                 "MASQUERADE" if modelled => Target::Masquerade(NatPorts::default()),
                 "REDIRECT" if modelled => Target::Redirect(NatPorts::default()),
-                "NETMAP" if modelled => Target::Netmap(nowhere(self.args.family)),
+                "NETMAP" if modelled => Target::Netmap(all_addresses(self.args.family)),
                 "TPROXY" if modelled => Target::Tproxy(Tproxy::default()),
                 "TRACE" => Target::Trace,
                 "NOTRACK" => Target::Notrack { ct: false },
@@ -362,18 +362,18 @@ const PORTS: [&str; 4] = ["--sport", "--source-port", "--dport", "--destination-
 const NAT_TO_NOTHING: NatTo =
     NatTo { addresses: None, ports: None, random: false, random_fully: false, persistent: false };
 
-/// All addresses of a family.
-fn nowhere(family: Family) -> IpNet {
+/// The network of all addresses of a family.
+fn all_addresses(family: Family) -> IpNet {
     match family {
         Family::V4 => ipnet::Ipv4Net::default().into(),
         Family::V6 => ipnet::Ipv6Net::default().into(),
     }
 }
 
-/// No target that is modelled or may stand without an option has a longer name.
-const LONGEST_TARGET: usize = "CONNSECMARK".len();
+/// The longest name of a target that is modelled or is valid without an option.
+const MAX_TARGET_NAME: usize = "CONNSECMARK".len();
 
-/// Targets that nobody models and that may stand without an option.
+/// Unmodelled targets that are valid without an option.
 const EXTENSIONS: [&str; 28] = [
     "AUDIT",
     "CHECKSUM",
@@ -405,8 +405,7 @@ const EXTENSIONS: [&str; 28] = [
     "TTL",
 ];
 
-/// Whether an option that this model does not know may still belong to the target, so that
-/// all of it is to be kept as written.
+/// Whether an unknown option may belong to the target, so that the target is kept as written.
 fn takes_options(target: &Target) -> bool {
     matches!(
         target,

@@ -1,4 +1,4 @@
-//! Gives options to the matches that know them.
+//! Parses the options of iptables matches.
 
 use std::net::IpAddr;
 
@@ -8,22 +8,22 @@ use super::token::Token;
 use super::value::{address, address_range, addresses, masked, port_range, tcp_flags};
 use super::*;
 
-/// The words of a rule, and how far they were read.
+/// The words of a rule, and the parser's position.
 pub(super) struct Args<'t, 'a> {
     pub(super) words: &'t [Token<'a>],
     pub(super) at: usize,
     pub(super) family: Family,
-    /// The comment that was read last, of this rule or one before.
+    /// The latest comment, of this rule or an earlier one.
     pub(super) comment: Option<Text>,
 }
 
-/// Why an option was not taken.
+/// Why an option was not accepted.
 pub(super) enum Refusal {
-    /// It is no option of this match.
+    /// The match has no such option.
     NotMine,
-    /// Nobody models it here: the match is to be kept as written.
+    /// The option is not modelled: the match must be kept as written.
     Unmodelled,
-    /// It is wrong: column and message.
+    /// The option is invalid: column and message.
     Fault(u32, String),
 }
 
@@ -36,7 +36,7 @@ impl<'t, 'a> Args<'t, 'a> {
         Some(word)
     }
 
-    /// The value of the option that was read last.
+    /// The value of the current option.
     pub(super) fn value(&mut self) -> Result<&'t Token<'a>, Refusal> {
         let option = &self.words[self.at.saturating_sub(1)];
         self.next().ok_or_else(|| {
@@ -47,7 +47,7 @@ impl<'t, 'a> Args<'t, 'a> {
         })
     }
 
-    /// The value of the option that was read last, in some form.
+    /// The value of the current option, parsed.
     pub(super) fn read<T>(
         &mut self,
         expected: &str,
@@ -80,7 +80,7 @@ impl<'t, 'a> Args<'t, 'a> {
         self.read("an address", address)
     }
 
-    /// A list of words out of `names`; another word is one that nobody models.
+    /// A comma-separated list of `names`; any other word is not modelled.
     fn names<T: Copy + Ord>(&mut self, names: &[(T, &str)]) -> Result<Vec<T>, Refusal> {
         let word = self.value()?;
         let one = |part: &str| {
@@ -94,7 +94,7 @@ impl<'t, 'a> Args<'t, 'a> {
     }
 }
 
-/// An empty match of that name, if it is one that is modelled.
+/// An empty match of that name, if the match is modelled.
 pub(super) fn open(name: &str) -> Option<Match> {
     Some(match name {
         "comment" => Match::Comment("".into()),
@@ -137,7 +137,7 @@ pub(super) fn open(name: &str) -> Option<Match> {
     })
 }
 
-/// Whether a match, after all its options (of which `count` were given), says something.
+/// Whether a match is valid after all its options, of which `count` were given.
 pub(super) fn is_complete(one: &Match, count: usize) -> bool {
     match one {
         Match::Tcp(_) | Match::Udp(_) | Match::Sctp(_) | Match::Icmp(_) => true,
@@ -150,7 +150,7 @@ pub(super) fn is_complete(one: &Match, count: usize) -> bool {
     }
 }
 
-/// Takes an option that was just read, with its values.
+/// Consumes an option of a match, with its values.
 pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'_, '_>) -> Taken {
     let kept = |taken: Taken| if not { Err(Refusal::Unmodelled) } else { taken };
     match (one, option) {
@@ -261,7 +261,7 @@ pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'
             }
             Ok(())
         }
-        // Options of these modules that nobody models: the whole match is kept as written.
+        // Options of these matches that are not modelled: the whole match is kept as written.
         (Match::Conntrack(_), option) if option.starts_with("--ct") => Err(Refusal::Unmodelled),
         (Match::Tcp(_), "--tcp-option") => Err(Refusal::Unmodelled),
         (Match::Sctp(_), "--chunk-types") => Err(Refusal::Unmodelled),
@@ -301,8 +301,8 @@ pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'
             let value = args.read("a range of addresses", address_range)?;
             set_once(&mut range.dst, not, value)
         }
-        (Match::Set(set), option) => accept_sets::set(set, option, not, args),
-        (Match::Ipvs(ipvs), option) => accept_sets::ipvs(ipvs, option, not, args),
+        (Match::Set(set), option) => set_options::set(set, option, not, args),
+        (Match::Ipvs(ipvs), option) => set_options::ipvs(ipvs, option, not, args),
         _ => Err(Refusal::NotMine),
     }
 }
@@ -369,7 +369,7 @@ fn accept_recent(recent: &mut Recent, option: &str, not: bool, args: &mut Args<'
 
 pub(super) fn set_once<T>(slot: &mut Option<Not<T>>, not: bool, value: T) -> Taken {
     match slot {
-        // Twice the same option: no tool prints that, and what it means depends on the tool.
+        // No tool prints the same option twice, and its meaning depends on the tool.
         Some(_) => Err(Refusal::Unmodelled),
         None => {
             *slot = Some(Not { not, value });

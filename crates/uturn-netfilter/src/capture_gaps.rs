@@ -1,4 +1,4 @@
-//! What a capture does not say of its node, and what is supposed instead.
+//! What a capture lacks, and what a walk assumes instead.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use uturn_model::{Family, IpNet, Origin, Supposition, Text};
 
 use crate::state::{Interface, NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
-/// Stands for an interface whose name is not known.
-pub(crate) const UNSEEN: &str = "?";
+/// Stands for an interface whose name is unknown.
+pub(crate) const UNKNOWN_INTERFACE: &str = "?";
 
-/// Where something stands that a capture does not say.
+/// The origin of evidence that rests on something the capture lacks.
 pub(crate) const NOT_CAPTURED: &str = "not captured";
 
-/// Interfaces whose names begin like this hang off the node itself: no default route leads
-/// through them.
+/// Prefixes of interface names that belong to bridges, tunnels and containers: a default route is
+/// not assumed through them.
 const INNER: [&str; 22] = [
     "lo",
     "docker",
@@ -41,29 +41,29 @@ const INNER: [&str; 22] = [
     "wg",
 ];
 
-/// Something that a capture does not say.
+/// A part of the node's state that a capture lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Gap {
-    /// The rules for a family.
+pub enum CaptureGap {
+    /// The rules of a family.
     Rules(Family),
     /// Whether packets of a family are forwarded.
     Forwarding(Family),
-    /// How strictly the sources of packets are checked.
+    /// The reverse path filter (`rp_filter`).
     ReversePath,
     /// The addresses of the interfaces.
     Addresses,
-    /// Where routes lead.
+    /// The routes.
     Routes,
-    /// Which tables of routes are asked.
+    /// The policy routing rules.
     Policy,
-    /// What is in the sets that rules name.
+    /// The contents of the IP sets that rules name.
     Sets,
-    /// The virtual servers of IPVS.
+    /// The IPVS virtual servers.
     Virtual,
 }
 
-impl Gap {
-    /// What is missing in a capture.
+impl CaptureGap {
+    /// Returns everything that a capture lacks.
     pub fn all_of(capture: &Capture, state: &NodeState) -> BTreeSet<Self> {
         let lacks = |file| !capture.files.contains_key(&file);
         let files = [
@@ -79,17 +79,17 @@ impl Gap {
             if !capture.has_rules(family) {
                 gaps.insert(Self::Rules(family));
             }
-            if !state.sysctls.says_forwarding(family) {
+            if !state.sysctls.states_forwarding(family) {
                 gaps.insert(Self::Forwarding(family));
             }
         }
-        if !state.sysctls.says_rp_filter() {
+        if !state.sysctls.states_rp_filter() {
             gaps.insert(Self::ReversePath);
         }
         gaps
     }
 
-    /// What is supposed in its place.
+    /// The assumption that a walk makes in its place.
     pub fn supposition(self) -> Supposition {
         let (about, taken, because, settle) = match self {
             Self::Rules(family) => {
@@ -180,18 +180,19 @@ fn named(family: Family) -> &'static str {
 }
 
 impl NodeState {
-    /// Fills in what a capture does not say: addresses from routes, routes from addresses.
-    /// What is supposed is remembered, and said by the walks that it matters to.
-    pub fn complete(&mut self, capture: &Capture) {
-        self.gaps = Gap::all_of(capture, self);
+    /// Fills in what a capture lacks: addresses from routes, or routes from addresses. Records
+    /// each gap in [`NodeState::gaps`]; a walk reports the assumptions that affect it.
+    pub fn fill_capture_gaps(&mut self, capture: &Capture) {
+        self.gaps = CaptureGap::all_of(capture, self);
         let lacks = |gap| self.gaps.contains(&gap);
-        match (lacks(Gap::Addresses), lacks(Gap::Routes)) {
-            (true, true) => self.routes.extend(everywhere(UNSEEN)),
-            (true, false) => self.interfaces = told_by_routes(&self.routes),
+        match (lacks(CaptureGap::Addresses), lacks(CaptureGap::Routes)) {
+            (true, true) => self.routes.extend(default_routes(UNKNOWN_INTERFACE)),
+            (true, false) => self.interfaces = interfaces_from_routes(&self.routes),
             (false, true) => {
-                self.routes = told_by_addresses(&self.interfaces);
+                self.routes = routes_from_addresses(&self.interfaces);
                 let outer = self.interfaces.iter().find(|one| leads_outside(one));
-                self.routes.extend(everywhere(outer.map_or(UNSEEN, |one| &one.name)));
+                self.routes
+                    .extend(default_routes(outer.map_or(UNKNOWN_INTERFACE, |one| &one.name)));
             }
             (false, false) => {}
         }
@@ -215,15 +216,15 @@ fn leads_outside(interface: &Interface) -> bool {
 }
 
 /// Default routes of both families.
-fn everywhere(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
+fn default_routes(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
     ["0.0.0.0/0", "::/0"].into_iter().map(move |all| {
         let all: IpNet = all.parse().expect("a constant");
         RouteEntry::unicast(all, None, device, Origin::file("supposed"))
     })
 }
 
-/// The route to its network that each address of an interface brings with it.
-fn told_by_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
+/// The connected route of each interface address.
+fn routes_from_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
     let mut routes = Vec::new();
     for interface in interfaces.iter().filter(|one| one.up) {
         for (ip, length) in &interface.addresses {
@@ -240,8 +241,8 @@ fn told_by_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
     routes
 }
 
-/// Interfaces with the addresses that the table `local` has, or that routes name as sources.
-fn told_by_routes(routes: &[RouteEntry]) -> Vec<Interface> {
+/// The interfaces with the addresses found in the table `local` or as the source of a route.
+fn interfaces_from_routes(routes: &[RouteEntry]) -> Vec<Interface> {
     let mut interfaces: Vec<Interface> = Vec::new();
     let mut add = |name: &Text, address: Option<(IpAddr, u8)>| {
         let at = interfaces.iter().position(|one| one.name == *name).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The stages of a packet's way, in the kernel's order.
+//! The stages that a packet traverses, in the kernel's order.
 
 use uturn_model::{By, Family, Origin};
 
@@ -6,49 +6,50 @@ use super::Kernel;
 use super::compile::Hook;
 use super::nat::Side;
 use super::nft::Rules;
-use super::tables::Passed;
-use super::walk::{OpenWays, Tracking, Walk};
-use crate::gaps::{Gap, NOT_CAPTURED};
+use super::walk::{OpenBranches, Tracking, Walk};
+use super::xtables::StageResult;
+use crate::capture_gaps::{CaptureGap, NOT_CAPTURED};
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
 
-/// One thing that happens in a hook.
+/// One operation within a hook.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// A table's chain of this hook.
+    /// The table's chain of this hook.
     Table(TableKind),
-    /// Connection tracking takes the packet up.
+    /// Connection tracking.
     Track,
-    /// Translation: the table `nat` for a first packet, what is known for all others.
+    /// NAT: the table `nat` for the first packet of a connection, its conntrack entry for all
+    /// others.
     Nat(Side),
-    /// A base chain of nftables.
+    /// An nftables base chain.
     Nft(usize),
-    /// The same, of one that translates: for a first packet that is not translated yet.
+    /// An nftables base chain of type nat, for first packets that are not translated yet.
     NftNat(Side, usize),
-    /// A first packet's end is settled, whether it was translated or not.
+    /// Makes one end of a first packet final, whether it was translated or not.
     Settled(Side),
-    /// What changed before here is no reason to route again.
+    /// Records the packet, so that earlier changes do not cause rerouting.
     Remember,
-    /// A packet that came in is routed.
+    /// Routes an incoming packet.
     RouteIn,
-    /// A packet made here is routed again where its mark or source or destination changed.
+    /// Reroutes a locally generated packet if its mark, source or destination changed.
     RouteAgain,
-    /// The same, where its destination changed.
+    /// Reroutes a locally generated packet if its destination changed.
     RouteTranslated,
-    /// IPVS: answers of real servers.
+    /// IPVS: replies of real servers.
     IpvsAnswer,
     /// IPVS: requests to virtual servers.
     IpvsRequest,
-    /// On to another hook, or out of the node.
+    /// Enters the next hook or leaves the node.
     Onward,
 }
 
 use Stage::*;
 
-/// By priority: raw −300, tracking −200, mangle −150, destination −100, filter 0,
-/// security 50, source 100. IPVS stands right before the source in INPUT, at the end of
-/// FORWARD, and right after the destination in OUTPUT.
+/// By priority: raw −300, conntrack −200, mangle −150, dstnat −100, filter 0, security 50, srcnat
+/// 100. IPVS runs right before srcnat in INPUT, at the end of FORWARD, and right after dstnat in
+/// OUTPUT.
 fn stages(hook: Hook) -> &'static [Stage] {
     match hook {
         Hook::Prerouting => &[
@@ -97,7 +98,7 @@ fn stages(hook: Hook) -> &'static [Stage] {
     }
 }
 
-/// The stages of all hooks, those of nftables among the others.
+/// The stages of all hooks, including nftables base chains.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     v4: [Vec<Stage>; 5],
@@ -116,9 +117,9 @@ impl Plan {
     }
 }
 
-/// The stages of a hook with the base chains of nftables. One that translates stands with
-/// the table `nat` whatever its priority, which only says before or after it. Of equals,
-/// those of nftables come first.
+/// Merges nftables base chains into the stages of a hook. Base chains of type nat run next to the
+/// table `nat`; their priority only decides whether before or after it. At equal priority,
+/// nftables runs first.
 fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
     let mut all = stages(hook).to_vec();
     let named = match hook {
@@ -133,7 +134,7 @@ fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
             let nat = all.iter().position(|stage| matches!(stage, Nat(_)));
             let Some((at, Nat(side))) = nat.map(|at| (at, all[at])) else { continue };
             let (wanted, stage) = (priority(Nat(side), hook), NftNat(side, base.chain));
-            // Before the table, or before the end of all that translates.
+            // Before the table, or before the end of NAT.
             let settled = all.iter().position(|stage| matches!(stage, Settled(_)));
             let at = if base.priority <= wanted { at } else { settled.unwrap_or(at + 1) };
             all.insert(at, stage);
@@ -148,7 +149,7 @@ fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
         };
         let found = (0..all.len()).find(|at| later(&all[*at]) && !belongs(*at));
         let mut at = found.unwrap_or(all.len() - 1);
-        // What translates first is a part of the table `nat`.
+        // A nat chain that comes first is part of the table `nat`.
         while at > 0 && matches!(all[at - 1], NftNat(..)) {
             at -= 1;
         }
@@ -186,47 +187,47 @@ fn priority(stage: Stage, hook: Hook) -> i32 {
     }
 }
 
-/// Follows a walk to its end. Other ways it could have gone are put into `open`; when it
-/// is `crowded`, none are, and the walk ends where it would need them.
+/// Walks one branch to its end. Pushes other branches to `open`; if `at_limit`, pushes none and
+/// ends where a branch would be needed.
 pub(super) fn follow(
     kernel: &Kernel,
     mut walk: Box<Walk>,
     known: &[Connection],
-    open: &mut OpenWays,
-    crowded: bool,
+    open: &mut OpenBranches,
+    at_limit: bool,
 ) -> End {
     let family = walk.packet.family();
-    kernel.suppose_gap(Gap::Rules(family), &mut walk);
-    kernel.settle_own(&mut walk, open, crowded);
+    kernel.suppose_gap(CaptureGap::Rules(family), &mut walk);
+    kernel.decide_own(&mut walk, open, at_limit);
     if walk.unrouted
         && let Err(kind) = kernel.route_out(&mut walk, open)
     {
         return walk.end(kind);
     }
     loop {
-        kernel.settle_own(&mut walk, open, crowded);
+        kernel.decide_own(&mut walk, open, at_limit);
         let family = walk.packet.family();
         let stage = kernel.plan.stages(family, walk.hook)[walk.stage];
         let passed = match stage {
-            Table(kind) => kernel.pass(kind, &mut walk, open, crowded),
-            Nat(side) => kernel.translate(side, &mut walk, open, crowded),
-            Nft(chain) => kernel.pass_nft(chain, &mut walk, open, crowded),
-            NftNat(side, _) if !super::nat::is_open(side, &walk) => Passed::On,
-            NftNat(_, chain) => kernel.pass_nft(chain, &mut walk, open, crowded),
+            Table(kind) => kernel.pass(kind, &mut walk, open, at_limit),
+            Nat(side) => kernel.translate(side, &mut walk, open, at_limit),
+            Nft(chain) => kernel.run_nft_chain(chain, &mut walk, open, at_limit),
+            NftNat(side, _) if !super::nat::is_open(side, &walk) => StageResult::On,
+            NftNat(_, chain) => kernel.run_nft_chain(chain, &mut walk, open, at_limit),
             Settled(side) => {
                 super::nat::settle_end(side, &mut walk);
-                Passed::On
+                StageResult::On
             }
             Remember => {
                 walk.before = walk.packet;
-                Passed::On
+                StageResult::On
             }
             Track => {
                 kernel.track(&mut walk, known);
-                Passed::On
+                StageResult::On
             }
             RouteIn => match kernel.route_in(&mut walk, open) {
-                // The next hook begins at its first stage.
+                // The next hook starts at its first stage.
                 Ok(()) => continue,
                 Err(kind) => return walk.end(kind),
             },
@@ -238,25 +239,25 @@ pub(super) fn follow(
                 walk.before = walk.packet;
                 match moved || again || std::mem::take(&mut walk.reroutes) {
                     true => match kernel.route_again(&mut walk, open) {
-                        Ok(()) => Passed::On,
-                        Err(kind) => Passed::End(kind),
+                        Ok(()) => StageResult::On,
+                        Err(kind) => StageResult::End(kind),
                     },
-                    false => Passed::On,
+                    false => StageResult::On,
                 }
             }
             IpvsRequest if kernel.may_be_virtual(&walk) => {
                 let why = "IPVS serves this address, and nothing says whom it gives packets to";
-                walk.meet_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
+                walk.note_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
                 return walk.end(EndKind::Unsettled);
             }
-            // Nothing to do.
+            // No effect without virtual servers.
             IpvsAnswer | IpvsRequest
                 if kernel.state.ipvs.0.is_empty()
                     && known.iter().all(|one| one.scheduled.is_none()) =>
             {
-                Passed::On
+                StageResult::On
             }
-            // These say themselves where the walk goes on.
+            // These set the next stage themselves.
             IpvsAnswer => match kernel.answer_virtual(&mut walk, known, open) {
                 Ok(()) => continue,
                 Err(kind) => return walk.end(kind),
@@ -271,10 +272,10 @@ pub(super) fn follow(
             },
         };
         match passed {
-            Passed::On => walk.stage += 1,
-            Passed::End(kind) => return walk.end(kind),
-            Passed::Crowded(by) => {
-                walk.meet_unknown(
+            StageResult::On => walk.stage += 1,
+            StageResult::End(kind) => return walk.end(kind),
+            StageResult::LimitReached(by) => {
+                walk.note_unknown(
                     "too many open questions or too many rules: not followed any further",
                     by,
                 );
@@ -284,24 +285,24 @@ pub(super) fn follow(
     }
 }
 
-/// What comes after a hook: another hook, or the end of the way.
+/// Enters the hook after this one, or returns how the walk ends.
 fn onward(walk: &mut Walk) -> Option<EndKind> {
     match walk.hook {
         Hook::Input => return Some(EndKind::Local),
         Hook::Forward | Hook::Output => {
-            walk.oif = walk.way.as_ref().map(|way| way.dev.clone());
+            walk.oif = walk.route.as_ref().map(|way| way.dev.clone());
             walk.enter(Hook::Postrouting);
         }
-        Hook::Postrouting if walk.way.as_ref().is_some_and(|way| way.local) => {
-            // Back in through the loopback interface, as it is: tracked, routed, marked.
+        Hook::Postrouting if walk.route.as_ref().is_some_and(|way| way.local) => {
+            // Looped back through `lo`, with its conntrack entry, route and mark.
             walk.iif = walk.oif.take();
             if let Tracking::New { confirmed, .. } = &mut walk.tracking {
                 *confirmed = true;
-                walk.thrown = false;
+                walk.randomized = false;
             }
             walk.enter(Hook::Prerouting);
         }
-        // PREROUTING ends with a route look-up, which names the next hook itself.
+        // PREROUTING ends with a route lookup, which selects the next hook.
         Hook::Postrouting | Hook::Prerouting => return Some(EndKind::Forward),
     }
     None

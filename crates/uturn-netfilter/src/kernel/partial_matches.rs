@@ -1,5 +1,4 @@
-//! What can be said of matches that depend on more than is known: for some packets the
-//! kernel's answer is certain all the same.
+//! Matches that are modelled for some packets only: the answers that are certain.
 
 use uturn_model::Supposition;
 
@@ -10,16 +9,16 @@ use crate::packet::{Transport, within};
 use crate::state::RouteKind;
 
 impl Kernel {
-    /// Whether such a match matches, where that is certain.
+    /// Whether the extension matches; `None` if that is not certain.
     pub(super) fn certain(&self, extension: &Extension, walk: &mut Walk) -> Option<bool> {
         let words = &extension.words;
         match &*extension.name {
-            // No socket belongs to a packet that came in.
+            // No local socket belongs to a forwarded packet.
             "owner" if !walk.from_here => Some(all_negated(words)),
             "cgroup" if !walk.from_here => Some(false),
-            // Nor a hardware address to one from the loopback interface.
+            // Nor does a packet from the loopback interface have a hardware address.
             "mac" if walk.iif.as_deref().is_none_or(|iif| iif == "lo") => Some(false),
-            // A packet made here came through no port of a bridge.
+            // Locally generated packets did not come through a bridge port.
             "physdev" if walk.from_here => Some(all_negated(words)),
             "pkttype" => {
                 let unicast = matches!(
@@ -46,13 +45,13 @@ impl Kernel {
                 walk.suppose(no_ipsec());
                 Some((kind == "none") != not)
             }
-            // No packet that is walked carries one of these.
+            // No packet in the model has one of these protocols or headers.
             "ah" | "dccp" | "esp" | "frag" | "ipcomp" | "l2tp" | "mh" | "udplite" => Some(false),
             _ => None,
         }
     }
 
-    /// `-m rpfilter`: whether the way back to the source is through where it came from.
+    /// Whether `-m rpfilter` matches: the route back to the source uses the incoming interface.
     pub(super) fn comes_from_its_way_back(&self, wanted: Rpfilter, walk: &Walk) -> bool {
         let iif = walk.iif.as_deref().unwrap_or("lo");
         let mark = if wanted.valid_mark { walk.packet.mark } else { 0 };
@@ -69,28 +68,28 @@ impl Kernel {
     }
 }
 
-/// What `-m recent` answers, and what it leaves behind. Other connections' entries are not
-/// known: the lists are taken for empty.
+/// Evaluates `-m recent` and updates its list. Entries of other connections are unknown: the
+/// lists start empty.
 pub(super) fn recent(recent: &Recent, walk: &mut Walk) -> bool {
     let ip = if recent.rdest { walk.packet.dst } else { walk.packet.src };
     let ip = recent.mask.map_or(ip, |mask| within(ip, mask));
     let entry = (recent.name.clone(), ip);
-    let hits = walk.listed.iter().filter(|one| **one == entry).count() as u32;
+    let hits = walk.recent_entries.iter().filter(|one| **one == entry).count() as u32;
     let wanted = recent.hitcount.unwrap_or(0).max(1);
     let matched = match recent.action.value {
         RecentAction::Set => {
-            walk.listed.push(entry);
+            walk.recent_entries.push(entry);
             true
         }
         RecentAction::Remove => {
-            walk.listed.retain(|one| *one != entry);
+            walk.recent_entries.retain(|one| *one != entry);
             hits > 0
         }
         RecentAction::Check => hits >= wanted,
         RecentAction::Update => {
             let found = hits >= wanted;
             if found {
-                walk.listed.push(entry);
+                walk.recent_entries.push(entry);
             }
             found
         }
@@ -101,11 +100,11 @@ pub(super) fn recent(recent: &Recent, walk: &mut Walk) -> bool {
     matched != recent.action.not
 }
 
-/// The shortest and the longest that the packet can be.
+/// The minimum and maximum length of the packet.
 fn lengths(walk: &Walk) -> (u16, u16) {
     let (ip, options) = if walk.packet.dst.is_ipv4() { (20, 40) } else { (40, 0) };
     match walk.packet.transport {
-        // Nothing but headers.
+        // A SYN has no payload.
         Transport::Tcp { syn: true, .. } if ip == 20 => (ip + 20, ip + options + 60),
         Transport::Tcp { .. } => (ip + 20, u16::MAX),
         Transport::Udp { .. } | Transport::Icmp { .. } => (ip + 8, u16::MAX),
@@ -113,7 +112,7 @@ fn lengths(walk: &Walk) -> (u16, u16) {
     }
 }
 
-/// Whether every option stands behind a `!`.
+/// Whether every option is negated.
 fn all_negated(words: &[uturn_model::Text]) -> bool {
     let options = words.iter().enumerate().filter(|(_, word)| word.starts_with("--"));
     options.into_iter().all(|(at, _)| at > 0 && &*words[at - 1] == "!")

@@ -1,43 +1,43 @@
-//! The steps of a packet's ways. Ways that part keep what they had in common in one place,
-//! so that to part costs little however far they have come.
+//! The steps of a walk's branches. Branches share the steps before they split, so that a split is
+//! cheap however long the walk is.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use uturn_model::Step;
 
-/// The steps of one way.
+/// The steps of one branch.
 #[derive(Debug)]
-pub(super) struct Trail {
-    all: Rc<RefCell<Prints>>,
-    /// Its latest step, as a number from 1; 0 for none.
+pub(super) struct StepLog {
+    all: Rc<RefCell<SharedSteps>>,
+    /// The number of its latest step, counted from 1; 0 for none.
     latest: usize,
-    /// How many steps it has.
+    /// The number of its steps.
     length: usize,
-    /// Steps with greater numbers are its own.
+    /// Steps with higher numbers belong to this branch alone.
     shared: usize,
 }
 
-/// The steps of all ways that began as one.
+/// The steps of all branches of a walk.
 #[derive(Debug)]
-struct Prints {
+struct SharedSteps {
     steps: Vec<Step>,
-    /// For each step, the number of the one before it.
+    /// For each step, the number of the preceding step.
     before: Vec<usize>,
 }
 
-/// Few ways have more steps.
+/// Few branches have more steps.
 const USUAL: usize = 12;
 
-impl Default for Trail {
+impl Default for StepLog {
     fn default() -> Self {
         let (steps, before) = (Vec::with_capacity(USUAL), Vec::with_capacity(USUAL));
-        let all = Rc::new(RefCell::new(Prints { steps, before }));
+        let all = Rc::new(RefCell::new(SharedSteps { steps, before }));
         Self { all, latest: 0, length: 0, shared: 0 }
     }
 }
 
-impl Trail {
+impl StepLog {
     pub(super) fn add(&mut self, step: Step) {
         let mut all = self.all.borrow_mut();
         all.steps.push(step);
@@ -46,19 +46,19 @@ impl Trail {
         self.length += 1;
     }
 
-    /// The trail of a way that parts here.
+    /// The log of a new branch.
     pub(super) fn fork(&mut self) -> Self {
         self.shared = self.all.borrow().steps.len();
         Self { all: Rc::clone(&self.all), ..*self }
     }
 
-    /// Its steps, in order.
+    /// The steps of the branch, in order.
     pub(super) fn into_steps(self) -> Vec<Step> {
-        // Once no other way needs them, it can take them all.
+        // If no other branch shares the steps, they can be moved instead of copied.
         let shared = if Rc::strong_count(&self.all) == 1 { 0 } else { self.shared };
         let mut all = self.all.borrow_mut();
-        // A way is mostly followed to its end before another goes on, so that what is its
-        // own stands last.
+        // A branch is mostly walked to its end before another continues, so its own steps come
+        // last.
         let (mut at, mut own) = (self.latest, all.steps.len());
         while own > shared && at == own {
             own -= 1;
@@ -85,19 +85,19 @@ mod tests {
 
     use super::*;
 
-    fn add(trail: &mut Trail, words: &[&str]) {
+    fn add(log: &mut StepLog, words: &[&str]) {
         for word in words {
-            trail.add(Step::new(StepKind::Mark, *word, By::kernel("here")));
+            log.add(Step::new(StepKind::Mark, *word, By::kernel("here")));
         }
     }
 
-    fn words(trail: Trail) -> Vec<String> {
-        trail.into_steps().iter().map(|step| step.why.to_string()).collect()
+    fn words(log: StepLog) -> Vec<String> {
+        log.into_steps().iter().map(|step| step.why.to_string()).collect()
     }
 
     #[test]
     fn ways_that_part_share_only_what_came_before() {
-        let mut first = Trail::default();
+        let mut first = StepLog::default();
         add(&mut first, &["a", "b"]);
         let mut second = first.fork();
         add(&mut second, &["c"]);
@@ -109,10 +109,10 @@ mod tests {
         add(&mut second, &["g"]);
         assert_eq!(words(second), ["a", "b", "c", "g"]);
         assert_eq!(words(third), ["a", "b", "d", "e"]);
-        assert!(words(Trail::default()).is_empty());
+        assert!(words(StepLog::default()).is_empty());
 
-        // Of ways that part before their first step, too.
-        let mut first = Trail::default();
+        // Branches that split before their first step, too.
+        let mut first = StepLog::default();
         let mut second = first.fork();
         add(&mut second, &["a", "b"]);
         add(&mut first, &["c"]);

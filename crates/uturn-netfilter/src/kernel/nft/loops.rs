@@ -1,4 +1,4 @@
-//! Chains that lead back to themselves.
+//! Finds chains that jump back to themselves.
 
 use super::value::{Op, Verdict};
 use super::{Chain, Rules};
@@ -12,17 +12,18 @@ enum Seen {
     Done,
 }
 
-/// Chains come first, then sets. A link is where it leads, and the rule that leads there.
+/// A jump: the node that it leads to, and the rule that contains it. Nodes are chains first, then
+/// sets.
 type Link = (usize, usize);
 
-/// Says every loop, with its chains' names.
+/// Reports every loop with the names of its chains.
 pub(super) fn find_loops(rules: &Rules, ruleset: &Ruleset, errors: &mut Vec<LoadError>) {
     let chains = rules.chains.len();
     let links: Vec<Vec<Link>> = rules
         .chains
         .iter()
         .map(|chain| links_of(chain, chains))
-        .chain(rules.lookups.iter().map(|one| one.leads_to().map(|to| (to, 0)).collect()))
+        .chain(rules.lookups.iter().map(|one| one.jump_targets().map(|to| (to, 0)).collect()))
         .collect();
     let mut seen = vec![Seen::Not; links.len()];
     for start in 0..chains {
@@ -84,7 +85,7 @@ fn found(
         .map(|at| &*chain_of(at).1.name)
         .collect();
     names.extend(names.first().copied());
-    // The last chain on the way has the rule that closes it.
+    // The last chain on the path contains the rule that closes the loop.
     let last = round.iter().rev().find(|(node, _)| is_chain(node)).copied().unwrap_or((to, 1));
     let (table, chain) = chain_of(last.0);
     let rule = links[last.0].get(last.1.saturating_sub(1)).map_or(0, |(_, rule)| *rule);

@@ -1,22 +1,20 @@
-//! Finds where a word ends, eight bytes at a time: words are short, so that mostly one look
-//! is enough.
+//! Finds the end of a word, eight bytes at a time: words are short, so one step usually suffices.
 
-/// Where the first blank, line break or quote is at or behind `at`, or else the end.
+/// The first blank, line break or quote at or after `at`, or the end.
 pub(super) fn end_of_word(bytes: &[u8], at: usize) -> usize {
     let ends = |byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'"');
     find(bytes, at, |eight| at_most(eight, b' ') | equal(eight, b'"'), ends)
 }
 
-/// Where the first quote, backslash or line break is at or behind `at`, or else the end.
+/// The first quote, backslash or line break at or after `at`, or the end.
 pub(super) fn end_of_quote(bytes: &[u8], at: usize) -> usize {
     let ends = |byte| matches!(byte, b'"' | b'\\' | b'\n');
     let some = |eight| equal(eight, b'"') | equal(eight, b'\\') | equal(eight, b'\n');
     find(bytes, at, some, ends)
 }
 
-/// Where the first byte that `ends` names is. `some` gives for eight bytes at once the
-/// highest bit of the first one that may be such a byte (and anything for those behind it),
-/// or 0.
+/// The first byte that `ends` accepts. For eight bytes at once, `some` returns the highest bit of
+/// the first byte that may be such a byte (and arbitrary bits after it), or 0.
 fn find(
     bytes: &[u8],
     mut at: usize,
@@ -55,7 +53,7 @@ mod tests {
 
     #[test]
     fn finds_what_a_look_at_each_byte_finds() {
-        // Every byte at every distance, behind some that nearly are what is looked for.
+        // Every byte at every offset, after bytes that differ in one bit.
         for byte in 0..=u8::MAX {
             for before in 0..18 {
                 let mut text: Vec<u8> =

@@ -1,15 +1,15 @@
-//! Gives options to targets.
+//! Parses the options of targets.
 
 use std::net::IpAddr;
 
 use uturn_model::Family;
 
-use super::accept::{Args, Refusal};
+use super::match_options::{Args, Refusal};
 use super::value::{address, address_range, addresses, masked, number, port_range, split_once};
 use super::*;
 use crate::packet::RejectWith;
 
-/// Takes an option that was just read, with its values.
+/// Consumes an option of a target, with its values.
 pub(super) fn accept_target(
     target: &mut Target,
     option: &str,
@@ -60,7 +60,7 @@ pub(super) fn accept_target(
                 );
                 return Err(Refusal::Fault(word.column, message));
             }
-            // A base for shifted ports is something that nobody models.
+            // A base for shifted ports is not modelled.
             if word.text.contains('/') {
                 return Err(Refusal::Unmodelled);
             }
@@ -81,7 +81,7 @@ pub(super) fn accept_target(
         (Target::Masquerade(to) | Target::Redirect(to), "--random") => to.random = true,
         (Target::Netmap(to), "--to") => {
             let net = args.read("a network", addresses)?;
-            // A mask with holes is something that nobody models.
+            // A non-contiguous mask is not modelled.
             let Addresses::Net(net) = net else { return Err(Refusal::Unmodelled) };
             *to = net;
         }
@@ -101,7 +101,7 @@ pub(super) fn accept_target(
     Ok(())
 }
 
-/// What to flip and what to clear before.
+/// The bits to flip, and the bits to clear before.
 fn mark_option(option: &str, args: &mut Args<'_, '_>) -> Result<(u32, u32), Refusal> {
     if !matches!(option, "--set-xmark" | "--set-mark" | "--and-mark" | "--or-mark" | "--xor-mark") {
         return Err(Refusal::NotMine);

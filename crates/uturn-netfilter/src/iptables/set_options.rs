@@ -1,15 +1,15 @@
-//! Gives options to the matches `set` and `ipvs`.
+//! Parses the options of the matches `set` and `ipvs`.
 
 use uturn_model::Text;
 
-use super::accept::{Args, Refusal, Taken, set_once};
+use super::match_options::{Args, Refusal, Taken, set_once};
 use super::value::addresses;
 use super::*;
 use crate::ipvs::Forwarding;
 
 pub(super) fn set(set: &mut SetMatch, option: &str, not: bool, args: &mut Args<'_, '_>) -> Taken {
     match option {
-        // `--set` is what old rules say.
+        // `--set` is the deprecated name.
         "--match-set" | "--set" if set.directions.is_empty() => {
             set.set = Not { not, value: Text::from(&*args.value()?.text) };
             let expected = "one to six of src and dst, with commas between";

@@ -1,4 +1,4 @@
-//! Rules of the routing policy, as `ip rule` prints them.
+//! Policy routing rules, as `ip rule` prints them.
 
 use uturn_model::{IpNet, Origin, Text};
 
@@ -9,8 +9,12 @@ use crate::packet::IpProtocol;
 use crate::policy::{PolicyRule, RuleAction, Suppress};
 use crate::routes::table;
 
-/// Reads what `ip rule` printed, with or without `-j`. A rule with a selector or action that nobody models is
-/// kept as [`RuleAction::Unknown`].
+/// Parses the output of `ip rule`, with or without `-j`. Keeps a rule with an unmodelled selector
+/// or action as [`RuleAction::Unknown`].
+///
+/// # Errors
+///
+/// Returns every line or object that cannot be read.
 pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<PolicyRule>, Vec<ParseError>> {
     let file = source.into();
     if json::is_json(text) {
@@ -82,7 +86,7 @@ fn of_item(item: &Item) -> Result<PolicyRule, ParseError> {
         prefix_length: item.maybe("suppress_prefixlen", "a length", |word| word.parse().ok())?,
         group: item.text("suppress_ifgroup").map(Text::from),
     };
-    // A class by a name that only a node's own configuration knows.
+    // A DSCP by a name that only the node's own configuration defines.
     let nameless = (item.has("tos") || item.has("dscp")) && rule.more.class.is_none();
     let known = [
         "priority",
@@ -230,7 +234,7 @@ fn read(line: &str, origin: Origin) -> Result<PolicyRule, (&str, String)> {
             "unreachable" => action = Some(RuleAction::Unreachable),
             "prohibit" => action = Some(RuleAction::Prohibit),
             "blackhole" => action = Some(RuleAction::Blackhole),
-            // Realms only count.
+            // Realms are for accounting only.
             "proto" | "protocol" | "realms" => {
                 value()?;
             }
@@ -259,7 +263,7 @@ fn port_range(word: &str) -> Option<PortRange> {
     (first <= last).then_some(PortRange { first, last })
 }
 
-/// A class as the byte of the header that it is in: `0x10`.
+/// Parses a TOS byte such as `0x10` into its DSCP.
 fn class(word: &str) -> Option<u8> {
     let byte = match word.strip_prefix("0x") {
         Some(hex) => u8::from_str_radix(hex, 16).ok()?,

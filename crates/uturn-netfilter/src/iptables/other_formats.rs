@@ -1,6 +1,6 @@
-//! What people have at hand in place of what `iptables-save` prints.
+//! Recognises texts that users supply in place of the output of `iptables-save`.
 
-/// What a text is that is none of `iptables-save`, by its first line that says something.
+/// Names the origin of a text that is not from `iptables-save`, by its first significant line.
 pub(super) fn recognise(line: &str, has_table: bool) -> Option<&'static str> {
     let mut words = line.split_ascii_whitespace();
     let (first, second) = (words.next()?, words.next());

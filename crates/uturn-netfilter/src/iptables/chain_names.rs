@@ -1,19 +1,22 @@
-//! Chains of a table by their names. A table can have a hundred thousand, each named two or
-//! three times: so finding one touches as little memory as can be.
+//! The chains of a table by name.
+//!
+//! A hash table written by hand: a table can have a hundred thousand chains, each named two or
+//! three times, and the time to parse it is dominated by cache misses. Names are looked up in
+//! batches, so that the misses of a batch overlap.
 
 use std::hash::BuildHasher;
 
 use uturn_model::Text;
 
-use crate::hash::Start;
+use crate::hash::FastState;
 
-/// Names, numbered in the order in which they came; no two are the same.
+/// Unique names, numbered in order of insertion.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    start: Start,
+pub(super) struct ChainNames {
+    start: FastState,
     names: Vec<Text>,
-    /// A power of two of them, more than there are names: each is found at its hash or
-    /// behind.
+    /// Open addressing; the number of slots is a power of two and larger than the number of
+    /// names.
     slots: Vec<Slot>,
 }
 
@@ -26,11 +29,11 @@ struct Slot {
 
 const FREE: u32 = u32::MAX;
 const FEWEST_SLOTS: usize = 64;
-/// How many names are looked up together.
+/// The batch size of lookups.
 const TOGETHER: usize = 64;
 
-impl Names {
-    /// With room for so many names.
+impl ChainNames {
+    /// Reserves room for `count` names.
     pub(super) fn with_room(count: usize) -> Self {
         let mut names = Self { names: Vec::with_capacity(count), ..Self::default() };
         if count > 0 {
@@ -57,9 +60,9 @@ impl Names {
         }
     }
 
-    /// Gives `take` each name with its key: the one that is there, or else a new one. It goes
-    /// in steps, none of which waits for the one before, so that all the memory that a step
-    /// touches can come at the same time.
+    /// Calls `take` for each name with its key, passing the existing name if there is one, and
+    /// else a new one. Works in passes over the batch, so that the memory accesses of a pass
+    /// overlap.
     pub(super) fn find_all<K: Copy>(&self, wanted: &[(K, &str)], mut take: impl FnMut(K, Text)) {
         for wanted in wanted.chunks(TOGETHER) {
             let mut hashes = [0; TOGETHER];
@@ -81,7 +84,7 @@ impl Names {
         self.names.get(at).filter(|name| !name.is_empty())
     }
 
-    /// A name that is not there yet, and its number.
+    /// Inserts a new name, and returns its number.
     pub(super) fn add(&mut self, name: Text) -> usize {
         let size = slots_for(self.names.len() + 1);
         if size > self.slots.len() {
@@ -93,14 +96,14 @@ impl Names {
         at
     }
 
-    /// Takes a name away. Its number is nobody's from then on.
+    /// Removes a name. Its number is not reused.
     pub(super) fn forget(&mut self, at: usize) {
         if let Some(name) = self.names.get_mut(at) {
             *name = Text::default();
         }
     }
 
-    /// Whether the number is a name's that was not taken away.
+    /// Whether the number belongs to a name that was not removed.
     pub(super) fn is_there(&self, at: usize) -> bool {
         self.name(at).is_some()
     }
@@ -122,7 +125,7 @@ impl Names {
         self.slots[place] = slot;
     }
 
-    /// A slot whose name was taken away can have another: no one looks for what it had.
+    /// A slot whose name was removed can be reused.
     fn is_taken(&self, slot: Slot) -> bool {
         slot.at != FREE && self.is_there(slot.at as usize)
     }
@@ -140,7 +143,7 @@ fn slots_for(names: usize) -> usize {
     (names * 2).next_power_of_two().max(FEWEST_SLOTS)
 }
 
-impl FromIterator<Text> for Names {
+impl FromIterator<Text> for ChainNames {
     fn from_iter<I: IntoIterator<Item = Text>>(all: I) -> Self {
         let mut names = Self::default();
         for name in all {
@@ -156,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_name_that_was_taken_away_can_come_again() {
-        let mut names: Names = (0..100).map(|at| Text::from(at.to_string())).collect();
+        let mut names: ChainNames = (0..100).map(|at| Text::from(at.to_string())).collect();
         names.forget(7);
         assert_eq!((names.find("7"), names.name(7), names.is_there(7)), (None, None, false));
         assert_eq!((names.find("8"), names.find("")), (Some(8), None));
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn every_name_is_found_and_no_other() {
-        let mut names = Names::default();
+        let mut names = ChainNames::default();
         assert_eq!(names.find("0"), None);
         for at in 0..5_000 {
             assert_eq!(names.find(&at.to_string()), None);

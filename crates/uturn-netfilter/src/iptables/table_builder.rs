@@ -1,37 +1,36 @@
-//! A table that is being read: its chains by their names, and rules on their way into them.
+//! Builds a table while it is parsed: its chains by name, and rules on their way into the chains.
 
 use uturn_model::{Origin, Text};
 
-use super::line::Fault;
-use super::names::Names;
+use super::chain_names::ChainNames;
+use super::rule::Fault;
 use super::token::Token;
 use super::{Chain, Counters, Policy, Rule, Table, Target};
 
-/// A table that is being read.
-pub(super) struct Open<'a> {
+/// A table that is being parsed.
+pub(super) struct TableBuilder<'a> {
     pub(super) table: Table,
-    /// Of its chains, in their order.
-    pub(super) names: Names,
-    /// The chain that got the latest rule, and its name as it stands there.
+    /// The chain names, numbered as the chains.
+    pub(super) names: ChainNames,
+    /// The chain of the latest rule, and its name in the text.
     latest: Option<(usize, &'a str)>,
-    /// Rules that are kept back, so that a chain takes no more room than it needs: most have
-    /// two or three rules.
+    /// Buffered rules: most chains have two or three, and buffering lets each chain allocate
+    /// exactly what it needs.
     waiting: Vec<Rule>,
-    /// Where they go: chains, and how many of the rules each gets.
+    /// The chains of the buffered rules, and the number of rules for each.
     runs: Vec<(usize, usize)>,
-    /// Those that lead to a chain, by their places among the ones that wait. Its name is
-    /// looked up with those of others: that touches memory all over the table, and is
-    /// waited for once instead of each time.
+    /// The buffered rules that jump to a chain, by index, with the chain's name. The names are
+    /// looked up in batches, so that cache misses overlap.
     jumps: Vec<(usize, &'a str)>,
-    /// Chains that have got rules, some more than once.
+    /// The chains that have received rules; may contain duplicates.
     filled: Vec<usize>,
 }
 
-/// How many rules wait, unless one chain has more that follow each other.
+/// The number of rules to buffer, unless one chain has more in a row.
 const WAITING: usize = 64;
 
-impl<'a> Open<'a> {
-    pub(super) fn new(table: Table, names: Names) -> Self {
+impl<'a> TableBuilder<'a> {
+    pub(super) fn new(table: Table, names: ChainNames) -> Self {
         let filled = table.chains.iter().zip(0..).filter(|(chain, _)| !chain.rules.is_empty());
         let filled = filled.map(|(_, at)| at).collect();
         Self {
@@ -45,7 +44,8 @@ impl<'a> Open<'a> {
         }
     }
 
-    /// A chain that gets a rule: mostly the one that got the latest, or the one behind it.
+    /// The chain that the next rule belongs to: usually that of the latest rule, or the one after
+    /// it.
     pub(super) fn find(&mut self, name: &Token<'a>) -> Option<usize> {
         let behind = match self.latest {
             Some((at, latest)) if latest == name.text => return Some(at),
@@ -58,7 +58,7 @@ impl<'a> Open<'a> {
         Some(at)
     }
 
-    /// Declares a chain, and gives its place.
+    /// Declares a chain, and returns its index.
     pub(super) fn declare(
         &mut self,
         name: &str,
@@ -72,13 +72,13 @@ impl<'a> Open<'a> {
         at
     }
 
-    /// Adds a rule to a chain once `read` has read it, who gives the name of the chain it
-    /// jumps to, if that is yet to be looked up.
+    /// Adds a rule to a chain after `read` has parsed it. `read` returns the name of the chain
+    /// that the rule jumps to, if it still has to be looked up.
     pub(super) fn add(
         &mut self,
         chain: usize,
         origin: Origin,
-        read: impl FnOnce(&mut Rule, &Names) -> Result<Option<&'a str>, Fault>,
+        read: impl FnOnce(&mut Rule, &ChainNames) -> Result<Option<&'a str>, Fault>,
     ) -> Result<(), Fault> {
         if self.runs.last().is_none_or(|(latest, _)| *latest != chain) {
             if self.waiting.len() >= WAITING {
@@ -104,7 +104,7 @@ impl<'a> Open<'a> {
         Ok(())
     }
 
-    /// Puts the rules that wait into their chains.
+    /// Moves the buffered rules into their chains.
     pub(super) fn flush(&mut self) {
         self.look_up();
         let mut waiting = self.waiting.drain(..);
@@ -126,7 +126,7 @@ impl<'a> Open<'a> {
         self.jumps.clear();
     }
 
-    /// Takes the rules out of all chains.
+    /// Removes the rules of all chains.
     pub(super) fn empty_all(&mut self) {
         self.flush();
         for at in self.filled.drain(..) {
@@ -134,7 +134,7 @@ impl<'a> Open<'a> {
         }
     }
 
-    /// Takes a chain away.
+    /// Deletes a chain.
     pub(super) fn delete(&mut self, at: usize) {
         self.flush();
         self.table.chains[at].rules.clear();
@@ -142,7 +142,7 @@ impl<'a> Open<'a> {
         self.latest = None;
     }
 
-    /// The table without the chains that were deleted.
+    /// Returns the table without its deleted chains.
     pub(super) fn finish(mut self) -> Table {
         self.flush();
         let mut places = 0..;

@@ -1,37 +1,37 @@
-//! Leads a packet through one table's chains.
+//! Runs the chains of an iptables table for a packet.
 
 use uturn_model::{By, StepKind, Supposition, Text};
 
 use super::compile::{CompiledRule, Program};
 use super::matching::{Answer, Unknown};
-use super::question::{self, Asked};
-use super::walk::{Frame, OpenWays, Tracking, Walk};
-use super::{Kernel, MOST_RULES};
+use super::unknown_condition::{self, UnknownCondition};
+use super::walk::{Frame, OpenBranches, Tracking, Walk};
+use super::{Kernel, MAX_RULES};
 use crate::iptables::catalogue::{self, Treatment};
 use crate::iptables::{Chain, ConnmarkOp, Policy, Rule, Table, TableKind, Target};
-use crate::packet::{Doubt, DropReason, EndKind};
+use crate::packet::{DropReason, EndKind, QuestionSubject};
 
-/// How a packet came out of a stage.
-pub(super) enum Passed {
-    /// It goes on.
+/// The result of a stage.
+pub(super) enum StageResult {
+    /// The packet continues.
     On,
-    /// It does not.
+    /// The walk ends.
     End(EndKind),
-    /// There are too many ways, or too many rules, to go on from this rule.
-    Crowded(By),
+    /// The walk needs more branches or rules than the limit, at this rule.
+    LimitReached(By),
 }
 
-/// What a rule did to the packet.
-enum Done {
-    /// On with the next rule.
+/// The result of a rule.
+enum RuleResult {
+    /// Continue with the next rule.
     Next,
-    /// Out of this table.
+    /// Accepted by this table.
     Accept,
     End(EndKind),
-    Crowded(By),
+    LimitReached(By),
 }
 
-/// A table with its program.
+/// A table with its compiled form.
 #[derive(Clone, Copy)]
 struct Running<'k> {
     table: &'k Table,
@@ -52,18 +52,18 @@ impl<'k> Running<'k> {
 }
 
 impl Kernel {
-    /// Leads a packet through the chain of its hook, from where it stands.
+    /// Runs the table's chain of the current hook, from the walk's current position.
     pub(super) fn pass(
         &self,
         kind: TableKind,
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
-    ) -> Passed {
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> StageResult {
         let (programs, ruleset) = self.rules(walk.packet.family());
-        let Some(program) = programs.table(kind) else { return Passed::On };
+        let Some(program) = programs.table(kind) else { return StageResult::On };
         let running = Running { table: &ruleset.tables[program.table], program };
-        let Some(base) = program.base(walk.hook) else { return Passed::On };
+        let Some(base) = program.base(walk.hook) else { return StageResult::On };
         if walk.frames.is_empty() {
             walk.frames.push(Frame { chain: base, rule: 0, odds: 1.0, caller: None });
         }
@@ -77,64 +77,66 @@ impl Kernel {
                 continue;
             };
             frame.rule = at + 1;
-            match self.meet(running, chain, at, walk, open, crowded) {
-                Done::Next => {}
-                Done::Accept => break Passed::On,
-                Done::End(kind) => break Passed::End(kind),
-                Done::Crowded(by) => break Passed::Crowded(by),
+            match self.evaluate_rule(running, chain, at, walk, open, at_limit) {
+                RuleResult::Next => {}
+                RuleResult::Accept => break StageResult::On,
+                RuleResult::End(kind) => break StageResult::End(kind),
+                RuleResult::LimitReached(by) => break StageResult::LimitReached(by),
             }
         };
         walk.frames.clear();
         passed
     }
 
-    /// Asks one rule, and does what it says.
-    fn meet(
+    /// Evaluates one rule and carries out its target.
+    fn evaluate_rule(
         &self,
         running: Running<'_>,
         chain: usize,
         at: usize,
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
-    ) -> Done {
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> RuleResult {
         let (rule, compiled, chain_of) = running.rule(chain, at);
         walk.asked += 1;
-        if walk.asked > MOST_RULES {
-            return Done::Crowded(running.by(chain, at));
+        if walk.asked > MAX_RULES {
+            return RuleResult::LimitReached(running.by(chain, at));
         }
         if compiled.inert {
-            return Done::Next;
+            return RuleResult::Next;
         }
-        let Answer::Yes { odds, unknown } = self.matches(rule, walk) else { return Done::Next };
+        let Answer::Yes { odds, unknown } = self.matches(rule, walk) else {
+            return RuleResult::Next;
+        };
         if let Some(wanted) = rule.out_interface.as_deref()
-            && let Some(names) = walk.open_out(Some(wanted))
+            && let Some(names) = walk.undecided_out(Some(wanted))
         {
-            if crowded {
-                return Done::Crowded(running.by(chain, at));
+            if at_limit {
+                return RuleResult::LimitReached(running.by(chain, at));
             }
-            // Both ways ask this rule anew.
+            // Both branches evaluate this rule again.
             if let Some(frame) = walk.frames.last_mut() {
                 frame.rule = at;
             }
-            let other = walk.part_by_out(names, &wanted.value);
+            let other = walk.branch_by_out(names, &wanted.value);
             open.push(other);
-            return Done::Next;
+            return RuleResult::Next;
         }
         if !unknown.is_none() {
-            match settle(running, (chain, at), unknown, walk, open, crowded) {
+            match settle(running, (chain, at), unknown, walk, open, at_limit) {
                 Some(true) => {}
-                Some(false) => return Done::Next,
-                None => return Done::Crowded(running.by(chain, at)),
+                Some(false) => return RuleResult::Next,
+                None => return RuleResult::LimitReached(running.by(chain, at)),
             }
         }
-        let Some(target) = &rule.target else { return Done::Next };
+        let Some(target) = &rule.target else { return RuleResult::Next };
         let picks = matches!(
             target,
             Target::Jump(_) | Target::Goto(_) | Target::Dnat(_) | Target::Snat(_) | Target::Accept
         );
         if odds < 1.0 {
-            walk.thrown = true;
+            walk.randomized = true;
             let mut other = walk.fork();
             other.share *= 1.0 - odds;
             if let Some(frame) = other.frames.last_mut().filter(|_| picks) {
@@ -148,13 +150,13 @@ impl Kernel {
                 walk.frames.last_mut().map_or(1.0, |frame| std::mem::replace(&mut frame.odds, 1.0));
             let odds = left * odds;
             if odds < 1.0 {
-                let say =
+                let text =
                     || format!("{}picked one time in {}", commented(rule), one_in(odds)).into();
-                let why = compiled.picked(rule, chain_of, odds, say);
+                let why = compiled.picked(rule, chain_of, odds, text);
                 walk.note(StepKind::Balance, why, running.by(chain, at));
             }
         }
-        self.carry_out(running, (chain, at), target, walk, open, crowded)
+        self.carry_out(running, (chain, at), target, walk, open, at_limit)
     }
 
     fn carry_out(
@@ -163,9 +165,9 @@ impl Kernel {
         (chain, at): (usize, usize),
         target: &Target,
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
-    ) -> Done {
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> RuleResult {
         let (rule, compiled, _) = running.rule(chain, at);
         let by = || running.by(chain, at);
         match target {
@@ -173,23 +175,23 @@ impl Kernel {
                 if running.table.kind == TableKind::Filter {
                     walk.note(StepKind::Filter, why(running, rule, walk, "accepted"), by());
                 }
-                Done::Accept
+                RuleResult::Accept
             }
             Target::Drop => {
                 walk.note(StepKind::Drop, why(running, rule, walk, "dropped"), by());
-                Done::End(EndKind::Drop(DropReason::Rule(by())))
+                RuleResult::End(EndKind::Drop(DropReason::Rule(by())))
             }
             Target::Reject(with) => {
                 walk.note(StepKind::Reject, why(running, rule, walk, "refused"), by());
-                Done::End(EndKind::Reject(*with))
+                RuleResult::End(EndKind::Reject(*with))
             }
             Target::Return => {
                 walk.frames.pop();
-                Done::Next
+                RuleResult::Next
             }
             Target::Jump(_) | Target::Goto(_) => {
-                // Compiling has made sure that the chain is there.
-                let Some(to) = compiled.to() else { return Done::Next };
+                // Compilation has checked that the chain exists.
+                let Some(to) = compiled.to() else { return RuleResult::Next };
                 if matches!(target, Target::Goto(_)) {
                     walk.frames.pop();
                 }
@@ -199,7 +201,7 @@ impl Kernel {
                     odds: 1.0,
                     caller: Some((chain, at)),
                 });
-                Done::Next
+                RuleResult::Next
             }
             Target::Mark { value, mask } => {
                 let mark = (walk.packet.mark & !mask) ^ value;
@@ -208,11 +210,11 @@ impl Kernel {
                     walk.packet.mark = mark;
                     walk.note(StepKind::Mark, marked(&why, mark), by());
                 }
-                Done::Next
+                RuleResult::Next
             }
             Target::Connmark(op) => {
                 connmark(*op, walk, by);
-                Done::Next
+                RuleResult::Next
             }
             Target::Dnat(_)
             | Target::Snat(_)
@@ -221,15 +223,15 @@ impl Kernel {
             | Target::Netmap(_) => {
                 let why = why(running, rule, walk, "translated");
                 match self.bind(target, &why, by(), walk, open) {
-                    Ok(()) => Done::Accept,
-                    Err(reason) => Done::End(EndKind::Drop(reason)),
+                    Ok(()) => RuleResult::Accept,
+                    Err(reason) => RuleResult::End(EndKind::Drop(reason)),
                 }
             }
             Target::Notrack { .. } => {
                 if matches!(walk.tracking, Tracking::NotYet) {
                     walk.tracking = Tracking::Untracked;
                 }
-                Done::Next
+                RuleResult::Next
             }
             Target::Tproxy(to) => {
                 let mark = (walk.packet.mark & !to.mask) ^ to.value;
@@ -242,42 +244,42 @@ impl Kernel {
                 walk.note(StepKind::Mark, why, by());
                 walk.suppose(listening(port));
                 walk.proxied = true;
-                Done::Accept
+                RuleResult::Accept
             }
-            Target::Log(_) | Target::Trace => Done::Next,
-            // What it changes, later packets see.
+            Target::Log(_) | Target::Trace => RuleResult::Next,
+            // Only later packets are affected by the change.
             Target::Other(extension) if &*extension.name == "SET" => {
                 walk.suppose(super::sets::change(extension, walk.packet.family(), &by()));
-                Done::Next
+                RuleResult::Next
             }
             Target::Other(extension) if &*extension.name == "CT" => {
                 if extension.words.iter().any(|word| word.starts_with("--zone")) {
                     walk.suppose(one_zone());
                 }
-                Done::Next
+                RuleResult::Next
             }
             Target::Other(extension)
                 if catalogue::of_target(&extension.name) == Treatment::NoEffect =>
             {
-                if let Some(subject) = question::changed_by(&extension.name) {
+                if let Some(subject) = unknown_condition::changed_by(&extension.name) {
                     walk.facts.forget(subject);
                 }
-                Done::Next
+                RuleResult::Next
             }
-            // It may let the packet pass, change it or keep it: followed as if it did
-            // nothing, and as if it kept it.
+            // It may let the packet pass, change it or keep it: branches as if it had no effect,
+            // and as if it kept the packet.
             Target::Other(extension) => {
-                if let Some(passes) = walk.assumed.of(&by()) {
+                if let Some(passes) = walk.assumed.of_rule(&by()) {
                     let does = if passes { "does nothing" } else { "keeps the packet" };
                     let why = format!("{}: taken for one that {does}", extension.name);
                     walk.note(StepKind::Unknown, why, by());
                     return match passes {
-                        true => Done::Next,
-                        false => Done::End(EndKind::Drop(DropReason::Rule(by()))),
+                        true => RuleResult::Next,
+                        false => RuleResult::End(EndKind::Drop(DropReason::Rule(by()))),
                     };
                 }
-                if crowded {
-                    return Done::Crowded(by());
+                if at_limit {
+                    return RuleResult::LimitReached(by());
                 }
                 let mut kept = walk.fork();
                 walk.share /= 2.0;
@@ -285,30 +287,30 @@ impl Kernel {
                 let name = &extension.name;
                 let reason = catalogue::of_target(name).reason().unwrap_or("nobody models this");
                 let why = format!("{name}: {reason}: as if it did nothing");
-                walk.meet_open(Doubt::Pass, true, why, by());
+                walk.note_branch(QuestionSubject::Pass, true, why, by());
                 let why = format!("{name}: {reason}: as if it kept the packet");
-                kept.meet_open(Doubt::Pass, false, why, by());
-                // The copy ends at once, where this table would drop it.
+                kept.note_branch(QuestionSubject::Pass, false, why, by());
+                // The copy ends at once, where this table drops the packet.
                 std::mem::swap(walk, &mut kept);
                 open.push(kept);
-                Done::End(EndKind::Drop(DropReason::Rule(by())))
+                RuleResult::End(EndKind::Drop(DropReason::Rule(by())))
             }
         }
     }
 }
 
-/// Whether a rule is taken as matching whose answer depends on what is not known. What is
-/// asked for the first time is taken both ways: a copy goes the other way.
+/// Decides whether a rule with unknown conditions matches. Branches on conditions that have no
+/// answer yet. Returns `None` at the branch limit.
 fn settle(
     running: Running<'_>,
     (chain, at): (usize, usize),
     unknown: Unknown,
     walk: &mut Walk,
-    open: &mut OpenWays,
-    crowded: bool,
+    open: &mut OpenBranches,
+    at_limit: bool,
 ) -> Option<bool> {
     let (rule, compiled, _) = running.rule(chain, at);
-    let mut left: Vec<&Asked> = Vec::new();
+    let mut left: Vec<&UnknownCondition> = Vec::new();
     for one in running.program.asked(compiled).iter().filter(|one| unknown.has(one.of)) {
         match one.known(walk) {
             Some(true) => {}
@@ -317,13 +319,13 @@ fn settle(
         }
     }
     let by = running.by(chain, at);
-    let reason = |one: &Asked| {
-        question::reason_of(&rule.matches[one.of]).unwrap_or("nobody models this match")
+    let reason = |one: &UnknownCondition| {
+        unknown_condition::reason_of(&rule.matches[one.of]).unwrap_or("nobody models this match")
     };
-    // Taken for true is what a rule says as a whole, but for its sender.
-    let plain = |one: &&Asked| one.sender().is_none();
+    // An assumption answers for the rule as a whole, except for its sender conditions.
+    let plain = |one: &&UnknownCondition| one.sender().is_none();
     if left.iter().any(plain)
-        && let Some(taken) = walk.assumed.of(&by)
+        && let Some(taken) = walk.assumed.of_rule(&by)
     {
         let as_if = if taken { "taken to match" } else { "taken not to match" };
         let first = left.iter().find(|one| plain(one)).map_or("", |one| reason(one));
@@ -340,25 +342,27 @@ fn settle(
         }
     }
     for one in left {
-        // An answer to the one before may be one to this.
+        // The answer to an earlier condition may imply this one.
         match one.known(walk) {
             Some(true) => continue,
             Some(false) => return Some(false),
-            None if crowded => return None,
+            None if at_limit => return None,
             None => {}
         }
         let mut other = walk.fork();
-        for (way, met) in [(&mut *walk, true), (&mut other, false)] {
-            way.share /= 2.0;
-            one.take(met, way);
+        for (branch, met) in [(&mut *walk, true), (&mut other, false)] {
+            branch.share /= 2.0;
+            one.take(met, branch);
             let holds = met != one.not;
             let (about, holds, as_if) = match (one.sender(), met) {
-                (Some(fact), _) => (Doubt::Sender(fact), holds, fact.words(holds)),
-                (None, true) => (Doubt::Match, true, "as if it matched".to_owned()),
-                (None, false) => (Doubt::Match, false, "as if it did not match".to_owned()),
+                (Some(fact), _) => (QuestionSubject::Sender(fact), holds, fact.describe(holds)),
+                (None, true) => (QuestionSubject::Match, true, "as if it matched".to_owned()),
+                (None, false) => {
+                    (QuestionSubject::Match, false, "as if it did not match".to_owned())
+                }
             };
             let why = format!("{}: {as_if}", reason(one));
-            way.meet_open(about, holds, why, by.clone());
+            branch.note_branch(about, holds, why, by.clone());
         }
         open.push(other);
     }
@@ -383,7 +387,7 @@ fn one_zone() -> Supposition {
     }
 }
 
-fn at_policy(base: &Chain, walk: &mut Walk) -> Passed {
+fn at_policy(base: &Chain, walk: &mut Walk) -> StageResult {
     match base.policy {
         Some(Policy::Drop) => {
             let by = By::new(format!(":{} DROP", base.name), base.origin.clone());
@@ -392,9 +396,9 @@ fn at_policy(base: &Chain, walk: &mut Walk) -> Passed {
                 format!("no rule of {} lets it through", base.name),
                 by.clone(),
             );
-            Passed::End(EndKind::Drop(DropReason::Policy(by)))
+            StageResult::End(EndKind::Drop(DropReason::Policy(by)))
         }
-        Some(Policy::Accept) | None => Passed::On,
+        Some(Policy::Accept) | None => StageResult::On,
     }
 }
 
@@ -417,7 +421,7 @@ fn connmark(op: ConnmarkOp, walk: &mut Walk, by: impl Fn() -> By) {
     }
 }
 
-/// A rule's own comment, else that of the rule that led to its chain.
+/// The rule's own comment, else that of the rule that led to its chain.
 fn why(running: Running<'_>, rule: &Rule, walk: &Walk, otherwise: &str) -> Text {
     let callers = walk.frames.iter().rev().filter_map(|frame| frame.caller);
     let comments = callers.map(|(chain, at)| running.rule(chain, at).0.comment());
@@ -429,10 +433,10 @@ fn commented(rule: &Rule) -> String {
     rule.comment().map_or_else(String::new, |comment| format!("{comment}: "))
 }
 
-/// A reason, and the mark that a packet now has.
+/// A reason, and the packet's new mark.
 pub(super) fn marked(why: &str, mark: u32) -> Text {
     const BEFORE: &str = ": mark 0x";
-    // What `format!` would write, without its detours: every way of a packet says it.
+    // Equivalent to `format!` without its overhead; every branch of a walk builds it.
     let mut text = String::with_capacity(why.len() + BEFORE.len() + 8);
     text.push_str(why);
     text.push_str(BEFORE);

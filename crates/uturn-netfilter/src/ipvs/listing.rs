@@ -1,4 +1,4 @@
-//! What `ipvsadm -Ln` shows, and what stands in `/proc/net/ip_vs`.
+//! Parses the output of `ipvsadm -Ln` and the contents of `/proc/net/ip_vs`.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,7 +10,7 @@ use super::save::{host, prefix};
 use super::{Forwarding, Persistence, RealServer, VirtualAddress, VirtualServer};
 
 pub(super) fn read(text: &str, list: &mut List) {
-    // The kernel's own table has no columns.
+    // Only `/proc/net/ip_vs` has this header.
     let proc = text.contains("RemoteAddress:Port Forward");
     let mut marks = if proc { families_of_marks(text) } else { VecDeque::new() };
     for (line, number) in text.lines().zip(1u32..) {
@@ -26,8 +26,8 @@ pub(super) fn read(text: &str, list: &mut List) {
     }
 }
 
-/// The families of the virtual servers for marks, in order: the kernel's own table does
-/// not say them. Real servers do; one without any has the family that is left.
+/// The families of the virtual servers for marks, in order. `/proc/net/ip_vs` does not state
+/// them; the real servers show them, and a virtual server without any has the remaining family.
 fn families_of_marks(text: &str) -> VecDeque<Family> {
     let mut marks: Vec<(&str, Option<Family>)> = Vec::new();
     let mut latest = false;
@@ -86,7 +86,7 @@ fn read_line(
             let weight = words.next().ok_or_else(|| lacks("a weight"))?;
             let method = match method {
                 "Masq" => Forwarding::Masquerade,
-                // `Local` is what the kernel calls a real server on the node itself.
+                // `Local` denotes a real server on the node itself.
                 "Route" | "Local" => Forwarding::Direct,
                 "Tunnel" => Forwarding::Tunnel,
                 other => return Err(wrong(other, "Masq, Route, Tunnel or Local")),
@@ -108,8 +108,8 @@ fn read_line(
             }
             let radix = if proc { 16 } else { 10 };
             let mark = u32::from_str_radix(word, radix).map_err(|_| wrong(word, "a mark"))?;
-            let said = if v6 { Family::V6 } else { Family::V4 };
-            VirtualAddress::Mark { mark, family: marks.pop_front().unwrap_or(said) }
+            let stated = if v6 { Family::V6 } else { Family::V4 };
+            VirtualAddress::Mark { mark, family: marks.pop_front().unwrap_or(stated) }
         }
     };
     let mut rest = rest.into_iter();
@@ -132,7 +132,7 @@ fn read_line(
                 let mut prefix = at.family().bits();
                 if proc && let Some(mask) = rest.next_if(|next| next.len() == 8) {
                     let bits = u32::from_str_radix(mask, 16).map_err(|_| wrong(mask, "a mask"))?;
-                    // Of IPv6, it is the length of a prefix, with its bytes turned around.
+                    // For IPv6, the prefix length in the wrong byte order.
                     prefix = match at.family() {
                         Family::V4 => ipnet::ipv4_mask_to_prefix(Ipv4Addr::from_bits(bits)).ok(),
                         Family::V6 => {
@@ -141,7 +141,7 @@ fn read_line(
                     }
                     .ok_or_else(|| wrong(mask, "a mask"))?;
                 }
-                // The kernel's own table counts the ticks of its clock.
+                // `/proc/net/ip_vs` counts in jiffies.
                 let seconds = Some(count).filter(|_| !proc);
                 server.persistence = Some(Persistence { seconds, prefix });
             }

@@ -1,5 +1,5 @@
-//! What a rule of nftables can be told by, so that long chains without a map have the same
-//! index as those of iptables.
+//! The index key of an nftables rule, so that long chains without a map use the same index as
+//! iptables chains.
 
 use super::super::index::{Key, are_few};
 use super::Rule;
@@ -7,14 +7,14 @@ use super::value::{Field, Op, Test, Value};
 use crate::iptables::PortRange;
 use crate::packet::IpProtocol;
 
-/// The best of the conditions that a rule begins with. Only those that leave no trace stand
-/// before it: a rule that is passed over has to be one that would have done nothing.
+/// The most selective condition at the start of a rule. Only conditions without side effects may
+/// come before it, since an indexed rule is skipped without being evaluated.
 pub(super) fn key(rule: &Rule) -> Key {
     let mut best = Key::None;
     for op in &rule.ops {
         let Op::Test { left, test: Test::Within { not, first, last }, .. } = op else { break };
         let [Value::Field(field)] = &left[..] else { break };
-        // What the tables of routes say of it may be something that nobody models.
+        // The result may depend on something that is not modelled.
         if matches!(field, Field::Fib(_) | Field::CtStatus) {
             break;
         }
@@ -54,7 +54,7 @@ fn network(v6: bool, first: u128, last: u128) -> Option<(u8, u128)> {
     let free = last.checked_sub(first)?;
     let open = 128 - free.leading_zeros();
     let whole = free.trailing_ones() == open && first.trailing_zeros() >= open;
-    // A network of all addresses tells nothing.
+    // A network of all addresses selects nothing.
     (whole && open < width).then(|| ((width - open) as u8, first >> open))
 }
 

@@ -1,7 +1,7 @@
-//! Services whose ports are the same everywhere.
+//! Port numbers of well-known service names.
 
-/// The port of a service, by its name with IANA or one that people write for it. Releases of nft
-/// up to 0.9.0 list ports by such names, newer ones with `-S` only; of iptables no release does.
+/// The port of a service, by its IANA name or a common alias. Releases of nft up to 0.9.0 print
+/// such names, newer ones only with `-S`; iptables never prints them.
 pub(crate) fn port(name: &str) -> Option<u16> {
     PORTS.iter().find(|(known, _)| *known == name).map(|(_, port)| *port)
 }

@@ -1,28 +1,28 @@
-//! The matches of a rule. Most rules have one or two, and a table has its rules by the
-//! hundred thousand: so few are kept where the rule is, and only more elsewhere.
+//! A list of matches that stores up to two inline: most rules have one or two, and dumps have
+//! hundreds of thousands of rules.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use super::{MarkMatch, Match};
 
-/// The matches of a rule, in order. To be read as a slice.
+/// The matches of a rule, in order. Dereferences to a slice.
 #[derive(Clone)]
 pub struct Matches(Place);
 
 #[derive(Clone)]
 enum Place {
-    /// So many of these.
+    /// The number of matches in use.
     Few(u8, [Match; FEW]),
     More(Vec<Match>),
 }
 
 const FEW: usize = 2;
-/// What stands where there is none: dropping it costs nothing.
+/// Fills unused places; dropping it is free.
 const NOTHING: Match = Match::Mark(MarkMatch { not: false, value: 0, mask: 0 });
 
 impl Matches {
-    /// One more, behind all others.
+    /// Appends a match.
     pub fn push(&mut self, one: Match) {
         match &mut self.0 {
             Place::More(all) => all.push(one),
@@ -42,7 +42,7 @@ impl Matches {
         }
     }
 
-    /// Keeps only those that `keep` names.
+    /// Keeps only the matches for which `keep` returns true.
     pub fn retain(&mut self, keep: impl FnMut(&Match) -> bool) {
         let mut all = Vec::from(std::mem::take(self));
         all.retain(keep);

@@ -1,5 +1,5 @@
-//! Conditions of rules whose answer is not known. The same condition, asked again on a
-//! packet's way, has the same answer, and what stands behind a `!` has the other one.
+//! Conditions of iptables rules whose answer is unknown. A branch gives every occurrence of a
+//! condition the same answer, and its negation the opposite one.
 
 use std::collections::HashMap;
 
@@ -8,121 +8,126 @@ use uturn_model::route::Leg;
 
 use super::compile::Hook;
 use super::walk::Walk;
-use crate::fact::{Fact, Subject};
 use crate::iptables::{Extension, Match, Rule};
+use crate::packet_facts::{FactSubject, PacketFact};
 
-/// A condition of a rule, which match it belongs to, and whether its opposite is meant.
+/// A condition of a rule, with the match that contains it.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    /// The place of its match in the rule.
+pub(super) struct UnknownCondition {
+    /// The index of the match in the rule.
     pub(super) of: usize,
     pub(super) not: bool,
-    pub(super) about: About,
+    pub(super) about: ConditionKey,
     scope: Scope,
 }
 
-/// What is asked.
+/// What identifies a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
-    /// A number that lies in a range.
-    Fact(Fact),
-    /// What is written like this, by its number.
+pub(super) enum ConditionKey {
+    /// A fact about the packet or its sender.
+    Fact(PacketFact),
+    /// The number of a condition's text.
     Text(u32),
 }
 
-/// How far an answer holds.
+/// The scope within which an answer applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
-    /// All along the packet's way.
+    /// The whole branch.
     Way,
-    /// As long as its addresses are the same.
+    /// While the packet's addresses stay the same.
     Addresses,
-    /// In one hook, as long as its addresses are the same.
+    /// Within one hook, while the packet's addresses stay the same.
     Hook,
-    /// For this rule alone: it counts what it sees.
+    /// Only this rule, because it counts packets.
     Rule,
 }
 
-/// Where something was asked, as far as its answer depends on that.
+/// The position of an answer, as far as its scope depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct AnswerScope {
     leg: Option<Leg>,
     hook: Option<Hook>,
 }
 
-/// Numbers for what is written alike.
+/// Numbers condition texts; equal texts share a number.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(HashMap<String, u32>);
+pub(super) struct ConditionNumbers(HashMap<String, u32>);
 
-impl Numbers {
-    fn of(&mut self, text: String) -> About {
+impl ConditionNumbers {
+    fn of(&mut self, text: String) -> ConditionKey {
         let next = self.0.len() as u32;
-        About::Text(*self.0.entry(text).or_insert(next))
+        ConditionKey::Text(*self.0.entry(text).or_insert(next))
     }
 }
 
-impl Asked {
-    /// The answer on this way, where it is known.
+impl UnknownCondition {
+    /// The answer on this branch, if it has one.
     pub(super) fn known(&self, walk: &Walk) -> Option<bool> {
         let holds = match self.about {
-            About::Fact(fact) => walk.facts.tell(onward(fact, walk)),
-            About::Text(number) => {
+            ConditionKey::Fact(fact) => walk.facts.answer(onward(fact, walk)),
+            ConditionKey::Text(number) => {
                 let place = self.place(walk);
-                let same = |(n, p, _): &&(u32, Place, bool)| (*n, *p) == (number, place);
-                walk.answered.iter().find(same).map(|(.., holds)| *holds)
+                let same = |(n, p, _): &&(u32, AnswerScope, bool)| (*n, *p) == (number, place);
+                walk.answers.iter().find(same).map(|(.., holds)| *holds)
             }
         };
         holds.map(|holds| holds != self.not)
     }
 
-    /// Takes it that the rule's condition is met, or not.
+    /// Records whether the rule's condition is met.
     pub(super) fn take(&self, met: bool, walk: &mut Walk) {
         let holds = met != self.not;
         match self.about {
-            About::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
-            About::Text(number) => walk.answered.push((number, self.place(walk), holds)),
+            ConditionKey::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
+            ConditionKey::Text(number) => walk.answers.push((number, self.place(walk), holds)),
         }
     }
 
-    /// What it asks of who sends the packet.
-    pub(super) fn sender(&self) -> Option<Fact> {
+    /// The fact about the sender that it tests.
+    pub(super) fn sender(&self) -> Option<PacketFact> {
         match self.about {
-            About::Fact(fact) if fact.subject.is_sender() => Some(fact),
+            ConditionKey::Fact(fact) if fact.subject.is_sender() => Some(fact),
             _ => None,
         }
     }
 
-    fn place(&self, walk: &Walk) -> Place {
+    fn place(&self, walk: &Walk) -> AnswerScope {
         let leg = walk.packet.leg();
         match self.scope {
-            Scope::Way | Scope::Rule => Place { leg: None, hook: None },
-            Scope::Addresses => Place { leg: Some(leg), hook: None },
-            Scope::Hook => Place { leg: Some(leg), hook: Some(walk.hook) },
+            Scope::Way | Scope::Rule => AnswerScope { leg: None, hook: None },
+            Scope::Addresses => AnswerScope { leg: Some(leg), hook: None },
+            Scope::Hook => AnswerScope { leg: Some(leg), hook: Some(walk.hook) },
         }
     }
 }
 
-/// A node that forwards a packet takes one of its hops.
-fn onward(fact: Fact, walk: &Walk) -> Fact {
+/// After forwarding, the TTL is one less than on arrival.
+fn onward(fact: PacketFact, walk: &Walk) -> PacketFact {
     let left = !walk.from_here && matches!(walk.hook, Hook::Forward | Hook::Postrouting);
     match fact.subject {
-        Subject::Hops if left => Fact { subject: Subject::HopsOnward, ..fact },
+        FactSubject::Hops if left => PacketFact { subject: FactSubject::HopsOnward, ..fact },
         _ => fact,
     }
 }
 
-/// What a rule asks that may not be known, match by match. `own` tells rules apart.
-pub(super) fn of_rule(rule: &Rule, own: &str, numbers: &mut Numbers) -> Vec<Asked> {
+/// Returns the conditions of a rule whose answer may be unknown, match by match. `own`
+/// distinguishes rules.
+pub(super) fn of_rule(
+    rule: &Rule,
+    own: &str,
+    numbers: &mut ConditionNumbers,
+) -> Vec<UnknownCondition> {
     let mut all = Vec::new();
     for (of, one) in rule.matches.iter().enumerate() {
-        let mut add = |not, about, scope| all.push(Asked { of, not, about, scope });
+        let mut add = |not, about, scope| all.push(UnknownCondition { of, not, about, scope });
         match one {
             Match::Set(set) => {
                 let text =
                     format!("set {} {:?} {}", set.set.value, set.directions, set.return_nomatch);
                 add(set.set.not, numbers.of(text), Scope::Hook);
             }
-            // All else that it asks is known.
+            // The other options of the match are known.
             Match::Conntrack(conntrack) => {
                 if let Some(status) = &conntrack.status {
                     add(status.not, numbers.of("ASSURED".into()), Scope::Way);
@@ -133,7 +138,7 @@ pub(super) fn of_rule(rule: &Rule, own: &str, numbers: &mut Numbers) -> Vec<Aske
                     match fact(&extension.name, &part) {
                         Some(facts) => {
                             for (fact, not) in facts {
-                                add(not, About::Fact(fact), Scope::Way);
+                                add(not, ConditionKey::Fact(fact), Scope::Way);
                             }
                         }
                         None => {
@@ -151,10 +156,10 @@ pub(super) fn of_rule(rule: &Rule, own: &str, numbers: &mut Numbers) -> Vec<Aske
     all
 }
 
-/// Options that are met together: of most matches, all of them.
+/// Options that are evaluated together: for most matches, all of them.
 struct Part<'e> {
     options: Vec<Choice<'e>>,
-    /// Options of the whole match that are none of the part's own.
+    /// Whether the match has `--suppl-groups`, which modifies the other options.
     has_groups: bool,
 }
 
@@ -164,10 +169,10 @@ struct Choice<'e> {
     values: Vec<&'e str>,
 }
 
-/// Matches each of whose options is a condition of its own.
+/// Matches whose options are independent conditions.
 const APART: [&str; 4] = ["owner", "physdev", "devgroup", "ecn"];
 
-/// Matches with one condition, whose other options say how to look.
+/// Matches with one condition, whose other options are parameters.
 const SINGLE: [&str; 13] = [
     "bpf",
     "cgroup",
@@ -195,7 +200,7 @@ fn parts(extension: &Extension) -> Vec<Part<'_>> {
             }
             value => match options.last_mut() {
                 Some(option) => {
-                    // `--uid-owner ! 0`, as it was once written.
+                    // The old form `--uid-owner ! 0`.
                     option.not ^= std::mem::take(&mut not);
                     option.values.push(value);
                 }
@@ -212,7 +217,7 @@ fn parts(extension: &Extension) -> Vec<Part<'_>> {
 }
 
 impl Part<'_> {
-    /// As one text, and whether its opposite is meant.
+    /// The condition as text, and whether it is negated.
     fn text(&self, name: &str) -> (bool, String) {
         let negated = self.options.iter().filter(|one| one.not).count();
         let single = self.options.len() == 1 || SINGLE.contains(&name);
@@ -230,49 +235,52 @@ impl Part<'_> {
     }
 }
 
-/// What a part asks of numbers, all of it, where that is what it asks.
-fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(Fact, bool)>> {
+/// The facts that a part tests, if facts are all that it tests.
+fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
     let [Choice { not, name: option, values }] = part.options.as_slice() else { return None };
     let range = |subject, text: &str, between: char| {
         let (first, last) = text.split_once(between).unwrap_or((text, text));
         let first = if first.is_empty() { 0 } else { number(first)? };
         let last = if last.is_empty() { u32::from(u16::MAX) } else { number(last)? };
-        (first <= last).then_some(Fact { subject, first, last })
+        (first <= last).then_some(PacketFact { subject, first, last })
     };
     let value = values.first().copied();
-    let one = |fact: Option<Fact>| fact.map(|fact| vec![(fact, *not)]);
+    let one = |fact: Option<PacketFact>| fact.map(|fact| vec![(fact, *not)]);
     match (name, *option) {
         ("owner", "--uid-owner") => {
             let value = if value == Some("root") { "0" } else { value? };
-            one(range(Subject::User, value, '-'))
+            one(range(FactSubject::User, value, '-'))
         }
         ("owner", "--gid-owner") => {
             let value = if value == Some("root") { "0" } else { value? };
-            let subject = if part.has_groups { Subject::AnyGroup } else { Subject::Group };
+            let subject = if part.has_groups { FactSubject::AnyGroup } else { FactSubject::Group };
             let fact = range(subject, value, '-')?;
-            // Where no process sends it, the kernel finds no group and does not look whether
-            // the opposite is meant.
-            let socket = Fact::is(Subject::Socket, 1);
+            // Without a sending process, the kernel finds no group and ignores the negation.
+            let socket = PacketFact::exactly(FactSubject::Socket, 1);
             Some(match part.has_groups && *not {
                 true => vec![(socket, false), (fact, true)],
                 false => vec![(fact, *not)],
             })
         }
-        ("owner", "--socket-exists") => one(Some(Fact::is(Subject::Socket, 1))),
-        ("length", "--length") => one(range(Subject::Length, value?, ':')),
-        ("tcpmss", "--mss") => one(range(Subject::SegmentSize, value?, ':')),
-        ("cpu", "--cpu") => one(number(value?).map(|cpu| Fact::is(Subject::Processor, cpu))),
-        ("dscp", "--dscp") => one(number(value?).map(|class| Fact::is(Subject::Class, class))),
+        ("owner", "--socket-exists") => one(Some(PacketFact::exactly(FactSubject::Socket, 1))),
+        ("length", "--length") => one(range(FactSubject::Length, value?, ':')),
+        ("tcpmss", "--mss") => one(range(FactSubject::SegmentSize, value?, ':')),
+        ("cpu", "--cpu") => {
+            one(number(value?).map(|cpu| PacketFact::exactly(FactSubject::Processor, cpu)))
+        }
+        ("dscp", "--dscp") => {
+            one(number(value?).map(|class| PacketFact::exactly(FactSubject::Class, class)))
+        }
         ("ttl", "--ttl-eq" | "--ttl") | ("hl", "--hl-eq") => {
-            one(number(value?).map(|hops| Fact::is(Subject::Hops, hops)))
+            one(number(value?).map(|hops| PacketFact::exactly(FactSubject::Hops, hops)))
         }
         ("ttl", "--ttl-gt") | ("hl", "--hl-gt") => {
             let first = number(value?)?.checked_add(1)?;
-            one(Some(Fact { subject: Subject::Hops, first, last: u32::MAX }))
+            one(Some(PacketFact { subject: FactSubject::Hops, first, last: u32::MAX }))
         }
         ("ttl", "--ttl-lt") | ("hl", "--hl-lt") => {
             let last = number(value?)?.checked_sub(1)?;
-            one(Some(Fact { subject: Subject::Hops, first: 0, last }))
+            one(Some(PacketFact { subject: FactSubject::Hops, first: 0, last }))
         }
         _ => None,
     }
@@ -288,7 +296,7 @@ fn number(text: &str) -> Option<u32> {
 fn scope(name: &str, part: &Part<'_>) -> Scope {
     let option = part.options.first().map_or("", |one| one.name);
     match (name, option) {
-        // Of its sender, its frame, its payload, its connection, or the time.
+        // Depends on the sender, the frame, the payload, the connection or the time.
         (
             "owner" | "cgroup" | "mac" | "pkttype" | "string" | "time" | "helper" | "connlabel"
             | "connbytes",
@@ -302,17 +310,17 @@ fn scope(name: &str, part: &Part<'_>) -> Scope {
     }
 }
 
-/// What a target changes of what was asked before.
-pub(super) fn changed_by(target: &str) -> Option<Subject> {
+/// The fact subject that a target changes.
+pub(super) fn changed_by(target: &str) -> Option<FactSubject> {
     match target {
-        "DSCP" | "TOS" => Some(Subject::Class),
-        "TCPMSS" => Some(Subject::SegmentSize),
-        "TTL" | "HL" => Some(Subject::Hops),
+        "DSCP" | "TOS" => Some(FactSubject::Class),
+        "TCPMSS" => Some(FactSubject::SegmentSize),
+        "TTL" | "HL" => Some(FactSubject::Hops),
         _ => None,
     }
 }
 
-/// The name of a match that is asked as written, for people.
+/// Why the answer of a match is unknown, for people.
 pub(super) fn reason_of(one: &Match) -> Option<&'static str> {
     let name: Text = match one {
         Match::Other(extension) => extension.name.clone(),

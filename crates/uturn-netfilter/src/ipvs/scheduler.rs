@@ -1,26 +1,26 @@
-//! How often each real server is picked.
+//! How schedulers distribute connections.
 
 use super::{RealServer, VirtualServer};
 
-/// How a scheduler picks, as far as that can be said beforehand.
+/// How a scheduler picks a real server, as far as it can be predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Picks {
-    /// In turns.
+    /// Round robin.
     Turns,
-    /// By the connections that real servers have at the time.
+    /// By the number of current connections.
     ByLoad,
-    /// Always the same one for a client.
+    /// By a hash of the client's address.
     ByClient,
-    /// Always the same one for a destination.
+    /// By a hash of the destination.
     ByDestination,
-    /// Always the one of the greatest weight.
+    /// Always the real server with the greatest weight.
     First,
-    /// Nobody knows this scheduler.
+    /// The scheduler is not modelled.
     Unknown,
 }
 
 impl VirtualServer {
-    /// The real servers that can get a new connection, with their odds.
+    /// The real servers that can receive a new connection, with their probabilities.
     pub(crate) fn odds(&self) -> (Picks, Vec<(usize, f64)>) {
         let (picks, weighted) = match &*self.scheduler {
             "rr" => (Picks::Turns, false),

@@ -1,36 +1,36 @@
-//! Chains without a name, which stand in the rule that leads to them, and rules that look
-//! like remarks.
+//! Anonymous chains, which are written inside the rule that jumps to them, and rules that start
+//! like a comment.
 
 use uturn_model::Text;
 
 use super::lex::{Lexer, Token};
 use super::{Chain, TableFamily, Verdict};
 
-/// Chains within rules within chains, at most: the kernel follows no more jumps.
-const DEEPEST: u8 = 16;
+/// The maximum nesting of anonymous chains: the kernel's own limit on nested jumps.
+const MAX_DEPTH: u8 = 16;
 
-/// Where rules stand, and the chains without a name that they hold.
-pub(super) struct Around<'s> {
+/// The context of the rules being parsed, and the anonymous chains found in them.
+pub(super) struct RuleContext<'s> {
     pub(super) source: &'s Text,
     pub(super) family: TableFamily,
-    /// `jump { … }` is a jump to a chain that no other rule can name.
-    pub(super) unnamed: Vec<Chain>,
+    /// `jump { … }` jumps to a chain that no other rule can name.
+    pub(super) anonymous: Vec<Chain>,
     depth: u8,
 }
 
-impl<'s> Around<'s> {
+impl<'s> RuleContext<'s> {
     pub(super) fn new(source: &'s Text, family: TableFamily) -> Self {
-        Self { source, family, unnamed: Vec::new(), depth: 0 }
+        Self { source, family, anonymous: Vec::new(), depth: 0 }
     }
 
     pub(super) fn may_go_deeper(&self) -> bool {
-        self.depth < DEEPEST
+        self.depth < MAX_DEPTH
     }
 }
 
 impl Lexer<'_> {
-    /// To the next rule, or the end of the chain. A rule whose first condition nft could not
-    /// print begins like a remark.
+    /// Skips to the next rule or the end of the chain. A rule whose first condition nft could not
+    /// print starts like a comment.
     pub(super) fn skip_to_rule(&mut self) {
         loop {
             match self.token() {
@@ -42,8 +42,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether `jump {` or `goto {` stands here, and which.
-    pub(super) fn leads_to_unnamed(&self) -> Option<fn(Text) -> Verdict> {
+    /// The verdict constructor if `jump {` or `goto {` starts here.
+    pub(super) fn leads_to_anonymous(&self) -> Option<fn(Text) -> Verdict> {
         let leads = match self.word() {
             "jump" => Verdict::Jump,
             "goto" => Verdict::Goto,
@@ -54,19 +54,19 @@ impl Lexer<'_> {
         next.at_mark(b'{').then_some(leads)
     }
 
-    /// A chain that a rule holds, and the name that it is given.
-    pub(super) fn unnamed(&mut self, around: &mut Around<'_>) -> Text {
-        let origin = self.origin(around.source);
+    /// Parses an anonymous chain, and returns the name assigned to it.
+    pub(super) fn anonymous(&mut self, context: &mut RuleContext<'_>) -> Text {
+        let origin = self.origin(context.source);
         self.advance();
         let (place, line) = (self.place(), origin.line);
         self.advance();
         let name: Text = format!("__chain{line}.{}", self.column(place)).into();
         let mut chain =
             Chain { name: name.clone(), base: None, comment: None, rules: Vec::new(), origin };
-        around.depth += 1;
+        context.depth += 1;
         loop {
             self.skip_to_rule();
-            // A text that ends here ends within the chain around it too, which says so.
+            // If the text ends here, the enclosing chain reports it.
             if self.token() == Token::End || self.take_mark(b'}') {
                 break;
             }
@@ -74,22 +74,21 @@ impl Lexer<'_> {
                 self.no_rule();
             }
             let before = self.place();
-            chain.rules.push(self.rule(around));
+            chain.rules.push(self.rule(context));
             if self.place() == before {
                 self.advance();
             }
         }
-        around.depth -= 1;
-        around.unnamed.push(chain);
+        context.depth -= 1;
+        context.anonymous.push(chain);
         name
     }
 }
 
-/// Whether a remark is a rule of `iptables-nft` that nft could not print whole:
-/// `# xt_addrtype counter packets 0 bytes 0 jump X`, `# match-set X dst counter …`. Such
-/// rules count.
+/// Whether a comment is a rule of `iptables-nft` that nft could not print in full: `# xt_addrtype
+/// counter packets 0 bytes 0 jump X`, `# match-set X dst counter …`.
 fn is_rule(remark: &str) -> bool {
-    let said = remark.trim_start_matches('#').trim_start();
-    let names_it = ["xt_", "match-set "].iter().any(|start| said.starts_with(start));
-    names_it || said.contains(" counter packets ")
+    let text = remark.trim_start_matches('#').trim_start();
+    let names_it = ["xt_", "match-set "].iter().any(|start| text.starts_with(start));
+    names_it || text.contains(" counter packets ")
 }

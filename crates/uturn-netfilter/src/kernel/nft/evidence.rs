@@ -1,4 +1,4 @@
-//! Rules of nftables as evidence, and in words.
+//! nftables rules as evidence and in words.
 
 use uturn_model::{By, Text};
 
@@ -21,11 +21,11 @@ impl Kernel {
     pub(super) fn nft_by(&self, chain: usize, rule: usize) -> By {
         let (table, _) = self.nft_chain(chain);
         let compiled = &self.nft.chains[chain].rules[rule];
-        compiled.said.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
+        compiled.texts.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()
     }
 
-    /// A rule's own comment, else that of the element or rule that led to its chain, else
-    /// what it does and in which chain.
+    /// The rule's own comment, else the comment of the element or rule that led to its chain,
+    /// else its action and chain.
     pub(super) fn nft_why(&self, at: (usize, usize), walk: &Walk, otherwise: &'static str) -> Text {
         let callers = walk.frames.iter().rev().filter_map(|frame| frame.caller);
         let own = self.nft_rule(at).comment.as_ref();
@@ -35,10 +35,11 @@ impl Kernel {
         if let Some(comment) = comment {
             return comment.clone();
         }
-        let say = || Text::from(format!("{otherwise} by chain {}", self.nft_chain(at.0).1.name));
-        let done = &self.nft.chains[at.0].rules[at.1].said.done;
-        let (known, text) = done.get_or_init(|| (otherwise, say()));
-        if *known == otherwise { text.clone() } else { say() }
+        let describe =
+            || Text::from(format!("{otherwise} by chain {}", self.nft_chain(at.0).1.name));
+        let done = &self.nft.chains[at.0].rules[at.1].texts.done;
+        let (known, text) = done.get_or_init(|| (otherwise, describe()));
+        if *known == otherwise { text.clone() } else { describe() }
     }
 
     pub(super) fn comment_of(&self, at: (usize, usize)) -> String {
