@@ -216,13 +216,11 @@ fn judge(
     // The cause nearest to the client's own doing comes first in the order of mechanisms.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
+    let is_unseen = are_replies_unseen(known.engine, met, mechanism)?;
+    let code = Code::of_reply(mechanism, target.object.kind, is_unseen);
     Ok(Some(Finding {
-        code: Code::of_reply(
-            mechanism,
-            target.object.kind,
-            are_replies_unseen(known.engine, met, mechanism)?,
-        ),
-        severity: severity(mechanism, met),
+        code,
+        severity: severity(code, met),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),
@@ -248,13 +246,9 @@ fn are_replies_unseen(
     Ok(engine.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
-/// By harm: whether anybody is hurt who is not the target itself.
-fn severity(mechanism: Mechanism, met: &ScanResult) -> Severity {
-    match mechanism {
-        Mechanism::NoEndpoint => Severity::Warning,
-        _ if met.clients.itself => Severity::Warning,
-        _ => Severity::Error,
-    }
+/// A pod that only fails to call itself is no error.
+fn severity(code: Code, met: &ScanResult) -> Severity {
+    if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
 }
 
 /// Cures that a walk confirms. So far one: call the Service by its name, which never leaves
