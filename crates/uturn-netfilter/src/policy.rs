@@ -102,7 +102,7 @@ impl PolicyRule {
 }
 
 /// What a rule of the routing policy does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RuleAction {
     /// Asks a table.
     Lookup(u32),

@@ -10,12 +10,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use uturn_model::{Cluster, Family, Name};
+use uturn_model::{Cluster, Family, Name, Text};
 use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_netfilter::{NodeState, PolicyRule, RouteEntry};
+use uturn_netfilter::{
+    NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, Selectors, Suppress,
+};
 
 use crate::discriminators::{Words, is_even};
-use crate::inventory::{Numbers, said};
+use crate::inventory::Numbers;
 use crate::node::NodeRuntime;
 
 /// Parts of an address's marks begin with this.
@@ -28,8 +30,57 @@ pub(crate) struct Captured {
     singles: FastMap<IpAddr, Vec<u32>>,
     /// By kernel, family and routing table, the longest prefixes first: where its routes lead.
     tables: Vec<(Family, Routes)>,
-    names: Numbers<String>,
+    marks: Numbers<MarkKey>,
 }
+
+/// What captured kernels do with an address.
+#[derive(PartialEq, Eq, Hash)]
+enum MarkKey {
+    /// A rule names it.
+    Named(IpAddr),
+    /// A rule of the routing policy is for it.
+    Policy(PolicyKey),
+    /// It is behind an interface that looks like this.
+    Link(LinkKey),
+    /// Routes lead to its network: of a default route or another, and where each leads.
+    Routes(bool, Vec<RouteKey>),
+}
+
+/// A rule of a node's routing policy, but for the address it is for.
+#[derive(PartialEq, Eq, Hash)]
+struct PolicyKey {
+    node: Name,
+    is_from: bool,
+    priority: u32,
+    action: RuleAction,
+    mark: Option<(u32, u32)>,
+    invert: bool,
+    more: Selectors,
+    suppress: Suppress,
+    interfaces: [Option<Text>; 2],
+    /// Its place, if it is like no other.
+    unique: Option<usize>,
+}
+
+/// What counts of an interface.
+#[derive(PartialEq, Eq, Hash)]
+struct LinkKey {
+    leads_to_fabric: bool,
+    /// Its name, if rules have it.
+    name: Option<String>,
+    /// Which beginnings of names that rules have fit it.
+    begins: Vec<bool>,
+    forwards: bool,
+    rp_filter: u8,
+    accept_local: bool,
+    route_localnet: bool,
+    src_valid_mark: bool,
+    /// Whether it is up, and its addresses.
+    own: Option<(bool, Vec<(IpAddr, u8)>)>,
+}
+
+/// What a route does, the number of the interface that it leads to, and its source and metric.
+type RouteKey = (RouteKind, Option<u32>, Option<IpAddr>, u32);
 
 /// By length of prefix: what is said of the routes to each network.
 type Routes = Vec<(u8, FastMap<IpAddr, u32>)>;
@@ -87,7 +138,7 @@ impl Captured {
             for ip in words.read_line(line) {
                 if !(is_proxys && endpoints.contains(&ip)) {
                     // Each has a number of its own.
-                    let number = self.names.of(ip.to_string());
+                    let number = self.marks.of(MarkKey::Named(ip));
                     self.singles.insert(ip, vec![number]);
                 }
             }
@@ -102,14 +153,34 @@ impl Captured {
                 words.nets.insert(net);
                 continue;
             }
-            let other = if is_from { rule.to } else { rule.from };
-            let interfaces = (&rule.iif, &rule.oif);
-            let rank = (rule.priority, &rule.action, rule.mark, rule.invert);
-            let rank = (rank, rule.more, &rule.suppress);
-            // One that is for others too, or for a certain pair, is like no other.
-            let is_apart = (rule.invert || other.is_some()).then_some(number);
-            let what = said(&(node, is_from, rank, interfaces, is_apart));
-            let what = self.names.of(what);
+            let PolicyRule {
+                priority,
+                from,
+                to,
+                iif,
+                oif,
+                mark,
+                more,
+                invert,
+                action,
+                suppress,
+                origin: _,
+            } = rule;
+            let other = if is_from { to } else { from };
+            let key = PolicyKey {
+                node: node.clone(),
+                is_from,
+                priority: *priority,
+                action: action.clone(),
+                mark: *mark,
+                invert: *invert,
+                more: *more,
+                suppress: suppress.clone(),
+                interfaces: [iif.clone(), oif.clone()],
+                // One that is for others too, or for a certain pair, is like no other.
+                unique: (*invert || other.is_some()).then_some(number),
+            };
+            let what = self.marks.of(MarkKey::Policy(key));
             self.singles.entry(net.addr()).or_default().push(what);
         }
     }
@@ -120,7 +191,7 @@ impl Captured {
         // A device may have thousands of addresses, and a route for each.
         let mut looks: FastMap<&str, u32> = FastMap::default();
         for dev in state.routes.iter().filter_map(|route| route.dev.as_deref()) {
-            looks.entry(dev).or_insert_with(|| self.names.of(links.look(dev)));
+            looks.entry(dev).or_insert_with(|| self.marks.of(MarkKey::Link(links.key(dev))));
         }
         type Networks<'r> = BTreeMap<(u8, IpAddr), Vec<&'r RouteEntry>>;
         let mut tables: BTreeMap<(Family, u32), Networks<'_>> = BTreeMap::new();
@@ -132,11 +203,11 @@ impl Captured {
             let mut table: BTreeMap<u8, FastMap<IpAddr, u32>> = BTreeMap::new();
             for ((length, network), routes) in networks {
                 let leads = |route: &&RouteEntry| {
-                    let link = route.dev.as_deref().and_then(|dev| looks.get(dev));
+                    let link = route.dev.as_deref().and_then(|dev| looks.get(dev).copied());
                     (route.kind, link, route.src, route.metric)
                 };
-                let leads: Vec<_> = routes.iter().map(leads).collect();
-                let number = self.names.of(said(&(length == 0, leads)));
+                let leads: Vec<RouteKey> = routes.iter().map(leads).collect();
+                let number = self.marks.of(MarkKey::Routes(length == 0, leads));
                 table.entry(length).or_default().insert(network, number);
             }
             self.tables.push((family, table.into_iter().rev().collect()));
@@ -170,17 +241,19 @@ impl<'w> Links<'w> {
         Self { world, named: words().filter(|word| known.contains(word)).collect(), beginnings }
     }
 
-    fn look(&self, dev: &str) -> String {
-        let sysctls = &self.world.kernel.state().sysctls;
-        let switches = (
-            (sysctls.forwards_from(dev), sysctls.rp_filter(dev), sysctls.accept_local(dev)),
-            (sysctls.route_localnet(dev), sysctls.src_valid_mark(dev)),
-        );
-        let begins: Vec<bool> = self.beginnings.iter().map(|one| dev.starts_with(one)).collect();
-        let interfaces = &self.world.kernel.state().interfaces;
-        let own =
-            interfaces.iter().find(|one| *one.name == *dev).map(|one| (one.up, &one.addresses));
-        let name = self.named.get(dev);
-        said(&(self.world.leads_to_fabric(Some(dev)), name, begins, switches, own))
+    fn key(&self, dev: &str) -> LinkKey {
+        let NodeState { sysctls, interfaces, .. } = self.world.kernel.state();
+        let own = interfaces.iter().find(|one| *one.name == *dev);
+        LinkKey {
+            leads_to_fabric: self.world.leads_to_fabric(Some(dev)),
+            name: self.named.get(dev).map(|name| (*name).to_owned()),
+            begins: self.beginnings.iter().map(|start| dev.starts_with(start)).collect(),
+            forwards: sysctls.forwards_from(dev),
+            rp_filter: sysctls.rp_filter(dev),
+            accept_local: sysctls.accept_local(dev),
+            route_localnet: sysctls.route_localnet(dev),
+            src_valid_mark: sysctls.src_valid_mark(dev),
+            own: own.map(|one| (one.up, one.addresses.clone())),
+        }
     }
 }

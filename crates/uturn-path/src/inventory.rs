@@ -7,15 +7,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
 use uturn_model::network::NetworkMode;
+use uturn_model::node::RpFilter;
 use uturn_model::service::Service;
-use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod};
+use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod, Text};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::discriminators::Discriminators;
@@ -194,9 +194,9 @@ impl<'a> Inventory<'a> {
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
             let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
-            let look = look(&node, marks, is_odd || told_apart.contains(&node.name));
-            let zoned = numbers[1].of((look.clone(), node.zone().map(str::to_owned)));
-            let plain = numbers[0].of((look, None));
+            let key = NodeKey::of(&node, marks, is_odd || told_apart.contains(&node.name));
+            let zoned = numbers[1].of((key.clone(), node.zone().map(str::to_owned)));
+            let plain = numbers[0].of((key, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
         }
         let mut census = Self {
@@ -394,33 +394,79 @@ fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
     (at, on)
 }
 
-/// What a node looks like to rules, to the fabric and to load balancers.
-fn look(node: &Node, marks: &mut Discriminators, is_odd: bool) -> String {
-    let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
-    let own: Vec<_> = node.internal_ips.iter().map(&mut seen).collect();
-    let external: Vec<_> = node.external_ips.iter().map(&mut seen).collect();
-    let tunnel: Vec<_> = node.tunnel_ips.iter().map(&mut seen).collect();
-    let ranges: Vec<_> = node
-        .pod_cidrs
-        .iter()
-        .map(|net| (net.prefix_len(), seen(&net.network()), seen(&net.broadcast())))
-        .collect();
-    let labels: Vec<bool> =
-        marks.node_labels.iter().map(|wanted| node.labels.contains_all(wanted)).collect();
-    let firewall = node.firewall.as_ref().map(|one| &one.text);
-    let settings = (node.rp_filter, node.public_bandwidth, &node.security_groups);
-    let unique = is_odd.then_some(&node.name);
-    let switches = (
-        node.forwards,
-        node.bridge_rules,
-        node.routed,
-        node.excluded_from_load_balancers(),
-        labels,
-    );
-    let kernel = (&node.kernel, firewall);
-    said(&((own, external, tunnel), ranges, settings, switches, kernel, unique))
+/// What rules, the fabric and load balancers see of a node, but for its addresses.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct NodeKey {
+    internal_ips: Vec<AddressKey>,
+    external_ips: Vec<AddressKey>,
+    tunnel_ips: Vec<AddressKey>,
+    pod_cidrs: Vec<(u8, AddressKey, AddressKey)>,
+    kernel: Option<Text>,
+    rp_filter: Option<RpFilter>,
+    public_bandwidth: Option<bool>,
+    security_groups: Option<Vec<Text>>,
+    forwards: Option<bool>,
+    bridge_rules: Option<bool>,
+    routed: Option<bool>,
+    firewall: Option<Text>,
+    is_excluded: bool,
+    /// Which sets of labels it has that Services ask of their nodes.
+    labels: Vec<bool>,
+    /// Its name, if it is like no other.
+    unique: Option<Name>,
 }
 
-pub(crate) fn said(what: &dyn Debug) -> String {
-    format!("{what:?}")
+/// What rules tell addresses apart by: the family and the number of the ranges.
+type AddressKey = (Family, u32);
+
+impl NodeKey {
+    fn of(node: &Node, marks: &mut Discriminators, is_unique: bool) -> Self {
+        let Node {
+            name,
+            labels,
+            internal_ips,
+            external_ips,
+            tunnel_ips,
+            pod_cidrs,
+            kernel,
+            rp_filter,
+            public_bandwidth,
+            security_groups,
+            forwards,
+            bridge_rules,
+            routed,
+            firewall,
+            // Those that lack Services are apart for these Services only.
+            unprogrammed: _,
+            // Read where the cluster is made, and by nothing that packets meet.
+            annotations: _,
+            provider_id: _,
+            ready: _,
+            unschedulable: _,
+            kube_proxy_version: _,
+            supposed: _,
+            origin: _,
+        } = node;
+        let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
+        Self {
+            internal_ips: internal_ips.iter().map(&mut seen).collect(),
+            external_ips: external_ips.iter().map(&mut seen).collect(),
+            tunnel_ips: tunnel_ips.iter().map(&mut seen).collect(),
+            pod_cidrs: pod_cidrs
+                .iter()
+                .map(|net| (net.prefix_len(), seen(&net.network()), seen(&net.broadcast())))
+                .collect(),
+            kernel: kernel.clone(),
+            rp_filter: *rp_filter,
+            public_bandwidth: *public_bandwidth,
+            security_groups: security_groups.clone(),
+            forwards: *forwards,
+            bridge_rules: *bridge_rules,
+            routed: *routed,
+            firewall: firewall.as_ref().map(|own| own.text.clone()),
+            is_excluded: node.excluded_from_load_balancers(),
+            labels: marks.node_labels.iter().map(|wanted| labels.contains_all(wanted)).collect(),
+            unique: is_unique.then(|| name.clone()),
+        }
+    }
 }

@@ -3,9 +3,8 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use uturn_model::{Family, Name, Pod, Service};
+use uturn_model::{EndpointPort, Family, Name, Pod, Port, Protocol, Service, Text};
 
-use crate::inventory::said;
 use crate::listening::tls_of;
 use crate::target_classes::Classifier;
 
@@ -21,6 +20,21 @@ pub(crate) struct Located {
     pub(crate) has_zones: bool,
 }
 
+/// What rules see of an EndpointSlice.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct SliceKey<'a> {
+    family: Family,
+    ports: Vec<(Option<&'a Text>, Protocol, Port)>,
+}
+
+/// An endpoint that is like no other: what is written of it and its address disagree.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct UnlikeKey<'a> {
+    ip: IpAddr,
+    node: Option<&'a Name>,
+    hints: &'a [Name],
+}
+
 impl<'a> Classifier<'a> {
     /// The endpoints of a Service and where they are.
     pub(crate) fn locate(&mut self, service: &'a Service) -> Rc<[Located]> {
@@ -31,9 +45,12 @@ impl<'a> Classifier<'a> {
         let mut slices: Vec<_> = self.census.cluster.slices(&service.name).iter().collect();
         slices.sort_by(|a, b| a.name.cmp(&b.name));
         for slice in slices {
-            let ports: Vec<_> =
-                slice.ports.iter().map(|one| (&one.name, one.protocol, one.port)).collect();
-            let slice_look = u64::from(self.texts.of(said(&(slice.family, ports))));
+            let ports = slice.ports.iter().map(|port| {
+                let EndpointPort { name, protocol, port } = port;
+                (name.as_ref(), *protocol, *port)
+            });
+            let key = SliceKey { family: slice.family, ports: ports.collect() };
+            let slice_look = u64::from(self.slices.of(key));
             for one in &slice.endpoints {
                 let census = &self.census;
                 let ip = one.address;
@@ -60,7 +77,10 @@ impl<'a> Classifier<'a> {
                 }
                 let alone = match is_plain {
                     true => 0,
-                    false => 1 + u64::from(self.texts.of(said(&(ip, &one.node, &one.node_hints)))),
+                    false => {
+                        let key = UnlikeKey { ip, node: one.node.as_ref(), hints: &one.node_hints };
+                        1 + u64::from(self.unlike.of(key))
+                    }
                 };
                 let flags = [one.ready, one.serving, one.terminating, written.is_some()]
                     .into_iter()
@@ -69,7 +89,7 @@ impl<'a> Classifier<'a> {
                 let mark = u64::from(self.marks.of(ip));
                 let zones = match one.zone_hints.is_empty() {
                     true => 0,
-                    false => 1 + u64::from(self.texts.of(said(&one.zone_hints))),
+                    false => 1 + u64::from(self.zones.of(&one.zone_hints)),
                 };
                 let profile = match pod {
                     None => 0,

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use uturn_model::dns::Dns;
-use uturn_model::lb::{Target, TargetKind};
-use uturn_model::{Cluster, EndpointSlice, Name, Node, Pod};
+use uturn_model::lb::{Target, TargetKind, TkeServiceConfig};
+use uturn_model::{Cluster, EndpointSlice, Labels, Name, NamespacedName, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::inventory::Inventory;
-use crate::signature::config_names;
 use crate::target_classes::TargetClasses;
 use crate::target_list::TargetList;
 
@@ -91,10 +90,10 @@ pub(crate) fn mini(census: &Inventory<'_>, sketch: &TargetClasses<'_>) -> (Clust
     }
     let owners = scope.services.iter().map(|one| (&one.name, &one.annotations));
     let owners = owners.chain(scope.ingresses.iter().map(|one| (&one.name, &one.annotations)));
-    for name in owners.flat_map(|(name, annotations)| config_names(name, annotations)) {
-        if let Some(config) = census.cluster.tke_service_configs.get(&name) {
-            cluster.tke_service_configs.insert(name, config.clone());
-        }
+    for (owner, annotations) in owners {
+        let configs = configs_of(census.cluster, owner, annotations);
+        let configs = configs.map(|config| (config.name.clone(), config.clone()));
+        cluster.tke_service_configs.extend(configs);
     }
     let asked = scope.asked.to.ip();
     let facts = census.cluster.load_balancers.iter().filter(|fact| fact.vip == asked);
@@ -113,6 +112,26 @@ pub(crate) fn mini(census: &Inventory<'_>, sketch: &TargetClasses<'_>) -> (Clust
         cluster.pods.insert(pod.name.clone(), pod.clone());
     }
     (cluster, weights)
+}
+
+/// The settings of listeners that may be meant for an object: those of its namespace that one of
+/// its annotations names, or whose name begins with its own.
+fn configs_of<'a>(
+    cluster: &'a Cluster,
+    owner: &'a NamespacedName,
+    annotations: &'a Labels,
+) -> impl Iterator<Item = &'a TkeServiceConfig> {
+    let configs = &cluster.tke_service_configs;
+    let begins = configs.range(owner..).map(|(_, config)| config).take_while(|config| {
+        config.name.namespace == owner.namespace
+            && config.name.name.as_str().starts_with(owner.name.as_str())
+    });
+    let is_any = !configs.is_empty();
+    let values = annotations.iter().filter(move |_| is_any).map(|(_, value)| value);
+    let named = values.filter_map(|value| {
+        configs.get(&NamespacedName::new(owner.namespace.as_str(), value).ok()?)
+    });
+    begins.chain(named)
 }
 
 /// A slice without endpoints and ports.

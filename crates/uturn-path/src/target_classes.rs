@@ -23,16 +23,17 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use uturn_model::{NamespacedName, Pod, Service};
+use uturn_model::{NamespacedName, Pod, Service, Text};
 use uturn_netfilter::hash::FastMap;
 
 use crate::discriminators::Discriminators;
 use crate::interval_set::IntervalSet;
 use crate::inventory::{Inventory, Numbers};
-use crate::located::{Located, profile};
+use crate::located::{Located, SliceKey, UnlikeKey, profile};
 use crate::partition::Drawing;
 use crate::retry_ring::Caller;
 use crate::scope::Scope;
+use crate::signature::{BalancerKey, IngressKey, RequestKey, Sample, ServiceKey};
 use crate::target_list::Round;
 
 /// Parts of a shape begin with this.
@@ -181,12 +182,19 @@ pub(crate) struct Classifier<'a> {
     pub(crate) census: Arc<Inventory<'a>>,
     /// What addresses and ports are told apart by.
     pub(crate) marks: Discriminators,
-    pub(crate) texts: Numbers<String>,
+    pub(crate) slices: Numbers<SliceKey<'a>>,
+    pub(crate) unlike: Numbers<UnlikeKey<'a>>,
+    pub(crate) zones: Numbers<&'a [Text]>,
     pub(crate) profiles: Numbers<Vec<u64>>,
+    pub(crate) requests: Numbers<RequestKey>,
+    pub(crate) service_keys: Numbers<ServiceKey<'a>>,
+    pub(crate) ingress_keys: Numbers<IngressKey>,
+    pub(crate) balancer_keys: Numbers<BalancerKey>,
+    pub(crate) sample: Sample,
     bundles: Numbers<Vec<u64>>,
     /// By the places of Services in memory, and by ports.
     drawn: FastMap<(Vec<usize>, Vec<u16>), Arc<Drawn<'a>>>,
-    /// What each Service says of itself, as the number of a text.
+    /// The number of each Service's key.
     pub(crate) services: FastMap<&'a NamespacedName, u32>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
     /// How many sketches there are.
@@ -212,11 +220,19 @@ pub(crate) struct Touched {
 
 impl<'a> Classifier<'a> {
     pub(crate) fn new(census: Inventory<'a>, marks: Discriminators) -> Self {
+        let sample = Sample::new(census.cluster, &marks.node_labels);
         Self {
             census: Arc::new(census),
             marks,
-            texts: Numbers::default(),
+            slices: Numbers::default(),
+            unlike: Numbers::default(),
+            zones: Numbers::default(),
             profiles: Numbers::default(),
+            requests: Numbers::default(),
+            service_keys: Numbers::default(),
+            ingress_keys: Numbers::default(),
+            balancer_keys: Numbers::default(),
+            sample,
             bundles: Numbers::default(),
             drawn: FastMap::default(),
             services: FastMap::default(),
@@ -246,7 +262,7 @@ impl<'a> Classifier<'a> {
             Arc::new(self.draw(&scope, care, first))
         };
         let mut shape = drawn.shape.clone();
-        self.say(&scope, &mut shape);
+        self.add_signature(&scope, &mut shape);
         if self.census.has_captures() {
             // Captured rules may do with each Service as they please.
             self.sketched += 1;
