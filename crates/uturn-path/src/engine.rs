@@ -1,5 +1,8 @@
 //! The engine: a cluster made ready for walking.
 
+pub(crate) mod ingress_assumptions;
+pub(crate) mod uncaptured;
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,16 +19,16 @@ use uturn_model::{
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{Assumed, Packet, Question};
 
+use crate::engine::ingress_assumptions;
+use crate::engine::uncaptured;
 use crate::exchange::Exchange;
-use crate::ingress_assumptions;
 use crate::inventory::Inventory;
 use crate::journey::{PacketState, Peer, add_new};
 use crate::names::{Names, Resolution};
 use crate::node::NodeRuntime;
-use crate::reduced_cluster::{Weights, outline_of_listeners, outline_with};
+use crate::reduced::reduced_cluster::{Weights, outline_of_listeners, outline_with};
 use crate::resolve::{CLIENT_PORT, Target};
 use crate::scan::Atlas;
-use crate::uncaptured;
 use crate::unjudged::Gap;
 
 /// A cluster made ready for walking. What a node's kernel knows is worked out when a packet

@@ -1,5 +1,12 @@
 //! A request and its reply: what the client gets to see of it.
 
+pub(crate) mod at_connect;
+pub(crate) mod balance;
+pub(crate) mod failover;
+pub(crate) mod health;
+pub(crate) mod listening;
+pub(crate) mod redirect;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -8,11 +15,11 @@ use uturn_model::{Hop, Mechanism, Outcome, Supposition};
 
 use uturn_netfilter::IpProtocol;
 
-use crate::bridge::is_unseen;
 use crate::engine::{Engine, WalkError};
+use crate::exchange::listening::{Listening, Tls};
+use crate::journey::bridge::is_unseen;
+use crate::journey::retransmission::owe;
 use crate::journey::{Arrival, PacketState, Peer, Stop, add_new};
-use crate::listening::{Listening, Tls};
-use crate::retransmission::owe;
 
 /// One way an exchange can go.
 #[derive(Clone, Debug)]

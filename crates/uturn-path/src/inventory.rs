@@ -5,6 +5,10 @@
 //! detectors, a node's own rules): two addresses within the same ranges are alike. A node or
 //! pod with an address that somebody else has too is like nobody else.
 
+pub(crate) mod address_ranges;
+pub(crate) mod interval_set;
+pub(crate) mod pod_addresses;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -18,11 +22,11 @@ use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod, Text};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
-use crate::discriminators::Discriminators;
-use crate::interval_set::IntervalSet;
+use crate::distinguish::discriminators::Discriminators;
+use crate::inventory::address_ranges::Ranges;
+use crate::inventory::interval_set::IntervalSet;
+use crate::inventory::pod_addresses::{PodAddresses, Resident, alive};
 use crate::node::NodeRuntime;
-use crate::pod_addresses::{PodAddresses, Resident, alive};
-use crate::ranges::Ranges;
 
 /// Gives equal things equal numbers.
 #[derive(Debug)]

@@ -1,16 +1,21 @@
 //! A packet from place to place, until a process, a load balancer or nobody gets it.
 
+pub(crate) mod bridge;
+pub(crate) mod drop_cause;
+pub(crate) mod fabric;
+pub(crate) mod retransmission;
+
 use std::net::SocketAddr;
 
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::{Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith};
 
-use crate::bridge::reset_in_vain;
-use crate::drop_cause::mechanism_of;
 use crate::engine::{Engine, WalkError};
-use crate::refusal;
-use crate::retransmission::{Pace, Tries};
+use crate::journey::bridge::reset_in_vain;
+use crate::journey::drop_cause::mechanism_of;
+use crate::journey::retransmission::{Pace, Tries};
+use crate::node::refusal;
 
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MOST_NODES: usize = 16;

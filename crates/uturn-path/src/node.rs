@@ -1,6 +1,7 @@
 //! What a node's kernel knows: from its capture where there is one, else worked out.
 
 mod interfaces;
+pub(crate) mod refusal;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,8 +17,8 @@ use uturn_netfilter::{
     Gap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
 };
 
-use crate::bridge::{BRIDGE_RULES, shows_rules};
 use crate::engine::WalkError;
+use crate::journey::bridge::{BRIDGE_RULES, shows_rules};
 use interfaces::{MAIN, POD_CARD, TUNNEL, UPLINK, bind, interfaces, own_addresses, usual_rules};
 
 /// The switches that make a node forward.

@@ -1,5 +1,7 @@
 //! Who calls and what is called: a flow's client and destination as parties and addresses.
 
+pub(crate) mod question;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_lb::controller;

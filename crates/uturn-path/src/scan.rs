@@ -24,16 +24,16 @@ use uturn_model::{
 };
 use uturn_netfilter::IpProtocol;
 
-use crate::discriminators::{Discriminators, is_even};
+use crate::distinguish::discriminators::{Discriminators, is_even};
 use crate::engine::{Engine, WalkError};
-use crate::interval_set::IntervalSet;
+use crate::failover::retry_ring::Caller;
 use crate::inventory::Inventory;
+use crate::inventory::interval_set::IntervalSet;
 use crate::journey::Peer;
 use crate::parallel::side_by_side;
-use crate::reduced_cluster::{mini, outline_of_listeners};
-use crate::retry_ring::Caller;
-use crate::scope::{Asked, Listeners, Scope};
-use crate::target_classes::{Care, Classifier};
+use crate::partition::scope::{Asked, Listeners, Scope};
+use crate::partition::target_classes::{Care, Classifier};
+use crate::reduced::reduced_cluster::{mini, outline_of_listeners};
 
 /// Something that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]

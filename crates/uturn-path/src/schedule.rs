@@ -4,6 +4,8 @@
 //! shape is said what was found of the first, as far as it is the same however many equals
 //! there are; for the rest, targets of the same sizes are walked once.
 
+pub(crate) mod target_walk;
+
 use std::sync::Arc;
 
 use uturn_model::Verdict;
@@ -11,10 +13,10 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::engine::{Engine, WalkError};
 use crate::parallel::side_by_side;
+use crate::partition::scope::Scope;
+use crate::partition::target_classes::Care;
 use crate::scan::{Atlas, ScanTarget};
-use crate::scope::Scope;
-use crate::target_classes::Care;
-use crate::target_walk::{Answered, Known, Sure, TargetJob, Walked, Walker};
+use crate::schedule::target_walk::{Answered, Known, Sure, TargetJob, Walked, Walker};
 
 /// What came of an errand, by its place among the targets.
 type Answer<'a> = Result<Answered<'a>, WalkError>;

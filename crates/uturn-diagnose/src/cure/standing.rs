@@ -7,7 +7,7 @@ use uturn_model::{
     Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
     Protocol, Verdict,
 };
-use uturn_path::{Engine, ScanResult, ScanTarget, WalkError, cases};
+use uturn_path::{Engine, ScanResult, ScanTarget, WalkError, what_if};
 
 use super::Standing;
 
@@ -129,7 +129,7 @@ impl Everything {
     /// One for each reading of what is not known, that which is taken for true first.
     pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, WalkError> {
         let mut all = vec![Self::of(engine)?];
-        for other in &cases::others(engine.cluster()) {
+        for other in &what_if::others(engine.cluster()) {
             let engine = Engine::new(other).map_err(|mut why| why.remove(0))?;
             all.push(Self::of(&engine)?);
         }

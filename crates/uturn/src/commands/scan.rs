@@ -5,7 +5,7 @@ use uturn_diagnose::cases::together;
 use uturn_diagnose::cure::Twin;
 use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
-use uturn_path::{Engine, ScanResult, ScanTarget, cases};
+use uturn_path::{Engine, ScanResult, ScanTarget, what_if};
 use uturn_report::html::{self, Shown};
 use uturn_report::{ScanReport, json, junit, sarif, scan};
 
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let cluster = &loaded.cluster;
     let known = Known::read(cluster, args.baseline.as_deref())?;
     say_what_is_left_out(cluster, printer);
-    let others = cases::others(cluster);
+    let others = what_if::others(cluster);
     let clusters = std::iter::once(cluster).chain(&others);
     let engines = clusters.map(Engine::new).collect::<Result<Vec<_>, _>>()?;
     let twin = Twin::new(&manifests, &engines[0]);
@@ -165,7 +165,7 @@ fn has_targets(cluster: &Cluster) -> bool {
 
 /// Where a cluster is too large for them, other modes of kube-proxy are not looked at.
 fn say_what_is_left_out(cluster: &Cluster, printer: &Printer) {
-    if cluster.pods.len() > cases::MOST_PODS && cluster.proxy.mode.is_supposed() {
+    if cluster.pods.len() > what_if::MOST_PODS && cluster.proxy.mode.is_supposed() {
         let mode = cluster.proxy.mode.value;
         printer.note(&format!(
             "only mode {mode} of kube-proxy is looked at in so large a cluster, and nothing says \

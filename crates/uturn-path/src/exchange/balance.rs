@@ -18,11 +18,11 @@ use uturn_model::{Hop, Mechanism, Outcome};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::{Engine, WalkError};
+use crate::exchange::failover::{Attempts, picks};
+use crate::exchange::redirect::Said;
 use crate::exchange::{Exchange, Request, ended};
-use crate::failover::{Attempts, picks};
+use crate::journey::retransmission::Pace;
 use crate::journey::{PacketState, Peer, add_new};
-use crate::redirect::Said;
-use crate::retransmission::Pace;
 
 impl<'a> Engine<'a> {
     /// A packet reached a load balancer.

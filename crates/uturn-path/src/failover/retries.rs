@@ -13,13 +13,13 @@ use uturn_model::lb::{Rule, Scheduler, Target};
 use uturn_model::route::Leg;
 
 use crate::engine::{Engine, WalkError};
+use crate::exchange::failover::{Attempts, Waiting};
 use crate::exchange::{Exchange, ended};
-use crate::failover::{Attempts, Waiting};
-use crate::failover_probability::{Failure, Kind};
+use crate::failover::failover_probability::{Failure, Kind};
+use crate::failover::retry_ring::{Asked, RetryRing};
+use crate::failover::spread::{NEGLIGIBLE, ReasonSet};
+use crate::failover::target_list::{Results, Round};
 use crate::journey::{PacketState, add_new};
-use crate::retry_ring::{Asked, RetryRing};
-use crate::spread::{NEGLIGIBLE, ReasonSet};
-use crate::target_list::{Results, Round};
 
 /// So many ways are told step by step, the likeliest first.
 const TOLD_WAYS: usize = 16;

@@ -11,11 +11,11 @@ use uturn_model::lb::{Listener, ProbeSource, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
-use crate::balance::find_listener;
 use crate::engine::{Engine, WalkError};
+use crate::exchange::balance::find_listener;
 use crate::exchange::{Exchange, Request};
+use crate::journey::retransmission::Pace;
 use crate::journey::{PacketState, Peer};
-use crate::retransmission::Pace;
 
 /// The port that probes come from: any.
 const PROBE_PORT: u16 = 50_000;

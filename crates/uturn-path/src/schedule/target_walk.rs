@@ -8,12 +8,12 @@ use uturn_model::{Client, Flow, Outcome, Verdict};
 use uturn_netfilter::hash::FastMap;
 
 use crate::engine::{Engine, WalkError};
+use crate::failover::outcome_reuse::ReusableOutcome;
+use crate::failover::target_list::TargetList;
 use crate::inventory::Inventory;
-use crate::outcome_reuse::ReusableOutcome;
-use crate::reduced_cluster::mini;
+use crate::partition::target_classes::{Callers, Care, TargetClasses};
+use crate::reduced::reduced_cluster::mini;
 use crate::scan::ScanTarget;
-use crate::target_classes::{Callers, Care, TargetClasses};
-use crate::target_list::TargetList;
 
 /// Classes of clients, each with its verdicts.
 pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;

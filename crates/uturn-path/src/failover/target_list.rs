@@ -11,10 +11,10 @@ use uturn_model::{Family, Name, Outcome, Route, Service, Verdict};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::exchange::Exchange;
+use crate::failover::retry_ring::{Asked, Caller, RetryRing, TargetSlot, TargetSlots};
+use crate::failover::spread::ReasonSet;
 use crate::inventory::Inventory;
-use crate::retry_ring::{Asked, Caller, RetryRing, TargetSlot, TargetSlots};
-use crate::spread::ReasonSet;
-use crate::target_classes::TargetClasses;
+use crate::partition::target_classes::TargetClasses;
 
 /// How asking each target ended, by its place in the rule.
 pub(crate) type Results = Rc<[Vec<Exchange>]>;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use uturn_model::{Name, Node, Service};
 use uturn_netfilter::hash::FastMap;
 
+use crate::distinguish::redundant_capture::{Addresses, without_capture};
 use crate::engine::{Engine, WalkError};
 use crate::inventory::Inventory;
 use crate::node::NodeRuntime;
-use crate::reduced_cluster::Weights;
-use crate::redundant_capture::{Addresses, without_capture};
+use crate::reduced::reduced_cluster::Weights;
 
 /// Captured nodes with their kernels.
 type Captured<'a> = Vec<(&'a Name, Arc<NodeRuntime>)>;

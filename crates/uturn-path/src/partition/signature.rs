@@ -14,8 +14,8 @@ use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::{Family, Ingress, Service, Unknown};
 use uturn_netfilter::IpProtocol;
 
-use crate::scope::Scope;
-use crate::target_classes::{Classifier, PART};
+use crate::partition::scope::Scope;
+use crate::partition::target_classes::{Classifier, PART};
 pub(crate) use balancer_key::{BalancerKey, Sample};
 pub(crate) use service_key::ServiceKey;
 
@@ -179,12 +179,12 @@ mod tests {
     use uturn_snapshot::{Source, read};
 
     use super::*;
-    use crate::discriminators::Discriminators;
+    use crate::distinguish::discriminators::Discriminators;
     use crate::exchange::Request;
     use crate::inventory::Inventory;
-    use crate::reduced_cluster::outline_of_listeners;
-    use crate::scope::{Asked, Listeners};
-    use crate::target_classes::Care;
+    use crate::partition::scope::{Asked, Listeners};
+    use crate::partition::target_classes::Care;
+    use crate::reduced::reduced_cluster::outline_of_listeners;
 
     /// A cluster with a Service of type LoadBalancer for each list of annotations, alike but for
     /// these, names and addresses.

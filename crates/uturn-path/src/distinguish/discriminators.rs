@@ -9,7 +9,7 @@ use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::{Cluster, Labels, Name, Node, Text};
 use uturn_netfilter::hash::FastMap;
 
-use crate::captured::Captured;
+use crate::distinguish::captured::Captured;
 use crate::inventory::Numbers;
 use crate::node::NodeRuntime;
 

@@ -26,15 +26,15 @@ use std::sync::Arc;
 use uturn_model::{NamespacedName, Pod, Service, Text};
 use uturn_netfilter::hash::FastMap;
 
-use crate::discriminators::Discriminators;
-use crate::interval_set::IntervalSet;
+use crate::distinguish::discriminators::Discriminators;
+use crate::failover::retry_ring::Caller;
+use crate::failover::target_list::Round;
+use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{Inventory, Numbers};
-use crate::located::{Located, SliceKey, UnlikeKey, profile};
-use crate::partition::Drawing;
-use crate::retry_ring::Caller;
-use crate::scope::Scope;
-use crate::signature::{BalancerKey, IngressKey, RequestKey, Sample, ServiceKey};
-use crate::target_list::Round;
+use crate::partition::located::{Located, SliceKey, UnlikeKey, profile};
+use crate::partition::node_classes::Drawing;
+use crate::partition::scope::Scope;
+use crate::partition::signature::{BalancerKey, IngressKey, RequestKey, Sample, ServiceKey};
 
 /// Parts of a shape begin with this.
 pub(crate) const PART: u64 = u64::MAX;

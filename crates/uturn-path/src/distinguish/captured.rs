@@ -16,7 +16,7 @@ use uturn_netfilter::{
     NodeState, PolicyRule, RouteEntry, RouteKind, RuleAction, Selectors, Suppress,
 };
 
-use crate::discriminators::{Words, is_even};
+use crate::distinguish::discriminators::{Words, is_even};
 use crate::inventory::Numbers;
 use crate::node::NodeRuntime;
 

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use crate::spread::{NEGLIGIBLE, NOTHING, ReasonSet, Spread};
+use crate::failover::spread::{NEGLIGIBLE, NOTHING, ReasonSet, Spread};
 
 /// A way in which asking a target fails.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,9 +11,9 @@ use std::time::Duration;
 use uturn_netfilter::hash::FastMap;
 
 use crate::engine::Engine;
-use crate::failover_probability::Kind;
-use crate::retry_ring::{Asked, Caller, RetryRing};
-use crate::target_list::{Alike, Round, TargetList};
+use crate::failover::failover_probability::Kind;
+use crate::failover::retry_ring::{Asked, Caller, RetryRing};
+use crate::failover::target_list::{Alike, Round, TargetList};
 
 /// How asking ends for a client, by what a target is like and how near it is; nothing for one
 /// that is not to be asked.

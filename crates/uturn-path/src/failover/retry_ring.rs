@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use uturn_netfilter::hash::FastMap;
 
-use crate::failover_probability::{FailoverProbability, Kind, Run};
-use crate::spread::NEGLIGIBLE;
+use crate::failover::failover_probability::{FailoverProbability, Kind, Run};
+use crate::failover::spread::NEGLIGIBLE;
 
 /// Nobody is asked there.
 const NOBODY: u32 = u32::MAX;

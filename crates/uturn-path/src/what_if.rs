@@ -24,7 +24,7 @@ use uturn_model::{
 use uturn_netfilter::{Assumed, Question};
 
 use crate::engine::{Engine, WalkError};
-use crate::reduced_cluster::outline_with;
+use crate::reduced::reduced_cluster::outline_with;
 
 /// What kube-proxy's mode is called where it is supposed.
 const MODE: &str = "kube-proxy mode";

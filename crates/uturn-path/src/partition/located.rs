@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use uturn_model::{EndpointPort, Family, Name, Pod, Port, Protocol, Service, Text};
 
-use crate::listening::tls_of;
-use crate::target_classes::Classifier;
+use crate::exchange::listening::tls_of;
+use crate::partition::target_classes::Classifier;
 
 /// An endpoint and where it is.
 pub(crate) struct Located {

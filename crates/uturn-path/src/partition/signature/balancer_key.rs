@@ -15,8 +15,8 @@ use uturn_model::{
     Origin, Port, Service, Text,
 };
 
-use crate::reduced_cluster::outline;
-use crate::scope::Scope;
+use crate::partition::scope::Scope;
+use crate::reduced::reduced_cluster::outline;
 
 /// What a load balancer does, but for names and addresses.
 #[derive(PartialEq, Eq, Hash)]

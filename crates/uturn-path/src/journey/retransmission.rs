@@ -13,7 +13,7 @@ use uturn_netfilter::{End, EndKind, IpProtocol};
 
 use crate::engine::{Engine, WalkError};
 use crate::journey::{Arrival, PacketState, Peer, Stay, Stop, add_new};
-use crate::refusal;
+use crate::node::refusal;
 
 /// When packets are sent, in seconds after the first: each time after twice the time.
 const DOUBLING: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];

@@ -9,9 +9,9 @@ use uturn_model::lb::{Target, TargetKind, TkeServiceConfig};
 use uturn_model::{Cluster, EndpointSlice, Labels, Name, NamespacedName, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
+use crate::failover::target_list::TargetList;
 use crate::inventory::Inventory;
-use crate::target_classes::TargetClasses;
-use crate::target_list::TargetList;
+use crate::partition::target_classes::TargetClasses;
 
 /// How many each node and endpoint of a small cluster stands for.
 #[derive(Clone, Debug, Default)]
