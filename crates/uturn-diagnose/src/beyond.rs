@@ -11,7 +11,7 @@ use crate::cause;
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity};
+use crate::{Code, Evidence};
 
 /// A finding, and the object that is at fault where that is another.
 type Caused = (Finding, Option<ObjectRef>);
@@ -49,8 +49,8 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
 fn not_looked_at(engine: &Engine<'_>) -> Finding {
     let cluster = engine.cluster();
     Finding {
-        code: Code::new(901),
-        severity: Severity::Info,
+        code: Code::NotExamined,
+        severity: Code::NotExamined.severity(),
         subject: ObjectRef::global(Kind::Facts, "cluster"),
         targets: vec!["health checks, and clients from outside".to_owned()],
         clients: Clients::other(Clients::OUTSIDE),
@@ -95,12 +95,10 @@ fn outside(
     };
     let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
     let cause = cause::is_shared(mechanism).then(|| cause::of(way)).flatten();
+    let code = Code::of(mechanism, rule.owner.kind);
     let finding = Finding {
-        code: Code::of(mechanism, rule.owner.kind),
-        severity: match mechanism {
-            Mechanism::NoEndpoint => Severity::Warning,
-            _ => Severity::Error,
-        },
+        code,
+        severity: code.severity(),
         subject: rule.owner.clone(),
         targets: vec![label(balancer, listener, rule)],
         clients: Clients::other(Clients::OUTSIDE),
@@ -207,8 +205,8 @@ fn dead_probes(
         _ => None,
     };
     let finding = Finding {
-        code: Code::of(Mechanism::ProbeBlackhole, owner.kind),
-        severity: Severity::Warning,
+        code: Code::ProbeBlackhole,
+        severity: Code::ProbeBlackhole.severity(),
         subject: owner,
         targets: vec![format!("health checks of {at}")],
         clients: Clients::other(Clients::PROBES),

@@ -8,7 +8,7 @@ use uturn_path::{Engine, ScanResult, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity, beyond};
+use crate::{Code, Evidence, beyond};
 
 /// So many classes of clients are walked for it.
 const MOST: usize = 300;
@@ -95,13 +95,10 @@ fn judge(
         .into(),
         by: By::new(object.to_string(), engine.origin_of(object)),
     };
+    let code = if is_broken { Code::TlsBypassed } else { Code::BalancerBypassed };
     Ok(Some(Finding {
-        code: if is_broken {
-            Code::of(Mechanism::TlsBypassed, Kind::Service)
-        } else {
-            Code::new(107)
-        },
-        severity: if is_broken { Severity::Error } else { Severity::Info },
+        code,
+        severity: code.severity(),
         subject: object.clone(),
         targets: vec![met.target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),

@@ -9,7 +9,7 @@ use uturn_path::{Engine, ScanResult};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity, beyond};
+use crate::{Code, Evidence, beyond};
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     let cluster = engine.cluster();
@@ -61,8 +61,8 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
         by: By::new(object.to_string(), engine.origin_of(object)),
     };
     Finding {
-        code: Code::new(206),
-        severity: Severity::Warning,
+        code: Code::HealthyTargetEjected,
+        severity: Code::HealthyTargetEjected.severity(),
         subject: object.clone(),
         targets: Vec::new(),
         clients: Clients::other(Clients::OTHERS),

@@ -8,6 +8,8 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
 
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
@@ -44,9 +46,32 @@ pub struct Finding {
     /// What it rests on beside the example.
     pub written: Vec<Evidence>,
     /// What helps, the least intrusive first.
-    pub cures: Vec<String>,
+    pub cures: Vec<CureTitle>,
     /// What has to hold for it, where something decides that nobody knows.
     pub conditions: Vec<Text>,
+}
+
+/// A cure in a line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CureTitle {
+    /// Its name: `call-service`. The same cure of another object has the same name.
+    pub name: &'static str,
+    /// What it does here: `call svc/shop/front:80`.
+    pub text: String,
+}
+
+impl Deref for CureTitle {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for CureTitle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// What a scan met, and what it did not meet but is there to be seen, as findings, the worst
@@ -216,13 +241,11 @@ fn judge(
     // The cause nearest to the client's own doing comes first in the order of mechanisms.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
+    let is_unseen = are_replies_unseen(known.engine, met, mechanism)?;
+    let code = Code::of_reply(mechanism, target.object.kind, is_unseen);
     Ok(Some(Finding {
-        code: Code::of_reply(
-            mechanism,
-            target.object.kind,
-            are_replies_unseen(known.engine, met, mechanism)?,
-        ),
-        severity: severity(mechanism, met),
+        code,
+        severity: severity(code, met),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),
@@ -248,18 +271,14 @@ fn are_replies_unseen(
     Ok(engine.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
-/// By harm: whether anybody is hurt who is not the target itself.
-fn severity(mechanism: Mechanism, met: &ScanResult) -> Severity {
-    match mechanism {
-        Mechanism::NoEndpoint => Severity::Warning,
-        _ if met.clients.itself => Severity::Warning,
-        _ => Severity::Error,
-    }
+/// A pod that only fails to call itself is no error.
+fn severity(code: Code, met: &ScanResult) -> Severity {
+    if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
 }
 
 /// Cures that a walk confirms. So far one: call the Service by its name, which never leaves
 /// the cluster's own rules.
-fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<String>, WalkError> {
+fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, WalkError> {
     let target = &met.target;
     let Some((service, port)) = service_behind(known.engine, target) else {
         return Ok(Vec::new());
@@ -268,7 +287,8 @@ fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<String>, WalkErr
     if to == target.to {
         return Ok(Vec::new());
     }
-    Ok(if known.is_fine(met, &to)? { vec![format!("call {to}")] } else { Vec::new() })
+    let call = CureTitle { name: "call-service", text: format!("call {to}") };
+    Ok(if known.is_fine(met, &to)? { vec![call] } else { Vec::new() })
 }
 
 /// The Service and port that would answer without the load balancer.

@@ -17,10 +17,8 @@ use uturn_model::{
     Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_netfilter::{Assumed, Packet, Question};
+use uturn_netfilter::{Assumptions, Packet, Question};
 
-use crate::engine::ingress_assumptions;
-use crate::engine::uncaptured;
 use crate::exchange::Exchange;
 use crate::inventory::Inventory;
 use crate::journey::{PacketState, Peer, add_new};
@@ -48,7 +46,7 @@ pub struct Engine<'a> {
     /// lead to whom they please.
     pub(crate) whole: Option<&'a Inventory<'a>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
-    pub(crate) assumed: RefCell<Assumed>,
+    pub(crate) assumed: RefCell<Assumptions>,
     pub(crate) open: RefCell<Vec<Question>>,
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was

@@ -261,7 +261,7 @@ impl<'a> Engine<'a> {
             false => &runtime.kernel,
         };
         let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed.borrow());
-        for (question, _) in ends.iter().flat_map(|end| &end.open) {
+        for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
             let mut open = self.open.borrow_mut();
             if !open.iter().any(|one| one.is_same(question)) {
                 open.push(question.clone());

@@ -14,7 +14,7 @@ use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Family, Node, ProxyMode, Text};
 use uturn_netfilter::{
-    Gap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
+    CaptureGap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
 };
 
 use crate::engine::WalkError;
@@ -129,10 +129,10 @@ impl NodeRuntime {
         let usual_link = pod_network::link(cluster);
         // What else is missing is worked out above, and `uncaptured` says so.
         if let Some(capture) = capture {
-            state.gaps = Gap::all_of(capture, &state);
+            state.gaps = CaptureGap::all_of(capture, &state);
             state.gaps.retain(|gap| match gap {
-                Gap::Sets => true,
-                Gap::Virtual => state.ipvs.0.is_empty(),
+                CaptureGap::Sets => true,
+                CaptureGap::Virtual => state.ipvs.0.is_empty(),
                 _ => false,
             });
         }

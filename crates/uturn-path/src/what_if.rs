@@ -21,7 +21,7 @@ use uturn_model::{
     Verdict, Version,
 };
 
-use uturn_netfilter::{Assumed, Question};
+use uturn_netfilter::{Assumptions, Question};
 
 use crate::engine::{Engine, WalkError};
 use crate::reduced::reduced_cluster::outline_with;
@@ -75,7 +75,7 @@ impl Engine<'_> {
     fn by_cluster(
         &self,
         flow: &Flow,
-        assumed: &Assumed,
+        assumed: &Assumptions,
     ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
         let cluster = self.cluster();
         let runnings = runnings(cluster);
@@ -116,14 +116,14 @@ impl Engine<'_> {
     fn assuming(
         &self,
         flow: &Flow,
-        assumed: &Assumed,
+        assumed: &Assumptions,
     ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
         *self.assumed.borrow_mut() = assumed.clone();
         self.open.borrow_mut().clear();
         // What probes found depends on the rules that they met.
         self.health.borrow_mut().clear();
         let verdicts = self.verdicts(flow);
-        *self.assumed.borrow_mut() = Assumed::default();
+        *self.assumed.borrow_mut() = Assumptions::default();
         self.health.borrow_mut().clear();
         Ok((verdicts?, self.open.take()))
     }
@@ -132,7 +132,7 @@ impl Engine<'_> {
         &self,
         cluster: &Cluster,
         flow: &Flow,
-        assumed: &Assumed,
+        assumed: &Assumptions,
     ) -> Result<(Verdict, Vec<Question>), WalkError> {
         let mut engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
         engine.keeps_every_way = self.keeps_every_way;

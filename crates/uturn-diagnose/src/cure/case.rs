@@ -110,7 +110,7 @@ impl<'a> Case<'a> {
         match self.before {
             // Health checks that die are one finding, whatever stops them.
             Standing::Probes { .. } if !self.before.is_fine() => {
-                BTreeSet::from([Code::of(Mechanism::ProbeBlackhole, kind)])
+                BTreeSet::from([Code::ProbeBlackhole])
             }
             _ => self.mechanisms.iter().map(of).collect(),
         }

@@ -259,7 +259,7 @@ fn blocks(families: &[Family], state: &NodeState) -> BTreeMap<String, Vec<String
         nft::TableFamily::Ip6 => families.contains(&Family::V6),
         _ => true,
     };
-    let tables = state.nft.tables.iter().filter(is_met).filter(|table| state.counts(table));
+    let tables = state.nft.tables.iter().filter(is_met).filter(|table| state.is_walked(table));
     let mut blocks: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for table in tables {
         let text = nft::Ruleset { tables: vec![table.clone()] }.to_string();

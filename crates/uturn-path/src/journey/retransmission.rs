@@ -176,7 +176,7 @@ fn is_sent_again(end: &End, stay: &Stay<'_>) -> bool {
         true => refusal::of_unsent(reason).is_some(),
         false => refusal::of_drop(reason, protocol).is_some(),
     };
-    end.anew && protocol == IpProtocol::TCP && !is_told
+    end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_told
 }
 
 fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {
