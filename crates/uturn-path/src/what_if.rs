@@ -4,7 +4,7 @@
 //! the cloud's own build, and whether it knows the pods' ranges, without which it keeps pods
 //! from a Service of policy Local), and where pods will run that do not exist yet. Each reading
 //! of them is a cluster of its own that the same engine walks. A third is what rules do that
-//! nobody models (`rules`), a fourth what a name leads to (`names`). Readings with one verdict
+//! are not modelled (`rules`), a fourth what a name leads to (`names`). Readings with one verdict
 //! are one case, and what makes no difference is not said.
 
 mod names;
@@ -23,8 +23,9 @@ use uturn_model::{
 
 use uturn_netfilter::{Assumptions, Question};
 
-use crate::engine::{Engine, WalkError};
-use crate::reduced::reduced_cluster::outline_with;
+use crate::engine::Engine;
+use crate::error::WalkError;
+use crate::outline::outline_with;
 
 /// What kube-proxy's mode is called where it is supposed.
 const MODE: &str = "kube-proxy mode";
@@ -71,7 +72,7 @@ impl Engine<'_> {
     }
 
     /// A verdict for each case of how kube-proxy runs and where pods will run, and the rules
-    /// met that nobody models.
+    /// met that are not modelled.
     fn by_cluster(
         &self,
         flow: &Flow,
@@ -111,21 +112,16 @@ impl Engine<'_> {
         Ok((table.merged(), open))
     }
 
-    /// The verdict where something is taken for true of rules that nobody models, and those
+    /// The verdict where something is taken for true of rules that are not modelled, and those
     /// that were met and of which nothing is.
     fn assuming(
         &self,
         flow: &Flow,
         assumed: &Assumptions,
     ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
-        *self.assumed.borrow_mut() = assumed.clone();
-        self.open.borrow_mut().clear();
-        // What probes found depends on the rules that they met.
-        self.health.borrow_mut().clear();
-        let verdicts = self.verdicts(flow);
-        *self.assumed.borrow_mut() = Assumptions::default();
-        self.health.borrow_mut().clear();
-        Ok((verdicts?, self.open.take()))
+        let walk = self.walk_whole().assuming(assumed.clone());
+        let verdict = walk.verdict(flow)?;
+        Ok((vec![verdict], walk.open.into_inner()))
     }
 
     fn verdict_of(
@@ -134,8 +130,8 @@ impl Engine<'_> {
         flow: &Flow,
         assumed: &Assumptions,
     ) -> Result<(Verdict, Vec<Question>), WalkError> {
-        let mut engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
-        engine.keeps_every_way = self.keeps_every_way;
+        let engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
+        let engine = engine.with_options(self.options());
         let (verdicts, open) = engine.assuming(flow, assumed)?;
         let none = || Verdict::of(vec![], vec![], vec![]);
         Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
@@ -246,7 +242,7 @@ fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     cluster
 }
 
-/// The pods of a client that nobody has placed, unless they serve somebody: then where
+/// The pods of a client that are not placed yet, unless they serve a Service: then where
 /// they are moves more than the client.
 fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> {
     let pods: Vec<&uturn_model::Pod> = match client {

@@ -1,4 +1,4 @@
-//! What manifests leave in doubt, and how it is read: said once, with every verdict.
+//! What manifests leave open about Ingresses, and how it is read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::ingress::PathKind;
 use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text, Unknown};
 
-/// All doubts about Ingresses.
+/// What is taken for true about Ingresses.
 pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
     let mut by_class: BTreeMap<Option<&Text>, Vec<&Ingress>> = BTreeMap::new();
     let served = |one: &&Ingress| controller::is_served_by_cloud(cluster, one);
@@ -41,7 +41,7 @@ fn unread(cluster: &Cluster) -> Vec<Supposition> {
     .collect()
 }
 
-/// Nobody that is known reads these Ingresses.
+/// No known controller reads these Ingresses.
 fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Supposition {
     let first = all[0].object();
     let about = match all.len() {
@@ -69,7 +69,7 @@ const REDIRECTS: &str = "nginx.ingress.kubernetes.io/ssl-redirect";
 const ALWAYS: &str = "nginx.ingress.kubernetes.io/force-ssl-redirect";
 
 /// An nginx of the cluster's own sends clients of these Ingresses from HTTP to HTTPS, and
-/// nobody follows them there.
+/// uturn does not follow them there.
 fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Supposition> {
     let known = cluster.ingress_classes.values().find(|one| one.name.as_str() == &**class);
     let is_nginx = match known {

@@ -14,9 +14,10 @@ use uturn_model::{
 };
 use uturn_netfilter::IpProtocol;
 
-use crate::engine::{Engine, WalkError};
-use crate::exchange::{Exchange, Request, ended};
-use crate::journey::{PacketState, Peer};
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, PacketState, Peer, Request, ended};
 use crate::unjudged::Gap;
 
 /// Which address of a Service is called.
@@ -40,7 +41,7 @@ enum Connected<'a> {
     Unknown(Gap),
 }
 
-impl<'a> Engine<'a> {
+impl<'a> Walk<'_, 'a> {
     /// Calls an address: sends a request to it and waits for what comes back, in every way.
     pub(crate) fn call(
         &self,
@@ -55,13 +56,13 @@ impl<'a> Engine<'a> {
         };
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, trip),
-            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.place(client), trip)]),
+            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), trip)]),
             Connected::Nobody(service) => {
                 let mut trip = trip;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
                 let leg = trip.packet.leg();
-                trip.note(self.place(client), step.seeing(leg));
+                trip.note(self.engine.place(client), step.seeing(leg));
                 Ok(vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
             Connected::One(service, endpoints) => {
@@ -72,14 +73,14 @@ impl<'a> Engine<'a> {
                     trip.chance |= endpoints.len() > 1;
                     let before = trip.packet.leg();
                     let after = Leg { src: before.src, dst: *endpoint };
-                    let place = || self.place(client);
+                    let place = || self.engine.place(client);
                     trip.tell(place, || {
                         let why = format!("{proxy} connects to {endpoint}, not to {to}");
                         Step::new(StepKind::Translate, why, by(service, proxy))
                             .changing(before, after)
                     });
                     trip.packet = trip.packet.with_leg(after);
-                    self.mind_endpoints(endpoint.ip())?;
+                    self.check_endpoint(endpoint.ip())?;
                     ways.extend(self.exchange(client, request, trip)?);
                 }
                 Ok(self.merged(ways))
@@ -100,7 +101,7 @@ impl<'a> Engine<'a> {
             // What they send is met on its way.
             Peer::Balancer(_) | Peer::Outside => return Connected::AsIs,
         };
-        let Some((service, port, frontend)) = self.frontend(to, protocol) else {
+        let Some((service, port, frontend)) = self.engine.frontend(to, protocol) else {
             return Connected::AsIs;
         };
         let is_modelled = match (frontend, proxy.translates()) {
@@ -132,10 +133,7 @@ impl<'a> Engine<'a> {
         family: Family,
         home: Option<&Name>,
     ) -> Vec<(f64, SocketAddr)> {
-        let weight = |address: SocketAddr| match &self.weights {
-            Some(weights) => weights.endpoints.get(&address.ip()).copied().unwrap_or(1.0),
-            None => 1.0,
-        };
+        let weight = |address: SocketAddr| self.population.endpoints(address.ip()).unwrap_or(1.0);
         let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
             let mut found: Vec<SocketAddr> = Vec::new();
             for slice in self.cluster.slices(&service.name) {
@@ -160,7 +158,9 @@ impl<'a> Engine<'a> {
         let all: f64 = found.iter().map(|address| weight(*address)).sum();
         found.into_iter().map(|address| (weight(address) / all, address)).collect()
     }
+}
 
+impl<'a> Engine<'a> {
     /// What keeps a packet from being judged that comes to an address of a Service from the
     /// network, where no kube-proxy serves it.
     pub(crate) fn gap_of_proxy(&self, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {

@@ -9,22 +9,20 @@ use std::time::Duration;
 
 use uturn_lb::decide::Choice;
 use uturn_lb::rules;
-use uturn_model::lb::{
-    Layer, Listener, ListenerProtocol, LoadBalancer, Rule, Scheduler, Scope, Source, Target,
-};
+use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::{Hop, Mechanism, Outcome};
 
-use uturn_netfilter::IpProtocol;
-
-use crate::engine::{Engine, WalkError};
-use crate::exchange::failover::{Attempts, picks};
+use crate::assumed::add_new;
+use crate::engine::walk::Walk;
+use crate::engine::{Engine, find_listener};
+use crate::error::WalkError;
+use crate::exchange::failover::{Attempts, TOLD, TOLD_REDUCED, picks};
 use crate::exchange::redirect::Said;
-use crate::exchange::{Exchange, Request, ended};
-use crate::journey::retransmission::Pace;
-use crate::journey::{PacketState, Peer, add_new};
+use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
+use crate::population::Results;
 
-impl<'a> Engine<'a> {
+impl<'a> Walk<'_, 'a> {
     /// A packet reached a load balancer.
     pub(crate) fn balance(
         &self,
@@ -35,17 +33,22 @@ impl<'a> Engine<'a> {
         mut trip: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
-        let place = self.place(Peer::Balancer(balancer));
-        if let Some(step) = self.shut_out(&self.balancers()[balancer].security_groups, &trip) {
+        let place = self.engine.place(Peer::Balancer(balancer));
+        if let Some(step) =
+            self.engine.shut_out(&self.engine.balancers()[balancer].security_groups, &trip)
+        {
             trip.note(place, step);
             return Ok(vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
         }
-        let listener =
-            find_listener(&self.balancers()[balancer], seen.dst.port(), trip.packet.protocol());
+        let listener = find_listener(
+            &self.engine.balancers()[balancer],
+            seen.dst.port(),
+            trip.packet.protocol(),
+        );
         let Some(listener) = listener else {
             let why = format!("has no listener on port {}", seen.dst.port());
             let party = Peer::Balancer(balancer);
-            trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
+            trip.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(
                 party,
@@ -59,7 +62,7 @@ impl<'a> Engine<'a> {
         if let Some(outcome) = misspoken(listener, request) {
             let why = format!("speaks {} here", listener.protocol);
             let party = Peer::Balancer(balancer);
-            trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
+            trip.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
         }
@@ -70,19 +73,13 @@ impl<'a> Engine<'a> {
                 rules::find(&listener.rules, &host, &path)
             }
         };
-        if let Some(gap) = served.and_then(|rule| self.gap_behind(rule)) {
+        if let Some(gap) = served.and_then(|rule| self.engine.gap_behind(rule)) {
             return Ok(vec![gap.exchange(place, trip)]);
         }
         match listener.protocol.layer() {
             Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
             Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
         }
-    }
-
-    /// The listener at an address, where a load balancer has it.
-    pub(crate) fn listener(&self, at: SocketAddr, protocol: IpProtocol) -> Option<&Listener> {
-        let balancer = self.balancers().iter().find(|one| one.vip == at.ip())?;
-        find_listener(balancer, at.port(), protocol)
     }
 
     fn pass_on(
@@ -95,7 +92,7 @@ impl<'a> Engine<'a> {
         trip: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
-        let place = self.place(Peer::Balancer(balancer));
+        let place = self.engine.place(Peer::Balancer(balancer));
         // Who ends TLS has answered the client before it looks for a target, and can but cut
         // the connection when there is none.
         let ends_tls = listener.protocol.ends_tls();
@@ -106,7 +103,7 @@ impl<'a> Engine<'a> {
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
-            let ways = self.without_target(trip.clone(), place, balancer, turned_away);
+            let ways = self.engine.without_target(trip.clone(), place, balancer, turned_away);
             return home(ways);
         };
         // What is passed on as it came still speaks what the client spoke.
@@ -116,14 +113,15 @@ impl<'a> Engine<'a> {
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
-            let ways = self.without_candidate(trip.clone(), place, balancer, turned_away);
+            let ways = self.engine.without_candidate(trip.clone(), place, balancer, turned_away);
             return home(ways);
         }
         let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
-        if self.weights.is_some() && picks_by_client && choice.candidates().len() > 1 {
+        if self.population.failover().is_some() && picks_by_client && choice.candidates().len() > 1
+        {
             return Err(WalkError::NeedsWhole);
         }
-        let by = self.by_listener(listener, rule);
+        let by = self.engine.by_listener(listener, rule);
         let mut ways = Vec::new();
         for (target, share) in shares {
             let mut there = trip.clone();
@@ -172,11 +170,14 @@ impl<'a> Engine<'a> {
         mut trip: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
-        let place = self.place(Peer::Balancer(balancer));
+        let place = self.engine.place(Peer::Balancer(balancer));
         let (host, path) = asked_of(request, seen);
         let Some(rule) = rules::find(&listener.rules, &host, &path) else {
             let why = format!("no rule of the listener is for {host}{path}");
-            trip.note(place, Step::new(StepKind::Reject, why, self.by(Peer::Balancer(balancer))));
+            trip.note(
+                place,
+                Step::new(StepKind::Reject, why, self.engine.by(Peer::Balancer(balancer))),
+            );
             let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
             let answer = trip.answer();
             let mechanism = Some(Mechanism::NoRuleForPath);
@@ -184,7 +185,7 @@ impl<'a> Engine<'a> {
             return self.bring_home(party, client, asked, answer, outcome, mechanism);
         };
         if let Some(redirect) = &rule.redirect {
-            let by = self.by_listener(listener, rule);
+            let by = self.engine.by_listener(listener, rule);
             let said = Said { redirect, host: &host, path: &path, by };
             return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
         }
@@ -194,13 +195,14 @@ impl<'a> Engine<'a> {
         if shares.is_empty() {
             let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
             let turned_away = match rule.targets.is_empty() {
-                true => self.without_target(trip.clone(), place, balancer, outcome),
-                false => self.without_candidate(trip.clone(), place, balancer, outcome),
+                true => self.engine.without_target(trip.clone(), place, balancer, outcome),
+                false => self.engine.without_candidate(trip.clone(), place, balancer, outcome),
             };
             return self.say(balancer, client, asked, &trip, turned_away, outcome);
         }
-        let by = self.by_listener(listener, rule);
-        let results = self.asked_once(seen, || {
+        let by = self.engine.by_listener(listener, rule);
+        let failover = self.population.failover();
+        let mut ask = || -> Result<Results, WalkError> {
             let mut results = vec![Vec::new(); rule.targets.len()];
             for target in choice.candidates() {
                 let (plain, target_there) = (Request::default(), &rule.targets[target]);
@@ -208,7 +210,11 @@ impl<'a> Engine<'a> {
                     self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip)?;
             }
             Ok(results.into())
-        })?;
+        };
+        let results = match failover {
+            Some(failover) => failover.results(seen, &mut ask)?,
+            None => ask()?,
+        };
         let is_open = |way: &&Exchange| way.outcome.is_unknown();
         if let Some(open) = results.iter().flatten().find(is_open) {
             trip.note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
@@ -216,22 +222,32 @@ impl<'a> Engine<'a> {
         }
         let begun = trip.tries.delay();
         let mut attempts = Attempts {
-            engine: self,
+            walk: self,
             choice,
             listener,
+            rule,
+            seen,
             place,
             by,
             begun,
             results,
+            most_told: if failover.is_some() { TOLD_REDUCED } else { TOLD },
             ways: Vec::new(),
         };
-        if self.weights.is_some() {
-            attempts.count(rule, seen, &trip)?;
-        } else {
-            for (target, share) in shares {
-                let mut start = trip.clone();
-                start.share *= share;
-                attempts.follow(rule, seen, target, ended(start, Outcome::AT_ONCE, None));
+        match failover {
+            Some(failover) => {
+                let mut start = ended(trip.clone(), Outcome::AT_ONCE, None);
+                if self.options.is_brief() {
+                    start.hops = Vec::new();
+                }
+                attempts.count(failover, start)?;
+            }
+            None => {
+                for (target, share) in shares {
+                    let mut start = trip.clone();
+                    start.share *= share;
+                    attempts.follow(target, ended(start, Outcome::AT_ONCE, None));
+                }
             }
         }
         let (place, by) = (attempts.place.clone(), attempts.by.clone());
@@ -242,7 +258,9 @@ impl<'a> Engine<'a> {
         (answer.share, answer.chance) = (1.0, false);
         let party = Peer::Balancer(balancer);
         let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None)?;
-        self.note_all(trip.share, &arrivals);
+        if let Some(failover) = failover {
+            failover.note_answers(trip.share, &arrivals);
+        }
         let mut home = Vec::with_capacity(ways.len() * arrivals.len());
         for way in ways {
             for arrived in &arrivals {
@@ -250,7 +268,7 @@ impl<'a> Engine<'a> {
                 way.share *= arrived.share;
                 way.chance |= arrived.chance;
                 add_new(&mut way.supposed, arrived.supposed.clone());
-                if !self.is_brief {
+                if !self.options.is_brief() {
                     let said = answers(way.outcome, asked, by.clone());
                     way.hops.push(Hop { place: place.clone(), way: Way::Back, steps: vec![said] });
                     way.hops.extend(arrived.hops.iter().cloned());
@@ -301,7 +319,7 @@ impl<'a> Engine<'a> {
             }
         };
         let leg = Leg { src, dst: target.address };
-        if let Some(lost) = self.lacks_bandwidth(balancer, target, leg, trip) {
+        if let Some(lost) = self.engine.lacks_bandwidth(balancer, target, leg, trip) {
             return Ok(vec![lost]);
         }
         let packet = trip.packet.with_leg(leg);
@@ -312,7 +330,9 @@ impl<'a> Engine<'a> {
         }
         Ok(self.merged(self.exchange(Peer::Balancer(balancer), request, inner)?))
     }
+}
 
+impl<'a> Engine<'a> {
     /// Where a node pays for its own way to the internet, a public load balancer reaches it
     /// only over bandwidth of the node's own.
     fn lacks_bandwidth(
@@ -377,16 +397,6 @@ impl<'a> Engine<'a> {
         trip.note(place, Step::new(StepKind::Drop, why, self.by(Peer::Balancer(balancer))));
         vec![ended(trip, outcome, Some(mechanism))]
     }
-}
-
-pub(crate) fn find_listener(
-    balancer: &LoadBalancer,
-    port: u16,
-    protocol: IpProtocol,
-) -> Option<&Listener> {
-    balancer.listeners.iter().find(|one| {
-        one.port.number() == port && IpProtocol::from(one.protocol.transport()) == protocol
-    })
 }
 
 /// The host and path that a request asks for.

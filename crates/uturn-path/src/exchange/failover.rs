@@ -1,69 +1,59 @@
-//! A request that is followed from one target to the next, until somebody answers or nobody is
-//! left.
+//! A request that is followed from one target to the next, until one answers or none is left.
 //!
-//! There are as many ways as ends of each attempt multiplied. Those who have waited alike, for
-//! the same reasons, go on as one, unless every way is wanted.
+//! There are as many ways as ends of each attempt multiplied. Requests that waited equally long,
+//! for the same reasons, go on as one, unless every way is wanted.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
-use uturn_model::lb::{Listener, Rule, Source};
+use uturn_model::lb::{Listener, Rule, Scheduler, Source};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
 use uturn_model::{Hop, Outcome};
 use uturn_netfilter::hash::FastMap;
 
-use crate::engine::Engine;
-use crate::exchange::Exchange;
-use crate::failover::spread::{NEGLIGIBLE, ReasonSet};
-use crate::journey::add_new;
+use crate::assumed::add_new;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, Waiting};
+use crate::population::{Failover, FailoverRequest, Results, TriesTargets};
+use crate::share::{NEGLIGIBLE, ReasonSet};
 
-/// Of a way with more places than these, what comes is counted and not told: in a small
-/// cluster that stands for a large one, and in a whole one.
-const TOLD: [usize; 2] = [24, 240];
+/// Of a way with more places than these, what comes is counted and not told: in a whole cluster,
+/// and in a reduced one.
+pub(crate) const TOLD: usize = 240;
+pub(crate) const TOLD_REDUCED: usize = 24;
 
 /// A layer-7 request that a load balancer is busy with.
 pub(crate) struct Attempts<'e, 'a> {
-    pub(crate) engine: &'e Engine<'a>,
+    pub(crate) walk: &'e Walk<'e, 'a>,
     pub(crate) choice: Choice<'e>,
     pub(crate) listener: &'e Listener,
+    pub(crate) rule: &'e Rule,
+    /// The addresses of the request as the load balancer sees them.
+    pub(crate) seen: Leg,
     pub(crate) place: Place,
     pub(crate) by: By,
     /// How long the client had waited already.
     pub(crate) begun: Duration,
     /// What asking each target gives, by its place in the rule; nothing for one that is not
     /// asked.
-    pub(crate) results: Rc<[Vec<Exchange>]>,
+    pub(crate) results: Results,
+    /// Of a way with more places than these, what comes is not told.
+    pub(crate) most_told: usize,
     pub(crate) ways: Vec<Exchange>,
-}
-
-/// A request that nobody has answered yet.
-pub(crate) struct Waiting {
-    pub(crate) way: Exchange,
-    timeouts: u32,
-    pub(crate) timed_out: bool,
-    /// How long those that refused took.
-    late: Duration,
-}
-
-impl Waiting {
-    /// Before anybody was asked.
-    pub(crate) fn new(way: Exchange) -> Self {
-        Self { way, timeouts: 0, timed_out: false, late: Duration::ZERO }
-    }
 }
 
 impl Attempts<'_, '_> {
     /// Follows a request that begins at a target to all its ends.
-    pub(crate) fn follow(&mut self, rule: &Rule, seen: Leg, first: usize, start: Exchange) {
+    pub(crate) fn follow(&mut self, first: usize, start: Exchange) {
         let mut tried = vec![first];
-        if self.engine.keeps_every_way {
-            return self.follow_each(rule, seen, &mut tried, Waiting::new(start));
+        if self.walk.options.every_way {
+            return self.follow_each(&mut tried, Waiting::new(start));
         }
         let least = start.share * NEGLIGIBLE;
         let mut waiting = vec![Waiting::new(start)];
         while let Some(target) = tried.last() {
-            let (mut left, answered) = self.attempt(rule, seen, waiting, *target);
+            let (mut left, answered) = self.attempt(waiting, *target);
             self.ways.extend(answered);
             left.retain(|one| one.way.share >= least);
             waiting = left;
@@ -73,45 +63,67 @@ impl Attempts<'_, '_> {
             }
         }
         let mut ways = std::mem::take(&mut self.ways);
-        ways.extend(waiting.into_iter().map(|one| self.gives_up(one)));
-        self.ways = self.engine.merged(ways);
+        ways.extend(waiting.into_iter().map(|one| self.give_up(one)));
+        self.ways = self.walk.merged(ways);
     }
 
     /// The same, each way by itself. `tried` holds the targets in order, the last one now being
     /// asked.
-    fn follow_each(&mut self, rule: &Rule, seen: Leg, tried: &mut Vec<usize>, so_far: Waiting) {
+    fn follow_each(&mut self, tried: &mut Vec<usize>, so_far: Waiting) {
         let Some(&target) = tried.last() else { return };
         let next = self.choice.next(tried);
-        let (left, answered) = self.attempt(rule, seen, vec![so_far], target);
+        let (left, answered) = self.attempt(vec![so_far], target);
         self.ways.extend(answered);
         for one in left {
             match next {
                 Some(next) => {
                     tried.push(next);
-                    self.follow_each(rule, seen, tried, one);
+                    self.follow_each(tried, one);
                     tried.pop();
                 }
                 None => {
-                    let given_up = self.gives_up(one);
+                    let given_up = self.give_up(one);
                     self.ways.push(given_up);
                 }
             }
         }
     }
 
-    /// Asks a target once: who still waits, and who has an answer.
-    pub(crate) fn attempt(
-        &self,
-        rule: &Rule,
-        seen: Leg,
-        waiting: Vec<Waiting>,
-        target: usize,
-    ) -> (Vec<Waiting>, Vec<Exchange>) {
+    /// Leaves it to `failover` how the request ends after all its attempts.
+    ///
+    /// # Errors
+    /// [`WalkError::NeedsWhole`] if only asking every target can tell.
+    pub(crate) fn count(
+        &mut self,
+        failover: &dyn Failover,
+        start: Exchange,
+    ) -> Result<(), WalkError> {
+        let profile = &self.listener.profile;
+        let candidates = self.choice.candidates();
+        if profile.scheduler == Scheduler::SourceHash && candidates.len() > 1 {
+            return Err(WalkError::NeedsWhole);
+        }
+        let request = FailoverRequest {
+            rule: self.rule,
+            candidates: &candidates,
+            results: &self.results,
+            start,
+            begun: self.begun,
+            timeout: profile.connect_timeout,
+            next_target: profile.next_target,
+            detail: self.walk.options.detail,
+        };
+        self.ways = failover.ways(&request, self)?;
+        Ok(())
+    }
+}
+
+impl TriesTargets for Attempts<'_, '_> {
+    fn attempt(&self, waiting: Vec<Waiting>, target: usize) -> (Vec<Waiting>, Vec<Exchange>) {
         let mut left: Vec<Waiting> = Vec::new();
         let mut answered: Vec<Exchange> = Vec::new();
         let (mut waits, mut ends) = (FastMap::default(), FastMap::default());
-        let most_told = TOLD[usize::from(self.engine.weights.is_none())];
-        let are_merged = !self.engine.keeps_every_way;
+        let are_merged = !self.walk.options.every_way;
         let results = &self.results[target];
         for mut one in waiting {
             for (at, result) in results.iter().enumerate() {
@@ -149,9 +161,10 @@ impl Attempts<'_, '_> {
                 }
                 way.hops = hops;
                 add_new(&mut way.supposed, result.supposed.clone());
-                let is_told = !self.engine.is_brief && way.hops.len() < most_told;
+                let is_told = !self.walk.options.is_brief() && way.hops.len() < self.most_told;
                 if is_told {
-                    self.note(&mut way, picks(self.listener, rule, target, seen, self.by.clone()));
+                    let by = self.by.clone();
+                    self.note(&mut way, picks(self.listener, self.rule, target, self.seen, by));
                     way.hops.extend(result.hops.iter().cloned());
                 }
                 if let Outcome::Answered { after } = result.outcome {
@@ -160,7 +173,7 @@ impl Attempts<'_, '_> {
                     continue;
                 }
                 if timed_out && is_told {
-                    self.note(&mut way, timeout(self.listener, rule, target, self.by.clone()));
+                    self.note(&mut way, timeout(self.listener, self.rule, target, self.by.clone()));
                 }
                 left.push(Waiting { way, timeouts, timed_out, late });
             }
@@ -168,13 +181,14 @@ impl Attempts<'_, '_> {
         (left, answered)
     }
 
-    /// Nobody is left to be asked.
-    pub(crate) fn gives_up(&self, one: Waiting) -> Exchange {
-        let code = if one.timed_out { 504 } else { 502 };
-        let after = self.waited(&one);
-        Exchange { outcome: Outcome::Status { code, after }, ..one.way }
+    fn give_up(&self, waiting: Waiting) -> Exchange {
+        let code = if waiting.timed_out { 504 } else { 502 };
+        let after = self.waited(&waiting);
+        Exchange { outcome: Outcome::Status { code, after }, ..waiting.way }
     }
+}
 
+impl Attempts<'_, '_> {
     /// How long the client has waited by now.
     fn waited(&self, one: &Waiting) -> Duration {
         self.begun + self.listener.profile.connect_timeout * one.timeouts + one.late

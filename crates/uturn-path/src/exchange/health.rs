@@ -1,7 +1,7 @@
 //! Which targets a load balancer takes for alive: its probes travel like any packet.
 //!
 //! A probe by TCP is good if the connection is made. One by UDP cannot wait for an answer, as
-//! nobody knows what the service says: it is good if the machine answers an echo request and
+//! it is not known what the service says: it is good if the machine answers an echo request and
 //! has not refused the datagram.
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,11 +11,10 @@ use uturn_model::lb::{Listener, ProbeSource, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
-use crate::engine::{Engine, WalkError};
-use crate::exchange::balance::find_listener;
-use crate::exchange::{Exchange, Request};
-use crate::journey::retransmission::Pace;
-use crate::journey::{PacketState, Peer};
+use crate::engine::walk::Walk;
+use crate::engine::{Engine, find_listener};
+use crate::error::WalkError;
+use crate::packet::{Exchange, Pace, PacketState, Peer, Request};
 
 /// The port that probes come from: any.
 const PROBE_PORT: u16 = 50_000;
@@ -36,7 +35,22 @@ pub struct Health {
     pub mechanisms: Vec<Mechanism>,
 }
 
-impl<'a> Engine<'a> {
+impl Engine<'_> {
+    /// What the health checks of a listener find, target by target; `None` if no load balancer
+    /// listens there.
+    ///
+    /// # Errors
+    /// A probe meets a node whose rules cannot be walked.
+    pub fn health(
+        &self,
+        listener: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Option<Vec<Health>>, WalkError> {
+        self.walk_whole().health(listener, protocol)
+    }
+}
+
+impl<'a> Walk<'_, 'a> {
     /// Which targets the health checks find alive.
     pub(crate) fn alive(
         &self,
@@ -48,27 +62,22 @@ impl<'a> Engine<'a> {
         Ok(all.into_iter().map(|one| one.alive).collect())
     }
 
-    /// What the health checks of a listener find, target by target; `None` if no load balancer
-    /// listens there.
-    ///
-    /// # Errors
-    /// A probe meets a node whose rules cannot be walked.
-    pub fn health(
+    fn health(
         &self,
         listener: SocketAddr,
         protocol: Protocol,
     ) -> Result<Option<Vec<Health>>, WalkError> {
-        let balancer = self.balancers().iter().position(|one| one.vip == listener.ip());
+        let balancer = self.engine.balancers().iter().position(|one| one.vip == listener.ip());
         let Some(balancer) = balancer else { return Ok(None) };
         let protocol = IpProtocol::from(protocol);
-        let here = find_listener(&self.balancers()[balancer], listener.port(), protocol);
+        let here = find_listener(&self.engine.balancers()[balancer], listener.port(), protocol);
         let Some(here) = here else { return Ok(None) };
         let mut all = Vec::new();
         // What is redirected to another listener is served there.
         let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
         let there =
             redirects.filter(|to| to.host.is_none() && to.port != here.port).filter_map(|to| {
-                find_listener(&self.balancers()[balancer], to.port.number(), protocol)
+                find_listener(&self.engine.balancers()[balancer], to.port.number(), protocol)
             });
         let there: Vec<&Listener> = there.collect();
         let all_rules = [here].into_iter().chain(there);
@@ -98,11 +107,11 @@ impl<'a> Engine<'a> {
             answered: 1.0,
             mechanisms: Vec::new(),
         };
-        let is_open = self.gap_behind(rule).is_some();
+        let is_open = self.engine.gap_behind(rule).is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return Ok(rule.targets.iter().map(healthy).collect());
         };
-        let vip = self.balancers()[balancer].vip;
+        let vip = self.engine.balancers()[balancer].vip;
         let prober = match check.source {
             ProbeSource::Vip => vip,
             ProbeSource::Reserved => profile::prober(Family::of(vip)),
@@ -136,11 +145,12 @@ impl<'a> Engine<'a> {
     ) -> Result<(f64, Vec<Mechanism>), WalkError> {
         let protocol = listener.protocol.transport();
         let key = (prober, target, protocol);
-        if let Some(known) = self.health.borrow().get(&key) {
-            return Ok(known.clone());
+        if let Some(known) = self.probes.get(&key) {
+            return Ok(known);
         }
         let ask = |packet: Packet| {
-            let probe = PacketState::new(packet).briefly(self.is_brief).paced(pace.clone());
+            let probe =
+                PacketState::new(packet).briefly(self.options.is_brief()).paced(pace.clone());
             let probe = probe.sent_by(balancer);
             self.exchange(Peer::Balancer(balancer), &Request::default(), probe)
         };
@@ -164,7 +174,7 @@ impl<'a> Engine<'a> {
             mechanisms.sort_unstable();
             mechanisms.dedup();
         }
-        self.health.borrow_mut().insert(key, (answered, mechanisms.clone()));
+        self.probes.insert(key, (answered, mechanisms.clone()));
         Ok((answered, mechanisms))
     }
 }

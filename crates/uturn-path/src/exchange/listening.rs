@@ -5,15 +5,14 @@
 //! nothing but what they declare ([`uturn_model::Extent::listeners`]). On a node it is the
 //! endpoints of Services, and hostNetwork pods, that tell what listens.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use uturn_model::pod::ContainerPort;
 use uturn_model::{Node, Pod, Port, Protocol};
 use uturn_netfilter::IpProtocol;
-use uturn_netfilter::hash::FastSet;
 
 use crate::engine::Engine;
-use crate::journey::Peer;
+use crate::packet::Peer;
 
 /// The ports that Kubernetes gives out for Services: no program listens there.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
@@ -31,7 +30,7 @@ pub(crate) enum Listening {
 
 /// Whether a port speaks TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tls {
+pub enum Tls {
     /// Its name or its number is that of TLS.
     Spoken,
     /// Its name or its number is that of plain HTTP.
@@ -41,7 +40,7 @@ pub(crate) enum Tls {
 }
 
 /// What a port's name and number say of TLS.
-pub(crate) fn tls_of(name: Option<&str>, port: u16) -> Tls {
+pub fn tls_of(name: Option<&str>, port: u16) -> Tls {
     let name = name.unwrap_or_default();
     if name.contains("https") || matches!(port, 443 | 6443 | 8443) {
         Tls::Spoken
@@ -83,7 +82,7 @@ impl<'a> Engine<'a> {
                 }
             }
             Peer::Host(..) if is_stated => Listening::No,
-            Peer::Host(..) if self.ends_on_nodes().contains(&(to.ip(), to.port())) => {
+            Peer::Host(..) if self.node_endpoints().contains(&(to.ip(), to.port())) => {
                 Listening::Yes("is an endpoint of a Service: somebody listens here")
             }
             Peer::Host(node, None) if self.may_be_a_program(node, to) => Listening::Unknown,
@@ -101,21 +100,6 @@ impl<'a> Engine<'a> {
             NODE_PORTS.contains(&port) || ports.any(|one| one.number() == port)
         };
         node.has_address(to.ip()) && !is_given_out(to.port())
-    }
-
-    /// Endpoints of Services at addresses of nodes.
-    fn ends_on_nodes(&self) -> &FastSet<(IpAddr, u16)> {
-        self.ends_on_nodes.get_or_init(|| {
-            let slices = self.cluster.endpoints.values().flatten();
-            let ends = slices.flat_map(|slice| {
-                let on_nodes =
-                    slice.endpoints.iter().filter(|one| self.node_at(one.address).is_some());
-                on_nodes.flat_map(|one| {
-                    slice.ports.iter().map(|port| (one.address, port.port.number()))
-                })
-            });
-            ends.collect()
-        })
     }
 
     /// Whether what listens there speaks TLS; nothing where only the caller's word says it.

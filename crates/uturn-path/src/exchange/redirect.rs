@@ -8,9 +8,9 @@ use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Outcome, Protocol};
 use uturn_netfilter::Packet;
 
-use crate::engine::{Engine, WalkError};
-use crate::exchange::{Exchange, Request};
-use crate::journey::{PacketState, Peer};
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, PacketState, Peer, Request};
 
 /// Clients do not follow more than these: they take it for a loop.
 const MOST: u8 = 20;
@@ -24,7 +24,7 @@ pub(crate) struct Said<'s> {
     pub(crate) by: By,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> Walk<'_, 'a> {
     /// Brings the answer to the client, who follows it.
     pub(crate) fn sent_elsewhere(
         &self,
@@ -42,7 +42,7 @@ impl<'a> Engine<'a> {
             true => format!("answers {code}: ask {url}"),
             false => format!("answers {code}: ask {url}; clients follow no further"),
         };
-        trip.note(self.place(party), Step::new(StepKind::Answer, why, said.by.clone()));
+        trip.note(self.engine.place(party), Step::new(StepKind::Answer, why, said.by.clone()));
         let late = trip.tries.delay();
         let answer = trip.answer();
         let outcome = Outcome::Status { code, after: std::time::Duration::ZERO };
@@ -81,7 +81,7 @@ impl<'a> Engine<'a> {
         };
         let port = said.redirect.port;
         let is_same = said.redirect.host.is_none();
-        let target = self.aim_at_host(client, host, port, next);
+        let target = self.engine.aim_at_host(client, host, port, next);
         let addresses = match is_same {
             // It goes on with the address that it has.
             true => vec![SocketAddr::new(asked.dst.ip(), port.number())],
@@ -97,12 +97,14 @@ impl<'a> Engine<'a> {
         }
         let mut ways = Vec::new();
         for address in &addresses {
-            let Some(source) = self.source(client, *address, Protocol::Tcp)? else {
+            let Some(source) = self.engine.source(client, *address, Protocol::Tcp)? else {
                 ways.push(failed(Outcome::Unreachable, uturn_model::Mechanism::NoRoute));
                 continue;
             };
             let packet = Packet::new(Protocol::Tcp, source, *address);
-            let mut trip = PacketState::new(packet).briefly(self.is_brief).paced(self.pace(client));
+            let mut trip = PacketState::new(packet)
+                .briefly(self.options.is_brief())
+                .paced(self.engine.pace(client));
             trip.share = told.share / addresses.len() as f64;
             trip.chance = told.chance;
             trip.supposed.clone_from(&told.supposed);

@@ -8,12 +8,10 @@ use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{Family, IpNet, Mechanism, Node, Origin, Pod};
 use uturn_netfilter::{Entry, Packet};
 
-use crate::engine::{Engine, WalkError};
-use crate::journey::{Arrival, PacketState, Stay, arrive, lost};
-
-/// The switches that show a bridge's frames to rules, for each family.
-pub(crate) const BRIDGE_RULES: [&str; 2] =
-    ["net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"];
+use crate::engine::Engine;
+use crate::error::WalkError;
+use crate::node::switches::shows_rules;
+use crate::packet::{Arrival, PacketState, Stay, arrive, lost};
 
 impl<'a> Engine<'a> {
     /// Whether some node is known to have a bridge that shows its frames to no rule.
@@ -88,20 +86,6 @@ impl<'a> Engine<'a> {
 /// The switch that keeps a bridge's frames from rules, switched off.
 fn unseen(family: Family) -> By {
     By::new(format!("{} = 0", shows_rules(family)), Origin::file("sysctl"))
-}
-
-/// The switch that shows a bridge's frames to rules.
-pub(crate) fn shows_rules(family: Family) -> &'static str {
-    let [v4, v6] = BRIDGE_RULES;
-    match family {
-        Family::V4 => v4,
-        Family::V6 => v6,
-    }
-}
-
-/// Whether this is why a packet met no rule of its node: its bridge shows them none.
-pub fn is_unseen(by: &By) -> bool {
-    by.rule.starts_with("net.bridge.bridge-nf-call-")
 }
 
 /// A reset that its pod ignores.

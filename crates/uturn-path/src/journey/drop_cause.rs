@@ -6,12 +6,14 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Mechanism, Node, Service};
 use uturn_netfilter::{DropReason, IpProtocol};
 
-use crate::engine::{Engine, WalkError};
-use crate::journey::{PacketState, Peer};
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{PacketState, Peer};
 
-impl<'a> Engine<'a> {
+impl<'a> Walk<'_, 'a> {
     /// Why a rule on a node stopped a packet: because kube-proxy found no endpoint or does
-    /// not know the Service, or because somebody wants it so.
+    /// not know the Service, or because a firewall rule says so.
     pub(crate) fn why_stopped(
         &self,
         node: &'a Node,
@@ -24,20 +26,22 @@ impl<'a> Engine<'a> {
             chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
         });
         let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
-        self.mind_strangers(to)?;
+        self.check_destination(to)?;
         Ok(if is_another {
             Mechanism::Firewall
-        } else if self.lacks_rules(Peer::Host(node, None), to, protocol) {
+        } else if self.engine.lacks_rules(Peer::Host(node, None), to, protocol) {
             Mechanism::RuleMissing
-        } else if self.lacks_endpoints(node, to, protocol) {
+        } else if self.engine.lacks_endpoints(node, to, protocol) {
             Mechanism::NoEndpoint
-        } else if self.has_service(to.ip()) && !self.has_port(to, protocol) {
+        } else if self.engine.has_service(to.ip()) && !self.engine.has_port(to, protocol) {
             Mechanism::WrongPort
         } else {
             Mechanism::Firewall
         })
     }
+}
 
+impl<'a> Engine<'a> {
     /// Whether a node lacks the rules for a Service that answers to this address: Facts say
     /// that its kube-proxy has not programmed it.
     pub(crate) fn lacks_rules(&self, at: Peer<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {

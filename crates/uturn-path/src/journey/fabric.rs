@@ -1,29 +1,23 @@
-//! The network between the nodes: which node, which load balancer, or nobody.
+//! The network between the nodes: which node or which load balancer gets a packet.
 //!
 //! What a load balancer sent out with the client's address kept comes back to it when the
 //! reply crosses the fabric, and only then.
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_kubeproxy::pod_network;
-use uturn_lb::profile;
 use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
-use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule, Transport};
+use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Family, Ingress, IpNet, Known, Mechanism, Node, Origin, Protocol, Text};
+use uturn_model::{Family, Ingress, IpNet, Known, Mechanism, Node, Origin};
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
-use crate::engine::{Engine, WalkError};
-use crate::journey::{Arrival, PacketState, Peer, Stop, lost};
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
 
-/// Whether an address is one that the cloud's own health checks come from: security groups
-/// let those in by themselves.
-fn is_prober(address: IpAddr) -> bool {
-    profile::prober(Family::of(address)) == address
-}
-
-impl<'a> Engine<'a> {
+impl<'a> Walk<'_, 'a> {
     /// A packet is in the VPC, out of a node where it comes from one.
     pub(crate) fn at_fabric(
         &self,
@@ -32,7 +26,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let leg = trip.packet.leg();
         let groups = out_of.and_then(|node| node.security_groups.as_deref());
-        if let Some(step) = groups.and_then(|groups| self.shut_in(groups, &trip)) {
+        if let Some(step) = groups.and_then(|groups| self.engine.shut_in(groups, &trip)) {
             trip.note(Place::Fabric, step);
             return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
         }
@@ -53,33 +47,34 @@ impl<'a> Engine<'a> {
             trip.packet = trip.packet.with_leg(home);
         }
         let dst = trip.packet.dst;
-        self.mind_strangers(trip.packet.leg().dst)?;
-        if let Some(balancer) = self.balancers().iter().position(|one| one.vip == dst) {
-            if self.balancers()[balancer].scope == Scope::Public {
+        self.check_destination(trip.packet.leg().dst)?;
+        if let Some(balancer) = self.engine.balancers().iter().position(|one| one.vip == dst) {
+            if self.engine.balancers()[balancer].scope == Scope::Public {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                     trip.note(Place::Fabric, step);
                     return Ok(vec![lost(trip, Mechanism::NoBandwidth)]);
                 }
-                self.go_public(&mut trip);
+                self.engine.go_public(&mut trip);
             }
             return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
-        if let Some(gap) = self.gap_of_balancer(dst) {
+        if let Some(gap) = self.engine.gap_of_balancer(dst) {
             return Ok(vec![gap.arrival(trip)]);
         }
         if trip.way == Way::Out
-            && let Some(gap) = self.gap_of_proxy(trip.packet.leg().dst, trip.packet.protocol())
+            && let Some(gap) =
+                self.engine.gap_of_proxy(trip.packet.leg().dst, trip.packet.protocol())
         {
             return Ok(vec![gap.arrival(trip)]);
         }
-        let arrivals = match self.node_towards(dst) {
-            Some(node) if node.routed == Some(false) && self.needs_route(node, dst) => {
+        let arrivals = match self.engine.node_towards(dst) {
+            Some(node) if node.routed == Some(false) && self.engine.needs_route(node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);
                 let by = By::new("the VPC's routes", node.origin.clone());
                 trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(trip, Mechanism::CrossNode)]
             }
-            Some(node) if self.is_hidden(node, dst) => {
+            Some(node) if self.engine.is_hidden(node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
                 let by = By::new("the pod network", Origin::file("fabric"));
                 if let Basis::Stated(_) = self.cluster.network.transport.basis {
@@ -91,19 +86,19 @@ impl<'a> Engine<'a> {
             }
             Some(node) => {
                 let groups = node.security_groups.as_deref();
-                match groups.and_then(|groups| self.shut_out(groups, &trip)) {
+                match groups.and_then(|groups| self.engine.shut_out(groups, &trip)) {
                     Some(step) => {
                         trip.note(Place::Fabric, step);
                         vec![lost(trip, Mechanism::SecurityGroup)]
                     }
                     None => {
-                        let card = self.runtime(&node.name)?.card_for(dst);
+                        let card = self.engine.runtime(&node.name)?.card_for(dst);
                         self.at_node(node, &Entry::Interface(card), trip)?
                     }
                 }
             }
-            None if self.is_cluster_address(dst) => {
-                let has_port = self.has_port(leg.dst, trip.packet.protocol());
+            None if self.engine.is_cluster_address(dst) => {
+                let has_port = self.engine.has_port(leg.dst, trip.packet.protocol());
                 let (why, mechanism) = match (has_port, out_of) {
                     (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
                     (true, None) => {
@@ -119,9 +114,9 @@ impl<'a> Engine<'a> {
                 trip.note(Place::Fabric, step);
                 vec![lost(trip, mechanism)]
             }
-            None if self.is_inside(dst) && !self.is_endpoint(dst) => {
-                let (why, by) = self.nobody_at(dst);
-                if !self.is_surely_nobodys(dst) {
+            None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
+                let (why, by) = self.engine.nobody_at(dst);
+                if !self.engine.is_surely_nobodys(dst) {
                     let why = format!("{why} that is given: who has it is not known");
                     trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                     return Ok(vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotGiven) }]);
@@ -146,6 +141,47 @@ impl<'a> Engine<'a> {
         Ok(arrivals)
     }
 
+    /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
+    /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
+    pub(crate) fn leave_for_pods(
+        &self,
+        from: &'a Node,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+        let leg = trip.packet.leg();
+        self.check_destination(leg.dst)?;
+        let target = self.engine.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
+        if let Some(node) = target {
+            let step = || {
+                let why = format!("goes through the tunnel to node {}", node.name);
+                Step::new(StepKind::Route, why, By::new("the pod network", Origin::file("fabric")))
+            };
+            if let Some(step) = self.engine.shut_tunnel(from, node, leg) {
+                trip.note(Place::Fabric, step);
+                return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
+            }
+            trip.tell(|| Place::Fabric, || step().seeing(leg));
+            let runtime = self.engine.runtime(&node.name)?;
+            let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
+            return self.at_node(node, &Entry::Interface(link), trip);
+        }
+        if self.engine.is_endpoint(leg.dst.ip()) {
+            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]);
+        }
+        let is_given = self.cluster.extent.pods;
+        let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
+        let why = format!("no pod that is given has the address {}", leg.dst.ip());
+        let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
+        let by = By::new("the pod network", Origin::file("fabric"));
+        trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
+        Ok(match is_given {
+            true => vec![lost(trip, mechanism)],
+            false => vec![Arrival { trip, stop: Stop::Unknown(mechanism) }],
+        })
+    }
+}
+
+impl<'a> Engine<'a> {
     /// On its way to a public address, a packet of a node gets the node's public address.
     fn go_public(&self, trip: &mut PacketState) {
         let leg = trip.packet.leg();
@@ -223,45 +259,6 @@ impl<'a> Engine<'a> {
         is_in(&network.vpc_cidrs) || self.cluster.extent.pods && is_in(&network.pod_cidrs)
     }
 
-    /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
-    /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
-    pub(crate) fn leave_for_pods(
-        &self,
-        from: &'a Node,
-        mut trip: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let leg = trip.packet.leg();
-        self.mind_strangers(leg.dst)?;
-        let target = self.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
-        if let Some(node) = target {
-            let step = || {
-                let why = format!("goes through the tunnel to node {}", node.name);
-                Step::new(StepKind::Route, why, By::new("the pod network", Origin::file("fabric")))
-            };
-            if let Some(step) = self.shut_tunnel(from, node, leg) {
-                trip.note(Place::Fabric, step);
-                return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
-            }
-            trip.tell(|| Place::Fabric, || step().seeing(leg));
-            let runtime = self.runtime(&node.name)?;
-            let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
-            return self.at_node(node, &Entry::Interface(link), trip);
-        }
-        if self.is_endpoint(leg.dst.ip()) {
-            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]);
-        }
-        let is_given = self.cluster.extent.pods;
-        let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
-        let why = format!("no pod that is given has the address {}", leg.dst.ip());
-        let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
-        let by = By::new("the pod network", Origin::file("fabric"));
-        trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
-        Ok(match is_given {
-            true => vec![lost(trip, mechanism)],
-            false => vec![Arrival { trip, stop: Stop::Unknown(mechanism) }],
-        })
-    }
-
     /// Whether the address is one that only exists in rules on nodes.
     fn is_cluster_address(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
@@ -269,7 +266,7 @@ impl<'a> Engine<'a> {
             || self.cluster.services.values().any(|one| one.cluster_ips.contains(&address))
     }
 
-    /// Why nobody answers at an address of the VPC.
+    /// Why nothing answers at an address of the VPC.
     fn nobody_at(&self, address: IpAddr) -> (String, By) {
         let has = |one: &&Ingress| one.load_balancer.iter().any(|at| at.ip == Some(address));
         match self.cluster.ingresses.values().find(has) {
@@ -313,111 +310,6 @@ impl<'a> Engine<'a> {
             .iter()
             .chain(&network.pod_cidrs.value)
             .any(|net| net.contains(&address))
-    }
-
-    /// Why security groups keep a packet out, if they do.
-    pub(crate) fn shut_out(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
-        let leg = trip.packet.leg();
-        if is_prober(leg.src.ip()) {
-            return None;
-        }
-        let asked = asked(trip)?;
-        let stop = self.judge(groups, asked, |group| &group.inbound, leg.src.ip())?;
-        let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
-        Some(stop.step(what, leg))
-    }
-
-    /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
-    /// what goes out let everything go.
-    fn shut_in(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
-        let leg = trip.packet.leg();
-        let asked = asked(trip)?;
-        let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
-        let what = format!("{} to {}", stop.what, leg.dst);
-        Some(stop.step(what, leg))
-    }
-
-    /// Why security groups keep what one node wraps for another from it, if they do: they see
-    /// what is sent from node to node, and each direction begins anew. Where a plugin has
-    /// several ways to wrap, one that passes is enough.
-    fn shut_tunnel(&self, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
-        let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
-        let (src, dst) = (from.address(family)?, to.address(family)?);
-        let groups = |node: &'a Node| node.security_groups.as_deref().unwrap_or_default();
-        let (from, to) = (self.cluster.nodes.get(&from.name)?, self.cluster.nodes.get(&to.name)?);
-        let stops = pod_network::wrappings(self.cluster.network.plugin.value).iter().map(|way| {
-            let asked = (IpProtocol(way.protocol), way.port);
-            let out = self.judge_outbound(groups(from), asked, dst);
-            out.or_else(|| self.judge(groups(to), asked, |group| &group.inbound, src))
-        });
-        let stop = stops.collect::<Option<Vec<_>>>()?.into_iter().next()?;
-        let what = format!("{}, which wraps what goes from {src} to {dst}", stop.what);
-        Some(stop.step(what, leg))
-    }
-
-    fn judge_outbound(
-        &self,
-        groups: &[Text],
-        asked: (IpProtocol, u16),
-        peer: IpAddr,
-    ) -> Option<Stopped> {
-        let mut known = groups.iter().filter_map(|name| self.cluster.security_groups.get(name));
-        match known.all(|group| group.outbound.is_empty()) {
-            true => None,
-            false => self.judge(groups, asked, |group| &group.outbound, peer),
-        }
-    }
-
-    /// Several groups add up, as their rules stand.
-    fn judge(
-        &self,
-        groups: &[Text],
-        (number, port): (IpProtocol, u16),
-        rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
-        peer: IpAddr,
-    ) -> Option<Stopped> {
-        let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
-            .into_iter()
-            .find(|one| IpProtocol::from(*one) == number);
-        let known: Vec<_> =
-            groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
-        // A group of which nothing is known is supposed to let everything through.
-        let last = known.last().filter(|_| known.len() == groups.len())?;
-        let rule = known
-            .iter()
-            .flat_map(|group| rules(group))
-            .find(|rule| rule.matches(peer, protocol, port));
-        let (why, origin) = match rule {
-            Some(rule) if rule.accept => return None,
-            Some(rule) => ("drops", &rule.origin),
-            None => ("has no rule that accepts", &last.origin),
-        };
-        let names: Vec<&str> = groups.iter().map(|name| &**name).collect();
-        let names = names.join(", ");
-        let spoken = protocol.map_or_else(|| number.to_string(), |one| one.to_string());
-        Some(Stopped {
-            what: format!("security group {names} {why} {spoken}"),
-            by: By::new(format!("SecurityGroup {names}"), origin.clone()),
-        })
-    }
-}
-
-/// What security groups judge of a packet. They are stateful: an answer passes wherever its
-/// request did.
-fn asked(trip: &PacketState) -> Option<(IpProtocol, u16)> {
-    let is_judged = trip.way != Way::Back;
-    is_judged.then(|| (trip.packet.protocol(), trip.packet.leg().dst.port()))
-}
-
-/// What a security group says to a packet that it stops.
-struct Stopped {
-    what: String,
-    by: By,
-}
-
-impl Stopped {
-    fn step(self, what: String, leg: Leg) -> Step {
-        Step::new(StepKind::Drop, what, self.by).seeing(leg)
     }
 }
 

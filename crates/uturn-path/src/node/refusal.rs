@@ -7,7 +7,7 @@
 use uturn_model::Outcome;
 use uturn_netfilter::{DropReason, IpProtocol, RejectWith};
 
-/// What a rule's rejection comes to.
+/// How a packet ends that a rule rejects.
 pub(crate) fn of_reject(how: RejectWith, protocol: IpProtocol) -> Outcome {
     match how {
         RejectWith::TcpReset
@@ -27,7 +27,7 @@ pub(crate) fn of_reject(how: RejectWith, protocol: IpProtocol) -> Outcome {
     }
 }
 
-/// What a packet comes to that is thrown away, where whoever sent it is told.
+/// How a dropped packet ends for its sender, if the sender is told.
 pub(crate) fn of_drop(reason: &DropReason, protocol: IpProtocol) -> Option<Outcome> {
     match reason {
         DropReason::NoRoute | DropReason::Unreachable => Some(passing(protocol)),
@@ -36,7 +36,7 @@ pub(crate) fn of_drop(reason: &DropReason, protocol: IpProtocol) -> Option<Outco
     }
 }
 
-/// What a packet comes to that its own sender's kernel has no way for: it is told at once.
+/// How a packet ends that its sender's own kernel has no route for: the sender is told at once.
 pub(crate) fn of_unsent(reason: &DropReason) -> Option<Outcome> {
     let is_told = matches!(
         reason,

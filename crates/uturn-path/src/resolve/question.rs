@@ -7,18 +7,14 @@ use uturn_model::route::{By, Place, Step, StepKind, Way};
 use uturn_model::{Hop, Mechanism, Outcome, Protocol, Supposition};
 use uturn_netfilter::Packet;
 
-use crate::engine::{Engine, WalkError};
-use crate::exchange::{Exchange, Request};
-use crate::journey::{PacketState, Peer, add_new};
+use crate::assumed::add_new;
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
 use crate::names::{PORT, Resolution};
+use crate::packet::{Exchange, PacketState, Peer, Request};
 
-impl<'a> Engine<'a> {
-    /// The end of a flow whose name leads nowhere.
-    pub(crate) fn unresolved(&self, resolution: Resolution) -> Exchange {
-        let hop = Hop { place: Place::Dns, way: Way::Out, steps: resolution.steps };
-        nameless(vec![hop], resolution.supposed)
-    }
-
+impl<'a> Walk<'_, 'a> {
     /// The end of a flow whose question never comes back: the way that it goes, and that it
     /// went for the name. `None` where it may come back: libraries ask again.
     pub(crate) fn question_lost(
@@ -28,13 +24,13 @@ impl<'a> Engine<'a> {
     ) -> Result<Option<Exchange>, WalkError> {
         let Some(server) = resolution.through else { return Ok(None) };
         let dns = self.cluster.dns.service.as_ref();
-        if dns.is_none_or(|name| self.gap_of_service(name).is_some()) {
+        if dns.is_none_or(|name| self.engine.gap_of_service(name).is_some()) {
             return Ok(None);
         }
         let to = SocketAddr::new(server, PORT);
-        let Some(source) = self.source(client, to, Protocol::Udp)? else { return Ok(None) };
+        let Some(source) = self.engine.source(client, to, Protocol::Udp)? else { return Ok(None) };
         let packet = Packet::new(Protocol::Udp, source, to);
-        if self.gap_at(client, to, Protocol::Udp).is_some() {
+        if self.engine.gap_at(client, to, Protocol::Udp).is_some() {
             return Ok(None);
         }
         let ways = self.call(client, &Request::default(), PacketState::new(packet))?;
@@ -59,13 +55,21 @@ impl<'a> Engine<'a> {
         let service = service.and_then(|name| self.cluster.services.get(name));
         let by = match service {
             Some(service) => By::new(service.object().to_string(), service.origin.clone()),
-            None => self.by(client),
+            None => self.engine.by(client),
         };
         let steps = vec![Step::new(StepKind::Resolve, why, by)];
         hops.push(Hop { place: Place::Dns, way: Way::Out, steps });
         let mut supposed = resolution.supposed.clone();
         add_new(&mut supposed, worst.supposed);
         Ok(Some(nameless(hops, supposed)))
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// The end of a flow whose name leads nowhere.
+    pub(crate) fn unresolved(&self, resolution: Resolution) -> Exchange {
+        let hop = Hop { place: Place::Dns, way: Way::Out, steps: resolution.steps };
+        nameless(vec![hop], resolution.supposed)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A name of which nobody knows what it leads to: what becomes of a flow if it leads where it
+//! A name whose addresses are not known: what becomes of a flow if it leads where it
 //! usually would, and if it leads nowhere.
 
 use std::net::IpAddr;
@@ -7,10 +7,11 @@ use uturn_model::route::By;
 use uturn_model::{Destination, Flow, Origin, Place, Text, Verdict};
 
 use super::either;
-use crate::engine::{Engine, WalkError};
+use crate::engine::Engine;
+use crate::error::WalkError;
 use crate::names::Doubt;
 
-/// Some address outside: documentation has it, nobody inside does.
+/// An address outside the cluster, from a range for documentation.
 const ELSEWHERE: [u8; 4] = [203, 0, 113, 80];
 
 /// A name in doubt.
@@ -20,7 +21,7 @@ pub(super) struct NameInDoubt {
 }
 
 impl Engine<'_> {
-    /// The name that a flow calls, where nobody knows what it leads to.
+    /// The name that a flow calls, if its addresses are not known.
     pub(super) fn name_in_doubt(&self, flow: &Flow) -> Result<Option<NameInDoubt>, WalkError> {
         let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
             return Ok(None);
@@ -55,8 +56,8 @@ impl Engine<'_> {
                 cluster.dns.node_local = None;
             }
         }
-        let mut engine = Engine::new(&cluster).map_err(|mut faults| faults.remove(0))?;
-        engine.keeps_every_way = self.keeps_every_way;
+        let engine = Engine::new(&cluster).map_err(|mut faults| faults.remove(0))?;
+        let engine = engine.with_options(self.options());
         // Where it is in doubt still, nothing is won.
         if engine.name_in_doubt(flow)?.is_some_and(|still| still.why == doubt.why) {
             return Ok(nowhere);

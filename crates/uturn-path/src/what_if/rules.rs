@@ -1,18 +1,19 @@
-//! Rules that nobody models: what becomes of a flow if one matches, and if it does not, all
-//! over the cluster.
+//! Rules that are not modelled: what becomes of a flow if one matches and if it does not, on every
+//! node.
 
 use uturn_model::{Flow, Supposition, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
 use super::either;
-use crate::engine::{Engine, WalkError};
-use crate::journey::add_new;
+use crate::assumed::add_new;
+use crate::engine::Engine;
+use crate::error::WalkError;
 
-/// Of at most so many rules that nobody models, both is tried.
+/// Both answers are tried for at most this many rules that are not modelled.
 const MOST: usize = 3;
 
 impl Engine<'_> {
-    /// A verdict for each case of what rules do that nobody models.
+    /// A verdict for each case of what rules do that are not modelled.
     pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         self.split(flow, &Assumptions::default(), MOST)
     }

@@ -1,5 +1,0 @@
-//! What the cluster's rules can tell apart: addresses, ports, nodes.
-
-pub(crate) mod captured;
-pub(crate) mod discriminators;
-pub(crate) mod redundant_capture;

@@ -1,4 +1,0 @@
-//! The small cluster that stands for the whole one, and what it cannot say.
-
-pub(crate) mod completeness;
-pub(crate) mod reduced_cluster;
