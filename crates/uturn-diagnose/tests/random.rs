@@ -6,7 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-#[path = "../../uturn-path/tests/classes/dice.rs"]
+#[path = "../../uturn-scan/tests/classes/dice.rs"]
 mod dice;
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,6 +16,7 @@ use uturn_diagnose::cure::{self, Case, Standing, Twin};
 use uturn_diagnose::diagnose;
 use uturn_model::{Client, Cluster, Destination, Flow, NamespacedName, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
+use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 /// Clusters in which cures are offered that the first forty have no use for.
@@ -87,8 +88,9 @@ fn every_cure_that_is_offered_helps_and_hurts_nobody() {
         let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
         let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
         let engine = Engine::new(&cluster).unwrap_or_else(|why| panic!("{seed}: {why:?}"));
-        let met = engine.scan(&engine.targets()).unwrap();
-        let found = diagnose(&engine, &met).unwrap();
+        let scanner = Scanner::new(&engine);
+        let met = scanner.scan(&scanner.targets()).unwrap();
+        let found = diagnose(&scanner, &met).unwrap();
         let twin = Twin::new(&manifests, &engine);
         let before = everything(&cluster, &engine);
         for finding in found.iter().take(FINDINGS) {
@@ -188,7 +190,7 @@ fn harm(verdicts: &[Verdict]) -> (f64, f64, f64) {
 fn everything(cluster: &Cluster, engine: &Engine<'_>) -> BTreeMap<Flow, (f64, f64, f64)> {
     let mut all = BTreeMap::new();
     let targets: Vec<(Destination, Protocol)> =
-        engine.targets().into_iter().map(|one| (one.to, one.protocol)).collect();
+        Scanner::new(&engine).targets().into_iter().map(|one| (one.to, one.protocol)).collect();
     for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
         for (to, protocol) in &targets {
             let from = Client::Pod(pod.name.clone());

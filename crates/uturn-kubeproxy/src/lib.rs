@@ -22,6 +22,7 @@ mod names;
 mod nftables;
 mod plan;
 pub mod pod_network;
+mod switches;
 mod text;
 pub mod tke;
 
@@ -30,6 +31,7 @@ use std::net::IpAddr;
 
 use features::Features;
 use plan::Plan;
+pub use switches::Switches;
 use uturn_model::proxy::LocalDetector;
 use uturn_model::{Cluster, Family, Name, ProxyMode, ProxySettings, Text, Version};
 

@@ -13,7 +13,7 @@ use uturn_model::service::{Policy, ServiceKind, ServicePort};
 use uturn_model::{Cluster, Family, Node, Port, Protocol, ProxySettings, Service};
 
 use crate::features::{Planning, ZoneHints};
-use crate::tke;
+use crate::switches::Switches;
 
 pub(crate) use endpoints::{Backend, Backends};
 pub(crate) use node::{Local, NodeFacts, NodePortsOn};
@@ -99,6 +99,7 @@ impl<'a> PortPlan<'a> {
         (cluster_ip, family): (IpAddr, Family),
         planning: Planning,
     ) -> Self {
+        let switches = Switches::of(service);
         let key = port.name.as_deref().unwrap_or_default();
         let (namespace, name) = (service.name.namespace.as_str(), service.name.name.as_str());
         let has_kind = matches!(service.kind, ServiceKind::NodePort | ServiceKind::LoadBalancer);
@@ -116,7 +117,7 @@ impl<'a> PortPlan<'a> {
             },
             key,
             planning,
-            heeds_zone_hints: heeds_zone_hints(service, planning),
+            heeds_zone_hints: heeds_zone_hints(switches, planning),
             protocol: port.protocol,
             port: port.port,
             cluster_ip,
@@ -134,7 +135,7 @@ impl<'a> PortPlan<'a> {
             internal_local: service.internal_policy == Policy::Local,
             external_local,
             affinity_seconds: service.affinity_seconds,
-            prevent_loopback: service.annotations.is(tke::PREVENT_LOOPBACK, "true"),
+            prevent_loopback: switches.prevents_loopback,
             backends: Backends::default(),
         }
     }
@@ -169,13 +170,10 @@ impl<'a> PortPlan<'a> {
 /// Whether kube-proxy looks at a Service at all. (One without a cluster IP of the family
 /// it passes over as well.)
 fn is_served(service: &Service) -> bool {
-    let left_to_others = ["service.kubernetes.io/service-proxy-name", HEADLESS];
     !service.headless
         && !matches!(service.kind, ServiceKind::ExternalName(_))
-        && left_to_others.iter().all(|label| service.labels.get(label).is_none())
+        && !Switches::of(service).is_left_to_others
 }
-
-const HEADLESS: &str = "service.kubernetes.io/headless";
 
 fn same_key(port: &ServicePort, other: &ServicePort) -> bool {
     let key = |port: &ServicePort| (port.name.clone().unwrap_or_default(), port.protocol);
@@ -183,15 +181,11 @@ fn same_key(port: &ServicePort, other: &ServicePort) -> bool {
 }
 
 /// Whether a Service wants its endpoints' hints for zones to count.
-fn heeds_zone_hints(service: &Service, planning: Planning) -> bool {
-    let old = service.annotations.get("service.kubernetes.io/topology-aware-hints");
-    let new = service.annotations.get("service.kubernetes.io/topology-mode");
+fn heeds_zone_hints(switches: Switches, planning: Planning) -> bool {
     match planning.zone_hints {
         ZoneHints::Never => false,
-        ZoneHints::OnAuto => matches!(old, Some("Auto" | "auto")),
-        ZoneHints::UnlessDisabled => {
-            !matches!(old.or(new), None | Some("" | "Disabled" | "disabled"))
-        }
+        ZoneHints::OnAuto => switches.asks_for_hints,
+        ZoneHints::UnlessDisabled => switches.allows_hints,
         ZoneHints::Always => true,
     }
 }
