@@ -4,6 +4,7 @@
 //! Nothing has to reach into the machine, and what is judged is judged by the same code.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -22,11 +23,7 @@ const MEMORY: u32 = 2048;
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Whether uturn agrees with the real thing there too.
-pub(crate) fn run(
-    arguments: &Arguments,
-    words: &[String],
-    control: &ControlPlane<'_>,
-) -> Outcome<bool> {
+pub(crate) fn run(arguments: &Arguments, control: &ControlPlane<'_>) -> Outcome<bool> {
     let machine = match Machine::find() {
         Ok(machine) => {
             let (namespace, device) = control.link()?;
@@ -40,7 +37,7 @@ pub(crate) fn run(
     };
     println!("\nIPVS mode, in {}", machine.kernel());
     let start = Instant::now();
-    let ended = machine.run(&job(arguments, words)?, &mut |said| {
+    let ended = machine.run(&job(arguments)?, &mut |said| {
         // Who does not listen misses nothing that the end does not say.
         let _ = match said {
             JobOutput::Out(bytes) => io::stdout().write_all(bytes),
@@ -55,15 +52,15 @@ pub(crate) fn run(
     }
 }
 
-fn job(arguments: &Arguments, words: &[String]) -> Outcome<Job> {
+fn job(arguments: &Arguments) -> Outcome<Job> {
     let failed = arguments.work.join("failed");
     fs::create_dir_all(&failed).during(failed.display())?;
     let failed = failed.canonicalize().during(failed.display())?;
     let (seed, version) = (arguments.seed.to_string(), version(&arguments.versions)?.to_string());
-    let own = ["--in-machine", "yes", "--seed", &seed, "--versions", &version].map(String::from);
+    let own = ["--in-machine", "--seed", &seed, "--versions", &version].map(OsString::from);
     Ok(Job {
         program: env::current_exe().during("this very executable")?,
-        arguments: words.iter().cloned().chain(own).map(Into::into).collect(),
+        arguments: env::args_os().skip(1).chain(own).collect(),
         environment: env::vars_os().collect(),
         folder: env::current_dir().during("the current folder")?,
         stdin: Vec::new(),

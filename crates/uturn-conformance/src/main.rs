@@ -39,10 +39,10 @@ mod trial;
 mod wire;
 mod workspace;
 
-use std::env;
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use clap::Parser as _;
 use control_plane::ControlPlane;
 use workspace::Workspace;
 
@@ -50,15 +50,8 @@ fn main() -> ExitCode {
     if uturn_machine::is_inside() {
         return uturn_machine::inside();
     }
-    let words: Vec<String> = env::args().skip(1).collect();
-    let arguments = match Arguments::parse(&words) {
-        Ok(arguments) => arguments,
-        Err(fault) => {
-            eprintln!("error: {fault}\n\n{}", arguments::HELP);
-            return ExitCode::from(2);
-        }
-    };
-    match both(&arguments, &words) {
+    let arguments = Arguments::parse();
+    match both(&arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(fault) => {
@@ -69,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 /// On this kernel, then in the small machine; also after one found a difference.
-fn both(arguments: &Arguments, words: &[String]) -> fault::Outcome<bool> {
+fn both(arguments: &Arguments) -> fault::Outcome<bool> {
     let workspace = Workspace::new(&arguments.programs, &arguments.work)?;
     if arguments.in_machine {
         return judge::run(arguments, &workspace, &ControlPlane::join(&workspace)?);
@@ -80,7 +73,7 @@ fn both(arguments: &Arguments, words: &[String]) -> fault::Outcome<bool> {
         agree &= judge::run(arguments, &workspace, &control)?;
     }
     if arguments.modes.iter().any(|mode| mode.in_machine()) {
-        agree &= in_machine::run(arguments, words, &control)?;
+        agree &= in_machine::run(arguments, &control)?;
     }
     Ok(agree)
 }
