@@ -8,6 +8,7 @@ mod span;
 mod tree;
 
 use crate::document::yaml::Style;
+use crate::yaml;
 use span::{Spanned, What};
 
 pub use tree::Tree;
@@ -179,12 +180,12 @@ impl Text<'_> {
         tree: &Tree,
     ) -> Result<String, Refused> {
         if let (What::Scalar { style: Style::Literal, .. }, Tree::Text(text)) = (&node.what, tree)
-            && tree::is_lines(text)
+            && yaml::is_lines(text)
         {
             let first = self.line_start(node.start);
             let indent = node.start - first;
             let last = self.text[..node.end].trim_end().len();
-            let new = tree::lines(text, indent);
+            let new = yaml::lines(text, indent);
             return Ok(self.splice(first, last, new.trim_end_matches('\n')));
         }
         let in_place =
@@ -213,9 +214,11 @@ impl Text<'_> {
         };
         if !flow && let Some(first) = entries.first() {
             let indent = first.key_start - self.line_start(first.key_start);
-            return Ok(self.after_line(map.end, &tree::pair(key, value, indent)));
+            return Ok(
+                self.after_line(map.end, &yaml::entry(key, value, indent, yaml::Style::MANIFEST))
+            );
         }
-        let made = format!("{}: {}", tree::word(key, self.strict), value.flow(self.strict));
+        let made = format!("{}: {}", yaml::word(key, self.strict), value.flow(self.strict));
         let last =
             entries.last().map(|entry| (entry.key_start, entry.value.end.max(entry.key_end)));
         Ok(self.add_in_brackets(map, last, &made))
@@ -229,7 +232,7 @@ impl Text<'_> {
             let dash = self.text[..neighbour.start].trim_end().len();
             let dash = self.text[..dash].rfind('-').ok_or(Refused("a list without dashes"))?;
             let first = self.line_start(dash);
-            let made = tree::item(value, dash - first);
+            let made = yaml::item(value, dash - first, yaml::Style::MANIFEST);
             return Ok(match at < items.len() {
                 true => self.splice(first, first, &made),
                 false => self.after_line(seq.end, &made),

@@ -38,6 +38,7 @@ pub mod manifests;
 mod objects;
 pub mod scenario;
 mod source;
+pub mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
