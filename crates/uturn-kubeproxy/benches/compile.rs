@@ -90,7 +90,7 @@ fn cluster(mode: ProxyMode) -> Cluster {
          {{\"podCIDR\":\"10.1.1.0/24\"}},\"status\":{{\"addresses\":[{{\"type\":\"InternalIP\",\
          \"address\":\"192.168.0.11\"}}]}}}}\n"
     );
-    let mut say = |line: String| text.write_str(&line).expect("memory");
+    let mut write_line = |line: String| text.write_str(&line).expect("memory");
     for number in 0..SERVICES {
         let [_, _, high, low] = number.to_be_bytes();
         let node_port = match number % 10 {
@@ -98,7 +98,7 @@ fn cluster(mode: ProxyMode) -> Cluster {
             _ => String::new(),
         };
         let kind = if node_port.is_empty() { "ClusterIP" } else { "NodePort" };
-        say(format!(
+        write_line(format!(
             "---\n{{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{{\"name\":\
              \"s{number}\",\"namespace\":\"b\"}},\"spec\":{{\"type\":\"{kind}\",\"clusterIP\":\
              \"172.16.{high}.{low}\",\"ports\":[{{\"name\":\"http\",\"port\":80,\"targetPort\":\
@@ -111,7 +111,7 @@ fn cluster(mode: ProxyMode) -> Cluster {
                 format!("{{\"addresses\":[\"{ip}\"],\"conditions\":{{\"ready\":true}}}}")
             })
             .collect();
-        say(format!(
+        write_line(format!(
             "---\n{{\"apiVersion\":\"discovery.k8s.io/v1\",\"kind\":\"EndpointSlice\",\
              \"metadata\":{{\"name\":\"s{number}-a\",\"namespace\":\"b\",\"labels\":\
              {{\"kubernetes.io/service-name\":\"s{number}\"}}}},\"addressType\":\"IPv4\",\

@@ -231,14 +231,14 @@ impl<'p> PortWriter<'p> {
 
     /// The chains that choose an endpoint, and one chain for each endpoint.
     fn endpoints(&self, port: &PortPlan<'_>, chains: &Chains, hash: &PortHash, nat: &mut Table) {
-        let doors = doors(port, hash);
+        let endpoint_chains = endpoint_chains(port, hash);
         let internal = if port.internal_local { chains.local } else { chains.cluster };
         for (chain, takes) in [
             (chains.cluster, Backend::serves_cluster as fn(&Backend) -> bool),
             (chains.local, Backend::serves_local),
         ] {
-            let chosen: Vec<&Door<'_>> =
-                doors.iter().filter(|(backend, _)| takes(backend)).collect();
+            let chosen: Vec<&EndpointChain<'_>> =
+                endpoint_chains.iter().filter(|(backend, _)| takes(backend)).collect();
             let is_dead_end =
                 chosen.is_empty() && chain == chains.local && self.leads_nowhere(port);
             if chosen.is_empty() && !is_dead_end {
@@ -254,7 +254,7 @@ impl<'p> PortWriter<'p> {
                 self.choose(port, &chosen, rules);
             });
         }
-        self.open(port, &doors, nat);
+        self.open(port, &endpoint_chains, nat);
     }
 
     /// Whether the port has a chain of endpoints on this node though there is none.
@@ -263,33 +263,43 @@ impl<'p> PortWriter<'p> {
     }
 
     /// Rules that choose one of some endpoints: where the client was before, or by chance.
-    pub(super) fn choose(&self, port: &PortPlan<'_>, chosen: &[&Door<'_>], rules: &mut Rules<'_>) {
-        for (backend, door) in chosen {
+    pub(super) fn choose(
+        &self,
+        port: &PortPlan<'_>,
+        chosen: &[&EndpointChain<'_>],
+        rules: &mut Rules<'_>,
+    ) {
+        for (backend, chain) in chosen {
             let Some(seconds) = port.affinity_seconds else { break };
             let rule = self.choice(rules, port, backend);
-            self.remembered(rule, seconds, *door).jump(*door);
+            self.remembered(rule, seconds, *chain).jump(*chain);
         }
-        for (place, (backend, door)) in chosen.iter().enumerate() {
+        for (place, (backend, chain)) in chosen.iter().enumerate() {
             let rule = self.choice(rules, port, backend);
             match self.odds.one_in(chosen.len() - place) {
-                Some(odds) => rule.words(odds).jump(*door),
-                None => rule.jump(*door),
+                Some(odds) => rule.words(odds).jump(*chain),
+                None => rule.jump(*chain),
             }
         }
     }
 
     /// The client was there, so long ago at most.
-    pub(super) fn remembered<'t>(&self, rule: Rule<'t>, seconds: u32, door: Chain) -> Rule<'t> {
+    pub(super) fn remembered<'t>(&self, rule: Rule<'t>, seconds: u32, chain: Chain) -> Rule<'t> {
         rule.display(" -m recent --rcheck --seconds ", seconds)
             .words("--reap")
-            .display(" --name ", door.as_str())
+            .display(" --name ", chain.as_str())
             .words(self.by_source())
     }
 
     /// The chains of the endpoints.
-    pub(super) fn open(&self, port: &PortPlan<'_>, doors: &[Door<'_>], nat: &mut Table) {
-        for (backend, door) in doors {
-            nat.chain(*door, |rules| self.endpoint(port, backend, *door, rules));
+    pub(super) fn open(
+        &self,
+        port: &PortPlan<'_>,
+        endpoint_chains: &[EndpointChain<'_>],
+        nat: &mut Table,
+    ) {
+        for (backend, chain) in endpoint_chains {
+            nat.chain(*chain, |rules| self.endpoint(port, backend, *chain, rules));
         }
     }
 
@@ -350,12 +360,18 @@ impl<'p> PortWriter<'p> {
     }
 
     /// The chain of one endpoint.
-    fn endpoint(&self, port: &PortPlan<'_>, backend: &Backend, door: Chain, rules: &mut Rules<'_>) {
+    fn endpoint(
+        &self,
+        port: &PortPlan<'_>,
+        backend: &Backend,
+        chain: Chain,
+        rules: &mut Rules<'_>,
+    ) {
         let rule = rules.add().source(backend.address());
         self.remark(rule, port).jump(MARK_MASQ);
         let mut rule = self.remark(rules.add().protocol(port.protocol), port);
         if port.affinity_seconds.is_some() {
-            rule = rule.display(" -m recent --set --name ", door.as_str()).words(self.by_source());
+            rule = rule.display(" -m recent --set --name ", chain.as_str()).words(self.by_source());
         }
         rule.with_protocol(port.protocol)
             .words("-j DNAT --to-destination")
@@ -377,13 +393,16 @@ impl<'p> PortWriter<'p> {
 }
 
 /// An endpoint and its chain.
-pub(super) type Door<'b> = (&'b Backend, Chain);
+pub(super) type EndpointChain<'b> = (&'b Backend, Chain);
 
 /// Every endpoint of a port with its chain.
-pub(super) fn doors<'b>(port: &'b PortPlan<'_>, hash: &PortHash) -> Vec<Door<'b>> {
-    let door =
+pub(super) fn endpoint_chains<'b>(
+    port: &'b PortPlan<'_>,
+    hash: &PortHash,
+) -> Vec<EndpointChain<'b>> {
+    let chain =
         |backend: &'b Backend| (backend, Chain::hashed("KUBE-SEP-", hash.endpoint(&backend.text)));
-    port.backends.all.iter().map(door).collect()
+    port.backends.all.iter().map(chain).collect()
 }
 
 /// A rule for one address and the port of the Service.
@@ -430,9 +449,9 @@ impl Odds {
 
 /// kube-proxy says ten decimals, the kernel keeps 31 bits, `iptables-save` prints eleven.
 fn words_for(count: usize) -> String {
-    let said = (1e10 / count.max(1) as f64).round() / 1e10;
+    let printed = (1e10 / count.max(1) as f64).round() / 1e10;
     let whole = f64::from(1u32 << 31);
-    let kept = (said * whole).round() / whole;
+    let kept = (printed * whole).round() / whole;
     format!("-m statistic --mode random --probability {kept:.11}")
 }
 
@@ -443,10 +462,10 @@ mod tests {
     #[test]
     fn odds_as_the_kernel_rounds_them() {
         let odds = Odds::up_to(4);
-        let said = |count| odds.one_in(count).unwrap().rsplit(' ').next().unwrap();
+        let printed = |count| odds.one_in(count).unwrap().rsplit(' ').next().unwrap();
         assert_eq!(odds.one_in(1), None);
-        assert_eq!(said(2), "0.50000000000");
-        assert_eq!(said(3), "0.33333333349");
-        assert_eq!(said(4), "0.25000000000");
+        assert_eq!(printed(2), "0.50000000000");
+        assert_eq!(printed(3), "0.33333333349");
+        assert_eq!(printed(4), "0.25000000000");
     }
 }

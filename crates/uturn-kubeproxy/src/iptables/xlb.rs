@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use super::port::{Chains, Door, PortWriter, doors, portal};
+use super::port::{Chains, EndpointChain, PortWriter, endpoint_chains, portal};
 use super::{MARK_MASQ, NODE_PORTS, SERVICES};
 use crate::kubelet::MARK_DROP;
 use crate::names::PortHash;
@@ -39,10 +39,10 @@ impl PortWriter<'_> {
             nat.chain(chains.firewall, |rules| self.fence(port, outside, rules));
         }
         self.take_node_port(port, outside, nat);
-        let doors = doors(port, hash);
-        self.open(port, &doors, nat);
-        let all: Vec<&Door<'_>> =
-            doors.iter().filter(|(backend, _)| backend.serves_cluster()).collect();
+        let endpoint_chains = endpoint_chains(port, hash);
+        self.open(port, &endpoint_chains, nat);
+        let all: Vec<&EndpointChain<'_>> =
+            endpoint_chains.iter().filter(|(backend, _)| backend.serves_cluster()).collect();
         nat.chain(chains.cluster, |rules| {
             self.masquerade_strangers(port, rules);
             if !port.external_local {
@@ -51,7 +51,8 @@ impl PortWriter<'_> {
             self.choose(port, &all, rules);
         });
         if port.external_local {
-            let here: Vec<_> = doors.iter().filter(|(backend, _)| backend.serves_local()).collect();
+            let here: Vec<_> =
+                endpoint_chains.iter().filter(|(backend, _)| backend.serves_local()).collect();
             nat.chain(chains.local, |rules| self.stay_here(port, chains.cluster, &here, rules));
         }
     }
@@ -111,7 +112,7 @@ impl PortWriter<'_> {
         &self,
         port: &PortPlan<'_>,
         cluster: Chain,
-        here: &[&Door<'_>],
+        here: &[&EndpointChain<'_>],
         rules: &mut Rules<'_>,
     ) {
         if let Some(rule) = self.pod_traffic(rules) {
@@ -136,18 +137,23 @@ impl PortWriter<'_> {
         }
     }
 
-    fn choose_by_number(&self, port: &PortPlan<'_>, here: &[&Door<'_>], rules: &mut Rules<'_>) {
-        for (_, door) in here {
+    fn choose_by_number(
+        &self,
+        port: &PortPlan<'_>,
+        here: &[&EndpointChain<'_>],
+        rules: &mut Rules<'_>,
+    ) {
+        for (_, chain) in here {
             let Some(seconds) = port.affinity_seconds else { break };
             let rule = rules.add().comment(&[&port.name]);
-            self.remembered(rule, seconds, *door).jump(*door);
+            self.remembered(rule, seconds, *chain).jump(*chain);
         }
-        for (place, (_, door)) in here.iter().enumerate() {
+        for (place, (_, chain)) in here.iter().enumerate() {
             let number = place.to_string();
             let rule = rules.add().comment(&["Balancing rule ", &number, " for ", &port.name]);
             match self.odds.one_in(here.len() - place) {
-                Some(odds) => rule.words(odds).jump(*door),
-                None => rule.jump(*door),
+                Some(odds) => rule.words(odds).jump(*chain),
+                None => rule.jump(*chain),
             }
         }
     }

@@ -134,16 +134,16 @@ impl Set {
     /// Which parts of a packet it is asked about.
     pub(super) fn directions(self) -> &'static str {
         match self.kind() {
-            Kind::Ip | Kind::Port => "dst",
-            Kind::IpPort => "dst,dst",
-            Kind::IpPortIp | Kind::IpPortNet => "dst,dst,src",
+            SetType::Ip | SetType::Port => "dst",
+            SetType::IpPort => "dst,dst",
+            SetType::IpPortIp | SetType::IpPortNet => "dst,dst,src",
         }
     }
 
-    fn kind(self) -> Kind {
+    fn kind(self) -> SetType {
         match self {
-            Self::LoopBack | Self::LoadBalancerSourceIp => Kind::IpPortIp,
-            Self::LoadBalancerSourceCidr => Kind::IpPortNet,
+            Self::LoopBack | Self::LoadBalancerSourceIp => SetType::IpPortIp,
+            Self::LoadBalancerSourceCidr => SetType::IpPortNet,
             Self::ClusterIp
             | Self::ExternalIp
             | Self::ExternalIpLocal
@@ -151,19 +151,19 @@ impl Set {
             | Self::LoadBalancerFw
             | Self::LoadBalancerLocal
             | Self::NodePortSctp
-            | Self::NodePortLocalSctp => Kind::IpPort,
+            | Self::NodePortLocalSctp => SetType::IpPort,
             Self::NodePortTcp
             | Self::NodePortLocalTcp
             | Self::NodePortUdp
             | Self::NodePortLocalUdp
-            | Self::HealthCheckNodePort => Kind::Port,
-            Self::IpvsIps => Kind::Ip,
+            | Self::HealthCheckNodePort => SetType::Port,
+            Self::IpvsIps => SetType::Ip,
         }
     }
 }
 
 /// The type of a set.
-enum Kind {
+enum SetType {
     Ip,
     IpPort,
     IpPortIp,
@@ -239,11 +239,11 @@ impl Sets {
         for set in Set::ALL.into_iter().filter(|set| used(*set)) {
             let name = self.name(set);
             let (kind, of) = match set.kind() {
-                Kind::Ip => ("hash:ip", self.hash()),
-                Kind::IpPort => ("hash:ip,port", self.hash()),
-                Kind::IpPortIp => ("hash:ip,port,ip", self.hash()),
-                Kind::IpPortNet => ("hash:ip,port,net", self.hash()),
-                Kind::Port => ("bitmap:port", "range 0-65535"),
+                SetType::Ip => ("hash:ip", self.hash()),
+                SetType::IpPort => ("hash:ip,port", self.hash()),
+                SetType::IpPortIp => ("hash:ip,port,ip", self.hash()),
+                SetType::IpPortNet => ("hash:ip,port,net", self.hash()),
+                SetType::Port => ("bitmap:port", "range 0-65535"),
             };
             printed = printed.and_then(|()| writeln!(out, "create {name} {kind} {of}"));
             for entry in self.members[set as usize].iter().filter(|member| member.fits()) {

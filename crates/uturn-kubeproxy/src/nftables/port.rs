@@ -31,7 +31,7 @@ struct Words {
 }
 
 /// An endpoint, and what follows `endpoint-` in its chain's name.
-type Door<'b> = (&'b Backend, String);
+type EndpointChain<'b> = (&'b Backend, String);
 
 impl<'p> PortWriter<'p> {
     pub(super) fn new(style: &'p Style<'p>, plan: &Plan<'_>) -> Self {
@@ -142,17 +142,17 @@ impl<'p> PortWriter<'p> {
     /// Each endpoint has a chain; the chains of the port choose one of these.
     fn through_doors(&mut self, port: &PortPlan<'_>, names: &PortNames) {
         let mut room = String::new();
-        let doors: Vec<Door<'_>> = port
+        let chains_of_endpoints: Vec<EndpointChain<'_>> = port
             .backends
             .all
             .iter()
             .map(|backend| (backend, names.endpoint(backend, &mut room)))
             .collect();
-        for (backend, door) in &doors {
-            self.door(port, backend, door);
+        for (backend, suffix) in &chains_of_endpoints {
+            self.endpoint_chain(port, backend, suffix);
         }
         for (kind, takes, is_internal) in policies(port) {
-            let chosen = doors.iter().filter(|(backend, _)| takes(backend));
+            let chosen = chains_of_endpoints.iter().filter(|(backend, _)| takes(backend));
             let count = chosen.clone().count();
             if count == 0 {
                 continue;
@@ -162,18 +162,18 @@ impl<'p> PortWriter<'p> {
                 self.masquerade_strangers(port);
             }
             if port.affinity_seconds.is_some() {
-                for (_, door) in chosen.clone() {
+                for (_, suffix) in chosen.clone() {
                     let (ip, out) = (self.words.ip, &mut self.chains);
-                    rule(out, &[ip, " saddr @affinity-", door, " goto endpoint-", door]);
+                    rule(out, &[ip, " saddr @affinity-", suffix, " goto endpoint-", suffix]);
                 }
             }
             let out = &mut self.chains;
             push(out, &["\t\tnumgen random mod ", &count.to_string(), " vmap { "]);
-            for (place, (_, door)) in chosen.enumerate() {
+            for (place, (_, suffix)) in chosen.enumerate() {
                 let comma = if place == 0 { "" } else { ", " };
                 out.push_str(comma);
                 push_number(out, place);
-                push(out, &[" : goto endpoint-", door]);
+                push(out, &[" : goto endpoint-", suffix]);
             }
             out.push_str(" }\n");
             end(out);
@@ -181,20 +181,20 @@ impl<'p> PortWriter<'p> {
     }
 
     /// The chain of one endpoint.
-    fn door(&mut self, port: &PortPlan<'_>, backend: &Backend, door: &str) {
+    fn endpoint_chain(&mut self, port: &PortPlan<'_>, backend: &Backend, suffix: &str) {
         let (ip, out) = (self.words.ip, &mut self.chains);
-        begin(out, "endpoint-", door);
+        begin(out, "endpoint-", suffix);
         if !self.style.generation.has_hairpin_set() {
             rule(out, &[ip, " saddr ", backend.address(), " ", &self.words.masquerade]);
         }
         if port.affinity_seconds.is_some() {
-            rule(out, &["update @affinity-", door, " { ", ip, " saddr }"]);
+            rule(out, &["update @affinity-", suffix, " { ", ip, " saddr }"]);
         }
         rule(out, &["meta l4proto ", port.protocol.lower(), " dnat to ", &backend.text]);
         end(out);
         if let Some(seconds) = port.affinity_seconds {
             let out = &mut self.affinity;
-            push(out, &["\tset affinity-", door, " {\n\t\ttype ", self.style.address_type()]);
+            push(out, &["\tset affinity-", suffix, " {\n\t\ttype ", self.style.address_type()]);
             out.push_str("\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout ");
             push(out, &[&time(seconds), "\n\t}\n\n"]);
         }
