@@ -21,7 +21,7 @@ pub(super) struct PortWriter<'p> {
     family: Family,
     masquerade_all: bool,
     options: Options,
-    /// Whether rules of endpoints say whose they are.
+    /// Whether rules of endpoints have comments.
     remarks: bool,
     pub(super) odds: Odds,
 }
@@ -74,7 +74,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The nat table's shared chains: which destinations are this port's.
+    /// Adds the port's destinations to the shared chains of the nat table.
     fn capture(&self, port: &PortPlan<'_>, chains: &Chains, tables: &mut Tables) {
         if port.serves_internal() || self.drops_later(port) {
             let target = if port.internal_local { chains.local } else { chains.cluster };
@@ -114,8 +114,8 @@ impl<'p> PortWriter<'p> {
             .jump(chains.external);
     }
 
-    /// The filter table: destinations without an endpoint, sources without permission,
-    /// and the one port that answers for the node itself.
+    /// Adds to the filter table: destinations without an endpoint, source ranges, and the health
+    /// check node port.
     fn turn_away(&self, port: &PortPlan<'_>, chains: &Chains, filter: &mut Table) {
         let (why, target) = match (port.backends.any, self.family) {
             (true, _) => (" has no local endpoints", "DROP"),
@@ -159,7 +159,8 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Whether the port has endpoints, and what finds none on this node runs into a mark.
+    /// Whether the port has endpoints, and traffic without an endpoint on this node is marked to
+    /// be dropped.
     fn drops_later(&self, port: &PortPlan<'_>) -> bool {
         !self.features.drops_in_filter && port.backends.any
     }
@@ -170,7 +171,7 @@ impl<'p> PortWriter<'p> {
             .filter(|_| self.node.any_node_port || self.features.node_ports_without_address)
     }
 
-    /// The chains that everything but the cluster IP leads to.
+    /// The chains of addresses other than the cluster IP.
     fn external(&self, port: &PortPlan<'_>, chains: &Chains, nat: &mut Table) {
         if !port.is_external() {
             return;
@@ -199,7 +200,7 @@ impl<'p> PortWriter<'p> {
             return;
         }
         let remark = [name, " loadbalancer IP"];
-        // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+        // If the node holds the VIP, its own traffic to the VIP has the VIP as its source.
         let takes_node = port.source_ranges.iter().any(|range| range.contains(&self.node.address));
         let own = |ip: &std::net::IpAddr| takes_node.then_some(IpNet::from(*ip));
         nat.chain(chains.firewall, |rules| {
@@ -283,7 +284,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The client was there, so long ago at most.
+    /// Matches clients that this endpoint has served within so many seconds.
     pub(super) fn remembered<'t>(&self, rule: Rule<'t>, seconds: u32, chain: Chain) -> Rule<'t> {
         rule.display(" -m recent --rcheck --seconds ", seconds)
             .words("--reap")
@@ -303,7 +304,8 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Who comes to the cluster IP from outside must get its answer through this node.
+    /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
+    /// node.
     pub(super) fn masquerade_strangers(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         let rule = match (self.masquerade_all, &self.node.local) {
             (true, _) => rules.add().destination(port.cluster_ip),
@@ -316,8 +318,8 @@ impl<'p> PortWriter<'p> {
             .jump(MARK_MASQ);
     }
 
-    /// Begins a rule for traffic to an address that does not come from pods; where that
-    /// cannot be told, for all.
+    /// Begins a rule for traffic to an address from sources other than pods or, if pods are not
+    /// recognised, from all sources.
     pub(super) fn unless_from_pods<'t>(
         &self,
         ip: std::net::IpAddr,
@@ -333,7 +335,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Begins a rule for traffic of pods, if that can be told.
+    /// Begins a rule for traffic of pods, if pods are recognised.
     pub(super) fn pod_traffic<'t>(&self, rules: &'t mut Rules<'_>) -> Option<Rule<'t>> {
         Some(match &self.node.local {
             Local::Range(range) => rules.add().source_range(range),
@@ -383,7 +385,7 @@ impl<'p> PortWriter<'p> {
         if self.remarks { rule.comment(&[&port.name]) } else { rule }
     }
 
-    /// How `recent` tells clients apart.
+    /// How `recent` identifies clients.
     pub(super) fn by_source(&self) -> &'static str {
         match self.family {
             Family::V4 => "--mask 255.255.255.255 --rsource",
@@ -441,13 +443,14 @@ impl Odds {
         Self((0..=most).map(words_for).collect())
     }
 
-    /// None where the packet has no other way to go.
+    /// Returns `None` if there is no other endpoint.
     pub(super) fn one_in(&self, count: usize) -> Option<&str> {
         (count > 1).then(|| self.0[count].as_str())
     }
 }
 
-/// kube-proxy says ten decimals, the kernel keeps 31 bits, `iptables-save` prints eleven.
+/// kube-proxy writes ten decimals, the kernel keeps 31 bits, `iptables-save` prints eleven
+/// decimals.
 fn words_for(count: usize) -> String {
     let printed = (1e10 / count.max(1) as f64).round() / 1e10;
     let whole = f64::from(1u32 << 31);

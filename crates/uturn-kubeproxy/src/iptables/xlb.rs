@@ -12,7 +12,7 @@ use crate::plan::PortPlan;
 use crate::text::{Chain, Rules, Table};
 
 impl PortWriter<'_> {
-    /// Writes the chains of a port and the rules that lead there.
+    /// Writes the chains of a port and the rules that jump to them.
     pub(super) fn write_with_xlb(
         &self,
         port: &PortPlan<'_>,
@@ -57,7 +57,7 @@ impl PortWriter<'_> {
         }
     }
 
-    /// Every load-balancer address has its turn in the one chain.
+    /// All load balancer addresses share one chain.
     fn fence(&self, port: &PortPlan<'_>, outside: Chain, rules: &mut Rules<'_>) {
         let remark = [&port.name, " loadbalancer IP"];
         let takes_node = port.source_ranges.iter().any(|range| range.contains(&self.node.address));
@@ -68,7 +68,7 @@ impl PortWriter<'_> {
             if port.source_ranges.is_empty() {
                 rules.add().comment(&remark).jump(outside);
             }
-            // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+            // If the node holds the VIP, its own traffic to the VIP has the VIP as its source.
             let own = takes_node.then_some((*ip).into());
             for range in port.source_ranges.iter().copied().chain(own) {
                 rules.add().source_range(&range).comment(&remark).jump(outside);
@@ -92,7 +92,7 @@ impl PortWriter<'_> {
         rule.destination_port(port.protocol, number).jump(outside);
     }
 
-    /// Who comes from outside must get its answer through this node.
+    /// Traffic from outside is masqueraded, so that replies pass this node.
     fn masquerade_outsiders(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         for ip in &port.external_ips {
             self.unless_from_pods(*ip, rules)
@@ -107,7 +107,7 @@ impl PortWriter<'_> {
         }
     }
 
-    /// The chain of policy Local: pods and the node itself may go anywhere.
+    /// The chain of policy Local: pods and the node itself may use all endpoints.
     fn stay_here(
         &self,
         port: &PortPlan<'_>,

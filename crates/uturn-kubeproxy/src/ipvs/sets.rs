@@ -1,4 +1,4 @@
-//! The sets of addresses and ports that the rules of IPVS mode look into.
+//! The ipsets that the rules of IPVS mode match.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -85,7 +85,7 @@ impl Set {
         }
     }
 
-    /// What the rules that look into it say they are for.
+    /// The comment of rules that match it.
     pub(super) fn remark(self) -> &'static str {
         match self {
             Self::LoopBack => {
@@ -131,7 +131,7 @@ impl Set {
         }
     }
 
-    /// Which parts of a packet it is asked about.
+    /// The parts of a packet that it is matched with.
     pub(super) fn directions(self) -> &'static str {
         match self.kind() {
             SetType::Ip | SetType::Port => "dst",
@@ -182,8 +182,8 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    /// Whether the kernel takes it: a set of ranges cannot hold the range of all addresses.
-    /// kube-proxy tries, fails, and goes on; the rules that look there are written anyway.
+    /// Whether the kernel accepts it: a `hash:net` set cannot hold a /0 range. kube-proxy ignores
+    /// the error and writes the rules that match the set anyway.
     fn fits(&self) -> bool {
         !matches!(self, Self::IpPortNet(_, _, _, range) if range.prefix_len() == 0)
     }
