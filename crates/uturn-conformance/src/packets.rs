@@ -7,7 +7,7 @@ use std::fmt;
 
 use uturn_model::Family;
 use uturn_netfilter::{
-    End, Kernel, NodeState, addr, ipset, iptables, ipvs, nft, routes, rules, sysctl,
+    End, Kernel, NodeState, addr, ipset, iptables, ipvs, nft, policy_rules, routes, sysctl,
 };
 
 use crate::dump::Dump;
@@ -69,7 +69,7 @@ fn kernel(dump: &Dump) -> Outcome<Kernel> {
         )?,
         interfaces: read("addr", addr::parse("addr", &dump.addresses))?,
         routes: read("route", routes::parse("route", &dump.routes))?,
-        rules: read("rule", rules::parse("rule", &dump.rules))?,
+        rules: read("rule", policy_rules::parse("rule", &dump.rules))?,
         sysctls: read("sysctl", sysctl::parse("sysctl", &dump.sysctls))?,
         nft: read("nft.txt", nft::parse("nft.txt", &(dump.nft.clone() + &dump.nft6)))?,
         sets: read("ipset.save", ipset::parse("ipset.save", &dump.ipset))?,

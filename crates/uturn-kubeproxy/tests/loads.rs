@@ -28,7 +28,7 @@ fn prints_back(back_end: &str) {
     for family in Family::BOTH {
         let tool = Tool { back_end, family };
         if let Err(reason) = tool.load("*nat\n:TRIAL - [0:0]\nCOMMIT\n") {
-            uturn_testing::left_out(&tool.name("restore"), reason);
+            uturn_testing::skip(uturn_testing::Requirement::Kernel, &tool.name("restore"), reason);
             continue;
         }
         for cluster in clusters() {

@@ -53,7 +53,13 @@ fn modes() -> Vec<ProxyMode> {
             Ok(_) => true,
             Err(LabError::Unavailable(Unavailable::Part(lacking))) => {
                 assert_eq!(Some(lacking), part);
-                uturn_testing::left_out(
+                let requirement = match lacking {
+                    KernelPart::IpVs => uturn_testing::Requirement::Ipvs,
+                    KernelPart::NfTables => uturn_testing::Requirement::Nft,
+                    KernelPart::Vxlan => uturn_testing::Requirement::KernelModules,
+                };
+                uturn_testing::skip(
+                    requirement,
                     "rows in one of kube-proxy's modes",
                     Unavailable::Part(lacking),
                 );
@@ -227,7 +233,8 @@ const COREFILE: &str = "\
 /// Names, asked of real CoreDNS through the rules of the client's node.
 fn names() {
     let Some(program) = coredns() else {
-        uturn_testing::left_out(
+        uturn_testing::skip(
+            uturn_testing::Requirement::CoreDns,
             "names in the lab",
             "there is no coredns in the search path, and UTURN_COREDNS names none",
         );
@@ -397,7 +404,11 @@ fn nginx() {
     let (mut cluster, load_balancers) = quick(2);
     let there = ["/usr/sbin/nginx", "/usr/bin/nginx"].iter().any(|path| Path::new(path).exists());
     if !there {
-        uturn_testing::left_out("an nginx of a cluster's own", "nginx is not installed");
+        uturn_testing::skip(
+            uturn_testing::Requirement::Nginx,
+            "an nginx of a cluster's own",
+            "nginx is not installed",
+        );
         return;
     }
     let pod = cluster.pods.get_mut(&"shop/web-2".parse().unwrap()).unwrap();

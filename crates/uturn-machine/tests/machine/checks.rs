@@ -41,7 +41,13 @@ pub(super) fn main() {
     }
     let machine = match Machine::find() {
         Ok(machine) => machine.with_limit(LIMIT),
-        Err(why) => return uturn_testing::left_out("the small machine", why),
+        Err(why) => {
+            return uturn_testing::skip(
+                uturn_testing::Requirement::Machine,
+                "the small machine",
+                why,
+            );
+        }
     };
     let wanted = |name: &str| {
         let mut words = words.iter().filter(|word| !word.starts_with('-')).peekable();
@@ -121,7 +127,11 @@ fn rules_sets_and_virtual_servers_load(machine: &Machine) {
 
     let ipvsadm = ["/usr/sbin/ipvsadm", "/sbin/ipvsadm"];
     if !ipvsadm.iter().any(|program| Path::new(program).exists()) {
-        return uturn_testing::left_out("virtual servers in the small machine", "no ipvsadm");
+        return uturn_testing::skip(
+            uturn_testing::Requirement::Machine,
+            "virtual servers in the small machine",
+            "no ipvsadm",
+        );
     }
     let script = "ipvsadm -A -t 10.0.0.1:80 -s rr; ipvsadm -Ln";
     let (out, err, ended) = run(machine, &shell(script)).unwrap();
@@ -220,14 +230,20 @@ fn nobody_gets_one_too() {
     };
     match as_nobody(Path::new("test")).arg("-x").arg(&own).status() {
         Ok(status) if status.success() => {}
-        _ => return uturn_testing::left_out(what, "this program is in a folder of root's alone"),
+        _ => {
+            return uturn_testing::skip(
+                uturn_testing::Requirement::Unprivileged,
+                what,
+                "this program is in a folder of root's alone",
+            );
+        }
     }
     println!("nobody_gets_one_too …");
     let script = "id -u; iptables -A INPUT -j DROP; iptables-save -t filter | grep -c DROP; exit 9";
     let output = as_nobody(&own).arg(ASKS).arg(script).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("cannot carry the small machine") {
-        return uturn_testing::left_out(what, said);
+        return uturn_testing::skip(uturn_testing::Requirement::Unprivileged, what, said);
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{said}");
     assert_eq!(output.status.code(), Some(9), "{said}");

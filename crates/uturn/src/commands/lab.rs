@@ -291,7 +291,7 @@ fn report(
         .probes
         .iter()
         .map(|expected| health::judge(&engine, expected, &measured, predicts))
-        .collect();
+        .collect::<Result<_, _>>()?;
     let judged = named
         .case
         .flows

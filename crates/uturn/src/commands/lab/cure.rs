@@ -111,7 +111,7 @@ impl Cured {
         }
         for expected in &case.probes {
             let trouble =
-                Trouble::probes(&manifests, &engine, expected.listener, expected.protocol);
+                Trouble::probes(&manifests, &engine, expected.listener, expected.protocol)?;
             if !trouble.before.is_fine() {
                 note(&trouble, &mut flows, &mut probes);
             }

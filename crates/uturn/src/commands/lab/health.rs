@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use uturn_lab::MeasuredFlow;
 use uturn_model::Mechanism;
-use uturn_path::{Engine, Health};
+use uturn_path::{Engine, Health, WalkError};
 use uturn_report::lab::ProbeReport;
 use uturn_snapshot::scenario::{Alive, ExpectedProbes};
 
@@ -15,8 +15,8 @@ pub(super) fn judge(
     expected: &ExpectedProbes,
     measured: &[MeasuredFlow],
     predicts: bool,
-) -> ProbeReport {
-    let found = engine.health(expected.listener, expected.protocol).unwrap_or_default();
+) -> Result<ProbeReport, WalkError> {
+    let found = engine.health(expected.listener, expected.protocol)?.unwrap_or_default();
     let seen: BTreeMap<SocketAddr, bool> = measured
         .iter()
         .flat_map(|flow| &flow.evidence.health)
@@ -62,13 +62,13 @@ pub(super) fn judge(
             ));
         }
     }
-    ProbeReport {
+    Ok(ProbeReport {
         listener: expected.listener,
         predicted: predicts
             .then(|| found.iter().map(|health| (health.target, health.alive)).collect()),
         measured,
         differences,
-    }
+    })
 }
 
 fn is_wanted(expected: &Alive, health: &Health) -> bool {

@@ -223,9 +223,9 @@ fn predicted(named: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Fai
             verdicts.into_iter().flat_map(|verdict| verdict.mechanisms).collect()
         }
         Subject::Probe { listener, protocol, target } => {
-            let found = engine.health(*listener, *protocol).unwrap_or_default();
-            let its = found.into_iter().filter(|named| named.target == *target);
-            its.flat_map(|named| named.mechanisms).collect()
+            let found = engine.health(*listener, *protocol)?.unwrap_or_default();
+            let its = found.into_iter().filter(|health| health.target == *target);
+            its.flat_map(|health| health.mechanisms).collect()
         }
     };
     all.sort_unstable();

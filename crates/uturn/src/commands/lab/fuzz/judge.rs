@@ -115,7 +115,7 @@ fn is_tossed(health: &Health) -> bool {
 
 /// What health checks are predicted to find of the listener that a flow aims at.
 fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
-    let rule = |vip, port: u16| engine.health((vip, port).into(), flow.protocol);
+    let rule = |vip, port: u16| engine.health((vip, port).into(), flow.protocol).ok()?;
     match &flow.to {
         Destination::Address(address) => rule(address.ip(), address.port()),
         Destination::Url { host, port, .. } | Destination::Host(host, port) => {
