@@ -1,7 +1,7 @@
-//! The same stage in the small machine, for IPVS mode: kube-proxy and packets on a kernel that
-//! has ip_vs, with the API server left on the host.
+//! Runs the stage in the small machine for IPVS mode: kube-proxy and packets on a kernel that has
+//! ip_vs, with the API server on the host.
 //!
-//! Nothing has to reach into the machine, and what is judged is judged by the same code.
+//! The machine only opens outgoing connections, and the same code judges the results.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,13 +16,14 @@ use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::fault::{During as _, Fault, Outcome};
 
-/// kube-proxy, its files and what the stage writes.
+/// Memory for kube-proxy, its files and what the stage writes, in MiB.
 const MEMORY: u32 = 2048;
 
-/// Ends what hangs, no more.
+/// Only ends a run that hangs.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Whether uturn agrees with the real thing there too.
+/// Runs the stage in the machine. Returns whether uturn agrees with kube-proxy and the kernel
+/// there.
 pub(crate) fn run(arguments: &Arguments, control: &ControlPlane<'_>) -> Outcome<bool> {
     let machine = match Machine::find() {
         Ok(machine) => {
@@ -38,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments, control: &ControlPlane<'_>) -> Outcome<
     println!("\nIPVS mode, in {}", machine.kernel());
     let start = Instant::now();
     let ended = machine.run(&job(arguments)?, &mut |said| {
-        // Who does not listen misses nothing that the end does not say.
+        // Output that cannot be written is lost; the exit status still shows the result.
         let _ = match said {
             JobOutput::Out(bytes) => io::stdout().write_all(bytes),
             JobOutput::Err(bytes) => io::stderr().write_all(bytes),
@@ -68,8 +69,8 @@ fn job(arguments: &Arguments) -> Outcome<Job> {
     })
 }
 
-/// The newest of those before upstream called the mode deprecated, which are what clusters in
-/// IPVS mode run; else the newest.
+/// The newest version before upstream deprecated the mode, because clusters in IPVS mode run such
+/// versions. If there is none, the newest.
 fn version(all: &[Version]) -> Outcome<Version> {
     let before = all.iter().filter(|version| (version.major, version.minor) < (1, 35)).max();
     let chosen = before.or_else(|| all.iter().max());

@@ -1,11 +1,11 @@
-//! Holds uturn against the real thing: kube-proxy beside a real API server, and the kernel.
+//! Compares uturn with the real thing: kube-proxy with a real API server, and the kernel.
 //!
-//! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to
-//! a real API server ([`control`]), runs kube-proxy as each node of them ([`node`]), and
-//! judges twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes
-//! ([`rules`]), and where packets and their answers end in that kernel against
-//! `uturn_netfilter`'s walk over the same dump ([`packets`]). What is different from mode to
-//! mode of kube-proxy is in [`mode`]; IPVS mode is tried where a kernel has it ([`in_machine`]).
+//! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to a
+//! real API server ([`control`]), runs kube-proxy as each node of them ([`node`]), and judges
+//! twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes ([`rules`]),
+//! and where packets and their answers end in that kernel against `uturn_netfilter`'s walk over
+//! the same dump ([`packets`]). [`mode`] has the differences between modes of kube-proxy; IPVS
+//! mode runs on a kernel that has it ([`in_machine`]).
 //!
 //! **Refuses** to be shipped, and to build the real programs: `cargo xtask conformance` does
 //! that, from the Go modules in `conformance/`, and then calls this program.
@@ -61,7 +61,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// On this kernel, then in the small machine; also after one found a difference.
+/// Runs the stage on this kernel, then in the small machine, even if the first found a
+/// difference.
 fn both(arguments: &Arguments) -> fault::Outcome<bool> {
     let workspace = Workspace::new(&arguments.programs, &arguments.work)?;
     if arguments.in_machine {
