@@ -1,8 +1,8 @@
-//! Edits of documents as people wrote them: what is not touched stays as it is, comments and
-//! all, so that a difference shows what was changed and nothing else.
+//! Edits documents in their text: everything else stays unchanged, including comments, so that a
+//! diff shows only the edit.
 //!
-//! An edit names a place by keys and list positions and says what is to stand there. It is
-//! made in the text; the cluster that comes of it is read from that text like any other.
+//! An edit names a place by keys and list positions, and its new value. The edited text is then
+//! read like any other.
 
 mod span;
 mod tree;
@@ -42,18 +42,18 @@ impl From<usize> for At {
     }
 }
 
-/// What is to be done at a place.
+/// The change to make at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This is to stand there; what leads there is made where it is missing.
+    /// Sets the value; missing mappings on the way are created.
     Set(Tree),
-    /// A list is to have this item at its end.
+    /// Appends an item to a list.
     Append(Tree),
-    /// A list is to have this item at its beginning.
+    /// Inserts an item at the beginning of a list.
     Prepend(Tree),
-    /// A text is to have this line before the one with that number, from 0.
+    /// Inserts a line into a text before the line with this number, from 0.
     Line(usize, String),
-    /// In a text, the line with that number, from 0, is to be another.
+    /// Replaces the line of a text with this number, from 0.
     Replace(usize, String),
 }
 
@@ -61,14 +61,18 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) &'static str);
 
-/// A document's text with one thing changed.
+/// Applies one change to a document's text.
+///
+/// # Errors
+/// If the text cannot be read, if the place does not exist or cannot hold the value, or if the
+/// place is reached through an alias.
 pub(crate) fn apply(text: &str, path: &[At], change: &Change) -> Result<String, Refused> {
     let root = span::parse(text).ok_or(Refused("its document cannot be read alone"))?;
     let strict = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     Text { text, strict }.at(&root, None, path, change)
 }
 
-/// What stands at a place of a document, where that is a text.
+/// The text at a place of a document. `None` if there is none.
 pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
     let root = span::parse(text)?;
     let mut node = &root;
@@ -78,7 +82,7 @@ pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
     node.text().map(str::to_owned)
 }
 
-/// How many items stand at a place of a document.
+/// The number of items at a place of a document. `None` if it is no list.
 pub(crate) fn items_at(text: &str, path: &[At]) -> Option<usize> {
     let root = span::parse(text)?;
     let mut node = &root;
@@ -172,7 +176,7 @@ impl Text<'_> {
         }
     }
 
-    /// Puts a value in the place of another.
+    /// Replaces a value.
     fn replace(
         &self,
         node: &Spanned,
@@ -248,7 +252,8 @@ impl Text<'_> {
         Ok(self.add_in_brackets(seq, items.last().map(|item| (item.start, item.end)), &made))
     }
 
-    /// Adds to what stands in brackets: on a line of its own where the last one has that.
+    /// Adds an item or entry to a flow collection, on a new line if the last one is on its own
+    /// line.
     fn add_in_brackets(&self, all: &Spanned, last: Option<(usize, usize)>, made: &str) -> String {
         let Some((start, end)) = last else {
             return self.splice(all.start + 1, all.end - 1, made);
