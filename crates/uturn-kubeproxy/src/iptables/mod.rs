@@ -5,6 +5,7 @@
 //! without any Service.
 
 mod port;
+mod probability;
 mod xlb;
 
 use uturn_model::{Family, ProxySettings};

@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 use uturn_model::{Family, Port, ProxySettings};
 
+use super::probability::Probabilities;
 use super::{
     EXTERNAL_SERVICES, MARK_MASQ, MOST_ENDPOINTS_WITH_REMARKS, NODE_PORTS, PROXY_FIREWALL,
     SERVICES, Tables, accounted,
@@ -23,7 +24,7 @@ pub(super) struct PortWriter<'p> {
     options: Options,
     /// Whether rules of endpoints have comments.
     remarks: bool,
-    pub(super) odds: Odds,
+    pub(super) probabilities: Probabilities,
 }
 
 /// The chains of a Service port. Not all of them are written for each.
@@ -49,7 +50,7 @@ impl<'p> PortWriter<'p> {
             masquerade_all: settings.masquerade_all,
             options,
             remarks: plan.endpoints <= MOST_ENDPOINTS_WITH_REMARKS,
-            odds: Odds::up_to(most.unwrap_or(0)),
+            probabilities: Probabilities::up_to(most.unwrap_or(0)),
         }
     }
 
@@ -277,8 +278,8 @@ impl<'p> PortWriter<'p> {
         }
         for (place, (backend, chain)) in chosen.iter().enumerate() {
             let rule = self.choice(rules, port, backend);
-            match self.odds.one_in(chosen.len() - place) {
-                Some(odds) => rule.words(odds).jump(*chain),
+            match self.probabilities.one_in(chosen.len() - place) {
+                Some(probability) => rule.words(probability).jump(*chain),
                 None => rule.jump(*chain),
             }
         }
@@ -433,42 +434,4 @@ fn health_check(filter: &mut Table, name: &str, number: Port) {
         .comment(&[name, " health check node port"])
         .destination_port(tcp, number)
         .end("ACCEPT");
-}
-
-/// The words for one chance in so many, as the kernel keeps them.
-pub(super) struct Odds(Vec<String>);
-
-impl Odds {
-    fn up_to(most: usize) -> Self {
-        Self((0..=most).map(words_for).collect())
-    }
-
-    /// Returns `None` if there is no other endpoint.
-    pub(super) fn one_in(&self, count: usize) -> Option<&str> {
-        (count > 1).then(|| self.0[count].as_str())
-    }
-}
-
-/// kube-proxy writes ten decimals, the kernel keeps 31 bits, `iptables-save` prints eleven
-/// decimals.
-fn words_for(count: usize) -> String {
-    let printed = (1e10 / count.max(1) as f64).round() / 1e10;
-    let whole = f64::from(1u32 << 31);
-    let kept = (printed * whole).round() / whole;
-    format!("-m statistic --mode random --probability {kept:.11}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn odds_as_the_kernel_rounds_them() {
-        let odds = Odds::up_to(4);
-        let printed = |count| odds.one_in(count).unwrap().rsplit(' ').next().unwrap();
-        assert_eq!(odds.one_in(1), None);
-        assert_eq!(printed(2), "0.50000000000");
-        assert_eq!(printed(3), "0.33333333349");
-        assert_eq!(printed(4), "0.25000000000");
-    }
 }

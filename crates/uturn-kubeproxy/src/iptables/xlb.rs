@@ -151,8 +151,8 @@ impl PortWriter<'_> {
         for (place, (_, chain)) in here.iter().enumerate() {
             let number = place.to_string();
             let rule = rules.add().comment(&["Balancing rule ", &number, " for ", &port.name]);
-            match self.odds.one_in(here.len() - place) {
-                Some(odds) => rule.words(odds).jump(*chain),
+            match self.probabilities.one_in(here.len() - place) {
+                Some(probability) => rule.words(probability).jump(*chain),
                 None => rule.jump(*chain),
             }
         }

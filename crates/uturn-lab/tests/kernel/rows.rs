@@ -39,7 +39,7 @@ pub(crate) fn main() {
                 all(only.map_or("", String::as_str));
             }
             Err(why) => {
-                uturn_testing::skip(uturn_testing::Requirement::Kernel, "the rows of the lab", why)
+                uturn_testing::skip(uturn_testing::Requirement::Kernel, "the rows of the lab", why);
             }
         },
     }
