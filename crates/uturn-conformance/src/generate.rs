@@ -1,9 +1,9 @@
 //! Random cases: from a seed, the same every time.
 
+use uturn_dice::Dice;
 use uturn_model::Version;
 
 use crate::case::Case;
-use crate::dice::Dice;
 use crate::{services, settings};
 
 /// The random case of this seed and number.

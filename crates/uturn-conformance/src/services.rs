@@ -1,8 +1,9 @@
 //! Random Services of every kind, each with its endpoints, such as an API server takes.
 
+use uturn_dice::Dice;
+
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
 use crate::net;
 
 const PROTOCOLS: [&str; 5] = ["TCP", "TCP", "TCP", "UDP", "SCTP"];

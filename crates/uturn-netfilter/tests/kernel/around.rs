@@ -1,7 +1,9 @@
 //! The parts of a case that do not depend on the rules' language: routes and sysctls, addresses,
 //! packets.
 
-use crate::dice::Dice;
+use uturn_dice::Dice;
+
+use crate::dice::Words;
 
 pub(crate) const DEVICES: [&str; 4] = ["eth0", "eth1", "cbr0", "br0"];
 /// The node's own addresses.
@@ -29,9 +31,17 @@ pub(crate) const PORTS: [&str; 6] = ["53", "80", "443", "5000", "8080", "30000"]
 pub(crate) const MARKS: [&str; 5] = ["0x1", "0x2", "0x4", "0x10", "0x4000"];
 pub(crate) const MASKS: [&str; 4] = ["0x1", "0x3", "0xff", "0x4000"];
 
-impl Dice {
+/// Random addresses of the test network.
+pub(crate) trait Addresses {
     /// A random address.
-    pub(crate) fn address(&mut self) -> String {
+    fn address(&mut self) -> String;
+
+    /// A random NAT target.
+    fn backend(&mut self) -> String;
+}
+
+impl Addresses for Dice {
+    fn address(&mut self) -> String {
         match self.below(8) {
             0 | 1 => self.word(&OWN),
             2..=4 => self.word(&NEAR),
@@ -39,8 +49,7 @@ impl Dice {
         }
     }
 
-    /// A random NAT target.
-    pub(crate) fn backend(&mut self) -> String {
+    fn backend(&mut self) -> String {
         match self.below(8) {
             0 => self.word(&OWN),
             1 => self.word(&FAR),

@@ -1,9 +1,11 @@
 //! Random iptables rules: every match and target that is modelled, and some on which a walk
 //! branches.
 
-use crate::around::{DEVICES, MARKS, MASKS, NETS, PORTS, probes, set_up};
+use uturn_dice::Dice;
+
+use crate::around::{Addresses, DEVICES, MARKS, MASKS, NETS, PORTS, probes, set_up};
 use crate::case::Case;
-use crate::dice::Dice;
+use crate::dice::{Words, of_case};
 use crate::sets::{asked, sets};
 
 /// Tables, their base chains, and the user-defined chains that these may call.
@@ -377,7 +379,7 @@ const DEVICES_OWN: [&str; 3] = ["10.0.0.2", "10.0.0.3", "10.9.9.9"];
 
 #[test]
 fn one_seed_makes_one_case() {
-    let made = |seed| case(&mut Dice::new(seed, 1));
+    let made = |seed| case(&mut of_case(seed, 1));
     assert_eq!(made(7), made(7));
     assert_ne!(made(7), made(8));
     assert!(DEVICES.iter().any(|device| made(7).to_string().contains(device)));

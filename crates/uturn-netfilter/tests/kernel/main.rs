@@ -21,13 +21,15 @@ mod sets;
 mod shrink;
 mod wire;
 
+use uturn_dice::Dice;
+
 use std::env;
 use std::fs;
 use std::thread;
 use std::time::SystemTime;
 
 use case::Case;
-use dice::Dice;
+use dice::of_case;
 use judge::{Tried, judge};
 use node::Refused;
 use shrink::shrink;
@@ -74,7 +76,7 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
     for seed in seeds {
         println!("{what}: {count} cases of UTURN_KERNEL_SEED={seed}");
         for number in 0..count {
-            let case = make(&mut Dice::new(seed, number));
+            let case = make(&mut of_case(seed, number));
             let result = match tried(&case) {
                 Ok(result) => result,
                 Err(Refused(why)) if is_not_for_here(&why) => {

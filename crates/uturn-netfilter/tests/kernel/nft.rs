@@ -1,9 +1,11 @@
 //! Random nftables rules: several base chains per hook at random priorities, sets, maps and
 //! verdict maps of every type, and the statements that are modelled.
 
-use crate::around::{MARKS, MASKS, NETS, PORTS, probes, set_up};
+use uturn_dice::Dice;
+
+use crate::around::{Addresses, MARKS, MASKS, NETS, PORTS, probes, set_up};
 use crate::case::Case;
-use crate::dice::Dice;
+use crate::dice::{Words, of_case};
 
 pub(crate) fn case(dice: &mut Dice) -> Case {
     let mut case = Case(Vec::new());
@@ -97,7 +99,7 @@ fn sets(dice: &mut Dice) -> Vec<String> {
         all.dedup();
         all
     };
-    add("set ips", ADDRESSES, several(dice, Dice::address));
+    add("set ips", ADDRESSES, several(dice, <Dice as Addresses>::address));
     // Overlapping elements are refused, so these are picked from disjoint ones.
     let nets = ["10.0.0.0/24", "10.1.0.6/31", "10.1.1.0-10.2.0.9", "192.0.2.0/24", "198.51.100.3"];
     add("set nets", &format!("{ADDRESSES}; flags interval"), dice.some(&nets));
@@ -410,7 +412,7 @@ fn mark(dice: &mut Dice) -> String {
 
 #[test]
 fn one_seed_makes_one_case() {
-    let made = |seed| case(&mut Dice::new(seed, 1));
+    let made = |seed| case(&mut of_case(seed, 1));
     assert_eq!(made(7), made(7));
     assert_ne!(made(7), made(8));
 }

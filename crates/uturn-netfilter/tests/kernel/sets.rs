@@ -1,10 +1,12 @@
 //! Random IP sets, and matches that use them.
 
+use uturn_dice::Dice;
+
 use std::sync::OnceLock;
 
-use crate::around::{MARKS, NETS, PORTS};
+use crate::around::{Addresses, MARKS, NETS, PORTS};
 use crate::case::Case;
-use crate::dice::Dice;
+use crate::dice::Words;
 
 const KINDS: [(&str, usize); 14] = [
     ("hash:ip", 1),

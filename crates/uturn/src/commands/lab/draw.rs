@@ -4,16 +4,15 @@
 //! A scenario is made as the document that a user would write, so that what fails is a file
 //! that anybody can run. A seed and a number decide all of it.
 
-mod dice;
 mod facts;
 mod flows;
 mod network;
 mod services;
 
 use serde_json::{Value, json};
+use uturn_dice::Dice;
 use uturn_model::ProxyMode;
 
-use dice::Dice;
 use network::Network;
 
 /// A scenario.
@@ -26,7 +25,7 @@ pub(super) struct Drawn {
 
 /// Draws the scenario of this number.
 pub(super) fn scenario(seed: u64, number: u64, modes: &[ProxyMode]) -> Drawn {
-    let mut dice = Dice::new(seed, number);
+    let mut dice = Dice::of_case(seed, number);
     let name = format!("fuzz-{seed}-{number}");
     let mut cluster = Cluster::draw(&mut dice, modes);
     let services = services::draw(&mut dice, &mut cluster);
