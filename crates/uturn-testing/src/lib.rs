@@ -1,10 +1,9 @@
-//! What tests of several crates share.
+//! Helpers shared by the tests of several crates.
 //!
-//! **Owns** how a test says that it left itself out ([`left_out`]), and how it asks real
-//! tools in a network namespace of its own ([`in_a_namespace`]). **Refuses** everything
-//! that only one crate's tests need, and to be more than a dev-dependency (but of
-//! `uturn-conformance`, which is nothing but a test).
-//! **Start reading** below; `xtask/src/test.rs` has the other end.
+//! **Owns** reporting a skipped test ([`left_out`]), and running real tools in a new network
+//! namespace ([`in_a_namespace`]). **Refuses** everything that only one crate's tests need, and
+//! to be more than a dev-dependency (except of `uturn-conformance`, which is a test as a whole).
+//! **Start reading** below; `xtask/src/test.rs` collects the reports.
 
 #![expect(clippy::print_stdout, reason = "a test's words to the person who runs it")]
 
@@ -14,14 +13,14 @@ use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Names the file in which `cargo xtask test` collects what was left out.
+/// The environment variable with the file in which `cargo xtask test` collects skipped tests.
 pub const LIST: &str = "UTURN_SKIPPED";
 
-/// Says that a test, or a part of one, cannot run on this machine, and why. The test then
+/// Reports that a test, or a part of one, cannot run on this machine, and why. The test then
 /// returns: cargo counts it as passed, `cargo xtask test` lists it as skipped.
 ///
 /// # Panics
-/// When the list cannot be written: a test must not pass in silence.
+/// If the list cannot be written: a skipped test must be reported.
 pub fn left_out(what: &str, why: impl Display) {
     let line = line(what, &why.to_string());
     println!("skipped: {line}");
@@ -30,8 +29,11 @@ pub fn left_out(what: &str, why: impl Display) {
     }
 }
 
-/// Runs a shell script in a network namespace of its own, which is gone when it ends, and
-/// gives what it printed, or what it complained of.
+/// Runs a shell script in a new network namespace, which ends with it, and returns its standard
+/// output.
+///
+/// # Errors
+/// Returns the script's standard error if it fails, or why it cannot be started.
 pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let mut child = Command::new("unshare")
         .args(["-n", "sh", "-ec", script])
@@ -45,7 +47,7 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let writer =
         thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes())));
     let output = child.wait_with_output().map_err(|why| why.to_string())?;
-    // A tool that stops early says why by itself.
+    // A tool that stops early reports why.
     let _ = writer.join();
     match output.status.success() {
         true => String::from_utf8(output.stdout).map_err(|why| why.to_string()),
@@ -53,13 +55,13 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     }
 }
 
-/// One line, whatever the reason looks like.
+/// Joins the report into one line.
 fn line(what: &str, why: &str) -> String {
     let why: Vec<&str> = why.split_whitespace().collect();
     format!("{what}: {}", why.join(" "))
 }
 
-/// A single write, so that lines of tests that run at once do not mix.
+/// Appends with a single write, so that lines of concurrent tests do not mix.
 fn append(list: &std::path::Path, line: &str) -> io::Result<()> {
     OpenOptions::new()
         .create(true)
