@@ -1,39 +1,126 @@
-//! Helpers shared by the tests of several crates.
+//! What tests of several crates share.
 //!
-//! **Owns** reporting a skipped test ([`left_out`]), and running real tools in a new network
-//! namespace ([`in_a_namespace`]). **Refuses** everything that only one crate's tests need, and
-//! to be more than a dev-dependency (except of `uturn-conformance`, which is a test as a whole).
-//! **Start reading** below; `xtask/src/test.rs` collects the reports.
+//! **Owns** how a test says that it cannot run on this machine ([`skip`]), and how it runs
+//! real tools in a network namespace of its own ([`in_a_namespace`]). **Refuses** everything
+//! that only one crate's tests need, and to be more than a dev-dependency (but of
+//! `uturn-conformance`, which is nothing but a test).
+//! **Start reading** below; `xtask/src/test.rs` has the other end.
 
-#![expect(clippy::print_stdout, reason = "a test's words to the person who runs it")]
+#![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// The environment variable with the file in which `cargo xtask test` collects skipped tests.
+/// Names the file in which `cargo xtask test` collects the tests that were skipped.
 pub const LIST: &str = "UTURN_SKIPPED";
 
-/// Reports that a test, or a part of one, cannot run on this machine, and why. The test then
+/// Lists the requirements that this machine has to meet, with commas between them: a test
+/// that is skipped for the lack of one of them fails. `all` stands for every requirement.
+pub const REQUIRE: &str = "UTURN_REQUIRE";
+
+/// What a test may need and a machine may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// Linux, root, network namespaces and iptables.
+    Kernel,
+    /// nf_tables and the program nft.
+    Nft,
+    /// ipset, in the kernel and as a program.
+    Ipset,
+    /// IPVS in this kernel.
+    Ipvs,
+    /// A part that many kernels are built without: a kind of set, a kind of match, VXLAN.
+    KernelModules,
+    /// User Mode Linux and the programs that run in it.
+    Machine,
+    /// A CoreDNS binary.
+    CoreDns,
+    /// nginx.
+    Nginx,
+    /// Chromium.
+    Browser,
+    /// A build folder that users other than root can read.
+    Unprivileged,
+}
+
+impl Requirement {
+    const ALL: [Self; 10] = [
+        Self::Kernel,
+        Self::Nft,
+        Self::Ipset,
+        Self::Ipvs,
+        Self::KernelModules,
+        Self::Machine,
+        Self::CoreDns,
+        Self::Nginx,
+        Self::Browser,
+        Self::Unprivileged,
+    ];
+
+    /// Its name in [`REQUIRE`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Nft => "nft",
+            Self::Ipset => "ipset",
+            Self::Ipvs => "ipvs",
+            Self::KernelModules => "kernel-modules",
+            Self::Machine => "machine",
+            Self::CoreDns => "coredns",
+            Self::Nginx => "nginx",
+            Self::Browser => "browser",
+            Self::Unprivileged => "unprivileged",
+        }
+    }
+}
+
+impl Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Says that a test, or a part of one, cannot run on this machine, and why. The test then
 /// returns: cargo counts it as passed, `cargo xtask test` lists it as skipped.
 ///
 /// # Panics
-/// If the list cannot be written: a skipped test must be reported.
-pub fn left_out(what: &str, why: impl Display) {
+/// Where [`REQUIRE`] lists what is missing, or lists something that is no [`Requirement`];
+/// and where the list of skipped tests cannot be written: a test must not pass in silence.
+pub fn skip(missing: Requirement, what: &str, why: impl Display) {
     let line = line(what, &why.to_string());
+    let required = std::env::var(REQUIRE).unwrap_or_default();
+    let required = requirements(&required).unwrap_or_else(|fault| panic!("{REQUIRE}: {fault}"));
+    assert!(!required.contains(&missing), "{REQUIRE} lists {missing:?} ({missing}), but {line}");
     println!("skipped: {line}");
     if let Some(list) = std::env::var_os(LIST) {
         append(list.as_ref(), &line).expect("the list of skipped tests can be written");
     }
 }
 
-/// Runs a shell script in a new network namespace, which ends with it, and returns its standard
-/// output.
+/// Reads a list of requirements.
+fn requirements(list: &str) -> Result<Vec<Requirement>, String> {
+    let mut required = Vec::new();
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        match Requirement::ALL.iter().find(|requirement| requirement.name() == name) {
+            Some(requirement) => required.push(*requirement),
+            None if name == "all" => required.extend(Requirement::ALL),
+            None => {
+                let known = Requirement::ALL.map(Requirement::name).join(", ");
+                return Err(format!("{name:?} is not one of all, {known}"));
+            }
+        }
+    }
+    Ok(required)
+}
+
+/// Runs a shell script in a network namespace of its own, which is gone when the script ends,
+/// and returns what it printed.
 ///
 /// # Errors
-/// Returns the script's standard error if it fails, or why it cannot be started.
+/// What the script wrote to stderr, where it failed.
 pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let mut child = Command::new("unshare")
         .args(["-n", "sh", "-ec", script])
@@ -47,7 +134,7 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let writer =
         thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes())));
     let output = child.wait_with_output().map_err(|why| why.to_string())?;
-    // A tool that stops early reports why.
+    // A tool that stops early says why by itself.
     let _ = writer.join();
     match output.status.success() {
         true => String::from_utf8(output.stdout).map_err(|why| why.to_string()),
@@ -55,13 +142,13 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     }
 }
 
-/// Joins the report into one line.
+/// One line, whatever the reason looks like.
 fn line(what: &str, why: &str) -> String {
     let why: Vec<&str> = why.split_whitespace().collect();
     format!("{what}: {}", why.join(" "))
 }
 
-/// Appends with a single write, so that lines of concurrent tests do not mix.
+/// A single write, so that lines of tests that run at once do not mix.
 fn append(list: &std::path::Path, line: &str) -> io::Result<()> {
     OpenOptions::new()
         .create(true)
@@ -75,11 +162,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_of_many_lines_is_one_line() {
+    fn a_reason_of_many_lines_becomes_one_line() {
         assert_eq!(
             line("lab l7-loop", "no root:\n  run it\tas root\n"),
             "lab l7-loop: no root: run it as root"
         );
+    }
+
+    #[test]
+    fn requirements_are_read_by_name() {
+        assert_eq!(requirements(""), Ok(Vec::new()));
+        assert_eq!(requirements("nft, kernel"), Ok(vec![Requirement::Nft, Requirement::Kernel]));
+        assert_eq!(requirements("all"), Ok(Requirement::ALL.into()));
+        assert!(requirements("kernal").unwrap_err().contains("\"kernal\" is not one of"));
+    }
+
+    /// Is run in a process of its own by the next test.
+    #[test]
+    #[ignore = "fails when UTURN_REQUIRE says so"]
+    fn skips_for_lack_of_nft() {
+        skip(Requirement::Nft, "a test", "no nft");
+    }
+
+    #[test]
+    fn a_test_that_is_skipped_fails_where_what_it_lacks_is_required() {
+        let passes = |required: &str| {
+            let status = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "tests::skips_for_lack_of_nft", "--include-ignored"])
+                .env(REQUIRE, required)
+                .env_remove(LIST)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            status.unwrap().success()
+        };
+        assert!(passes(""));
+        assert!(passes("kernel,machine"));
+        assert!(!passes("kernel,nft"));
+        assert!(!passes("all"));
+        assert!(!passes("nfft"), "a word that is no requirement is refused");
     }
 
     #[test]

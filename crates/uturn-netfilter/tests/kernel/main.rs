@@ -33,6 +33,7 @@ use dice::of_case;
 use judge::{Tried, judge};
 use node::Refused;
 use shrink::shrink;
+use uturn_testing::Requirement;
 
 /// The seeds of every run, and the number of cases for each.
 const SEEDS: [u64; 2] = [1, 2];
@@ -49,12 +50,21 @@ fn tried(case: &Case) -> Result<Tried, Refused> {
     }
 }
 
+/// What a section of a case needs of the machine.
+fn section_requirement(section: &str) -> Requirement {
+    match section {
+        "nft" => Requirement::Nft,
+        _ => Requirement::Kernel,
+    }
+}
+
 fn can_judge(section: &str, rules: &str) -> bool {
     let case = Case::read(&format!("== {section}\n{rules}\n"));
     match tried(&case) {
         Ok(_) => true,
         Err(Refused(why)) => {
-            uturn_testing::left_out(
+            uturn_testing::skip(
+                section_requirement(section),
                 &format!("asking the kernel where packets go by {section}"),
                 why,
             );
@@ -80,7 +90,11 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
             let result = match tried(&case) {
                 Ok(result) => result,
                 Err(Refused(why)) if is_not_for_here(&why) => {
-                    uturn_testing::left_out(&format!("{what}: seed {seed}, case {number}"), why);
+                    uturn_testing::skip(
+                        Requirement::KernelModules,
+                        &format!("{what}: seed {seed}, case {number}"),
+                        why,
+                    );
                     continue;
                 }
                 Err(Refused(why)) => panic!("{what}: seed {seed}, case {number}: {why}\n{case}"),

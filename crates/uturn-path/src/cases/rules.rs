@@ -5,15 +5,15 @@ use uturn_model::{Flow, Supposition, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
 use super::either;
-use crate::engine::{Cannot, Engine};
-use crate::travel::add_new;
+use crate::engine::{Engine, WalkError};
+use crate::journey::add_new;
 
 /// Of at most so many rules that nobody models, both is tried.
 const MOST: usize = 3;
 
 impl Engine<'_> {
     /// A verdict for each case of what rules do that nobody models.
-    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         self.split(flow, &Assumptions::default(), MOST)
     }
 
@@ -23,7 +23,7 @@ impl Engine<'_> {
         flow: &Flow,
         assumed: &Assumptions,
         more: usize,
-    ) -> Result<Vec<Verdict>, Cannot> {
+    ) -> Result<Vec<Verdict>, WalkError> {
         let (verdicts, open) = self.by_cluster(flow, assumed)?;
         let unasked = |one: &&Question| assumed.answer(one).is_none();
         let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
