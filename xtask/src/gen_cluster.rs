@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
+use uturn_dice::Dice;
+
 use crate::Done;
 use crate::shell::Failure;
 
@@ -60,7 +62,7 @@ pub(crate) fn run(size: &Size) -> Result<Done, Failure> {
     let write = || -> io::Result<u64> {
         let mut out = Writer {
             out: BufWriter::with_capacity(1 << 20, File::create(&size.file)?),
-            dice: Dice(size.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            draw: Draw(Dice::new(size.seed)),
             first: true,
             written: 0,
             on_node: vec![0; size.nodes as usize],
@@ -74,23 +76,21 @@ pub(crate) fn run(size: &Size) -> Result<Done, Failure> {
     Ok(Done::Whole)
 }
 
-/// xorshift64*.
-struct Dice(u64);
+/// Random numbers of a cluster.
+struct Draw(Dice);
 
-impl Dice {
+impl Draw {
+    /// A number below `limit`, or 0.
     fn below(&mut self, limit: u32) -> u32 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % u64::from(limit.max(1))) as u32
+        self.0.below(limit.max(1) as usize) as u32
     }
 
-    /// So many times in a hundred.
+    /// True with this probability in percent.
     fn percent(&mut self, share: u32) -> bool {
         self.below(100) < share
     }
 
-    /// Mostly few, sometimes many.
+    /// The replicas of a workload: usually few, sometimes many.
     fn replicas(&mut self) -> u32 {
         match self.below(100) {
             0..50 => 1 + self.below(4),
@@ -103,7 +103,7 @@ impl Dice {
 
 struct Writer {
     out: BufWriter<File>,
-    dice: Dice,
+    draw: Draw,
     first: bool,
     written: u64,
     /// How many pods each node has.
@@ -139,7 +139,7 @@ impl Writer {
         for number in 0..services {
             // What is left has to do for all that come.
             let most = 1 + 2 * left / (services - number);
-            let wanted = self.dice.replicas().min(most).min(left);
+            let wanted = self.draw.replicas().min(most).min(left);
             left -= wanted;
             self.service(size, number, wanted, &mut exposed)?;
         }
@@ -198,7 +198,7 @@ impl Writer {
     }
 
     fn free_node(&mut self, size: &Size) -> u32 {
-        let mut node = self.dice.below(size.nodes);
+        let mut node = self.draw.below(size.nodes);
         while self.on_node[node as usize] >= MOST_ON_NODE {
             node = (node + 1) % size.nodes;
         }
@@ -246,18 +246,18 @@ impl Writer {
         exposed: &mut Vec<(u32, String)>,
     ) -> io::Result<()> {
         let (namespace, name) = (namespace(number), format!("app-{number}"));
-        let listens = [8080, 8080, 8080, 80, 3000, 9090][self.dice.below(6) as usize];
+        let listens = [8080, 8080, 8080, 80, 3000, 9090][self.draw.below(6) as usize];
         // A few Services send to a port where nobody listens.
-        let target = if self.dice.percent(1) { listens + 1 } else { listens };
+        let target = if self.draw.percent(1) { listens + 1 } else { listens };
         let mut ends = Vec::new();
         for replica in 0..replicas {
             let node = self.free_node(size);
             let pod = format!("{name}-6b7f9c5d4-{replica:05x}");
-            let ready = !self.dice.percent(1);
+            let ready = !self.draw.percent(1);
             let ip = self.pod(&namespace, &pod, &name, node, listens, ready)?;
             ends.push(Endpoint { pod, node, ip, ready });
         }
-        let kind = match self.dice.below(100) {
+        let kind = match self.draw.below(100) {
             0..60 => "ClusterIP",
             60..85 => "NodePort",
             _ => "LoadBalancer",
@@ -269,7 +269,7 @@ impl Writer {
         let mut port = String::new();
         if kind != "ClusterIP" {
             exposed.push((number, name.clone()));
-            let policy = if self.dice.percent(30) { "Local" } else { "Cluster" };
+            let policy = if self.draw.percent(30) { "Local" } else { "Cluster" };
             more = format!(r#","externalTrafficPolicy":"{policy}""#);
             // The usual range is too small for such clusters; a port is one Service's alone.
             let free = u16::try_from(9_999 + exposed.len());
@@ -280,7 +280,7 @@ impl Writer {
             let subnet = "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid";
             notes.push(format!(r#""{subnet}":"subnet-1""#));
             notes.push(format!(r#""service.kubernetes.io/loadbalance-id":"lb-{number:08x}""#));
-            if self.dice.percent(20) {
+            if self.draw.percent(20) {
                 notes.push(r#""service.cloud.tencent.com/direct-access":"true""#.to_owned());
             }
             status = format!(r#"{{"loadBalancer":{{"ingress":[{{"ip":"{}"}}]}}}}"#, vip(number));
@@ -327,7 +327,7 @@ impl Writer {
         if exposed.is_empty() {
             return Ok(());
         }
-        let first = self.dice.below(exposed.len() as u32) as usize;
+        let first = self.draw.below(exposed.len() as u32) as usize;
         let namespace = namespace(exposed[first].0);
         // Neighbours in the list are mostly of one namespace.
         let own: Vec<&str> = exposed[first..]
@@ -336,7 +336,7 @@ impl Writer {
             .take(3)
             .map(|(_, name)| name.as_str())
             .collect();
-        let rules: Vec<String> = (0..=self.dice.below(2))
+        let rules: Vec<String> = (0..=self.draw.below(2))
             .map(|host| {
                 let paths: Vec<String> = own
                     .iter()

@@ -1,11 +1,11 @@
-//! Who makes load balancers: clouds, and what does it where there is no cloud.
+//! The implementations of load balancers: clouds, and controllers for clusters without a cloud.
 //!
-//! A row here is a name and no more: how the load balancers of each behave is a profile's
-//! business, and only Tencent's have one yet.
+//! A row is only a name: the behaviour of load balancers is described by a profile, and only
+//! Tencent's have one yet.
 
 use std::fmt;
 
-/// A cloud, or something that makes load balancers in a cluster of one's own.
+/// A cloud, or a load balancer implementation for clusters without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the cloud or the program of that name")]
 pub enum Cloud {
@@ -31,7 +31,7 @@ pub enum Cloud {
 }
 
 impl Cloud {
-    /// All of them, with the word of Facts and the name that the vendor spells.
+    /// All of them, with their word in Facts and the vendor's spelling.
     pub const ALL: [(Self, &'static str, &'static str); 19] = [
         (Self::Aws, "aws", "AWS"),
         (Self::Azure, "azure", "Azure"),
@@ -59,17 +59,17 @@ impl Cloud {
         row.expect("every cloud is listed")
     }
 
-    /// The word of Facts: `aws`.
+    /// The word in Facts: `aws`.
     pub fn word(self) -> &'static str {
         self.row().1
     }
 
-    /// What the vendor calls it: `AWS`.
+    /// The vendor's name: `AWS`.
     pub fn name(self) -> &'static str {
         self.row().2
     }
 
-    /// What it calls the firewall around nodes, where that is known.
+    /// The vendor's name for the firewall around nodes, if known.
     pub fn node_firewall(self) -> Option<&'static str> {
         match self {
             Self::Aws | Self::OpenStack | Self::Huawei | Self::Alibaba => Some("security group"),

@@ -1,4 +1,4 @@
-//! The cluster: all that is known, in one place.
+//! The cluster: everything that is known about it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use crate::{
     WorkloadKind,
 };
 
-/// All that is known.
+/// Everything that is known about a cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Which cloud it is in.
+    /// The cloud that it runs in.
     pub provider: Known<Provider>,
     /// Nodes by name.
     pub nodes: BTreeMap<Name, Node>,
@@ -34,35 +34,35 @@ pub struct Cluster {
     pub ingress_classes: BTreeMap<Name, IngressClass>,
     /// TkeServiceConfigs by name.
     pub tke_service_configs: BTreeMap<NamespacedName, TkeServiceConfig>,
-    /// What Facts say of load balancers.
+    /// The load balancers stated in Facts.
     pub load_balancers: Vec<LoadBalancerFact>,
     /// The network around the nodes.
     pub network: Network,
     /// Security groups by name.
     pub security_groups: BTreeMap<Text, SecurityGroup>,
-    /// How names are resolved.
+    /// Its DNS configuration.
     pub dns: Dns,
-    /// How kube-proxy is set.
+    /// The settings of kube-proxy.
     pub proxy: ProxySettings,
-    /// The cloud controller's switches (`tke-service-controller-config`).
+    /// The parameters of the cloud controller (`tke-service-controller-config`).
     pub controller_switches: Labels,
-    /// Network policies: kept, not judged.
+    /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
-    /// What nodes' kernels said.
+    /// The captures by node.
     pub captures: BTreeMap<Name, Capture>,
-    /// What of it is known in full.
+    /// Which kinds of objects are given completely.
     pub extent: Extent,
-    /// What decides about flows and cannot be judged, by cause.
+    /// Why flows cannot be judged, by cause.
     pub unjudged: Vec<Unjudged>,
-    /// What nothing said and was taken for true.
+    /// Assumptions about what is not stated.
     pub supposed: Vec<Supposition>,
-    /// Kinds that were seen and not needed, with how many there were.
+    /// The kinds of objects that were read but not used, with their counts.
     pub skipped: Vec<Skipped>,
 }
 
 impl Cluster {
-    /// The cluster as a node's kube-proxy has programmed it: all of it, unless Facts say that
-    /// it left Services out.
+    /// The cluster as a node's kube-proxy sees it: complete, unless Facts say that Services are
+    /// not programmed.
     pub fn programmed_on(&self, node: &Node) -> Cow<'_, Self> {
         if node.unprogrammed.is_empty() {
             return Cow::Borrowed(self);
@@ -83,21 +83,21 @@ impl Cluster {
     }
 }
 
-/// Which cloud a cluster is in: decides how load balancers behave where nothing else says it.
+/// The cloud that a cluster runs in, which determines the default behaviour of load balancers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// Tencent Kubernetes Engine.
     Tke,
-    /// Another cloud, or something else that makes load balancers: they have no profile yet.
+    /// Another cloud or load balancer implementation, which has no profile yet.
     Other(Cloud),
-    /// Something is here that asks for a load balancer, and nothing names a cloud.
+    /// Load balancers are requested, but no cloud is known.
     Unknown,
-    /// None: nothing makes load balancers, or nothing asks for one.
+    /// No load balancers are implemented or requested.
     None,
 }
 
 impl Provider {
-    /// What a line for people calls it, where it is known.
+    /// Its name for people, if known.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Tke => Some("Tencent Cloud"),
@@ -118,24 +118,24 @@ impl std::fmt::Display for Provider {
     }
 }
 
-/// A NetworkPolicy: which pods it speaks of. Its rules are not read yet.
+/// A NetworkPolicy: the pods that it selects. Its rules are not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkPolicy {
     /// Its name.
     pub name: NamespacedName,
-    /// The pods it speaks of.
+    /// The pods that it selects.
     pub pods: Selector,
     /// Where it was written.
     pub origin: Origin,
 }
 
-/// Objects that were seen and not needed, and documents that are no objects.
+/// Objects that were read but not used, and documents that are not objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
-    /// `apiVersion/kind`; in words, where it is no object.
+    /// `apiVersion/kind`, or a description if it is not an object.
     pub kind: Text,
     /// How many.
     pub count: usize,
-    /// The files of what is no object.
+    /// The files of documents that are not objects.
     pub files: Vec<Text>,
 }

@@ -8,11 +8,11 @@ use std::str::FromStr;
 pub struct Version {
     /// Always 1 so far.
     pub major: u16,
-    /// The line: 22.
+    /// The minor version: 22.
     pub minor: u16,
     /// The patch: 5.
     pub patch: u16,
-    /// TKE's own build of it: 13.
+    /// TKE's build number: 13.
     pub tke: Option<u16>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = InvalidVersion;
 
-    /// Reads `v1.22.5-tke.13`, `1.34.4`, `v1.30`, `v1.34.4+k3s1`; other suffixes are dropped.
+    /// Parses `v1.22.5-tke.13`, `1.34.4`, `v1.30`, `v1.34.4+k3s1`; drops other suffixes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let end = text.find(['-', '+']).unwrap_or(text.len());
@@ -61,7 +61,7 @@ impl FromStr for Version {
     }
 }
 
-/// The text is no version.
+/// The text is not a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidVersion;
 

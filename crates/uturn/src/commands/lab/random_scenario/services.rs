@@ -1,8 +1,9 @@
 //! Services and Ingresses, and the load balancers that they ask for.
 
+use uturn_dice::Dice;
+
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::{Cluster, Vip};
 
 /// What flows can call.
@@ -56,7 +57,7 @@ pub(super) fn random(dice: &mut Dice, cluster: &mut Cluster) -> Called {
 
 fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     let name = format!("svc-{number}");
-    let kind = dice.pick(&["ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
+    let kind = dice.choose(&["ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
     let has_node_ports = kind != "ClusterIP";
     let node_port = |at: usize| has_node_ports.then_some(30_080 + (number * 10 + at) as u16);
     let mut ports = Vec::new();
@@ -72,7 +73,7 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
         "type": kind,
         "clusterIP": cluster_ip,
         "ports": ports.iter().map(|port| port_of(dice, port)).collect::<Vec<_>>(),
-        "selector": { "app": dice.pick(&["web", "web", "api", "api", "nobody"]) },
+        "selector": { "app": dice.choose(&["web", "web", "api", "api", "nobody"]) },
     });
     let mut annotations = json!({});
     let mut status = Value::Null;
@@ -89,7 +90,7 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
         annotate(dice, &mut annotations, &name, cluster, &ports);
         if dice.once_in(6) {
             let ranges = ["10.0.0.0/16", "10.1.0.0/16", "198.51.100.0/24", "10.0.0.11/32"];
-            spec["loadBalancerSourceRanges"] = json!([dice.pick(&ranges)]);
+            spec["loadBalancerSourceRanges"] = json!([dice.choose(&ranges)]);
         }
         vip = Some(address);
     }
@@ -169,7 +170,7 @@ fn annotate(
     }
     let first = ports[0].number;
     if !ports[0].is_udp() && dice.once_in(6) {
-        let protocol = dice.pick(&["TCP_SSL", "HTTP", "HTTPS"]);
+        let protocol = dice.choose(&["TCP_SSL", "HTTP", "HTTPS"]);
         let said = json!({ first.to_string(): { "protocol": [protocol], "tls": "shop-tls" } });
         annotations["service.cloud.tencent.com/specify-protocol"] = said.to_string().into();
     } else if dice.once_in(6) {
@@ -210,7 +211,7 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
             let port = &service.ports[dice.below(service.ports.len())];
             paths.push(json!({
                 "path": path,
-                "pathType": dice.pick(&["Prefix", "Prefix", "Exact"]),
+                "pathType": dice.choose(&["Prefix", "Prefix", "Exact"]),
                 "backend": { "service": { "name": service.name, "port": { "number": port.number } } },
             }));
             rules.push((host.clone(), path.to_owned()));
@@ -300,7 +301,7 @@ fn set_check(dice: &mut Dice, listener: &mut Value) {
         _ => {}
     }
     if dice.once_in(4) {
-        listener["scheduler"] = dice.pick(&["WRR", "LEAST_CONN", "IP_HASH"]).into();
+        listener["scheduler"] = dice.choose(&["WRR", "LEAST_CONN", "IP_HASH"]).into();
     }
 }
 
