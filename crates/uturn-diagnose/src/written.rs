@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use uturn_kubeproxy::tke;
+use uturn_lb::cloud;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
     By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
+    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown,
 };
 use uturn_path::{Cannot, Engine};
 
@@ -20,7 +20,7 @@ use crate::{Code, Evidence, Severity, beyond, hints};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
     let mut all = Vec::new();
-    all.extend(unheard(engine));
+    all.extend(request_ignored(engine));
     let backends = backends(engine);
     let cluster = engine.cluster();
     // All targets of all load balancers are made for a cluster of some size only.
@@ -65,35 +65,33 @@ pub(crate) fn about(
     }
 }
 
-/// prevent-loopback, and a kube-proxy that does not know it.
-fn unheard(engine: &Engine<'_>) -> Vec<Finding> {
+/// Services that ask for their addresses to be bound, where kube-proxy does not know the request.
+fn request_ignored(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let proxy = &cluster.proxy;
-    let hears = proxy.mode.value != ProxyMode::Ipvs
-        || proxy.variant.value != Variant::Tke
-        || tke::binding(proxy.version.value).honours_request();
-    if hears {
+    let Some(builds) = cloud::builds_of(proxy.variant.value) else { return Vec::new() };
+    if proxy.mode.value != ProxyMode::Ipvs || proxy.address_binding.honours_request() {
         return Vec::new();
     }
-    let asks = cluster.services.values().filter(|one| {
-        one.kind == ServiceKind::LoadBalancer && one.annotations.is(tke::PREVENT_LOOPBACK, "true")
+    let asking = cluster.services.values().filter(|service| {
+        service.kind == ServiceKind::LoadBalancer && service.annotations.is(builds.request, "true")
     });
-    let fixed = tke::line_of(proxy.version.value).map(|line| line.first_fixed().to_string());
-    asks.map(|one| {
+    let fixed = (builds.first_honouring)(proxy.version.value).map(|version| version.to_string());
+    let finding = |service: &Service| {
         let what = format!(
             "kube-proxy {} ({}) does not know {}; {} is the first that does",
             proxy.version.value,
             proxy.version.basis,
-            tke::PREVENT_LOOPBACK,
+            builds.request,
             fixed.as_deref().unwrap_or("a newer line")
         );
-        let mut one = about(202, Severity::Warning, one.object(), &one.origin, what);
+        let mut finding = about(202, Severity::Warning, service.object(), &service.origin, what);
         if proxy.version.is_supposed() {
-            one.conditions.push(format!("kube-proxy is {}", proxy.version.value).into());
+            finding.conditions.push(format!("kube-proxy is {}", proxy.version.value).into());
         }
-        one
-    })
-    .collect()
+        finding
+    };
+    asking.map(finding).collect()
 }
 
 /// Listeners that have nowhere to send anything.
@@ -108,7 +106,7 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 continue;
             }
             let label =
-                service.annotations.get("service.kubernetes.io/qcloud-loadbalancer-backends-label");
+                cloud::model(engine.cluster()).and_then(|model| model.target_label(service));
             let why = match label {
                 Some(_) if engine.cluster().nodes.values().any(|node| node.supposed) => continue,
                 Some(label) if !engine.cluster().nodes.is_empty() => {

@@ -4,8 +4,9 @@
 //! texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load as they are.
 //! They are the only statement of the rules: who wants to walk them reads them with the same
 //! parsers as a node's own dumps. It owns as well what differs between versions of
-//! kube-proxy, and between upstream's and TKE's ([`tke`]), and the rules and the names of links
-//! that the pod network's plugin adds beside ([`pod_network`]).
+//! kube-proxy, and the rules and the names of links that the pod network's plugin adds
+//! ([`pod_network`]). What a cloud's own builds do differently is set in
+//! [`ProxySettings::address_binding`].
 //!
 //! **Refuses** to load anything, to read a dump, and to guess: what it cannot write is an
 //! [`Unsupported`], not an empty program.
@@ -23,7 +24,6 @@ mod nftables;
 mod plan;
 pub mod pod_network;
 mod text;
-pub mod tke;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -61,12 +61,12 @@ pub struct Options {
     /// them, and load only where these objects exist; so this is off unless a dump of a
     /// real node is to be matched to the letter. It changes no packet's way.
     pub accounting: bool,
-    /// What TKE's kube-proxy does for load-balancer addresses that it does not bind.
+    /// What a cloud's kube-proxy does for load-balancer addresses that it does not bind.
     pub unbound_vip: UnboundVip,
 }
 
-/// Whether a load-balancer address that TKE's kube-proxy does not bind is served at all,
-/// which is stated nowhere. If it is, IPVS answers what the node itself sends there (it
+/// Whether a load-balancer address that a cloud's kube-proxy does not bind is served at all,
+/// which is documented nowhere. If it is, IPVS answers what the node itself sends there (it
 /// looks at local output whether the address is bound or not), and what pods send leaves
 /// the node masqueraded under policy Cluster; if not, both leave as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -133,7 +133,7 @@ mod tests {
     use uturn_model::lb::{Layer, TargetKind};
 
     use super::*;
-    use crate::profile::tke_clb;
+    use crate::cloud::tke::profile::clb;
 
     fn targets(weights: &[u32]) -> Vec<Target> {
         weights
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_host_is_avoided_and_a_pod_is_not() {
-        let (profile, targets) = (tke_clb(Layer::L7), targets(&[10, 10]));
+        let (profile, targets) = (clb(Layer::L7), targets(&[10, 10]));
         let choice = |client| Choice::new(&profile, &targets, &[true, true], ip(client));
         assert_eq!(choice("10.0.0.11").candidates(), [1]);
         assert_eq!(choice("10.1.1.10").candidates(), [0, 1]);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn one_node_and_its_own_host_leave_nobody() {
-        let (profile, targets) = (tke_clb(Layer::L7), targets(&[10]));
+        let (profile, targets) = (clb(Layer::L7), targets(&[10]));
         let choice = Choice::new(&profile, &targets, &[true], ip("10.0.0.11"));
         assert_eq!(choice.pick(0), None);
         assert_eq!(choice.shares(), []);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn all_dead_is_all_alive() {
-        let (profile, targets) = (tke_clb(Layer::L4), targets(&[10, 10, 10]));
+        let (profile, targets) = (clb(Layer::L4), targets(&[10, 10, 10]));
         let client = ip("10.1.1.10");
         assert_eq!(
             Choice::new(&profile, &targets, &[false, true, false], client).candidates(),
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn layer_4_never_retries() {
-        let (profile, targets) = (tke_clb(Layer::L4), targets(&[10, 10]));
+        let (profile, targets) = (clb(Layer::L4), targets(&[10, 10]));
         assert_eq!(Choice::new(&profile, &targets, &[true; 2], ip("10.1.1.10")).next(&[0]), None);
     }
 
@@ -191,7 +191,7 @@ mod tests {
             dead in prop::collection::vec(any::<bool>(), 6),
             client in 0u8..20,
         ) {
-            let (profile, targets) = (tke_clb(Layer::L7), targets(&weights));
+            let (profile, targets) = (clb(Layer::L7), targets(&weights));
             let alive = &dead[..targets.len()];
             let client = ip(&format!("10.0.0.{client}"));
             let choice = Choice::new(&profile, &targets, alive, client);
@@ -208,7 +208,7 @@ mod tests {
 
         #[test]
         fn retries_try_every_candidate_once(count in 1usize..6, first in 0usize..6) {
-            let (profile, targets) = (tke_clb(Layer::L7), targets(&vec![10; count]));
+            let (profile, targets) = (clb(Layer::L7), targets(&vec![10; count]));
             let alive = vec![true; count];
             let choice = Choice::new(&profile, &targets, &alive, ip("10.1.1.10"));
             let mut tried = vec![first % count];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::cloud::Cloud;
 use crate::dns::Dns;
-use crate::lb::{LoadBalancerFact, TkeServiceConfig};
+use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
     Capture, EndpointSlice, Extent, Ingress, IngressClass, Known, Labels, Name, NamespacedName,
@@ -32,8 +32,8 @@ pub struct Cluster {
     pub ingresses: BTreeMap<NamespacedName, Ingress>,
     /// Ingress classes by name.
     pub ingress_classes: BTreeMap<Name, IngressClass>,
-    /// TkeServiceConfigs by name.
-    pub tke_service_configs: BTreeMap<NamespacedName, TkeServiceConfig>,
+    /// Objects in which users set properties of listeners, by name.
+    pub listener_overrides: BTreeMap<NamespacedName, ListenerOverrides>,
     /// What Facts say of load balancers.
     pub load_balancers: Vec<LoadBalancerFact>,
     /// The network around the nodes.
@@ -44,7 +44,7 @@ pub struct Cluster {
     pub dns: Dns,
     /// How kube-proxy is set.
     pub proxy: ProxySettings,
-    /// The cloud controller's switches (`tke-service-controller-config`).
+    /// The switches of the cloud's controller, from its ConfigMap.
     pub controller_switches: Labels,
     /// Network policies: kept, not judged.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
@@ -83,25 +83,28 @@ impl Cluster {
     }
 }
 
-/// Which cloud a cluster is in: decides how load balancers behave where nothing else says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which cloud a cluster is in: it decides how load balancers behave unless a more specific
+/// statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// Tencent Kubernetes Engine.
-    Tke,
-    /// Another cloud, or something else that makes load balancers: they have no profile yet.
-    Other(Cloud),
-    /// Something is here that asks for a load balancer, and nothing names a cloud.
+    /// This cloud, or this program in place of one.
+    Cloud(Cloud),
+    /// Something in the cluster needs a load balancer, and nothing names a cloud.
     Unknown,
-    /// None: nothing makes load balancers, or nothing asks for one.
+    /// None: nothing makes load balancers, or nothing needs one.
     None,
 }
 
 impl Provider {
-    /// What a line for people calls it, where it is known.
+    /// The cloud's name. Returns `None` if the cloud is not known or there is none.
     pub fn name(self) -> Option<&'static str> {
+        self.cloud().map(Cloud::name)
+    }
+
+    /// The cloud. Returns `None` if it is not known or there is none.
+    pub fn cloud(self) -> Option<Cloud> {
         match self {
-            Self::Tke => Some("Tencent Cloud"),
-            Self::Other(cloud) => Some(cloud.name()),
+            Self::Cloud(cloud) => Some(cloud),
             Self::Unknown | Self::None => None,
         }
     }
@@ -110,8 +113,7 @@ impl Provider {
 impl std::fmt::Display for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Tke => "tke",
-            Self::Other(cloud) => cloud.word(),
+            Self::Cloud(cloud) => cloud.word(),
             Self::Unknown => "unknown",
             Self::None => "none",
         })

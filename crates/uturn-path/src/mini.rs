@@ -92,8 +92,8 @@ pub(crate) fn mini(census: &Census<'_>, sketch: &Sketch<'_>) -> (Cluster, Weight
     let owners = scope.services.iter().map(|one| (&one.name, &one.annotations));
     let owners = owners.chain(scope.ingresses.iter().map(|one| (&one.name, &one.annotations)));
     for name in owners.flat_map(|(name, annotations)| config_names(name, annotations)) {
-        if let Some(config) = census.cluster.tke_service_configs.get(&name) {
-            cluster.tke_service_configs.insert(name, config.clone());
+        if let Some(config) = census.cluster.listener_overrides.get(&name) {
+            cluster.listener_overrides.insert(name, config.clone());
         }
     }
     let asked = scope.asked.to.ip();
@@ -139,7 +139,7 @@ pub(crate) fn outline(cluster: &Cluster) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: cluster.ingress_classes.clone(),
-        tke_service_configs: BTreeMap::new(),
+        listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: cluster.network.clone(),
         security_groups: cluster.security_groups.clone(),
@@ -174,6 +174,6 @@ pub(crate) fn outline_of_listeners(cluster: &Cluster) -> Cluster {
     outline.services = cluster.services.clone();
     outline.ingresses = cluster.ingresses.clone();
     outline.load_balancers.clone_from(&cluster.load_balancers);
-    outline.tke_service_configs = cluster.tke_service_configs.clone();
+    outline.listener_overrides = cluster.listener_overrides.clone();
     outline
 }

@@ -337,7 +337,8 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let mut push = |host: Option<Text>, path: Option<Text>| {
-                let (port, _) = controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
+                let (port, _) =
+                    controller::ingress_serves(self.cluster, ingress, host.as_ref(), path.as_ref());
                 let label = format!(
                     ":{port} {}{}",
                     host.as_deref().unwrap_or("*"),

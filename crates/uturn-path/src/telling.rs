@@ -52,7 +52,7 @@ impl<'a> Sketcher<'a> {
             let annotations = telling(&one.annotations);
             let vips = one.load_balancer.iter().filter_map(|one| one.ip);
             vips.for_each(|ip| told.address(ip, shape));
-            let wanted = controller::ingress_wants(one);
+            let wanted = controller::ingress_wants(cluster, one);
             told.text(&(&one.class, wanted, annotations, backends, &one.unjudged), shape);
             told.configs(&one.name, &one.annotations, shape);
         }
@@ -122,7 +122,7 @@ impl<'a> Told<'_, 'a> {
         self.configs(&service.name, &service.annotations, shape);
     }
 
-    /// What a TkeServiceConfig says that an object names.
+    /// What a object with listeners says that an object names.
     fn configs(
         &mut self,
         owner: &NamespacedName,
@@ -130,7 +130,7 @@ impl<'a> Told<'_, 'a> {
         shape: &mut Vec<u64>,
     ) {
         for name in config_names(owner, annotations) {
-            let Some(config) = self.sketcher.census.cluster.tke_service_configs.get(&name) else {
+            let Some(config) = self.sketcher.census.cluster.listener_overrides.get(&name) else {
                 continue;
             };
             let listeners: Vec<_> = config
@@ -167,7 +167,7 @@ fn settings(service: &Service) -> String {
     said(&(&service.kind, ports, ours, policies, choice, class, families, &service.unjudged))
 }
 
-/// The TkeServiceConfigs that an object may name.
+/// The objects with listeners that an object may name.
 pub(crate) fn config_names(
     owner: &NamespacedName,
     annotations: &uturn_model::Labels,
@@ -181,7 +181,7 @@ pub(crate) fn config_names(
     all.collect()
 }
 
-/// Annotations that something may read; which TkeServiceConfig is named does not matter,
+/// Annotations that something may read; which such object is named does not matter,
 /// but what it says.
 fn telling(annotations: &uturn_model::Labels) -> Vec<(&str, &str)> {
     let read = |key: &str| {

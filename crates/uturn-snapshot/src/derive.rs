@@ -79,7 +79,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         endpoints,
         ingresses: objects.ingresses.0,
         ingress_classes: objects.ingress_classes.0,
-        tke_service_configs: objects.tke_service_configs.0,
+        listener_overrides: objects.listener_overrides.0,
         load_balancers: objects.facts.load_balancers,
         network,
         security_groups: objects.facts.security_groups,

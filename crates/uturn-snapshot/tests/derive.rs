@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
 
+use uturn_lb::cloud::{recognised, tke};
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::LocalDetector;
 use uturn_model::{
-    Cloud, Cluster, Extent, NamespacedName, Pod, ProxyMode, Unjudged, Unknown, WorkloadKind,
+    Cluster, Extent, NamespacedName, Pod, ProxyMode, Unjudged, Unknown, WorkloadKind,
 };
 use uturn_snapshot::{Manifests, Source, read};
 
@@ -404,7 +405,7 @@ fn another_clouds_load_balancers_are_not_looked_at() {
     let service = |annotations: &str| balanced("web", annotations, "", IP);
     let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
     let read = cluster(&service(aws));
-    assert_eq!(read.provider.value, Provider::Other(Cloud::Aws));
+    assert_eq!(read.provider.value, Provider::Cloud(recognised::AWS.cloud));
     assert_eq!(gaps(&read), ["1 load balancer of AWS NLB"]);
     let because = &read.unjudged[0].because;
     assert!(because.contains("aws-load-balancer-type of Service shop/web"), "{because}");
@@ -417,7 +418,7 @@ fn another_clouds_load_balancers_are_not_looked_at() {
         service("") + &node_of("qcloud:///800002/ins-1"),
     ] {
         let read = cluster(&own);
-        assert_eq!((read.provider.value, gaps(&read)), (Provider::Tke, Vec::new()));
+        assert_eq!((read.provider.value, gaps(&read)), (Provider::Cloud(tke::TKE), Vec::new()));
     }
 }
 

@@ -2,19 +2,17 @@
 
 use std::net::IpAddr;
 
-use uturn_kubeproxy::tke;
+use uturn_lb::cloud::{KubeProxyBuilds, Setting, SettingOf};
 use uturn_model::lb::{ProbeSource, TargetKind};
 use uturn_model::service::{IpMode, Policy, ServiceKind};
 use uturn_model::{
-    Family, Kind, Mechanism, NamespacedName, ObjectRef, ProxyMode, Service, Variant, Version,
-    WorkloadKind,
+    Family, Kind, Mechanism, NamespacedName, ObjectRef, ProxyMode, Service, Variant, WorkloadKind,
 };
 use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::case::ground;
 use super::{Case, Proposal, way};
-
-const ONLY_WITH_POD: &str = "service.kubernetes.io/local-svc-only-bind-node-with-pod";
+use crate::cloud;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
@@ -28,7 +26,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let is_services = case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Service);
     if is_loop && case.is_from_inside() {
         if is_services {
-            all.push(prevent_loopback(case));
+            all.extend(prevent_loopback(case));
             all.extend(newer_kube_proxy(case));
             all.extend(ip_mode(case));
         }
@@ -49,18 +47,18 @@ fn annotation(key: &str) -> Vec<At> {
 }
 
 /// Services at an address that do not ask for it yet.
-fn unasked<'c>(case: &Case<'c>, vip: IpAddr) -> Vec<&'c Service> {
+fn unasked<'c>(case: &Case<'c>, vip: IpAddr, request: &str) -> Vec<&'c Service> {
     let services = case.cluster().services.values();
     let has = |one: &&Service| {
         one.kind == ServiceKind::LoadBalancer
             && one.load_balancer.iter().any(|lb| lb.ip == Some(vip))
-            && !one.annotations.is(tke::PREVENT_LOOPBACK, "true")
+            && !one.annotations.is(request, "true")
     };
     services.filter(has).collect()
 }
 
 /// The conditions that no version of kube-proxy changes, and the edits.
-fn bound(case: &Case<'_>, mut made: Proposal) -> Proposal {
+fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Proposal {
     let Some(vip) = case.aim.vip.map(|one| one.ip()) else { return made };
     let cluster = case.cluster();
     let mode = &cluster.proxy.mode;
@@ -105,10 +103,10 @@ fn bound(case: &Case<'_>, mut made: Proposal) -> Proposal {
     made = made
         .costs("traffic of the cluster's own goes past the load balancer: its weights, limits and logs do not see it")
         .costs("the controller moves the health checks to 100.64.0.0/10: a node firewall has to let it in");
-    for service in unasked(case, vip) {
+    for service in unasked(case, vip, builds.request) {
         made = made.edit(
             service.object(),
-            annotation(tke::PREVENT_LOOPBACK),
+            annotation(builds.request),
             Change::Set(Tree::text("true")),
         );
     }
@@ -134,25 +132,26 @@ pub(super) fn facts() -> ObjectRef {
     ObjectRef::global(Kind::Facts, "facts")
 }
 
-fn prevent_loopback(case: &Case<'_>) -> Proposal {
+fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
+    let builds = cloud::builds(case.cluster())?;
     let name = case.aim.service.as_ref().map(ToString::to_string).unwrap_or_default();
     let title = format!("annotate svc/{name} with prevent-loopback");
-    let mut made = bound(case, Proposal::new("prevent-loopback", 20, title));
+    let mut made = bound(case, builds, Proposal::new("prevent-loopback", 20, title));
     let proxy = &case.cluster().proxy;
     if proxy.mode.value != ProxyMode::Ipvs {
-        return made;
+        return Some(made);
     }
     let variant = proxy.variant.value;
     made = made.when(
-        "kube-proxy is TKE's",
-        variant == Variant::Tke,
+        format!("kube-proxy is {}", builds.owner),
+        variant != Variant::Upstream,
         match variant {
-            Variant::Tke => ground(&proxy.variant),
+            Variant::Cloud(_) => ground(&proxy.variant),
             Variant::Upstream => "upstream's binds every address without being asked".to_owned(),
         },
     );
-    let honours = tke::binding(proxy.version.value).honours_request();
-    made.when(
+    let honours = (builds.binding)(proxy.version.value).honours_request();
+    made = made.when(
         "kube-proxy's version knows the annotation",
         honours,
         match honours {
@@ -161,29 +160,25 @@ fn prevent_loopback(case: &Case<'_>) -> Proposal {
                 "{} does not ({}); {} is the first of its line",
                 proxy.version.value,
                 ground(&proxy.version),
-                first_fixed(proxy.version.value).map_or("none".to_owned(), |one| one.to_string())
+                (builds.first_honouring)(proxy.version.value)
+                    .map_or("none".to_owned(), |version| version.to_string())
             ),
         },
-    )
-}
-
-fn first_fixed(version: Version) -> Option<Version> {
-    tke::line_of(version).map(tke::Line::first_fixed)
+    );
+    Some(made)
 }
 
 /// A newer image of kube-proxy, where the one that runs does not know the annotation.
 fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
     let proxy = &case.cluster().proxy;
     let old = proxy.version.value;
-    if proxy.mode.value != ProxyMode::Ipvs
-        || proxy.variant.value != Variant::Tke
-        || tke::binding(old).honours_request()
-    {
+    let builds = uturn_lb::cloud::builds_of(proxy.variant.value)?;
+    if proxy.mode.value != ProxyMode::Ipvs || proxy.address_binding.honours_request() {
         return None;
     }
-    let new = first_fixed(old)?;
+    let new = (builds.first_honouring)(old)?;
     let title = format!("kube-proxy {new} instead of {old}, and prevent-loopback");
-    let mut made = bound(case, Proposal::new("kube-proxy-image", 60, title))
+    let mut made = bound(case, builds, Proposal::new("kube-proxy-image", 60, title))
         .costs("kube-proxy starts anew on every node, one after the other; connections that are open stay")
         .costs("all that changed between the two versions changes too");
     let name = NamespacedName::new("kube-system", "kube-proxy").ok()?;
@@ -247,8 +242,10 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
     if !targets.clone().any(|one| matches!(one.kind, TargetKind::NodePort(_))) {
         return None;
     }
+    let model = uturn_lb::cloud::model(case.cluster())?;
+    let only_with_pods = model.annotation(Setting::NodesWithPods, SettingOf::Service)?;
     let is_whole =
-        service.external_policy == Policy::Local && service.annotations.is(ONLY_WITH_POD, "true");
+        service.external_policy == Policy::Local && service.annotations.is(only_with_pods, "true");
     if is_whole {
         return None;
     }
@@ -274,7 +271,7 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
             },
         )
         .edit(service.object(), way!["spec", "externalTrafficPolicy"], Change::Set(Tree::text("Local")))
-        .edit(service.object(), annotation(ONLY_WITH_POD), Change::Set(Tree::text("true")))
+        .edit(service.object(), annotation(only_with_pods), Change::Set(Tree::text("true")))
         .costs("load is shared by node, not by pod: nodes with fewer pods give each more")
         .costs("clients and servers have to stay on different nodes from now on: anti-affinity, or it loops again")
         .costs("whoever calls a node's NodePort reaches nothing on a node without a pod");
@@ -354,9 +351,10 @@ fn policy_cluster(case: &Case<'_>) -> Option<Proposal> {
 fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
     let vip = case.aim.vip?.ip();
     let services = case.cluster().services.values();
-    let asks = |one: &&Service| {
-        one.annotations.is(tke::PREVENT_LOOPBACK, "true")
-            && one.load_balancer.iter().any(|lb| lb.ip == Some(vip))
+    let request = cloud::builds(case.cluster())?.request;
+    let asks = |service: &&Service| {
+        service.annotations.is(request, "true")
+            && service.load_balancer.iter().any(|entry| entry.ip == Some(vip))
     };
     let asking: Vec<&Service> = services.filter(asks).collect();
     if asking.is_empty() || case.cluster().proxy.mode.value != ProxyMode::Ipvs {
@@ -379,11 +377,7 @@ fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
         "calls go to the load balancer again, which may send them back to the client's own node",
     );
     for service in asking {
-        made = made.edit(
-            service.object(),
-            annotation(tke::PREVENT_LOOPBACK),
-            Change::Set(Tree::text("false")),
-        );
+        made = made.edit(service.object(), annotation(request), Change::Set(Tree::text("false")));
     }
     Some(made)
 }

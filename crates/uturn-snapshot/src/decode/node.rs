@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use uturn_lb::cloud;
 use uturn_model::{Node, Text};
 
 use super::{Doc, meta};
@@ -41,7 +42,8 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         if let Some(info) = doc.map(status, "nodeInfo") {
             // Distributions write what they like here: what is no version says nothing.
             node.kube_proxy_version =
-                info.get("kubeProxyVersion").and_then(|one| one.as_str()?.parse().ok());
+                info.get("kubeProxyVersion").and_then(|version| version.as_str()?.parse().ok());
+            node.kube_proxy_version = node.kube_proxy_version.map(cloud::with_known_build);
             node.kernel = doc.read::<Text>(info, "kernelVersion");
         }
     }

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use uturn_lb::cloud;
 use uturn_model::network::{Network, NetworkMode, Plugin, covering_each};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Family, Known, ProxyMode};
 
 use super::ranges::{self, Ranges};
-use super::{Said, balancers, joined, plugin};
+use super::{Said, joined, plugin};
 use crate::decode::facts::Fact;
 use crate::objects::Objects;
 
@@ -77,7 +78,11 @@ fn vpc(objects: &Objects, ranges: &Ranges, said: &mut Said) -> Known<Vec<IpNet>>
 fn has_balancers(objects: &Objects) -> bool {
     let service = |one: &uturn_model::Service| one.kind == ServiceKind::LoadBalancer;
     objects.services.0.values().any(service)
-        || objects.ingresses.0.values().any(|one| balancers::is_of_cloud(one, objects))
+        || objects
+            .ingresses
+            .0
+            .values()
+            .any(|ingress| cloud::any_serves(ingress, &objects.ingress_classes.0))
 }
 
 fn pods(

@@ -1,6 +1,7 @@
 //! How kube-proxy is set: Facts, then its ConfigMap, then its command line, then habit.
 
 use ipnet::IpNet;
+use uturn_lb::cloud;
 use uturn_model::cluster::Provider;
 use uturn_model::network::{Network, covering_each};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
@@ -48,6 +49,7 @@ pub(super) fn derive(
     let mut proxy = ProxySettings::new(mode, version);
     proxy.served_by = served_by;
     proxy.variant = variant(objects, provider, &proxy.version);
+    cloud::set_address_binding(&mut proxy);
     proxy.detector = detector(objects, &configs);
     if proxy.mode.value == ProxyMode::Nftables {
         proxy.node_port_addresses = NodePortAddresses::Primary;
@@ -184,13 +186,14 @@ fn variant(
     if let Some((variant, origin)) = &objects.facts.proxy_variant {
         return Known::stated(*variant, origin.clone());
     }
-    if version.value.tke.is_some() {
-        return Known::derived(Variant::Tke, format!("its version {}", version.value));
+    if let Some(cloud) = cloud::builder_of(version.value) {
+        return Known::derived(Variant::Cloud(cloud), format!("its version {}", version.value));
     }
     match provider.value {
-        Provider::Tke => Known::derived(Variant::Tke, "the cloud is tke"),
-        Provider::Other(cloud) => {
-            Known::derived(Variant::Upstream, format!("the cloud is {}", cloud.word()))
+        Provider::Cloud(cloud) => {
+            let has_builds = cloud::entry(cloud).is_some_and(|entry| entry.kube_proxy.is_some());
+            let variant = if has_builds { Variant::Cloud(cloud) } else { Variant::Upstream };
+            Known::derived(variant, format!("the cloud is {}", cloud.word()))
         }
         Provider::Unknown => Known::supposed(Variant::Upstream, "nothing names a cloud"),
         Provider::None => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
@@ -299,5 +302,5 @@ fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
 fn tag(image: &str) -> Option<Version> {
     let (name, _) = image.split_once('@').unwrap_or((image, ""));
     let (_, tag) = name.rsplit_once(':')?;
-    tag.parse().ok()
+    tag.parse().ok().map(cloud::with_known_build)
 }

@@ -1,31 +1,32 @@
-//! TkeServiceConfigs.
+//! Objects of a cloud in which users set properties of listeners. Which kinds these are, the
+//! cloud's entry says; their fields are `spec.loadBalancer.l4Listeners` and `l7Listeners`.
 
 use uturn_model::Port;
 use uturn_model::lb::{
-    Layer, ListenerConfig, ListenerProtocol, ProbeSource, Scheduler, TkeServiceConfig,
+    Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeSource, Scheduler,
 };
 
 use super::{Doc, meta};
 use crate::document::Node;
 use crate::objects::Objects;
 
-/// Reads a TkeServiceConfig.
+/// Reads one of these objects.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let meta = meta::read(doc);
     let spec = doc.map(doc.root, "spec").and_then(|spec| doc.map(spec, "loadBalancer"));
     let mut listeners = Vec::new();
     if let Some(spec) = spec {
-        let l4 = doc.maps(spec, "l4Listeners").map(|one| listener(doc, one, Layer::L4));
+        let l4 = doc.maps(spec, "l4Listeners").map(|node| listener(doc, node, Layer::L4));
         listeners.extend(l4.flatten());
-        let l7 = doc.maps(spec, "l7Listeners").map(|one| listener(doc, one, Layer::L7));
+        let l7 = doc.maps(spec, "l7Listeners").map(|node| listener(doc, node, Layer::L7));
         listeners.extend(l7.flatten());
     }
     let Some(meta) = meta else { return };
-    let config = TkeServiceConfig { name: meta.name, listeners, origin: meta.origin };
-    objects.tke_service_configs.add(doc, config.name.clone(), config);
+    let overrides = ListenerOverrides { name: meta.name, listeners, origin: meta.origin };
+    objects.listener_overrides.add(doc, overrides.name.clone(), overrides);
 }
 
-fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<ListenerConfig> {
+fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<ListenerOverride> {
     let port = doc.need::<Port>(node, "port");
     let protocol = doc.need::<ListenerProtocol>(node, "protocol");
     if let (Some(protocol), Some(written)) = (protocol, node.get("protocol"))
@@ -37,11 +38,11 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<Liste
     let rules: Vec<&Node<'_>> =
         doc.maps(node, "domains").flat_map(|domain| doc.maps(domain, "rules")).collect();
     let parts = || std::iter::once(node).chain(rules.iter().copied());
-    let checks: Vec<&Node<'_>> = parts().filter_map(|one| doc.map(one, "healthCheck")).collect();
+    let checks: Vec<&Node<'_>> = parts().filter_map(|part| doc.map(part, "healthCheck")).collect();
     let source = checks.iter().find_map(|check| doc.read::<u8>(check, "sourceIpType"));
-    Some(ListenerConfig {
+    Some(ListenerOverride {
         keepalive: doc.read::<u8>(node, "keepaliveEnable").map(|on| on == 1),
-        scheduler: parts().find_map(|one| doc.read::<Scheduler>(one, "scheduler")),
+        scheduler: parts().find_map(|part| doc.read::<Scheduler>(part, "scheduler")),
         health_check: checks.iter().find_map(|check| doc.read(check, "enable")),
         probe_source: source.map(|kind| match kind {
             0 => ProbeSource::Vip,
