@@ -16,9 +16,9 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let spec = doc.map(doc.root, "spec").and_then(|spec| doc.map(spec, "loadBalancer"));
     let mut listeners = Vec::new();
     if let Some(spec) = spec {
-        let l4 = doc.maps(spec, "l4Listeners").map(|node| listener(doc, node, Layer::L4));
+        let l4 = doc.maps(spec, "l4Listeners").map(|item| listener(doc, item, Layer::L4));
         listeners.extend(l4.flatten());
-        let l7 = doc.maps(spec, "l7Listeners").map(|node| listener(doc, node, Layer::L7));
+        let l7 = doc.maps(spec, "l7Listeners").map(|item| listener(doc, item, Layer::L7));
         listeners.extend(l7.flatten());
     }
     let Some(meta) = meta else { return };
