@@ -4,6 +4,7 @@
 //! A scenario is made as the document that a user would write, so that what fails is a file
 //! that anybody can run. A seed and a number decide all of it.
 
+mod cloud;
 mod dice;
 mod facts;
 mod flows;
