@@ -1,4 +1,4 @@
-//! The one decision: whom a load balancer picks, whom it avoids, whom it tries next.
+//! Which target a load balancer picks, which it avoids, and which it tries next.
 //!
 //! # Guarantees
 //! - A target with weight 0 is never picked, a dead one only when all are dead and the
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 
 use uturn_model::lb::{Profile, Scheduler, Target};
 
-/// All that one decision rests on.
+/// Everything that a decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
     profile: &'a Profile,
@@ -30,7 +30,7 @@ impl<'a> Choice<'a> {
     /// are answered.
     ///
     /// # Panics
-    /// When `alive` and `targets` differ in length: that is the caller's mistake.
+    /// Panics if `alive` and `targets` differ in length.
     pub fn new(
         profile: &'a Profile,
         targets: &'a [Target],
@@ -55,7 +55,7 @@ impl<'a> Choice<'a> {
         all
     }
 
-    /// The target for the connection that is `turn`-th in line.
+    /// The target of the connection with this number. Returns `None` if there is no candidate.
     pub fn pick(&self, turn: u64) -> Option<usize> {
         let candidates = self.candidates();
         let ring = self.ring(&candidates);
@@ -67,7 +67,8 @@ impl<'a> Choice<'a> {
         (!ring.is_empty()).then(|| ring[(at % ring.len() as u64) as usize])
     }
 
-    /// The target to try when all of `tried` (in that order) have failed.
+    /// The target to try after all of `tried`, in that order, have failed. Returns `None` if
+    /// the profile tries no other or none is left.
     pub fn next(&self, tried: &[usize]) -> Option<usize> {
         if !self.profile.next_target {
             return None;
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_and_its_own_host_leave_nobody() {
+    fn the_only_node_is_no_candidate_for_its_own_host() {
         let (profile, targets) = (clb(Layer::L7), targets(&[10]));
         let choice = Choice::new(&profile, &targets, &[true], ip("10.0.0.11"));
         assert_eq!(choice.pick(0), None);

@@ -22,7 +22,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         Mechanism::ReversePathFilter,
         Mechanism::LocalSourceDrop,
     ];
-    let is_loop = loops.into_iter().any(|one| case.has(one)) && case.walked().is_some();
+    let is_loop = loops.into_iter().any(|mechanism| case.has(mechanism)) && case.walked().is_some();
     let is_services = case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Service);
     if is_loop && case.is_from_inside() {
         if is_services {
@@ -49,17 +49,17 @@ fn annotation(key: &str) -> Vec<At> {
 /// Services at an address that do not ask for it yet.
 fn unasked<'c>(case: &Case<'c>, vip: IpAddr, request: &str) -> Vec<&'c Service> {
     let services = case.cluster().services.values();
-    let has = |one: &&Service| {
-        one.kind == ServiceKind::LoadBalancer
-            && one.load_balancer.iter().any(|lb| lb.ip == Some(vip))
-            && !one.annotations.is(request, "true")
+    let has = |service: &&Service| {
+        service.kind == ServiceKind::LoadBalancer
+            && service.load_balancer.iter().any(|lb| lb.ip == Some(vip))
+            && !service.annotations.is(request, "true")
     };
     services.filter(has).collect()
 }
 
 /// The conditions that no version of kube-proxy changes, and the edits.
 fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Proposal {
-    let Some(vip) = case.aim.vip.map(|one| one.ip()) else { return made };
+    let Some(vip) = case.aim.vip.map(|vip| vip.ip()) else { return made };
     let cluster = case.cluster();
     let mode = &cluster.proxy.mode;
     let said = format!("mode {} ({})", mode.value, ground(mode));
@@ -71,8 +71,8 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
     let others: Vec<String> = case
         .sharers(vip)
         .into_iter()
-        .filter(|one| one.kind == Kind::Ingress)
-        .map(|one| one.to_string())
+        .filter(|sharer| sharer.kind == Kind::Ingress)
+        .map(|sharer| sharer.to_string())
         .collect();
     made = made.when(
         "the address is shared with no Ingress",
@@ -85,18 +85,18 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
             ),
         },
     );
-    let ends_tls = case.engine.balancers().iter().filter(|one| one.vip == vip);
+    let ends_tls = case.engine.balancers().iter().filter(|balancer| balancer.vip == vip);
     let mut ends_tls =
-        ends_tls.flat_map(|one| &one.listeners).filter(|one| one.protocol.ends_tls());
+        ends_tls.flat_map(|balancer| &balancer.listeners).filter(|own| own.protocol.ends_tls());
     let tls = ends_tls.next();
     made = made.when(
         "no listener at the address ends TLS",
         tls.is_none(),
         match tls {
             None => "none does".to_owned(),
-            Some(one) => format!(
+            Some(listener) => format!(
                 "port {} speaks {}: https clients in the cluster would reach a backend that does not",
-                one.port, one.protocol
+                listener.port, listener.protocol
             ),
         },
     );
@@ -187,8 +187,8 @@ fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
         .cluster()
         .workloads
         .get(&(WorkloadKind::DaemonSet, name))
-        .and_then(|one| one.template.containers.iter().find(|one| &*one.name == "kube-proxy"))
-        .map(|one| one.image.to_string());
+        .and_then(|set| set.template.containers.iter().find(|own| &*own.name == "kube-proxy"))
+        .map(|container| container.image.to_string());
     if let Some(image) = image.filter(|_| case.manifests.has(&daemon)) {
         let (repository, _) = image.rsplit_once(':').unwrap_or((&image, ""));
         let way = way![
@@ -215,11 +215,11 @@ fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
 /// Let nodes serve the address, where `ipMode: Proxy` keeps them from it.
 fn ip_mode(case: &Case<'_>) -> Option<Proposal> {
     let (service, vip) = (case.service()?, case.aim.vip?.ip());
-    let at = service.load_balancer.iter().position(|one| one.ip == Some(vip))?;
+    let at = service.load_balancer.iter().position(|entry| entry.ip == Some(vip))?;
     if service.load_balancer[at].mode != IpMode::Proxy {
         return None;
     }
-    let tls = case.listener().is_some_and(|(_, one)| one.protocol.ends_tls());
+    let tls = case.listener().is_some_and(|(_, listener)| listener.protocol.ends_tls());
     let way = way!["status", "loadBalancer", "ingress", at, "ipMode"];
     Some(
         Proposal::new("ip-mode-vip", 30, format!("ipMode VIP for svc/{}: nodes serve {vip}", service.name))
@@ -239,7 +239,7 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
     let service = case.service()?;
     let (_, listener) = case.listener()?;
     let targets = listener.rules.iter().flat_map(|rule| &rule.targets);
-    if !targets.clone().any(|one| matches!(one.kind, TargetKind::NodePort(_))) {
+    if !targets.clone().any(|target| matches!(target.kind, TargetKind::NodePort(_))) {
         return None;
     }
     let model = uturn_lb::cloud::model(case.cluster())?;
@@ -251,8 +251,11 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
     }
     let home = case.client_node();
     let slices = case.cluster().slices(&service.name);
-    let endpoints = slices.iter().flat_map(|slice| &slice.endpoints).filter(|one| one.ready);
-    let beside = endpoints.clone().find(|one| one.node.is_some() && one.node.as_ref() == home);
+    let endpoints =
+        slices.iter().flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready);
+    let beside = endpoints
+        .clone()
+        .find(|endpoint| endpoint.node.is_some() && endpoint.node.as_ref() == home);
     let title = format!(
         "policy Local for svc/{}, only nodes with its pods, clients on others",
         service.name
@@ -262,9 +265,12 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
             "the client's node has no pod of the Service",
             beside.is_none(),
             match (beside, home) {
-                (Some(one), Some(node)) => format!(
+                (Some(endpoint), Some(node)) => format!(
                     "{} on {node} is one: with policy Local that node stays a target, and the call still comes back to it; move one of them first",
-                    one.pod.as_ref().map_or_else(|| one.address.to_string(), ToString::to_string)
+                    endpoint
+                        .pod
+                        .as_ref()
+                        .map_or_else(|| endpoint.address.to_string(), ToString::to_string)
                 ),
                 (_, Some(node)) => format!("none on {node}"),
                 _ => "no client on a node".to_owned(),
@@ -295,7 +301,10 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
 fn apart(case: &Case<'_>, service: &Service) -> Option<(ObjectRef, Tree)> {
     let cluster = case.cluster();
     let slices = cluster.slices(&service.name);
-    let pod = slices.iter().flat_map(|slice| &slice.endpoints).find_map(|one| one.pod.as_ref())?;
+    let pod = slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .find_map(|endpoint| endpoint.pod.as_ref())?;
     let owner = cluster.pods.get(pod)?.owner.clone()?;
     if !case.manifests.has(&owner) {
         return None;
@@ -304,7 +313,7 @@ fn apart(case: &Case<'_>, service: &Service) -> Option<(ObjectRef, Tree)> {
     let client = cluster.pods.get(client)?;
     let labels = match &client.owner {
         Some(owner) => {
-            let of = cluster.workloads.values().find(|one| one.object() == *owner)?;
+            let of = cluster.workloads.values().find(|workload| workload.object() == *owner)?;
             of.template.labels.clone()
         }
         None => client.spec.labels.clone(),
@@ -359,7 +368,7 @@ fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
     let asking: Vec<&Service> = services.filter(asks).collect();
     if asking.is_empty() || case.cluster().proxy.mode.value != ProxyMode::Ipvs {
         let service = case.service().filter(|_| case.has(Mechanism::TlsBypassed))?;
-        let at = service.load_balancer.iter().position(|one| one.ip == Some(vip))?;
+        let at = service.load_balancer.iter().position(|entry| entry.ip == Some(vip))?;
         let way = way!["status", "loadBalancer", "ingress", at, "ipMode"];
         return Some(
             Proposal::new("ip-mode-proxy", 65, format!("ipMode Proxy for svc/{}: calls go to the load balancer", service.name))
@@ -367,7 +376,7 @@ fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
                 .costs("the load balancer may send the call back to the client's own node: some calls hang"),
         );
     }
-    let names: Vec<String> = asking.iter().map(|one| format!("svc/{}", one.name)).collect();
+    let names: Vec<String> = asking.iter().map(|service| format!("svc/{}", service.name)).collect();
     let mut made = Proposal::new(
         "undo-prevent-loopback",
         65,

@@ -16,7 +16,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if case.has(Mechanism::RuleMissing) {
         all.extend(rules_missing(case));
     }
-    let has = |one| case.has(one);
+    let has = |mechanism| case.has(mechanism);
     if has(Mechanism::NoRoute) || has(Mechanism::CrossNode) {
         all.extend(settle(
             case,
@@ -181,8 +181,8 @@ fn rules_missing(case: &Case<'_>) -> Option<Proposal> {
     for node in &lacking {
         let way = stated(case, node, "unprogrammed")?;
         if !done.contains(&way) {
-            let rest = node.unprogrammed.iter().filter(|one| **one != service.name);
-            let rest = rest.map(|one| Tree::text(one.to_string())).collect();
+            let rest = node.unprogrammed.iter().filter(|name| **name != service.name);
+            let rest = rest.map(|name| Tree::text(name.to_string())).collect();
             made = made.edit(facts(), way.clone(), Change::Set(Tree::List(rest)));
             done.push(way);
         }

@@ -10,7 +10,7 @@ use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
 use uturn_model::{Ingress, IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
 
-use super::Said;
+use super::Suppositions;
 use super::clouds::{self, Maker};
 use super::ranges::Ranges;
 use super::unjudged::Gaps;
@@ -117,7 +117,7 @@ pub(super) fn complete(
     objects: &mut Objects,
     provider: &Known<Provider>,
     ranges: &mut Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) {
     let Some(model) = provider.value.cloud().and_then(cloud::model_of) else { return };
     let known = known_vips(objects);
@@ -139,7 +139,7 @@ pub(super) fn complete(
         let vip = match (before, stated.next(), stated.next()) {
             (Some(vip), _, _) => Some(vip),
             (None, Some(only), None) => {
-                said.suppose(
+                suppositions.suppose(
                     format!("address of {}", waiting.object),
                     only.vip.to_string(),
                     format!("{} states this load balancer, and it has nobody else's", only.origin),
@@ -147,7 +147,7 @@ pub(super) fn complete(
                 );
                 Some(only.vip)
             }
-            _ => suppose(objects, &waiting, ranges, said),
+            _ => suppose(objects, &waiting, ranges, suppositions),
         };
         let Some(vip) = vip else { continue };
         if let Some(id) = &waiting.existing {
@@ -170,7 +170,7 @@ fn suppose(
     objects: &Objects,
     waiting: &Waiting,
     ranges: &mut Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) -> Option<IpAddr> {
     let net = match waiting.is_private {
         true => ranges.vpc(objects),
@@ -178,7 +178,7 @@ fn suppose(
     };
     let vip = ranges.address(net, 100)?;
     let scope = if waiting.is_private { "private" } else { "public" };
-    said.suppose(
+    suppositions.suppose(
         format!("address of {}", waiting.object),
         format!("{vip} ({scope})"),
         "its status has no address",

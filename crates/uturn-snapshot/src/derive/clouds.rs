@@ -1,5 +1,5 @@
-//! Which cloud or program makes a load balancer: told by what clouds and controllers leave on
-//! nodes, Services and Ingresses.
+//! Which cloud or program makes a load balancer, by what clouds and controllers leave on nodes,
+//! Services and Ingresses.
 
 mod traces;
 
@@ -10,26 +10,26 @@ use uturn_model::{Basis, Cloud, Ingress, Known, Service, WorkloadKind};
 use crate::objects::Objects;
 use traces::{CLASSES, CONTROLLERS, INGRESS_KEYS, USUAL_CLASSES};
 
-/// What makes a load balancer, as far as something tells it.
+/// What makes a load balancer, as far as there is a trace of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
     /// The cluster's cloud, which is modelled.
     Modelled,
-    /// A cloud or a program without a model; the product where that is told too.
+    /// A cloud or a program without a model; the product where its traces name one.
     Other {
         /// As the vendor spells it.
         name: String,
-        /// What tells it.
+        /// The trace that names it.
         trace: String,
     },
     /// A controller in the cluster serves an Ingress with pods behind a Service of its own.
     Controller {
         /// What it is called.
         name: String,
-        /// What tells it.
+        /// The trace that names it.
         trace: String,
     },
-    /// Nothing tells it.
+    /// No trace names it.
     Unknown,
 }
 

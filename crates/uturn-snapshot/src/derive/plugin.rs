@@ -11,7 +11,7 @@ use uturn_lb::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
-use super::{Said, daemon_sets, nodes};
+use super::{Suppositions, daemon_sets, nodes};
 use crate::objects::Objects;
 
 /// The DaemonSets of plugins by name, after those of clouds' own networks. Where several run,
@@ -65,7 +65,7 @@ const CILIUM_HOSTS: [&str; 2] =
     ["network.cilium.io/ipv4-cilium-host", "io.cilium.network.ipv4-cilium-host"];
 
 /// Which plugin makes the pod network.
-pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Plugin> {
+pub(super) fn derive(objects: &Objects, suppositions: &mut Suppositions) -> Known<Plugin> {
     if let Some((plugin, origin)) = &objects.facts.network_plugin {
         return Known::stated(*plugin, origin.clone());
     }
@@ -78,7 +78,12 @@ pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Plugin> {
     }
     let because = "neither nodes nor pods say it";
     if nodes::has_something_to_run(objects) {
-        said.suppose("network", "global-router", because, "state spec.network.mode in Facts");
+        suppositions.suppose(
+            "network",
+            "global-router",
+            because,
+            "state spec.network.mode in Facts",
+        );
     }
     Known::supposed(cloud::usual_network(NetworkMode::GlobalRouter), because)
 }
