@@ -33,7 +33,7 @@ spec: {{controller: {controller}}}
 "
         );
     }
-    let loaded = read(vec![Source { name: "a.yaml".into(), text: text.into() }]);
+    let loaded = read(vec![Source { name: "a.yaml".into(), text }]);
     match loaded {
         Ok(loaded) => loaded.cluster,
         Err(faults) => {
@@ -95,7 +95,7 @@ kind: Facts
 spec: {{provider: {provider}}}
 "
         );
-        let loaded = read(vec![Source { name: "a.yaml".into(), text: text.into() }]);
+        let loaded = read(vec![Source { name: "a.yaml".into(), text }]);
         let cluster = loaded.expect("it has no faults").cluster;
         let ingress = cluster.ingresses.values().next().expect("there is one");
         let ports = controller::ingress_ports(&cluster, ingress);
