@@ -4,6 +4,8 @@
 //! Everything comes from a seed, and is written as it is made: the file may be larger than
 //! memory.
 
+mod cloud;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
@@ -56,7 +58,9 @@ impl Size {
 /// A node's range is a /26.
 const MOST_ON_NODE: u32 = 60;
 /// Pods in the node's own network, on each node.
-const DAEMONS: [&str; 3] = ["kube-proxy", "ip-masq-agent", "tke-bridge-agent"];
+fn daemons() -> [&'static str; 3] {
+    ["kube-proxy", "ip-masq-agent", cloud::word("network-agent")]
+}
 
 pub(crate) fn run(size: &Size) -> Result<Done, Failure> {
     let write = || -> io::Result<u64> {
@@ -121,13 +125,13 @@ struct Endpoint {
 impl Writer {
     fn cluster(&mut self, size: &Size) -> io::Result<()> {
         self.raw("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n")?;
-        self.item(FACTS)?;
+        self.item(&facts())?;
         for node in 0..size.nodes {
             self.node(node)?;
         }
         let mut left = size.pods;
         for node in 0..size.nodes {
-            for name in DAEMONS.iter().take(left as usize) {
+            for name in daemons().iter().take(left as usize) {
                 left -= 1;
                 self.on_node[node as usize] += 1;
                 self.daemon(name, node)?;
@@ -173,9 +177,11 @@ impl Writer {
         let zone = node % 3;
         let (ip, cidr) = (node_ip(node), pod_ip(node, 0));
         self.item(&format!(
-            r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"annotations":{{"node.alpha.kubernetes.io/ttl":"0","volumes.kubernetes.io/controller-managed-attach-detach":"true"}},"creationTimestamp":"2026-02-03T04:05:06Z","labels":{{"beta.kubernetes.io/arch":"amd64","kubernetes.io/arch":"amd64","kubernetes.io/hostname":"{name}","kubernetes.io/os":"linux","node.kubernetes.io/instance-type":"S5.4XLARGE32","topology.kubernetes.io/region":"gz","topology.kubernetes.io/zone":"10000{zone}"}},"name":"{name}","resourceVersion":"{node}","uid":"{uid}"}},"spec":{{"podCIDR":"{cidr}/26","podCIDRs":["{cidr}/26"],"providerID":"qcloud:///10000{zone}/ins-{node:08x}"}},"status":{{"addresses":[{{"address":"{ip}","type":"InternalIP"}},{{"address":"{name}","type":"Hostname"}}],"allocatable":{{"cpu":"15890m","memory":"28Gi","pods":"61"}},"conditions":[{{"lastHeartbeatTime":"2026-02-04T04:05:06Z","message":"kubelet is posting ready status","reason":"KubeletReady","status":"True","type":"Ready"}}],"nodeInfo":{{"architecture":"amd64","containerRuntimeVersion":"containerd://1.6.9","kernelVersion":"5.4.119-19.0009","kubeProxyVersion":"v1.30.0","kubeletVersion":"v1.30.0","operatingSystem":"linux","osImage":"TencentOS Server 3.1"}}}}}}"#,
+            r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"annotations":{{"node.alpha.kubernetes.io/ttl":"0","volumes.kubernetes.io/controller-managed-attach-detach":"true"}},"creationTimestamp":"2026-02-03T04:05:06Z","labels":{{"beta.kubernetes.io/arch":"amd64","kubernetes.io/arch":"amd64","kubernetes.io/hostname":"{name}","kubernetes.io/os":"linux","node.kubernetes.io/instance-type":"S5.4XLARGE32","topology.kubernetes.io/region":"gz","topology.kubernetes.io/zone":"10000{zone}"}},"name":"{name}","resourceVersion":"{node}","uid":"{uid}"}},"spec":{{"podCIDR":"{cidr}/26","podCIDRs":["{cidr}/26"],"providerID":"{provider_id}10000{zone}/ins-{node:08x}"}},"status":{{"addresses":[{{"address":"{ip}","type":"InternalIP"}},{{"address":"{name}","type":"Hostname"}}],"allocatable":{{"cpu":"15890m","memory":"28Gi","pods":"61"}},"conditions":[{{"lastHeartbeatTime":"2026-02-04T04:05:06Z","message":"kubelet is posting ready status","reason":"KubeletReady","status":"True","type":"Ready"}}],"nodeInfo":{{"architecture":"amd64","containerRuntimeVersion":"containerd://1.6.9","kernelVersion":"5.4.119-19.0009","kubeProxyVersion":"v1.30.0","kubeletVersion":"v1.30.0","operatingSystem":"linux","osImage":"{os_image}"}}}}}}"#,
             name = node_name(node),
             uid = uid(1, node),
+            provider_id = cloud::word("provider-id"),
+            os_image = cloud::word("os-image"),
         ))
     }
 
@@ -277,11 +283,12 @@ impl Writer {
             port = format!(r#","nodePort":{free}"#);
         }
         if kind == "LoadBalancer" {
-            let subnet = "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid";
+            let subnet = cloud::word("private-subnet");
             notes.push(format!(r#""{subnet}":"subnet-1""#));
             notes.push(format!(r#""service.kubernetes.io/loadbalance-id":"lb-{number:08x}""#));
             if self.draw.percent(20) {
-                notes.push(r#""service.cloud.tencent.com/direct-access":"true""#.to_owned());
+                let pods = cloud::word("pods-as-targets");
+                notes.push(format!(r#""{pods}":"true""#));
             }
             status = format!(r#"{{"loadBalancer":{{"ingress":[{{"ip":"{}"}}]}}}}"#, vip(number));
         }
@@ -355,15 +362,22 @@ impl Writer {
             })
             .collect();
         self.item(&format!(
-            r#"{{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{{"annotations":{{"kubernetes.io/ingress.subnetId":"subnet-1"}},"name":"web-{number}","namespace":"{namespace}","uid":"{uid}"}},"spec":{{"ingressClassName":"qcloud","rules":[{}]}},"status":{{"loadBalancer":{{"ingress":[{{"ip":"{}"}}]}}}}}}"#,
+            r#"{{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{{"annotations":{{"{subnet}":"subnet-1"}},"name":"web-{number}","namespace":"{namespace}","uid":"{uid}"}},"spec":{{"ingressClassName":"{class}","rules":[{}]}},"status":{{"loadBalancer":{{"ingress":[{{"ip":"{}"}}]}}}}}}"#,
             rules.join(","),
             vip(400_000 + number),
             uid = uid(5, number),
+            subnet = cloud::word("ingress-private-subnet"),
+            class = cloud::word("ingress-class"),
         ))
     }
 }
 
-const FACTS: &str = r#"{"apiVersion":"uturn.dev/v1alpha1","kind":"Facts","spec":{"provider":"tke","kubeProxy":{"mode":"iptables","version":"v1.30.0","variant":"upstream"},"network":{"mode":"global-router","podCIDRs":["10.64.0.0/10"],"vpcCIDRs":["10.0.0.0/10"],"serviceCIDRs":["172.16.0.0/12"]}}}"#;
+fn facts() -> String {
+    format!(
+        r#"{{"apiVersion":"uturn.dev/v1alpha1","kind":"Facts","spec":{{"provider":"{provider}","kubeProxy":{{"mode":"iptables","version":"v1.30.0","variant":"upstream"}},"network":{{"mode":"global-router","podCIDRs":["10.64.0.0/10"],"vpcCIDRs":["10.0.0.0/10"],"serviceCIDRs":["172.16.0.0/12"]}}}}}}"#,
+        provider = cloud::word("provider"),
+    )
+}
 
 fn node_name(node: u32) -> String {
     node_ip(node)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::cloud::Cloud;
 use crate::dns::Dns;
-use crate::lb::{LoadBalancerFact, TkeServiceConfig};
+use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
     Capture, EndpointSlice, Extent, Ingress, IngressClass, Known, Labels, Name, NamespacedName,
@@ -32,9 +32,9 @@ pub struct Cluster {
     pub ingresses: BTreeMap<NamespacedName, Ingress>,
     /// Ingress classes by name.
     pub ingress_classes: BTreeMap<Name, IngressClass>,
-    /// TkeServiceConfigs by name.
-    pub tke_service_configs: BTreeMap<NamespacedName, TkeServiceConfig>,
-    /// The load balancers stated in Facts.
+    /// Objects in which users set properties of listeners, by name.
+    pub listener_overrides: BTreeMap<NamespacedName, ListenerOverrides>,
+    /// What Facts say of load balancers.
     pub load_balancers: Vec<LoadBalancerFact>,
     /// The network around the nodes.
     pub network: Network,
@@ -44,7 +44,7 @@ pub struct Cluster {
     pub dns: Dns,
     /// The settings of kube-proxy.
     pub proxy: ProxySettings,
-    /// The parameters of the cloud controller (`tke-service-controller-config`).
+    /// The switches of the cloud's controller, from its ConfigMap.
     pub controller_switches: Labels,
     /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
@@ -83,25 +83,28 @@ impl Cluster {
     }
 }
 
-/// The cloud that a cluster runs in, which determines the default behaviour of load balancers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which cloud a cluster is in: it decides how load balancers behave unless a more specific
+/// statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// Tencent Kubernetes Engine.
-    Tke,
-    /// Another cloud or load balancer implementation, which has no profile yet.
-    Other(Cloud),
-    /// Load balancers are requested, but no cloud is known.
+    /// This cloud, or this program in place of one.
+    Cloud(Cloud),
+    /// Something in the cluster needs a load balancer, and nothing names a cloud.
     Unknown,
-    /// No load balancers are implemented or requested.
+    /// None: nothing makes load balancers, or nothing needs one.
     None,
 }
 
 impl Provider {
-    /// Its name for people, if known.
+    /// The cloud's name. Returns `None` if the cloud is not known or there is none.
     pub fn name(self) -> Option<&'static str> {
+        self.cloud().map(Cloud::name)
+    }
+
+    /// The cloud. Returns `None` if it is not known or there is none.
+    pub fn cloud(self) -> Option<Cloud> {
         match self {
-            Self::Tke => Some("Tencent Cloud"),
-            Self::Other(cloud) => Some(cloud.name()),
+            Self::Cloud(cloud) => Some(cloud),
             Self::Unknown | Self::None => None,
         }
     }
@@ -110,8 +113,7 @@ impl Provider {
 impl std::fmt::Display for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Tke => "tke",
-            Self::Other(cloud) => cloud.word(),
+            Self::Cloud(cloud) => cloud.word(),
             Self::Unknown => "unknown",
             Self::None => "none",
         })

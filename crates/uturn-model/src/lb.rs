@@ -116,7 +116,7 @@ pub enum Layer {
 /// How a kind of load balancer behaves: data, so that a cloud is a value and not a code path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Profile {
-    /// Its name: `tke-clb-l7`.
+    /// Its name, as reports print it.
     pub name: Text,
     /// The source address that targets see.
     pub source: Source,
@@ -319,31 +319,32 @@ pub struct ListenerFact {
     pub origin: crate::Origin,
 }
 
-/// A TkeServiceConfig: user settings for listeners that the cloud controller creates.
+/// An object of a cloud in which users set properties of the listeners that the cloud's
+/// controller makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TkeServiceConfig {
+pub struct ListenerOverrides {
     /// Its name.
     pub name: NamespacedName,
-    /// `spec.loadBalancer.l4Listeners` and `l7Listeners`.
-    pub listeners: Vec<ListenerConfig>,
+    /// The listeners that it sets properties of.
+    pub listeners: Vec<ListenerOverride>,
     /// Where it was written.
     pub origin: crate::Origin,
 }
 
-/// A listener of a [`TkeServiceConfig`].
+/// A listener of [`ListenerOverrides`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenerConfig {
+pub struct ListenerOverride {
     /// Its port.
     pub port: Port,
     /// Its protocol.
     pub protocol: ListenerProtocol,
-    /// `keepaliveEnable`: keeps connections to targets open, which implies SNAT.
+    /// Whether it keeps connections to targets open, and so replaces the source.
     pub keepalive: Option<bool>,
-    /// `scheduler`: on layer 4, of the listener; on layer 7, of the first rule that has one.
+    /// How it picks a target: on layer 7, of its first rule that names a scheduler.
     pub scheduler: Option<Scheduler>,
-    /// `healthCheck.enable`.
+    /// Whether it probes its targets.
     pub health_check: Option<bool>,
-    /// `healthCheck.sourceIpType`.
+    /// Where its probes come from.
     pub probe_source: Option<ProbeSource>,
     /// Where it was written.
     pub origin: crate::Origin,

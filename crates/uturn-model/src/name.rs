@@ -136,7 +136,8 @@ pub enum Kind {
     Ingress,
     IngressClass,
     ConfigMap,
-    TkeServiceConfig,
+    /// An object of a cloud's own, as the cloud spells its kind.
+    CloudObject(&'static str),
     NetworkPolicy,
     Facts,
     LoadBalancer,
@@ -166,7 +167,7 @@ impl Kind {
             Self::Ingress => "Ingress",
             Self::IngressClass => "IngressClass",
             Self::ConfigMap => "ConfigMap",
-            Self::TkeServiceConfig => "TkeServiceConfig",
+            Self::CloudObject(kind) => kind,
             Self::NetworkPolicy => "NetworkPolicy",
             Self::Facts => "Facts",
             Self::LoadBalancer => "LoadBalancer",

@@ -31,8 +31,8 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the plugin of that name")]
 pub enum Plugin {
-    TkeGlobalRouter,
-    TkeVpcCni,
+    /// A cloud's own.
+    OfCloud(CloudNetwork),
     Calico,
     Canal,
     Cilium,
@@ -53,10 +53,8 @@ pub enum Plugin {
 }
 
 impl Plugin {
-    /// All of them, with their word in Facts and JSON and their name for people.
-    pub const ALL: [(Self, &'static str, &'static str); 18] = [
-        (Self::TkeGlobalRouter, "tke-global-router", "TKE Global Router"),
-        (Self::TkeVpcCni, "tke-vpc-cni", "TKE VPC-CNI"),
+    /// All but [`Self::OfCloud`], with the word of Facts and JSON and the usual name.
+    pub const ALL: [(Self, &'static str, &'static str); 16] = [
         (Self::Calico, "calico", "Calico"),
         (Self::Canal, "canal", "Canal"),
         (Self::Cilium, "cilium", "Cilium"),
@@ -76,8 +74,11 @@ impl Plugin {
     ];
 
     fn row(self) -> (Self, &'static str, &'static str) {
+        if let Self::OfCloud(network) = self {
+            return (self, network.word, network.name);
+        }
         let row = Self::ALL.into_iter().find(|(plugin, ..)| *plugin == self);
-        row.expect("all plugins are listed")
+        row.expect("all other plugins are listed")
     }
 
     /// The word in Facts and JSON: `aws-vpc-cni`.
@@ -88,10 +89,8 @@ impl Plugin {
     /// How pods are usually connected to their node.
     pub fn usual_mode(self) -> NetworkMode {
         match self {
-            Self::TkeGlobalRouter | Self::Flannel | Self::Kubenet | Self::KubeRouter => {
-                NetworkMode::GlobalRouter
-            }
-            Self::TkeVpcCni => NetworkMode::VpcCni,
+            Self::OfCloud(network) => network.mode,
+            Self::Flannel | Self::Kubenet | Self::KubeRouter => NetworkMode::GlobalRouter,
             Self::Calico
             | Self::Canal
             | Self::Cilium
@@ -118,9 +117,8 @@ impl Plugin {
             | Self::OvnKubernetes
             | Self::Antrea
             | Self::Weave => Transport::Tunnel,
-            Self::TkeGlobalRouter
-            | Self::TkeVpcCni
-            | Self::Kubenet
+            Self::OfCloud(network) => network.transport,
+            Self::Kubenet
             | Self::AwsVpcCni
             | Self::AzureCni
             | Self::AzureCniOverlay
@@ -146,13 +144,8 @@ impl Plugin {
             | Self::KubeRouter
             | Self::Weave
             | Self::Kindnet => true,
-            Self::TkeGlobalRouter
-            | Self::TkeVpcCni
-            | Self::AwsVpcCni
-            | Self::AzureCni
-            | Self::Gke
-            | Self::Terway
-            | Self::Unknown => false,
+            Self::OfCloud(network) => network.masquerades,
+            Self::AwsVpcCni | Self::AzureCni | Self::Gke | Self::Terway | Self::Unknown => false,
         }
     }
 }
@@ -163,8 +156,23 @@ impl std::fmt::Display for Plugin {
     }
 }
 
+/// A pod network that a cloud brings: its row in that cloud's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CloudNetwork {
+    /// The word of Facts and JSON.
+    pub word: &'static str,
+    /// The name that people know.
+    pub name: &'static str,
+    /// How pods hang off their node.
+    pub mode: NetworkMode,
+    /// How packets get to another node's pods.
+    pub transport: Transport,
+    /// Whether what pods send to addresses that are no pods' gets their node's address.
+    pub masquerades: bool,
+}
+
 /// How pods hang off their node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetworkMode {
     /// By a bridge (`cbr0`) with the node's pod range.
     GlobalRouter,
@@ -176,7 +184,7 @@ pub enum NetworkMode {
 }
 
 /// How packets get to another node's pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transport {
     /// Unencapsulated: the network around the nodes has routes to pods.
     Underlay,

@@ -23,7 +23,7 @@ pub struct Node {
     pub pod_cidrs: Vec<IpNet>,
     /// The addresses of the node's end of the tunnel to other nodes' pods.
     pub tunnel_ips: Vec<IpAddr>,
-    /// `spec.providerID`: `qcloud:///…`, `aws:///…`.
+    /// `spec.providerID`: `aws:///…`, `azure:///…`.
     pub provider_id: Option<Text>,
     /// The Ready condition is True (or there is no status to say otherwise).
     pub ready: bool,

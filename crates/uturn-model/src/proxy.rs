@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use crate::{Known, Text, Version};
+use crate::{Cloud, Known, Labels, Text, Version};
 
 /// The settings of kube-proxy.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,9 @@ pub struct ProxySettings {
     pub version: Known<Version>,
     /// Upstream's or a cloud's build.
     pub variant: Known<Variant>,
-    /// How it recognises traffic from pods of its node or cluster.
+    /// Which load-balancer addresses this variant binds on its node in IPVS mode.
+    pub address_binding: AddressBinding,
+    /// How it tells traffic from pods of its own node or cluster.
     pub detector: Known<LocalDetector>,
     /// `masqueradeAll`.
     pub masquerade_all: bool,
@@ -45,6 +47,7 @@ impl ProxySettings {
             mode,
             version,
             variant: Known::supposed(Variant::Upstream, "nothing says otherwise"),
+            address_binding: AddressBinding::All,
             detector: Known::supposed(LocalDetector::None, "no cluster CIDR is configured"),
             masquerade_all: false,
             masquerade_bit: 14,
@@ -174,17 +177,51 @@ impl std::error::Error for UnknownProxyMode {}
 pub enum Variant {
     /// The Kubernetes release.
     Upstream,
-    /// TKE's build: in IPVS mode, binds load balancer addresses only if prevent-loopback requests
-    /// it.
-    Tke,
+    /// As this cloud builds it.
+    Cloud(Cloud),
+}
+
+impl Variant {
+    /// The word of Facts and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstream",
+            Self::Cloud(cloud) => cloud.word(),
+        }
+    }
 }
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Upstream => "upstream",
-            Self::Tke => "tke",
-        })
+        f.write_str(self.word())
+    }
+}
+
+/// Which load-balancer addresses kube-proxy binds on its node in IPVS mode. A bound address is
+/// local to the node, so packets to it never leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AddressBinding {
+    /// All of them, as upstream does.
+    All,
+    /// None, whatever a Service asks for.
+    None,
+    /// Those of Services that have this annotation with the value `true`.
+    OnRequest(&'static str),
+}
+
+impl AddressBinding {
+    /// Whether a Service that asks for it has its addresses bound.
+    pub fn honours_request(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether the addresses of a Service with these annotations are bound.
+    pub fn binds(self, annotations: &Labels) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::OnRequest(annotation) => annotations.is(annotation, "true"),
+        }
     }
 }
 

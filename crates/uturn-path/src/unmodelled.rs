@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_lb::cloud::recognised;
 use uturn_lb::rules::is_for_host;
 use uturn_model::service::LbIngress;
-use uturn_model::{Cloud, Cluster, Destination, Ingress, ObjectRef, Origin, Service, Unknown};
+use uturn_model::{Cluster, Destination, Ingress, ObjectRef, Origin, Service, Unknown};
 
 use crate::engine::Engine;
 use crate::unjudged::Gap;
@@ -29,7 +30,7 @@ impl<'a> Engine<'a> {
     pub(crate) fn gap_on_node(&self, at: SocketAddr) -> Option<Gap> {
         let is_web = matches!(at.port(), 80 | 443);
         let is_k3s = |unknown: &Unknown| match unknown {
-            Unknown::LoadBalancers(kind) => **kind == *Cloud::K3s.name(),
+            Unknown::LoadBalancers(kind) => **kind == *recognised::K3S.cloud.name(),
             _ => false,
         };
         self.find_balancer(|one| match one.service {

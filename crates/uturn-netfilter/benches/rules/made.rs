@@ -122,10 +122,10 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: BTreeMap::new(),
-        tke_service_configs: BTreeMap::new(),
+        listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
-            plugin: known(Plugin::TkeGlobalRouter),
+            plugin: known(Plugin::Kubenet),
             mode: known(NetworkMode::GlobalRouter),
             transport: known(Transport::Underlay),
             masquerades: known(false),

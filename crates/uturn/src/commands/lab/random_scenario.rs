@@ -3,6 +3,7 @@
 //! A scenario is generated as the document that a user would write, so that a failing one is a
 //! file that any user can run. It only depends on a seed and a number.
 
+mod cloud;
 mod facts;
 mod flows;
 mod network;

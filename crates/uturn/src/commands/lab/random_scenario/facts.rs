@@ -3,18 +3,21 @@
 
 use serde_json::{Map, Value, json};
 use uturn_dice::Dice;
-use uturn_model::ProxyMode;
+use uturn_model::{ProxyMode, Variant, Version};
 
 use super::Cluster;
+use super::cloud;
 
 /// Facts of a cluster.
 pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
+    let (entry, _) = cloud::drawn();
+    let variants: Vec<&str> = uturn_lb::cloud::variants().map(Variant::word).collect();
     let mut facts = json!({
-        "provider": "tke",
+        "provider": entry.cloud.word(),
         "kubeProxy": {
             "mode": cluster.mode.to_string(),
             "version": version(dice, cluster.mode),
-            "variant": dice.choose(&["upstream", "tke"]),
+            "variant": dice.choose(&variants),
         },
     });
     if let Some(network) = cluster.network.facts() {
@@ -64,16 +67,14 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
 fn version(dice: &mut Dice, mode: ProxyMode) -> &'static str {
     match mode {
         ProxyMode::Nftables => dice.choose(&["v1.31.4", "v1.33.1", "v1.34.4", "v1.36.0"]),
-        ProxyMode::Iptables | ProxyMode::Ipvs => dice.choose(&[
-            "v1.22.5-tke.12",
-            "v1.22.5-tke.13",
-            "v1.24.4",
-            "v1.26.1-tke.3",
-            "v1.28.3",
-            "v1.30.0-tke.1",
-            "v1.34.4",
-            "v1.36.0",
-        ]),
+        ProxyMode::Iptables | ProxyMode::Ipvs => {
+            let (entry, _) = cloud::drawn();
+            let builds = entry.kube_proxy.map_or(&[][..], |builds| builds.samples);
+            let upstream = ["v1.24.4", "v1.28.3", "v1.34.4", "v1.36.0"];
+            let mut all = [builds, &upstream[..]].concat();
+            all.sort_by_key(|text| text.parse::<Version>().ok());
+            dice.choose(&all)
+        }
     }
 }
 
