@@ -130,6 +130,9 @@ pub(crate) struct Scan {
     /// Write what was found to a file for --baseline, and exit with 0
     #[arg(long, value_name = "FILE")]
     pub(crate) write_baseline: Option<PathBuf>,
+    /// List every finding; without it, a long list is grouped by cause
+    #[arg(long)]
+    pub(crate) all: bool,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ScanOutput,

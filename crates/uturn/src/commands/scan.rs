@@ -8,6 +8,7 @@ use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose
 use uturn_model::{Cluster, Verdict};
 use uturn_path::{Engine, Met, ScanTarget, cases};
 use uturn_report::html::{self, Shown};
+use uturn_report::scan::Listing;
 use uturn_report::{ScanReport, json, junit, sarif, scan};
 
 use super::{cure, print};
@@ -107,8 +108,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         skipped: cluster.skipped.clone(),
         seen: loaded.seen.clone(),
     };
+    let listing = if args.all { Listing::Every } else { Listing::Short };
     if let Some(output) = args.output.plain() {
-        print(printer, output, |style| scan::text(&report, style), || json::scan(&report));
+        print(printer, output, |style| scan::text(&report, listing, style), || json::scan(&report));
     }
     match args.output {
         ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
