@@ -1,7 +1,6 @@
 //! What a scan found, as a table.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Evidence, Finding, Group, Severity};
@@ -16,44 +15,45 @@ mod groups;
 mod summary;
 
 pub(crate) use summary::left_out;
+pub use uturn_diagnose::analysis::{Suppressed as Aside, Suppression as Why};
 
-/// All that a scan has to say.
+/// The result of a scan.
 #[derive(Clone, Debug)]
 pub struct ScanReport {
     /// What was found.
     pub findings: Vec<Finding>,
     /// The findings grouped by cause, the worst group first.
     pub groups: Vec<Group>,
-    /// What each of them rests on, in the same order; none where nobody asked.
+    /// The evidence for each of them, in the same order; empty if it was not asked for.
     pub evidence: Vec<Vec<Evidence>>,
-    /// Where the object of each is written, in the same order; none where nobody asked.
+    /// Where the object of each is written, in the same order; empty if it was not asked for.
     pub origins: Vec<Origin>,
-    /// What was found and does not count.
+    /// The findings that do not count.
     pub aside: Vec<Aside>,
-    /// How many of the baseline's findings are there no more.
+    /// How many findings of the baseline are gone.
     pub gone: usize,
-    /// How bad a finding has to be to fail; none fails where there is nothing.
+    /// The least severity that makes the scan fail; `None` if nothing does.
     pub fails_from: Option<Severity>,
-    /// How many flows were looked at (a class of clients against a target is one).
+    /// How many flows were looked at. Pods of one node that are treated alike are one client.
     pub flows: usize,
     /// How many of them are fine.
     pub fine: usize,
     /// How many of them cannot be judged.
     pub open: usize,
-    /// The pod network as it was recognised; none where nothing was read.
+    /// The pod network as it was recognised.
     pub network: Option<Network>,
     /// What keeps flows from being judged.
     pub unjudged: Vec<Unjudged>,
-    /// What was taken for true.
+    /// The assumptions that were made.
     pub supposed: Vec<Supposition>,
-    /// Kinds that were seen and not needed.
+    /// Kinds of objects that were read and not needed.
     pub skipped: Vec<Skipped>,
     /// How many objects of each kind were read.
     pub seen: BTreeMap<Text, usize>,
 }
 
 impl ScanReport {
-    /// Of findings alone.
+    /// A report with nothing but findings.
     pub fn new(findings: Vec<Finding>) -> Self {
         Self {
             groups: group(&findings),
@@ -77,41 +77,6 @@ impl ScanReport {
     /// Whether a finding is bad enough to fail.
     pub fn fails(&self, finding: &Finding) -> bool {
         self.fails_from.is_some_and(|from| finding.severity >= from)
-    }
-}
-
-/// What was found and does not count.
-#[derive(Clone, Debug)]
-pub struct Aside {
-    /// What it is.
-    pub finding: Finding,
-    /// Where its object is written.
-    pub origin: Origin,
-    /// Why it does not count.
-    pub why: Why,
-}
-
-/// Why a finding does not count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// An annotation of its object says so.
-    Ignored {
-        /// The reason that is given there.
-        reason: Text,
-    },
-    /// It was there before.
-    Known {
-        /// The file that lists it.
-        baseline: Text,
-    },
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ignored { reason } => write!(f, "ignored: {reason}"),
-            Self::Known { baseline } => write!(f, "known in {baseline}"),
-        }
     }
 }
 

@@ -27,7 +27,8 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         words::count(report.findings.len(), "finding"),
         words::count(report.groups.len(), "cause")
     );
-    let groups: String = report.groups.iter().map(|one| paragraph(report, one, style)).collect();
+    let groups: String =
+        report.groups.iter().map(|group| paragraph(report, group, style)).collect();
     format!("{}{groups}", beside("", &heading, style.width))
 }
 
@@ -143,7 +144,7 @@ mod tests {
             )
         });
         let others = (0..5).map(|at| Finding {
-            code: Code::ALL[3].0,
+            code: Code::LocalSourceDropped,
             severity: Severity::Warning,
             mechanism: Some(Mechanism::LocalSourceDrop),
             conditions: vec!["kube-proxy mode is ipvs".into()],

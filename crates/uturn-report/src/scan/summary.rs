@@ -10,17 +10,17 @@ use super::{ScanReport, Why};
 use crate::style::Style;
 use crate::words;
 
-/// What does not count: each that somebody ignores, with the reason, and how many are known.
+/// The findings that do not count: each ignored one with its reason, and how many are known.
 fn set_aside(report: &ScanReport) -> String {
     let mut text = String::new();
     let mut known: BTreeMap<&Text, usize> = BTreeMap::new();
-    for one in &report.aside {
-        match &one.why {
+    for aside in &report.aside {
+        match &aside.why {
             Why::Ignored { reason } => text.push_str(&format!(
                 "ignored: {} {}: {reason} ({})\n",
-                one.finding.code,
-                one.finding.subject.short(),
-                one.origin
+                aside.finding.code,
+                aside.finding.subject.short(),
+                aside.origin
             )),
             Why::Known { baseline } => *known.entry(baseline).or_default() += 1,
         }
@@ -30,15 +30,15 @@ fn set_aside(report: &ScanReport) -> String {
     }
     if report.gone > 0 {
         text.push_str(&format!(
-            "no more there, of the baseline: {} (--write-baseline writes it anew)\n",
+            "gone since the baseline was written: {} (--write-baseline updates it)\n",
             words::count(report.gone, "finding")
         ));
     }
     text
 }
 
-/// What was not judged and what settles most of it in one line, then each cause. Some of it no
-/// fact settles.
+/// What was not judged, with the fact that would settle most of it, in one line; then each cause.
+/// For some causes there is no such fact.
 fn not_judged(unjudged: &[Unjudged]) -> String {
     if unjudged.is_empty() {
         return String::new();
@@ -119,11 +119,11 @@ fn nothing_to_judge(report: &ScanReport) -> Option<String> {
     for (kind, count) in &report.seen {
         *kinds.entry(kind).or_default() += count;
     }
-    for one in &report.skipped {
+    for skipped in &report.skipped {
         // Of kinds that are read in part, all are among what was seen.
-        let kind = one.kind.rsplit('/').next().unwrap_or(&one.kind);
+        let kind = skipped.kind.rsplit('/').next().unwrap_or(&skipped.kind);
         if !report.seen.contains_key(kind) && !kind.contains(' ') {
-            *kinds.entry(kind).or_default() += one.count;
+            *kinds.entry(kind).or_default() += skipped.count;
         }
     }
     let read: usize = kinds.values().sum();
@@ -146,7 +146,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         found => words::count(found, "finding"),
     };
     // What is found if something else holds is no flow of what is taken to hold.
-    let is_if = report.findings.iter().any(|one| !one.conditions.is_empty());
+    let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
     text.push_str(&format!(
         "; {} of {} fine{}{} (pods on one node that are treated alike count once)\n",
         report.fine,
@@ -157,17 +157,18 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     text.push_str(&not_judged(&report.unjudged));
     text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
-    for one in &report.supposed {
-        text.push_str(&format!("supposed: {one}\n"));
+    for supposition in &report.supposed {
+        text.push_str(&format!("supposed: {supposition}\n"));
     }
     if !report.skipped.is_empty() {
-        let objects = report.skipped.iter().filter(|one| one.files.is_empty());
-        let kinds: Vec<String> = objects.map(|one| format!("{} {}", one.count, one.kind)).collect();
+        let objects = report.skipped.iter().filter(|skipped| skipped.files.is_empty());
+        let kinds: Vec<String> =
+            objects.map(|skipped| format!("{} {}", skipped.count, skipped.kind)).collect();
         if !kinds.is_empty() {
             text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
         }
-        for one in report.skipped.iter().filter(|one| !one.files.is_empty()) {
-            text.push_str(&format!("left out: {}\n", left_out(one)));
+        for skipped in report.skipped.iter().filter(|skipped| !skipped.files.is_empty()) {
+            text.push_str(&format!("left out: {}\n", left_out(skipped)));
         }
     }
     if let Some(first) = report.findings.first() {

@@ -8,7 +8,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use uturn_lab::{LabError, Unavailable, Watched};
-use uturn_machine::{Ended, Job, Machine, JobOutput};
+use uturn_machine::{Ended, Job, JobOutput, Machine};
 use uturn_model::Flow;
 use uturn_report::lab::CaseReport;
 use uturn_snapshot::Source;

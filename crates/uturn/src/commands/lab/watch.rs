@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use uturn_lab::{
-    Explanation, LabNamespace, KernelPart, LabError, OnReady, Subject, Unavailable, Watched,
+    Explanation, KernelPart, LabError, LabNamespace, OnReady, Subject, Unavailable, Watched,
 };
 use uturn_model::Mechanism;
 use uturn_path::Engine;
@@ -340,7 +340,8 @@ fn to_json(case: &CaseReport, explained: &Explained) -> Value {
 /// How to look inside a lab that stands.
 fn ways_in(namespaces: &[LabNamespace]) -> String {
     let mut text = String::from("the lab is up; look inside, for example with\n");
-    let width = namespaces.iter().map(|namespace| namespace.namespace.len()).max().unwrap_or_default();
+    let width =
+        namespaces.iter().map(|namespace| namespace.namespace.len()).max().unwrap_or_default();
     for namespace in namespaces {
         let listens = match &namespace.listens[..] {
             [] => "nobody listens".into(),
