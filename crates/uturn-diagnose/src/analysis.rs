@@ -22,7 +22,8 @@ use std::fmt;
 use std::iter;
 
 use uturn_model::{Cluster, Flow, Kind, ObjectRef, Origin, Supposition, Text, Verdict};
-use uturn_path::{Engine, ScanResult, ScanTarget, WalkError, cases};
+use uturn_path::{Engine, WalkError, what_if};
+use uturn_scan::{ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::Manifests;
 
 use crate::cases::together;
@@ -43,6 +44,8 @@ pub struct Options<'o> {
     pub namespace: Option<&'o str>,
     /// Findings that do not count because they are known.
     pub known: Option<KnownFindings<'o>>,
+    /// Whether each client is walked against each target, without classes.
+    pub is_exhaustive: bool,
     /// How much is worked out for each finding.
     pub detail: Detail,
 }
@@ -174,6 +177,8 @@ pub enum AnalysisError {
     Ignore(Vec<IgnoreError>),
     /// The namespace that was asked for has nothing to call.
     NothingIn(String),
+    /// There are too many flows to walk each by itself.
+    TooManyFlows(usize),
 }
 
 impl fmt::Display for AnalysisError {
@@ -186,6 +191,11 @@ impl fmt::Display for AnalysisError {
             Self::Walk(all) => lines(f, &all.iter().map(|why| why as _).collect::<Vec<_>>()),
             Self::Ignore(all) => lines(f, &all.iter().map(|why| why as _).collect::<Vec<_>>()),
             Self::NothingIn(name) => write!(f, "namespace {name:?} has no Service and no Ingress"),
+            Self::TooManyFlows(flows) => write!(
+                f,
+                "--exhaustive walks each flow by itself, and there are {flows}: at most \
+                 {MOST_FLOWS} can be walked (-n picks a namespace)"
+            ),
         }
     }
 }
@@ -210,12 +220,13 @@ pub fn analyze(
     options: &Options<'_>,
 ) -> Result<Analysis, AnalysisError> {
     let ignore = IgnoreRules::read(cluster).map_err(AnalysisError::Ignore)?;
-    let others = cases::others(cluster);
+    let others = what_if::others(cluster);
     let clusters = iter::once(cluster).chain(&others);
     let engines: Vec<Engine<'_>> =
         clusters.map(Engine::new).collect::<Result<_, _>>().map_err(AnalysisError::Walk)?;
     let engine = &engines[0];
-    let (scanned, found) = find(&engines, options)?;
+    let scanners: Vec<Scanner<'_, '_>> = engines.iter().map(Scanner::new).collect();
+    let (scanned, found) = find(&scanners, options)?;
     let notes = notes::of(cluster, &scanned, &ignore, found.iter().map(|(_, finding)| finding));
     let why = |finding: &Finding| ignore.reason(finding).or_else(|| options.known(finding));
     let mut suppressed = Vec::new();
@@ -233,9 +244,9 @@ pub fn analyze(
     let groups = group(counted.iter().map(|(_, finding)| finding));
     let in_full = shown_in_full(&groups);
     let cures = cures::try_all(&Twin::new(manifests, engine), &mut counted, &in_full);
-    let evidence = evidence(&engines, &counted, &in_full, options.detail)?;
+    let evidence = evidence(&scanners, &counted, &in_full, options.detail)?;
     let in_full = match options.detail {
-        Detail::InFull => flows_in_full(&engines, &counted, &in_full, cures)?,
+        Detail::InFull => flows_in_full(&scanners, &counted, &in_full, cures)?,
         Detail::Findings | Detail::Evidence => BTreeMap::new(),
     };
     let findings: Vec<Finding> = counted.into_iter().map(|(_, finding)| finding).collect();
@@ -263,12 +274,12 @@ impl Options<'_> {
 /// first reading in which it holds.
 type Found = (Vec<ScanResult>, Vec<(usize, Finding)>);
 
-fn find(engines: &[Engine<'_>], options: &Options<'_>) -> Result<Found, AnalysisError> {
+fn find(scanners: &[Scanner<'_, '_>], options: &Options<'_>) -> Result<Found, AnalysisError> {
     let mut first = None;
     let mut all = Vec::new();
-    for engine in engines {
-        let scanned = engine.scan(&targets(engine, options.namespace)?)?;
-        let mut findings = diagnose(engine, &scanned)?;
+    for scanner in scanners {
+        let scanned = walk(scanner, options)?;
+        let mut findings = diagnose(scanner, &scanned)?;
         if let Some(wanted) = options.namespace {
             findings.retain(|finding| {
                 finding.subject.namespace.as_ref().is_none_or(|name| name.as_str() == wanted)
@@ -277,17 +288,38 @@ fn find(engines: &[Engine<'_>], options: &Options<'_>) -> Result<Found, Analysis
         first.get_or_insert(scanned);
         all.push(findings);
     }
-    Ok((first.unwrap_or_default(), together(engines[0].cluster(), all)))
+    Ok((first.unwrap_or_default(), together(scanners[0].engine().cluster(), all)))
+}
+
+/// At most this many flows are walked one by one.
+const MOST_FLOWS: usize = 200_000;
+
+/// Walks everything that was asked for, by class or each flow by itself.
+fn walk(
+    scanner: &Scanner<'_, '_>,
+    options: &Options<'_>,
+) -> Result<Vec<ScanResult>, AnalysisError> {
+    let targets = targets(scanner, options.namespace)?;
+    if !options.is_exhaustive {
+        return Ok(scanner.scan(&targets)?);
+    }
+    match scanner.flows(targets.len()) {
+        flows if flows > MOST_FLOWS => Err(AnalysisError::TooManyFlows(flows)),
+        _ => Ok(scanner.scan_exhaustively(&targets)?),
+    }
 }
 
 /// The targets in a namespace, or all of them.
-fn targets(engine: &Engine<'_>, namespace: Option<&str>) -> Result<Vec<ScanTarget>, AnalysisError> {
-    let mut targets = engine.targets();
+fn targets(
+    scanner: &Scanner<'_, '_>,
+    namespace: Option<&str>,
+) -> Result<Vec<ScanTarget>, AnalysisError> {
+    let mut targets = scanner.targets();
     if let Some(wanted) = namespace {
         targets.retain(|target| {
             target.object.namespace.as_ref().is_some_and(|name| name.as_str() == wanted)
         });
-        if targets.is_empty() && notes::has_targets(engine.cluster()) {
+        if targets.is_empty() && notes::has_targets(scanner.engine().cluster()) {
             return Err(AnalysisError::NothingIn(wanted.to_owned()));
         }
     }
@@ -296,14 +328,14 @@ fn targets(engine: &Engine<'_>, namespace: Option<&str>) -> Result<Vec<ScanTarge
 
 /// What the findings rest on, in their order, as far as it is asked for.
 fn evidence(
-    engines: &[Engine<'_>],
+    scanners: &[Scanner<'_, '_>],
     findings: &[(usize, Finding)],
     in_full: &[usize],
     detail: Detail,
 ) -> Result<Vec<Vec<Evidence>>, WalkError> {
     let of = |index: usize| {
         let (reading, finding) = &findings[index];
-        finding.evidence(&engines[*reading])
+        finding.evidence(&scanners[*reading])
     };
     match detail {
         Detail::Findings => Ok(Vec::new()),
@@ -319,17 +351,19 @@ fn evidence(
 }
 
 fn flows_in_full(
-    engines: &[Engine<'_>],
+    scanners: &[Scanner<'_, '_>],
     findings: &[(usize, Finding)],
     in_full: &[usize],
     cures: Vec<Vec<Cure>>,
 ) -> Result<BTreeMap<usize, InFull>, WalkError> {
     let of = |(index, cures): (&usize, Vec<Cure>)| {
         let (reading, finding) = &findings[*index];
-        let engine = &engines[*reading];
+        let (scanner, engine) = (&scanners[*reading], scanners[*reading].engine());
         let (flow, verdicts) = match &finding.example {
             // Rules of a large cluster are not written in full for a single flow.
-            Example::Scanned(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
+            Example::Scanned(met) if scanner.is_large() => {
+                (Some(met.flow()), scanner.explain(met)?)
+            }
             _ => match failing_flow(engine, finding) {
                 Some(flow) => {
                     let verdicts = engine.verdicts(&flow)?;

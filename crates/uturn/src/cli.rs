@@ -133,6 +133,9 @@ pub(crate) struct Scan {
     /// List every finding; without it, a long list is grouped by cause
     #[arg(long)]
     pub(crate) all: bool,
+    /// Walk every pod against every target, without classes (small clusters)
+    #[arg(long)]
+    pub(crate) exhaustive: bool,
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ScanOutput,

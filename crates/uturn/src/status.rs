@@ -78,7 +78,9 @@ impl From<AnalysisError> for Failure {
             AnalysisError::Ignore(all) => {
                 Self::input(all.iter().map(ToString::to_string).collect())
             }
-            AnalysisError::NothingIn(_) => Self::usage(why.to_string()),
+            AnalysisError::NothingIn(_) | AnalysisError::TooManyFlows(_) => {
+                Self::usage(why.to_string())
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use uturn_model::{Cluster, ObjectRef, ProxyMode};
-use uturn_path::{ScanResult, cases};
+use uturn_path::what_if;
+use uturn_scan::ScanResult;
 
 use super::ignore::{ANNOTATION, IgnoreRules};
 use crate::{Code, Finding};
@@ -51,7 +52,7 @@ pub(super) fn of<'f>(
     findings: impl Iterator<Item = &'f Finding> + Clone,
 ) -> Vec<Note> {
     let mode = &cluster.proxy.mode;
-    let one_mode = cluster.pods.len() > cases::MOST_PODS && mode.is_supposed();
+    let one_mode = cluster.pods.len() > what_if::MOST_PODS && mode.is_supposed();
     let no_flows = scanned.is_empty() && has_targets(cluster);
     let mut notes = Vec::new();
     notes.extend(one_mode.then_some(Note::OneModeOnly(mode.value)));

@@ -7,6 +7,7 @@ use uturn_model::{Flow, Kind};
 use uturn_path::Engine;
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
+use uturn_scan::Scanner;
 use uturn_snapshot::Manifests;
 
 use super::{print, suggest};
@@ -85,7 +86,8 @@ fn found<'a>(
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, object),
     };
-    let findings = diagnose(engine, &engine.scan(&engine.targets())?)?;
+    let scanner = Scanner::new(engine);
+    let findings = diagnose(&scanner, &scanner.scan(&scanner.targets())?)?;
     let is_it = |finding: &&Finding| {
         finding.code == code
             && *finding.subject.name == *name

@@ -29,6 +29,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let known = baseline.as_ref().map(|file| (file, |finding: &_| file.list.knows(finding)));
     let options = Options {
         namespace: args.namespace.as_deref(),
+        is_exhaustive: args.exhaustive,
         known: known.as_ref().map(|(file, contains)| KnownFindings { list: &file.name, contains }),
         detail: match args.output {
             ScanOutput::Text => Detail::Findings,

@@ -6,7 +6,7 @@ use uturn_model::{Destination, Flow, Kind, Verdict};
 use uturn_path::Engine;
 use uturn_report::{json, svg, trace, words};
 
-use super::{cure, near, print};
+use super::{cure, print, suggest};
 use crate::cli::Trace;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
