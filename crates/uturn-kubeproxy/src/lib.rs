@@ -144,6 +144,10 @@ impl std::error::Error for Unsupported {}
 /// If two Service ports claim the same address and port, the result of kube-proxy in IPVS mode is
 /// random; here the Service whose name sorts last has it.
 ///
+/// # Errors
+/// If this version cannot run in the mode or with the settings, if a setting is invalid, or if the
+/// cluster has no such node.
+///
 /// [node]: uturn_model::Node
 pub fn compile(
     cluster: &Cluster,

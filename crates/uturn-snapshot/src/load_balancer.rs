@@ -58,6 +58,9 @@ use crate::source::Source;
 pub use write::write_load_balancers;
 
 /// Reads the LoadBalancer documents of a source.
+///
+/// # Errors
+/// All faults of the source.
 #[expect(clippy::needless_pass_by_value, reason = "as the other readers: a source is read once")]
 pub fn read_load_balancers(source: Source) -> Result<Vec<LoadBalancer>, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());

@@ -174,7 +174,10 @@ pub enum Alive {
 /// How many nodes a case can have: more would not fit the shape's ranges.
 const MOST_NODES: usize = 200;
 
-/// Reads every Scenario of the sources; objects beside them are passed over.
+/// Reads every Scenario of the sources. Other objects are ignored.
+///
+/// # Errors
+/// All faults of the sources.
 pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
     let (mut scenarios, mut places) = (Vec::new(), Places::new());

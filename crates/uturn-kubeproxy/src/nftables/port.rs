@@ -290,8 +290,8 @@ fn size(style: &Style<'_>, plan: &Plan<'_>) -> usize {
     (1 << 14) + plan.ports.len() * 512 + all * an_endpoint
 }
 
-/// A chain that chooses among endpoints: its kind, whom it chooses from, and whether traffic
-/// to the cluster IP takes it.
+/// A chain that chooses among endpoints: its kind, the endpoints it chooses from, and whether
+/// traffic to the cluster IP takes it.
 type Chooser = (&'static str, fn(&Backend) -> bool, bool);
 
 fn policies(port: &PortPlan<'_>) -> [Chooser; 2] {
