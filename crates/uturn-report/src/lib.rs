@@ -16,6 +16,7 @@ mod any_text;
 pub mod baseline;
 pub mod check;
 pub mod cure;
+pub mod fold;
 pub mod html;
 pub mod json;
 pub mod junit;

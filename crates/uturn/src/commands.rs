@@ -6,9 +6,9 @@ mod cure;
 mod explain;
 mod lab;
 mod lb;
-mod near;
 mod rules;
 mod scan;
+mod suggest;
 mod trace;
 mod walk;
 

@@ -20,7 +20,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     };
     let name = args.object.as_ref();
     if name.is_some() && !matches!(topic, Topic::Service | Topic::Ingress) {
-        return Err(Failure::usage("only service and ingress are about one object"));
+        return Err(Failure::usage("NS/NAME can be given for service and ingress only"));
     }
     let cluster = input::cluster(&args.inputs, printer)?;
     let engine = Engine::new(&cluster)?;
@@ -34,8 +34,8 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     }
     let supposed: Vec<String> = engine.supposed().iter().map(ToString::to_string).collect();
     let text = |style| {
-        let said = supposed.iter().map(|one| format!("supposed: {one}\n"));
-        report::text(&lists, style) + &said.collect::<String>()
+        let lines = supposed.iter().map(|supposition| format!("supposed: {supposition}\n"));
+        report::text(&lists, style) + &lines.collect::<String>()
     };
     let value = || {
         let mut value = report::json(&lists);
@@ -43,6 +43,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         value
     };
     print(printer, args.output, text, value);
-    let failed = lists.iter().flat_map(|one| &one.checks).any(|one| one.state == State::Failed);
+    let failed =
+        lists.iter().flat_map(|list| &list.checks).any(|check| check.state == State::Failed);
     Ok(if failed { Status::Found } else { Status::Clean })
 }

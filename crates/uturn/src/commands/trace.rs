@@ -1,28 +1,29 @@
 //! `uturn trace`: one flow, hop by hop.
 
 use uturn_diagnose::Code;
+use uturn_diagnose::analysis::{Input, MOST_BYTES, cures_of_flow};
 use uturn_model::{Destination, Flow, Kind, Verdict};
 use uturn_path::Engine;
 use uturn_report::{json, svg, trace, words};
 
-use super::{cure, near, print};
+use super::{cure, print, suggest};
 use crate::cli::Trace;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
-    let (manifests, loaded) = cure::gather(&args.inputs, printer, cure::MOST_BYTES)?;
+    let Input { manifests, loaded } = cure::read(&args.inputs, printer, MOST_BYTES)?;
     let cluster = &loaded.cluster;
     let mut engine = Engine::new(cluster)?;
     if args.all {
         engine = engine.with_every_way();
     }
     let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
-    let verdicts = engine.cases(&flow).map_err(|why| near::told(why, cluster))?;
+    let verdicts = engine.cases(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
     let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
     let all = codes(&engine, &flow, &verdicts);
     let can_fail = verdicts.iter().any(Verdict::can_fail);
-    let cures = if !can_fail { Vec::new() } else { cure::of_flow(&manifests, cluster, &flow)? };
+    let cures = if can_fail { cures_of_flow(&manifests, cluster, &flow)? } else { Vec::new() };
     let told = |style| {
         let mut text = trace::text(&flow, &verdicts, &of_one, style);
         if !cures.is_empty() {
@@ -46,7 +47,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
 
 /// The codes of what goes wrong.
 fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
-    let kind = kind_of(engine, &flow);
+    let kind = kind_of(engine, flow);
     let mut codes: Vec<Code> =
         verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, kind)).collect();
     codes.sort_unstable();

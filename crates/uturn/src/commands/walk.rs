@@ -100,7 +100,7 @@ fn warn(warnings: &[ParseError], printer: &Printer) {
 
 /// Every interface that the capture speaks of: a list of addresses may be a part of them.
 fn interfaces(state: &NodeState) -> BTreeSet<&str> {
-    let addressed = state.interfaces.iter().map(|one| &*one.name);
+    let addressed = state.interfaces.iter().map(|interface| &*interface.name);
     addressed.chain(state.routes.iter().filter_map(|route| route.dev.as_deref())).collect()
 }
 
