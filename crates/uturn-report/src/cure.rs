@@ -1,12 +1,11 @@
 //! Cures: what works, with what it needs, costs and changes; then what does not, and why.
 
-use serde_json::{Map, Value, json};
 use uturn_diagnose::cure::{Answer, Cure, Standing, unified};
 use uturn_model::ObjectRef;
 use uturn_snapshot::edit::Tree;
 
 use crate::style::Style;
-use crate::{json as contract, words};
+use crate::words;
 
 /// What is cured, and how.
 #[derive(Clone, Debug)]
@@ -124,7 +123,7 @@ fn wrapped(heading: &str, words: &str, style: Style) -> String {
     text
 }
 
-fn diffs(cure: &Cure) -> impl Iterator<Item = String> {
+pub(crate) fn diffs(cure: &Cure) -> impl Iterator<Item = String> {
     cure.changed.iter().map(|one| unified(&one.name, one.before.as_deref(), &one.after))
 }
 
@@ -162,74 +161,8 @@ pub fn standing(one: &Standing) -> String {
     }
 }
 
-/// `cure -o json`.
-pub fn json(reports: &[CureReport]) -> Value {
-    let all: Vec<Value> = reports
-        .iter()
-        .map(|one| {
-            json!({
-                "codes": one.codes,
-                "now": standing_json(&one.now),
-                "cures": one.cures.iter().map(cure_json).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    json!({ "cases": all })
-}
-
-/// A cure, for a program.
-pub fn cure_json(cure: &Cure) -> Value {
-    json!({
-        "name": cure.name,
-        "title": cure.title,
-        "rank": cure.rank,
-        "offered": cure.is_offered(),
-        "refused": cure.refused,
-        "conditions": cure.conditions.iter().map(|one| json!({
-            "what": one.what,
-            "answer": one.answer.as_str(),
-            "because": one.because,
-        })).collect::<Vec<_>>(),
-        "effects": cure.effects,
-        "commands": cure.commands,
-        "before": standing_json(&cure.before),
-        "after": cure.after.as_ref().map(standing_json),
-        "diff": diffs(cure).collect::<String>(),
-        "objects": cure.objects.iter().map(|(_, tree)| value(tree)).collect::<Vec<_>>(),
-    })
-}
-
-fn standing_json(one: &Standing) -> Value {
-    match one {
-        Standing::Flow { flow, outcomes, mechanisms, conditions } => json!({
-            "flow": contract::flow(flow),
-            "if": conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
-            "outcomes": outcomes.iter().copied().map(contract::share_of).collect::<Vec<_>>(),
-            "mechanisms": mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
-        }),
-        Standing::Probes { listener, protocol, alive, of } => json!({
-            "listener": listener.to_string(),
-            "protocol": protocol.lower(),
-            "alive": alive,
-            "targets": of,
-        }),
-    }
-}
-
 /// Objects as manifests to apply, one document each.
 pub fn manifests<'o>(objects: impl Iterator<Item = &'o (ObjectRef, Tree)>) -> String {
     let all: Vec<String> = objects.map(|(_, tree)| tree.document()).collect();
     all.join("---\n")
-}
-
-fn value(tree: &Tree) -> Value {
-    match tree {
-        Tree::Text(text) => json!(text),
-        Tree::Bare(text) => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
-        Tree::List(items) => items.iter().map(value).collect(),
-        Tree::Map(entries) => {
-            let entries = entries.iter().map(|(key, one)| (key.clone(), value(one)));
-            Value::Object(entries.collect::<Map<_, _>>())
-        }
-    }
 }

@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
 use uturn_model::{Flow, Mechanism, Outcome, Protocol};
 
 use crate::style::Style;
-use crate::{json, table, words};
+use crate::{table, words};
 
 /// One case of a scenario.
 #[derive(Clone, Debug)]
@@ -211,41 +210,6 @@ fn counts(measured: &[(Outcome, u64)]) -> String {
     parts.join(", ")
 }
 
-/// `lab verify -o json`.
-pub fn json(cases: &[CaseReport]) -> Value {
-    let scenarios: Vec<Value> = cases
-        .iter()
-        .map(|case| {
-            json!({
-                "name": case.scenario,
-                "case": case.case,
-                "flows": case.flows.iter().map(flow).collect::<Vec<_>>(),
-                "probes": case.probes.iter().map(probe).collect::<Vec<_>>(),
-                "seconds": case.seconds,
-                "ran_on": case.place,
-                "first_try": case.first_try,
-                "not_run": case.not_run,
-                "agrees": case.not_run.is_none() && case.agrees(),
-            })
-        })
-        .collect();
-    json!({ "scenarios": scenarios })
-}
-
-fn probe(one: &ProbeReport) -> Value {
-    let targets = |list: &[(SocketAddr, bool)]| {
-        let target = |(target, alive): &(SocketAddr, bool)| json!({ "target": target.to_string(), "alive": alive });
-        list.iter().map(target).collect::<Vec<_>>()
-    };
-    json!({
-        "listener": one.listener.to_string(),
-        "predicted": one.predicted.as_deref().map(targets),
-        "measured": targets(&one.measured),
-        "agrees": one.differences.is_empty(),
-        "differences": one.differences,
-    })
-}
-
 /// `none of 2 alive`.
 fn alive(targets: &[(SocketAddr, bool)]) -> String {
     let alive = targets.iter().filter(|(_, alive)| *alive).count();
@@ -254,33 +218,4 @@ fn alive(targets: &[(SocketAddr, bool)]) -> String {
         all if all == targets.len() => format!("all {all} alive"),
         some => format!("{some} of {} alive", targets.len()),
     }
-}
-
-fn flow(one: &FlowReport) -> Value {
-    let share_list =
-        |list: &[(Outcome, f64)]| list.iter().copied().map(json::share_of).collect::<Vec<_>>();
-    let measured: Vec<Value> = one
-        .measured
-        .iter()
-        .map(|(outcome, count)| {
-            let mut value = json::outcome(*outcome);
-            json::extend(&mut value, json!({ "count": count }));
-            value
-        })
-        .collect();
-    let mut value = json::flow(&one.flow);
-    json::extend(
-        &mut value,
-        json!({
-            "expected": share_list(&one.expected),
-            "predicted": one.predicted.as_ref().map(|predicted| share_list(&predicted.outcomes)),
-            "mechanisms": one.predicted.as_ref().map(|predicted| {
-                predicted.mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>()
-            }),
-            "measured": measured,
-            "agrees": one.differences.is_empty(),
-            "differences": one.differences,
-        }),
-    );
-    value
 }

@@ -1,12 +1,11 @@
 //! One packet through one node: every end it can come to.
 
-use serde_json::{Map, Value, json};
 use uturn_model::route::Leg;
 use uturn_model::{Step, StepKind, Supposition};
 
 use crate::style::Style;
 use crate::trace::end as place;
-use crate::{json, trace, words};
+use crate::{trace, words};
 
 /// One end of a walk.
 #[derive(Clone, Debug)]
@@ -138,7 +137,7 @@ impl Case {
 }
 
 /// The cases that lead to an end, each in words; none where all do.
-fn cases(end: &WalkEnd) -> Vec<String> {
+pub(crate) fn cases(end: &WalkEnd) -> Vec<String> {
     let words = |case: &Vec<Case>| {
         case.iter().map(|one| one.words.clone()).collect::<Vec<_>>().join(", and ")
     };
@@ -180,43 +179,4 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
         }
     }
     text
-}
-
-/// `walk -o json`.
-pub fn json(all: &[WalkEnd]) -> Value {
-    let ends: Vec<Value> = all
-        .iter()
-        .map(|end| {
-            let mut value = Map::new();
-            value.insert("share".into(), json!(end.share));
-            value.insert("end".into(), json!(end.end));
-            value.insert("reason".into(), json!(end.reason));
-            value.insert("if".into(), json!(cases(end)));
-            value.insert("in".into(), json!(end.came_in));
-            value.insert("out".into(), json!(end.leaves_by));
-            value.insert("src".into(), json!(place(end.leg.src)));
-            value.insert("dst".into(), json!(place(end.leg.dst)));
-            value.insert("steps".into(), end.steps.iter().map(json::step).collect());
-            value.insert("unknown".into(), json!(end.unknown));
-            let supposed: Vec<String> = end.supposed.iter().map(ToString::to_string).collect();
-            value.insert("supposed".into(), json!(supposed));
-            Value::Object(value)
-        })
-        .collect();
-    json!({ "ends": ends, "supposed": said(&supposed(all)) })
-}
-
-/// What any end rests on, each once.
-fn supposed(ends: &[WalkEnd]) -> Vec<Supposition> {
-    let mut all: Vec<Supposition> = Vec::new();
-    for one in ends.iter().flat_map(|end| &end.supposed) {
-        if !all.contains(one) {
-            all.push(one.clone());
-        }
-    }
-    all
-}
-
-fn said(all: &[Supposition]) -> Value {
-    all.iter().map(json::supposition).collect()
 }

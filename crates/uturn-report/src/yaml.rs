@@ -1,12 +1,14 @@
-//! The JSON tree, written as YAML.
+//! A result as YAML: the tree that [`json`](crate::json) writes, written otherwise.
 
+use serde::Serialize;
 use serde_json::Value;
 
-/// A value as a YAML document.
-pub fn document(value: &Value) -> String {
+/// A result of [`schema`](crate::schema), or any other value, as a YAML document.
+pub fn document(result: &impl Serialize) -> String {
+    let value = serde_json::to_value(result).expect("results have only text as keys");
     let mut text = String::new();
-    match value {
-        Value::Object(_) | Value::Array(_) => block(&mut text, value, 0),
+    match &value {
+        Value::Object(_) | Value::Array(_) => block(&mut text, &value, 0),
         scalar => text.push_str(&inline(scalar)),
     }
     if !text.ends_with('\n') {

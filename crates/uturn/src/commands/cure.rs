@@ -7,6 +7,7 @@ use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
 use uturn_path::{Cannot, Engine};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
+use uturn_report::schema::cure::Cures;
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
 use super::{near, print};
@@ -44,7 +45,7 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
                 printer,
                 output,
                 |style| report::text(&reports, style),
-                || report::json(&reports),
+                || Cures::from(&*reports),
             );
         }
     }

@@ -15,12 +15,12 @@ mod watch;
 use std::env;
 use std::io::ErrorKind;
 
-use serde_json::json;
 use uturn_lab::agree::{Agreement, agrees, outcomes_within, within};
 use uturn_lab::{LabError, MeasuredFlow, Plan, Unavailable};
 use uturn_model::{Flow, Mechanism, Outcome, Verdict};
 use uturn_path::Engine;
 use uturn_report::lab::{CaseReport, FlowReport, Predicted};
+use uturn_report::schema::lab::{Lab as LabOutput, List, Listed};
 use uturn_report::{lab, table, words};
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{Case, ExpectedFlow, Scenario};
@@ -49,8 +49,6 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
 fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
     sweep(printer)?;
     let scenarios = scenarios::read(scenarios::own(&args.files)?)?;
-    let labels =
-        |one: &Scenario| one.cases.iter().map(|case| case.label.clone()).collect::<Vec<_>>();
     print(
         printer,
         args.output,
@@ -70,23 +68,19 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
                 .collect();
             table::render(&["SCENARIO", "NODES", "MODES", "SHOWS"], &rows, style)
         },
-        || {
-            let all: Vec<_> = scenarios
-                .iter()
-                .map(|one| {
-                    json!({
-                        "name": &*one.name,
-                        "cases": labels(one),
-                        "shows": &*one.shows,
-                        "seed": &*one.seed,
-                        "file": one.origin.to_string(),
-                    })
-                })
-                .collect();
-            json!({ "scenarios": all })
-        },
+        || List { scenarios: scenarios.iter().map(listed).collect() },
     );
     Ok(Status::Clean)
+}
+
+fn listed(scenario: &Scenario) -> Listed<'_> {
+    Listed {
+        name: &scenario.name,
+        cases: scenario.cases.iter().map(|case| &*case.label).collect(),
+        shows: &scenario.shows,
+        seed: &scenario.seed,
+        file: scenario.origin.to_string(),
+    }
 }
 
 /// Each once, in the order of their first.
@@ -141,7 +135,12 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
         reports[*at].first_try = first.differences();
     }
     printer.progress_done();
-    print(printer, args.output, |style| lab::text(&reports, style), || lab::json(&reports));
+    print(
+        printer,
+        args.output,
+        |style| lab::text(&reports, style),
+        || LabOutput::new(&reports, Vec::new()),
+    );
     if !reports.iter().all(CaseReport::agrees) {
         return Ok(Status::Found);
     }

@@ -7,7 +7,8 @@ use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose
 use uturn_model::{Cluster, Verdict};
 use uturn_path::{Engine, Met, ScanTarget, cases};
 use uturn_report::html::{self, Shown};
-use uturn_report::{ScanReport, json, junit, sarif, scan};
+use uturn_report::schema::scan::Scan as ScanJson;
+use uturn_report::{ScanReport, junit, sarif, scan};
 
 use super::{cure, print};
 use crate::cli::{FailOn, Scan, ScanOutput};
@@ -104,10 +105,10 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         seen: loaded.seen.clone(),
     };
     if let Some(output) = args.output.plain() {
-        print(printer, output, |style| scan::text(&report, style), || json::scan(&report));
+        print(printer, output, |style| scan::text(&report, style), || ScanJson::from(&report));
     }
     match args.output {
-        ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
+        ScanOutput::Sarif => printer.result(&sarif::scan(&report)),
         ScanOutput::Html => printer.result(&html::scan(&report, &alike, &shown)),
         ScanOutput::Junit => printer.result(&junit::scan(&report)),
         ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}

@@ -76,7 +76,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
     }
     printer.progress_done();
     sum.seconds = began.elapsed().as_secs_f64();
-    print(printer, args.output, |_| sum.text(), || sum.json());
+    print(printer, args.output, |_| sum.text(), || sum.output());
     Ok(match (sum.is_clean(), sum.flows > 0) {
         (false, _) => Status::Found,
         (true, true) => Status::Clean,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use uturn_lab::Watching;
 use uturn_model::{Capture, Name};
 
@@ -12,7 +12,7 @@ use crate::cli::LabRun;
 use crate::status::Failure;
 
 /// What the user said about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct How {
     /// Connects for each flow, at least.
     pub(super) connects: u32,
@@ -57,23 +57,6 @@ impl How {
         let folder = format!("{scenario}-{}", words.join("-"));
         let captures = self.pcap.as_ref().map(|all| all.join(folder));
         Watching { captures, explain: self.explain }
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        json!({
-            "connects": self.connects,
-            "coredns": self.coredns,
-            "rules": self.rules,
-            "pcap": self.pcap,
-            "explain": self.explain,
-        })
-    }
-
-    pub(super) fn from_json(value: &Value) -> Option<Self> {
-        let path = |name: &str| value[name].as_str().map(PathBuf::from);
-        let connects = value["connects"].as_u64()?.try_into().ok()?;
-        let (coredns, rules, pcap) = (path("coredns"), path("rules"), path("pcap"));
-        Some(Self { connects, coredns, rules, pcap, explain: value["explain"].as_bool()? })
     }
 }
 

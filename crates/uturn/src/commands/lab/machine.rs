@@ -98,6 +98,7 @@ pub(super) fn measure(
 
 fn job(order: &Order, printer: &Printer) -> Result<Job, Failure> {
     let here = |why: io::Error| Failure::not_here(format!("cannot tell where uturn is: {why}"));
+    let unwritable = |why| Failure::usage(format!("a path of the command line: {why}"));
     let mut arguments = vec!["lab", "measure-in-machine"];
     if printer.is_verbose() {
         arguments.push("--verbose");
@@ -107,7 +108,7 @@ fn job(order: &Order, printer: &Printer) -> Result<Job, Failure> {
         arguments: arguments.into_iter().map(Into::into).collect(),
         environment: env::vars_os().collect(),
         folder: "/".into(),
-        stdin: order.write().into_bytes(),
+        stdin: order.write().map_err(unwritable)?.into_bytes(),
         shared: order.how.pcap.clone().into_iter().collect(),
     })
 }
@@ -164,7 +165,7 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
     let order = io::read_to_string(io::stdin())
         .map_err(|why| Failure::input(vec![format!("the order cannot be read: {why}")]))?;
     let order = Order::read(&order)
-        .ok_or_else(|| Failure::usage("measure-in-machine is for uturn itself"))?;
+        .map_err(|why| Failure::usage(format!("measure-in-machine is for uturn itself: {why}")))?;
     let scenarios = scenarios::read(order.sources)?;
     for (scenario, case) in &order.cases {
         let began = Instant::now();

@@ -6,10 +6,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use uturn_lab::{Evidence, MeasuredFlow, ProbeEnd, TargetHealth, Watched};
-use uturn_model::{Flow, Outcome};
-use uturn_report::json;
+use uturn_model::{Flow, Text};
+use uturn_report::schema::Outcome;
+use uturn_report::schema::lab::Explanation;
 use uturn_snapshot::Source;
 
 use super::how::How;
@@ -43,151 +44,180 @@ pub(super) enum Answer {
 }
 
 impl Order {
-    pub(super) fn write(&self) -> String {
-        let sources: Vec<Value> = self
-            .sources
-            .iter()
-            .map(|one| json!({ "name": &*one.name, "text": one.text }))
-            .collect();
-        json!({ "sources": sources, "cases": self.cases, "how": self.how.to_json() }).to_string()
-    }
-
-    pub(super) fn read(text: &str) -> Option<Self> {
-        let order: Value = serde_json::from_str(text).ok()?;
-        let source = |one: &Value| {
-            let text = |field: &str| one[field].as_str().map(String::from);
-            Some(Source { name: text("name")?.into(), text: text("text")? })
+    pub(super) fn write(&self) -> Result<String, serde_json::Error> {
+        let source = |source: &Source| SourceFile {
+            name: source.name.to_string(),
+            text: source.text.clone(),
         };
-        let case = |one: &Value| Some((one[0].as_str()?.to_owned(), one[1].as_str()?.to_owned()));
-        Some(Self {
-            sources: list(&order["sources"], source)?,
-            cases: list(&order["cases"], case)?,
-            how: How::from_json(&order["how"])?,
+        serde_json::to_string(&OrderDocument {
+            sources: self.sources.iter().map(source).collect(),
+            cases: self.cases.clone(),
+            how: self.how.clone(),
         })
     }
+
+    pub(super) fn read(text: &str) -> Result<Self, serde_json::Error> {
+        let OrderDocument { sources, cases, how } = serde_json::from_str(text)?;
+        let source = |file: SourceFile| Source { name: file.name.into(), text: file.text };
+        Ok(Self { sources: sources.into_iter().map(source).collect(), cases, how })
+    }
+}
+
+/// An order as it is sent.
+#[derive(Serialize, Deserialize)]
+struct OrderDocument {
+    sources: Vec<SourceFile>,
+    cases: Vec<(String, String)>,
+    how: How,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SourceFile {
+    name: String,
+    text: String,
 }
 
 impl Answer {
     pub(super) fn write(&self) -> String {
-        match self {
-            Self::Measured { watched: Watched { flows, explanations }, seconds } => json!({
-                "seconds": seconds,
-                "flows": flows.iter().map(of_flow).collect::<Vec<_>>(),
-                "explained": explanations.iter().map(told::to_json).collect::<Vec<_>>(),
-            }),
-            Self::NotRun(why) => json!({ "not_run": why }),
-            Self::Failed(why) => json!({ "failed": why }),
-        }
-        .to_string()
-    }
-
-    /// `flows` are those of the case.
-    pub(super) fn read(line: &str, flows: &[Flow]) -> Option<Self> {
-        let answer: Value = serde_json::from_str(line).ok()?;
-        if let Some(why) = answer["not_run"].as_str() {
-            return Some(Self::NotRun(why.to_owned()));
-        }
-        if let Some(why) = answer["failed"].as_str() {
-            return Some(Self::Failed(why.to_owned()));
-        }
-        let measured = answer["flows"].as_array().filter(|all| all.len() == flows.len())?;
-        let measured = measured.iter().zip(flows).map(|(one, flow)| to_flow(one, flow));
-        let watched = Watched {
-            flows: measured.collect::<Option<_>>()?,
-            explanations: list(&answer["explained"], |one| told::from_json(one, flows))?,
+        let line = match self {
+            Self::Measured { watched: Watched { flows, explanations }, seconds } => {
+                AnswerLine::Measured {
+                    seconds: *seconds,
+                    flows: flows.iter().map(FlowLine::new).collect(),
+                    explained: explanations.iter().map(told::to_output).collect(),
+                }
+            }
+            Self::NotRun(why) => AnswerLine::NotRun(why.clone()),
+            Self::Failed(why) => AnswerLine::Failed(why.clone()),
         };
-        Some(Self::Measured { watched, seconds: answer["seconds"].as_f64()? })
+        serde_json::to_string(&line).expect("an answer has no paths and no keys but text")
     }
-}
 
-fn of_flow(one: &MeasuredFlow) -> Value {
-    let seen = &one.evidence;
-    let health =
-        |one: &TargetHealth| json!([one.target.to_string(), one.alive, word_of_probe(one.latest)]);
-    json!({
-        "counts": one.counts.iter().map(|(outcome, count)| {
-            json!([json::outcome(*outcome), count])
-        }).collect::<Vec<_>>(),
-        "limit": one.limit.as_secs_f64(),
-        "reached": seen.reached_load_balancer,
-        "picked": counts(&seen.picked),
-        "timed_out": counts(&seen.timed_out),
-        "health": seen.health.iter().map(health).collect::<Vec<_>>(),
-        "answered_by": counts(&seen.answered_by),
-        "sources": counts(&seen.sources_seen),
-        "forwarded_for": counts(&seen.forwarded_for),
-    })
-}
-
-fn to_flow(one: &Value, flow: &Flow) -> Option<MeasuredFlow> {
-    let address = |value: &Value| value.as_str()?.parse::<SocketAddr>().ok();
-    let text = |value: &Value| value.as_str().map(Into::into);
-    let health = |value: &Value| {
-        Some(TargetHealth {
-            target: address(&value[0])?,
-            alive: value[1].as_bool()?,
-            latest: PROBES.into_iter().find(|one| value[2] == word_of_probe(*one))?,
+    /// Reads a line about a case with these flows. Returns `None` if it is no such line.
+    pub(super) fn read(line: &str, flows: &[Flow]) -> Option<Self> {
+        Some(match serde_json::from_str(line).ok()? {
+            AnswerLine::NotRun(why) => Self::NotRun(why),
+            AnswerLine::Failed(why) => Self::Failed(why),
+            AnswerLine::Measured { flows: measured, .. } if measured.len() != flows.len() => {
+                return None;
+            }
+            AnswerLine::Measured { seconds, flows: measured, explained } => {
+                let measured = measured.into_iter().zip(flows);
+                let explained = explained.into_iter();
+                let watched = Watched {
+                    flows: measured.map(|(line, flow)| line.of(flow)).collect::<Option<_>>()?,
+                    explanations: explained
+                        .map(|explanation| told::from_output(explanation, flows))
+                        .collect::<Option<_>>()?,
+                };
+                Self::Measured { watched, seconds }
+            }
         })
-    };
-    Some(MeasuredFlow {
-        flow: flow.clone(),
-        counts: pairs(&one["counts"], outcome)?,
-        limit: Duration::try_from_secs_f64(one["limit"].as_f64()?).ok()?,
-        evidence: Evidence {
-            reached_load_balancer: one["reached"].as_u64()?,
-            picked: pairs(&one["picked"], address)?,
-            timed_out: pairs(&one["timed_out"], address)?,
-            health: list(&one["health"], health)?,
-            answered_by: pairs(&one["answered_by"], text)?,
-            sources_seen: pairs(&one["sources"], |ip| ip.as_str()?.parse::<IpAddr>().ok())?,
-            forwarded_for: pairs(&one["forwarded_for"], text)?,
-        },
-    })
-}
-
-pub(super) fn outcome(value: &Value) -> Option<Outcome> {
-    let after = Duration::from_millis(value["after_ms"].as_u64().unwrap_or_default());
-    let code = value["status"].as_u64().unwrap_or_default().try_into().ok()?;
-    let all = [
-        Outcome::Answered { after },
-        Outcome::Status { code, after },
-        Outcome::Refused,
-        Outcome::Reset,
-        Outcome::TlsError,
-        Outcome::Unreachable,
-        Outcome::Hangs,
-        Outcome::NameNotFound,
-    ];
-    all.into_iter().find(|one| value["outcome"] == one.word())
-}
-
-const PROBES: [ProbeEnd; 4] =
-    [ProbeEnd::Answered, ProbeEnd::TimedOut, ProbeEnd::Refused, ProbeEnd::Unreachable];
-
-fn word_of_probe(end: ProbeEnd) -> &'static str {
-    match end {
-        ProbeEnd::Answered => "answered",
-        ProbeEnd::TimedOut => "timed-out",
-        ProbeEnd::Refused => "refused",
-        ProbeEnd::Unreachable => "unreachable",
     }
 }
 
-fn counts<T: ToString>(all: &[(T, u64)]) -> Vec<Value> {
-    all.iter().map(|(what, count)| json!([what.to_string(), count])).collect()
+/// An answer as it is sent.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AnswerLine {
+    Measured { seconds: f64, flows: Vec<FlowLine>, explained: Vec<Explanation> },
+    NotRun(String),
+    Failed(String),
 }
 
-fn pairs<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<(T, u64)>> {
-    list(value, |one| Some((read(&one[0])?, one[1].as_u64()?)))
+/// What was measured of a flow.
+#[derive(Serialize, Deserialize)]
+struct FlowLine {
+    counts: Vec<(Outcome, u64)>,
+    limit: Duration,
+    reached: u64,
+    picked: Vec<(SocketAddr, u64)>,
+    timed_out: Vec<(SocketAddr, u64)>,
+    health: Vec<HealthLine>,
+    answered_by: Vec<(String, u64)>,
+    sources: Vec<(IpAddr, u64)>,
+    forwarded_for: Vec<(String, u64)>,
 }
 
-pub(super) fn list<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
-    value.as_array()?.iter().map(read).collect()
+impl FlowLine {
+    fn new(measured: &MeasuredFlow) -> Self {
+        let evidence = &measured.evidence;
+        let counts = measured.counts.iter();
+        let health = |health: &TargetHealth| HealthLine {
+            target: health.target,
+            alive: health.alive,
+            latest: health.latest,
+        };
+        Self {
+            counts: counts.map(|(outcome, count)| ((*outcome).into(), *count)).collect(),
+            limit: measured.limit,
+            reached: evidence.reached_load_balancer,
+            picked: evidence.picked.clone(),
+            timed_out: evidence.timed_out.clone(),
+            health: evidence.health.iter().map(health).collect(),
+            answered_by: strings(&evidence.answered_by),
+            sources: evidence.sources_seen.clone(),
+            forwarded_for: strings(&evidence.forwarded_for),
+        }
+    }
+
+    /// Returns `None` if an outcome is none.
+    fn of(self, flow: &Flow) -> Option<MeasuredFlow> {
+        let counts = self.counts.into_iter();
+        let health = |HealthLine { target, alive, latest }| TargetHealth { target, alive, latest };
+        Some(MeasuredFlow {
+            flow: flow.clone(),
+            counts: counts
+                .map(|(outcome, count)| Some((outcome.try_into().ok()?, count)))
+                .collect::<Option<_>>()?,
+            limit: self.limit,
+            evidence: Evidence {
+                reached_load_balancer: self.reached,
+                picked: self.picked,
+                timed_out: self.timed_out,
+                health: self.health.into_iter().map(health).collect(),
+                answered_by: texts(self.answered_by),
+                sources_seen: self.sources,
+                forwarded_for: texts(self.forwarded_for),
+            },
+        })
+    }
+}
+
+fn strings(counts: &[(Text, u64)]) -> Vec<(String, u64)> {
+    counts.iter().map(|(text, count)| (text.to_string(), *count)).collect()
+}
+
+fn texts(counts: Vec<(String, u64)>) -> Vec<(Text, u64)> {
+    counts.into_iter().map(|(text, count)| (text.into(), count)).collect()
+}
+
+/// What health checks found of a target.
+#[derive(Serialize, Deserialize)]
+struct HealthLine {
+    target: SocketAddr,
+    alive: bool,
+    #[serde(with = "ProbeEndWord")]
+    latest: ProbeEnd,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ProbeEnd", rename_all = "kebab-case")]
+enum ProbeEndWord {
+    Answered,
+    TimedOut,
+    Refused,
+    Unreachable,
 }
 
 #[cfg(test)]
 mod tests {
+    use uturn_model::Outcome;
+
     use super::*;
+
+    const PROBES: [ProbeEnd; 4] =
+        [ProbeEnd::Answered, ProbeEnd::TimedOut, ProbeEnd::Refused, ProbeEnd::Unreachable];
 
     #[test]
     fn an_order_comes_back() {
@@ -202,8 +232,9 @@ mod tests {
                 ..How::plain(20)
             },
         };
-        assert_eq!(Order::read(&order.write()), Some(order));
-        assert_eq!(Order::read("{}"), None);
+        assert_eq!(Order::read(&order.write().unwrap()).unwrap(), order);
+        let missing = Order::read("{}").unwrap_err().to_string();
+        assert!(missing.contains("sources"), "{missing}");
     }
 
     #[test]

@@ -3,93 +3,82 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use uturn_lab::{Explanation, Sighting, Subject};
 use uturn_model::{Flow, Mechanism};
-use uturn_report::json as form;
+use uturn_report::schema::lab::{self, Connection, Direction, Packet};
 
-use super::order::{list, outcome};
-
-pub(super) fn to_json(one: &Explanation) -> Value {
-    let sightings: Vec<Value> = one
-        .sightings
-        .iter()
-        .map(|one| {
-            json!({
-                "after_us": one.after.as_micros() as u64,
-                "place": one.place,
-                "link": one.link,
-                "way": if one.leaves { "out" } else { "in" },
-                "packet": one.packet,
-                "times": one.times,
-                "dropped": one.dropped,
-            })
-        })
-        .collect();
-    let mut value = json!({
-        "outcome": one.outcome.map(form::outcome),
-        "connects": one.connects,
-        "packets": sightings,
-        "notes": one.notes,
-        "mechanism": one.mechanism.map(Mechanism::as_str),
-        "because": one.because,
-    });
-    match &one.subject {
+/// What is printed of an explanation, and what the small machine sends.
+pub(super) fn to_output(explanation: &Explanation) -> lab::Explanation {
+    let connection = match &explanation.subject {
         Subject::Flow { flow, of } => {
-            value["from"] = flow.from.to_string().into();
-            value["to"] = flow.to.to_string().into();
-            value["flow"] = (*of).into();
+            Connection::Call { from: flow.from.to_string(), to: flow.to.to_string(), flow: *of }
         }
-        Subject::Probe { listener, protocol, target } => {
-            value["health_check_of"] = listener.to_string().into();
-            value["protocol"] = protocol.lower().into();
-            value["to"] = target.to_string().into();
-        }
+        Subject::Probe { listener, protocol, target } => Connection::HealthCheck {
+            health_check_of: listener.to_string(),
+            protocol: protocol.lower().to_owned(),
+            to: target.to_string(),
+        },
+    };
+    lab::Explanation {
+        outcome: explanation.outcome.map(Into::into),
+        connects: explanation.connects,
+        packets: explanation.sightings.iter().map(to_packet).collect(),
+        notes: explanation.notes.clone(),
+        mechanism: explanation.mechanism.map(|mechanism| mechanism.as_str().to_owned()),
+        because: explanation.because.clone(),
+        connection,
     }
-    value
 }
 
-/// `flows` are those of the case.
-pub(super) fn from_json(value: &Value, flows: &[Flow]) -> Option<Explanation> {
-    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
-    let sighting = |one: &Value| {
-        Some(Sighting {
-            place: text(&one["place"])?,
-            link: text(&one["link"])?,
-            leaves: one["way"] == "out",
-            after: Duration::from_micros(one["after_us"].as_u64()?),
-            packet: text(&one["packet"])?,
-            times: one["times"].as_u64()?,
-            dropped: text(&one["dropped"]),
-        })
-    };
-    let subject = match value["health_check_of"].as_str() {
-        Some(listener) => Subject::Probe {
-            listener: listener.parse().ok()?,
-            protocol: value["protocol"].as_str()?.parse().ok()?,
-            target: value["to"].as_str()?.parse().ok()?,
+fn to_packet(sighting: &Sighting) -> Packet {
+    Packet {
+        after_us: sighting.after.as_micros() as u64,
+        place: sighting.place.clone(),
+        link: sighting.link.clone(),
+        way: if sighting.leaves { Direction::Out } else { Direction::In },
+        packet: sighting.packet.clone(),
+        times: sighting.times,
+        dropped: sighting.dropped.clone(),
+    }
+}
+
+/// Reads what [`to_output`] made; `flows` are those of the case. Returns `None` if a word or an
+/// address in it is none, or if the case has no such flow.
+pub(super) fn from_output(output: lab::Explanation, flows: &[Flow]) -> Option<Explanation> {
+    let subject = match output.connection {
+        Connection::HealthCheck { health_check_of, protocol, to } => Subject::Probe {
+            listener: health_check_of.parse().ok()?,
+            protocol: protocol.parse().ok()?,
+            target: to.parse().ok()?,
         },
-        None => {
-            let of = value["flow"].as_u64()? as usize;
-            let from = value["from"].as_str()?.parse().ok()?;
+        Connection::Call { from, flow: of, .. } => {
+            let from = from.parse().ok()?;
             Subject::Flow { flow: Flow { from, ..flows.get(of)?.clone() }, of }
         }
     };
+    let outcome = output.outcome.map(TryInto::try_into).transpose();
+    let mechanism = output.mechanism.map(|name| name.parse::<Mechanism>()).transpose();
     Some(Explanation {
         subject,
-        outcome: match &value["outcome"] {
-            Value::Null => None,
-            told => Some(outcome(told)?),
-        },
-        connects: value["connects"].as_u64()?,
-        sightings: list(&value["packets"], sighting)?,
-        mechanism: match &value["mechanism"] {
-            Value::Null => None,
-            told => Some(told.as_str()?.parse().ok()?),
-        },
-        because: text(&value["because"])?,
-        notes: list(&value["notes"], text)?,
+        outcome: outcome.ok()?,
+        connects: output.connects,
+        sightings: output.packets.into_iter().map(from_packet).collect(),
+        mechanism: mechanism.ok()?,
+        because: output.because,
+        notes: output.notes,
     })
+}
+
+fn from_packet(packet: Packet) -> Sighting {
+    Sighting {
+        place: packet.place,
+        link: packet.link,
+        leaves: packet.way == Direction::Out,
+        after: Duration::from_micros(packet.after_us),
+        packet: packet.packet,
+        times: packet.times,
+        dropped: packet.dropped,
+    }
 }
 
 #[cfg(test)]
@@ -139,11 +128,35 @@ mod tests {
             mechanism: None,
             ..called.clone()
         };
-        for one in [called, probed] {
-            let there = to_json(&one).to_string();
-            let there: Value = serde_json::from_str(&there).unwrap();
-            assert_eq!(from_json(&there, std::slice::from_ref(&flow)), Some(one));
+        for explanation in [called, probed] {
+            let sent = serde_json::to_string(&to_output(&explanation)).unwrap();
+            let received: lab::Explanation = serde_json::from_str(&sent).unwrap();
+            assert_eq!(from_output(received, std::slice::from_ref(&flow)), Some(explanation));
         }
-        assert_eq!(from_json(&json!({}), &[flow]), None);
+    }
+
+    #[test]
+    fn a_flow_that_the_case_does_not_have_is_refused() {
+        let call = |of| Explanation {
+            subject: Subject::Flow {
+                flow: Flow {
+                    from: "outside".parse().unwrap(),
+                    to: "10.0.0.1:80".parse().unwrap(),
+                    protocol: Protocol::Tcp,
+                },
+                of,
+            },
+            outcome: None,
+            connects: 1,
+            sightings: Vec::new(),
+            mechanism: None,
+            because: String::new(),
+            notes: Vec::new(),
+        };
+        assert_eq!(from_output(to_output(&call(0)), &[]), None);
+        let mut unheard_of = to_output(&call(0));
+        unheard_of.mechanism = Some("magic".into());
+        let Subject::Flow { flow, .. } = call(0).subject else { unreachable!("made above") };
+        assert_eq!(from_output(unheard_of, &[flow]), None);
     }
 }

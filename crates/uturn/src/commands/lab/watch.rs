@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
 use uturn_lab::{
     Explanation, Inside, KernelPart, LabError, Standing, Subject, Unavailable, Watched,
 };
@@ -11,6 +10,7 @@ use uturn_model::Mechanism;
 use uturn_path::Engine;
 use uturn_report::lab;
 use uturn_report::lab::CaseReport;
+use uturn_report::schema::lab::{Explained as ExplainedOutput, Lab as LabOutput};
 use uturn_snapshot::Source;
 
 use super::how::How;
@@ -212,6 +212,16 @@ impl Explained {
             None => true,
         }
     }
+
+    fn output<'a>(&self, case: &'a CaseReport) -> ExplainedOutput<'a> {
+        ExplainedOutput {
+            explanation: told::to_output(&self.measured),
+            scenario: &case.scenario,
+            case: &case.case,
+            predicted: self.predicted.iter().map(|mechanism| mechanism.as_str()).collect(),
+            agrees: self.agrees(),
+        }
+    }
 }
 
 /// The mechanisms that the engine gives.
@@ -245,15 +255,10 @@ fn tell(all: &[&Seen], output: Output, printer: &Printer) {
             lab::text(&reports, style) + &explained.collect::<String>()
         },
         || {
-            let mut value = lab::json(&reports);
             let explained = all.iter().flat_map(|seen| {
-                seen.explanations.iter().map(move |one| to_json(&seen.report, one))
+                seen.explanations.iter().map(move |explained| explained.output(&seen.report))
             });
-            let explained: Vec<Value> = explained.collect();
-            if !explained.is_empty() {
-                value["explained"] = Value::from(explained);
-            }
-            value
+            LabOutput::new(&reports, explained.collect())
         },
     );
 }
@@ -319,15 +324,6 @@ fn subject(one: &Subject) -> String {
             format!("health check of {listener} ({protocol}) → {target}")
         }
     }
-}
-
-fn to_json(case: &CaseReport, one: &Explained) -> Value {
-    let mut value = told::to_json(&one.measured);
-    value["scenario"] = case.scenario.as_str().into();
-    value["case"] = case.case.as_str().into();
-    value["predicted"] = one.predicted.iter().map(|one| one.as_str()).collect();
-    value["agrees"] = one.agrees().into();
-    value
 }
 
 /// How to look inside a lab that stands.
