@@ -327,7 +327,7 @@ fn pages(report: &ScanReport) -> String {
     let all: String = codes
         .iter()
         .map(|code| {
-            let text = uturn_diagnose::pages::find(&code.to_string()).unwrap_or_default();
+            let text = code.page();
             let (heading, body) = text.split_once('\n').unwrap_or((text, ""));
             format!(
                 "<details class=\"page\" id=\"page-{code}\">\n<summary>{}</summary>\n{}</details>\n",

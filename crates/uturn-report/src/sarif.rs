@@ -2,7 +2,7 @@
 //!
 //! Version 2.1.0. What is known or ignored is there as well, suppressed with its reason.
 
-use uturn_diagnose::{Code, Evidence, Severity, pages};
+use uturn_diagnose::{Code, Evidence, Severity};
 use uturn_model::Origin;
 
 use crate::baseline::fingerprints;
@@ -70,7 +70,7 @@ struct Placed<'a> {
 }
 
 fn rule(code: Code) -> Rule<'static> {
-    let page = pages::find(&code.to_string()).unwrap_or_default();
+    let page = code.page();
     let heading = page.lines().next().unwrap_or_default();
     let about = heading.trim_start_matches('#').trim().trim_start_matches(&code.to_string());
     let meaning = page.split("\n## What it means\n").nth(1).unwrap_or_default();

@@ -93,7 +93,7 @@ pub struct Finding<'a> {
     /// What the finding rests on.
     pub evidence: Vec<Evidence<'a>>,
     /// What helps, the least intrusive first.
-    pub cures: &'a [String],
+    pub cures: Vec<&'a str>,
     /// How a call that fails ends.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -126,7 +126,7 @@ impl<'a> Finding<'a> {
             share_failing: finding.share_failing,
             mechanism: finding.mechanism.map(model::Mechanism::as_str),
             evidence: evidence.iter().map(Evidence::from).collect(),
-            cures: &finding.cures,
+            cures: finding.cures.iter().map(|cure| &*cure.text).collect(),
             outcome: finding.outcome.into(),
         }
     }

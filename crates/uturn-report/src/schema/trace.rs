@@ -20,7 +20,7 @@ pub struct Trace<'a> {
     /// The codes of what goes wrong.
     pub findings: &'a [String],
     /// What helps, the least intrusive first.
-    pub cures: &'a [String],
+    pub cures: Vec<&'a str>,
 }
 
 impl<'a> Trace<'a> {
@@ -29,7 +29,7 @@ impl<'a> Trace<'a> {
         flow: &model::Flow,
         verdicts: &'a [model::Verdict],
         findings: &'a [String],
-        cures: &'a [String],
+        cures: Vec<&'a str>,
     ) -> Self {
         let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
         Self {

@@ -74,15 +74,15 @@ impl Sum {
     /// Counts a scenario that was measured.
     pub(super) fn add(&mut self, flows: &[Judged]) {
         self.scenarios += 1;
-        for one in flows {
+        for flow in flows {
             self.flows += 1;
-            self.probed += one.probed;
-            self.by_chance += usize::from(one.by_chance);
-            for (outcome, count) in &one.measured {
+            self.probed += flow.probed;
+            self.by_chance += usize::from(flow.by_chance);
+            for (outcome, count) in &flow.measured {
                 self.connects += count;
                 *self.outcomes.entry(kind(*outcome)).or_default() += count;
             }
-            for mechanism in &one.mechanisms {
+            for mechanism in &flow.mechanisms {
                 *self.mechanisms.entry(*mechanism).or_default() += 1;
             }
         }
@@ -125,10 +125,13 @@ impl Sum {
         };
         line(
             "outcomes",
-            self.outcomes.iter().map(|(one, count)| format!("{one} {count}")).collect(),
+            self.outcomes.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect(),
         );
         let mechanisms = self.mechanisms.iter();
-        line("mechanisms", mechanisms.map(|(one, count)| format!("{one} {count}")).collect());
+        line(
+            "mechanisms",
+            mechanisms.map(|(mechanism, count)| format!("{mechanism} {count}")).collect(),
+        );
         if self.by_chance > 0 {
             let flows = words::count(self.by_chance, "flow");
             line("not judged", vec![format!("{flows}: chance decides which targets are alive")]);
@@ -142,12 +145,12 @@ impl Sum {
             ("disagrees", &self.disagreements),
         ];
         for (what, found) in all {
-            for one in found {
-                text.push_str(&format!("{}: {what}\n", one.name));
-                for said in &one.said {
+            for found_case in found {
+                text.push_str(&format!("{}: {what}\n", found_case.name));
+                for said in &found_case.said {
                     text.push_str(&format!("  {said}\n"));
                 }
-                text.push_str(&format!("  {}\n", one.run));
+                text.push_str(&format!("  {}\n", found_case.run));
             }
         }
         text.push_str(match (self.is_clean(), self.flows > 0) {
