@@ -3,13 +3,13 @@
 mod crew;
 mod cure;
 mod draw;
+mod explanation;
 mod fuzz;
 mod health;
-mod how;
 mod machine;
-mod order;
+mod options;
 mod place;
-mod told;
+mod protocol;
 mod watch;
 
 use std::env;
@@ -26,8 +26,8 @@ use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{Case, ExpectedFlow, Scenario};
 
 use crew::Measured;
-use how::How;
 use machine::Named;
+use options::MeasureOptions;
 use place::{Native, Places};
 
 use super::print;
@@ -95,8 +95,8 @@ fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {
-    let how = How::of(args)?;
-    let captures = how.captures()?;
+    let options = MeasureOptions::of(args)?;
+    let captures = options.captures()?;
     let (own, names) = cure::with_cured(scenarios::own(&args.files)?, args)?;
     let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &names)?;
     for scenario in &mut scenarios {
@@ -123,11 +123,12 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     }
     sweep(printer)?;
     if watch::is_wanted(args) {
-        return watch::run(args, predicts, &cases, &own, &how, printer);
+        return watch::run(args, predicts, &cases, &own, &options, printer);
     }
     let size = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
     let places = Places::find(args.vm)?;
-    let mut rounds = Rounds { cases: &cases, own: &own, how: &how, predicts, printer, places };
+    let mut rounds =
+        Rounds { cases: &cases, own: &own, options: &options, predicts, printer, places };
     let all: Vec<usize> = (0..cases.len()).collect();
     let mut reports = rounds.run(&all, size)?;
     // Packets that are late on a busy machine are not late twice, each case on its own.
@@ -160,7 +161,7 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
 struct Rounds<'a> {
     cases: &'a [Named<'a>],
     own: &'a [Source],
-    how: &'a How,
+    options: &'a MeasureOptions,
     predicts: bool,
     printer: &'a Printer,
     places: Places,
@@ -175,7 +176,7 @@ impl Rounds<'_> {
             (0..cases.len()).partition(|at| self.places.native(cases[*at].case) == Native::Yes);
         let crew: Vec<Named<'_>> = here.iter().map(|at| cases[*at]).collect();
         let mut failed = None;
-        crew::measure(&crew, self.how, size, self.printer, &mut |at, measured, seconds| {
+        crew::measure(&crew, self.options, size, self.printer, &mut |at, measured, seconds| {
             let (case, at) = (&crew[at], here[at]);
             let measured = match measured {
                 // Nothing is built then.
@@ -231,7 +232,7 @@ impl Rounds<'_> {
             found,
             &there,
             self.own,
-            self.how,
+            self.options,
             self.printer,
             &mut |at, watched, seconds| {
                 let flows = watched.map(|watched| watched.flows);
@@ -247,14 +248,18 @@ impl Rounds<'_> {
 }
 
 /// Measures a case on this very kernel.
-fn measure_here(case: &Case, how: &How, progress: &mut dyn FnMut(&str)) -> Measured {
-    with_plan(case, how, |plan| uturn_lab::measure(plan, progress))
+fn measure_here(case: &Case, options: &MeasureOptions, progress: &mut dyn FnMut(&str)) -> Measured {
+    with_plan(case, options, |plan| uturn_lab::measure(plan, progress))
 }
 
 /// Does something with the plan of a case.
-fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Result<T, Failure> {
+fn with_plan<T>(
+    case: &Case,
+    options: &MeasureOptions,
+    work: impl FnOnce(&Plan<'_>) -> T,
+) -> Result<T, Failure> {
     let mut rules = case.cluster.captures.clone();
-    rules.extend(how.captures()?);
+    rules.extend(options.captures()?);
     let engine = Engine::new(&case.cluster)?;
     let flows: Vec<Flow> = case.flows.iter().map(|flow| flow.flow.clone()).collect();
     let program = env::current_exe()
@@ -263,10 +268,10 @@ fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Re
         cluster: &case.cluster,
         load_balancers: engine.balancers(),
         flows: &flows,
-        connects: how.connects as usize,
+        connects: options.connects as usize,
         program,
         rules: &rules,
-        coredns: how.coredns.clone(),
+        coredns: options.coredns.clone(),
     };
     Ok(work(&plan))
 }

@@ -13,10 +13,10 @@ use uturn_report::lab::CaseReport;
 use uturn_report::schema::lab::{Explained as ExplainedOutput, Lab as LabOutput};
 use uturn_snapshot::Source;
 
-use super::how::How;
+use super::explanation;
 use super::machine::{self, Named};
+use super::options::MeasureOptions;
 use super::place::{self, Native, Places};
-use super::told;
 use super::{broken, report, with_plan};
 use crate::cli::{LabRun, Output};
 use crate::commands::print;
@@ -33,7 +33,7 @@ pub(super) fn run(
     predicts: bool,
     cases: &[Named<'_>],
     own: &[Source],
-    how: &How,
+    options: &MeasureOptions,
     printer: &Printer,
 ) -> Result<Status, Failure> {
     if args.vm && args.keep {
@@ -43,7 +43,7 @@ pub(super) fn run(
         ));
     }
     let mut places = Places::find(args.vm)?;
-    let view = View { args, predicts, how, printer };
+    let view = View { args, predicts, options, printer };
     let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
     let mut elsewhere = Vec::new();
     for (at, case) in cases.iter().enumerate() {
@@ -97,7 +97,7 @@ const NOT_KEPT: &str = "this kernel cannot run it, and --keep leaves namespaces 
 struct View<'a> {
     args: &'a LabRun,
     predicts: bool,
-    how: &'a How,
+    options: &'a MeasureOptions,
     printer: &'a Printer,
 }
 
@@ -119,7 +119,7 @@ impl View<'_> {
         let Self { args, printer, .. } = *self;
         let began = Instant::now();
         printer.progress(&format!("{named} …"));
-        let watching = self.how.watching(named.scenario, &named.case.label);
+        let watching = self.options.watching(named.scenario, &named.case.label);
         let judged = |watched: &Watched| {
             self.judge(named, watched, place::here(), began.elapsed().as_secs_f64())
         };
@@ -132,7 +132,7 @@ impl View<'_> {
             });
         };
         let standing: Option<OnReady<'_>> = if args.keep { Some(&mut show) } else { None };
-        let measured = with_plan(named.case, self.how, |plan| {
+        let measured = with_plan(named.case, self.options, |plan| {
             uturn_lab::watch(plan, &watching, standing, &mut |what| printer.detail(what))
         })?;
         shown?;
@@ -163,17 +163,24 @@ impl View<'_> {
         let printer = self.printer;
         printer.progress(&format!("{} in a small machine …", there.len()));
         let mut judged = Ok(());
-        machine::measure(machine, &there, own, self.how, printer, &mut |at, watched, seconds| {
-            let case = &there[at];
-            let made = match watched {
-                Ok(watched) => self.judge(case, &watched, place::in_machine(machine), seconds),
-                Err(why) => Ok(Seen::not_run(case, why)),
-            };
-            match made {
-                Ok(made) => seen[which[at]] = Some(made),
-                Err(why) => judged = Err(why),
-            }
-        })?;
+        machine::measure(
+            machine,
+            &there,
+            own,
+            self.options,
+            printer,
+            &mut |at, watched, seconds| {
+                let case = &there[at];
+                let made = match watched {
+                    Ok(watched) => self.judge(case, &watched, place::in_machine(machine), seconds),
+                    Err(why) => Ok(Seen::not_run(case, why)),
+                };
+                match made {
+                    Ok(made) => seen[which[at]] = Some(made),
+                    Err(why) => judged = Err(why),
+                }
+            },
+        )?;
         judged
     }
 
@@ -215,7 +222,7 @@ impl Explained {
 
     fn output<'a>(&self, case: &'a CaseReport) -> ExplainedOutput<'a> {
         ExplainedOutput {
-            explanation: told::to_output(&self.measured),
+            explanation: explanation::to_output(&self.measured),
             scenario: &case.scenario,
             case: &case.case,
             predicted: self.predicted.iter().map(|mechanism| mechanism.as_str()).collect(),

@@ -7,8 +7,8 @@ use uturn_snapshot::Source;
 use super::Trial;
 use crate::commands::lab::broken;
 use crate::commands::lab::crew;
-use crate::commands::lab::how::How;
 use crate::commands::lab::machine::{self, Named};
+use crate::commands::lab::options::MeasureOptions;
 use crate::commands::lab::place::{Native, Places};
 use crate::printer::Printer;
 use crate::status::Failure;
@@ -21,7 +21,7 @@ type Built = Result<Vec<MeasuredFlow>, LabError>;
 
 /// Where scenarios are measured, and how.
 pub(super) struct Lab {
-    how: How,
+    options: MeasureOptions,
     jobs: usize,
     printer: Printer,
     places: Places,
@@ -37,8 +37,12 @@ pub(super) enum Measured {
 }
 
 impl Lab {
-    pub(super) fn find(how: How, jobs: usize, printer: Printer) -> Result<Self, Failure> {
-        Ok(Self { how, jobs, printer, places: Places::find(false)? })
+    pub(super) fn find(
+        options: MeasureOptions,
+        jobs: usize,
+        printer: Printer,
+    ) -> Result<Self, Failure> {
+        Ok(Self { options, jobs, printer, places: Places::find(false)? })
     }
 
     /// How many are measured at once.
@@ -85,7 +89,7 @@ impl Lab {
         let cases: Vec<Named<'_>> = which.iter().map(|at| trials[*at].named()).collect();
         let mut all = Vec::new();
         let mut failed = None;
-        crew::measure(&cases, &self.how, self.jobs, &self.printer, &mut |at, measured, _| {
+        crew::measure(&cases, &self.options, self.jobs, &self.printer, &mut |at, measured, _| {
             match measured {
                 Ok(Err(why @ LabError::Interrupted)) => drop(failed.get_or_insert(broken(&why))),
                 Err(why) => drop(failed.get_or_insert(why)),
@@ -110,7 +114,7 @@ impl Lab {
             machine,
             &cases,
             &sources,
-            &self.how,
+            &self.options,
             &self.printer,
             &mut |at, watched, _| {
                 all[batch[at]] = Some(match watched {

@@ -1,5 +1,4 @@
-//! What was followed, as JSON: for whoever reads results, and on its way out of the small
-//! machine.
+//! Explanations of connections as JSON: for results, and for the way out of the small machine.
 
 use std::time::Duration;
 

@@ -13,26 +13,26 @@ use uturn_report::schema::Outcome;
 use uturn_report::schema::lab::Explanation;
 use uturn_snapshot::Source;
 
-use super::how::How;
-use super::told;
+use super::explanation;
+use super::options::MeasureOptions;
 
 /// What is asked of the machine.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Order {
+pub(super) struct MachineRequest {
     /// The user's own files.
     pub(super) sources: Vec<Source>,
     /// Scenario and case.
     pub(super) cases: Vec<(String, String)>,
     /// How to measure them.
-    pub(super) how: How,
+    pub(super) options: MeasureOptions,
 }
 
-/// What became of the case that is next in the order.
+/// What became of the next case of the request.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
+pub(super) enum MachineAnswer {
     /// It was measured.
     Measured {
-        /// Its flows in the order of the case's.
+        /// Its flows, in the order of those of the case.
         watched: Watched,
         /// How long it took.
         seconds: f64,
@@ -43,32 +43,32 @@ pub(super) enum Answer {
     Failed(String),
 }
 
-impl Order {
+impl MachineRequest {
     pub(super) fn write(&self) -> Result<String, serde_json::Error> {
         let source = |source: &Source| SourceFile {
             name: source.name.to_string(),
             text: source.text.clone(),
         };
-        serde_json::to_string(&OrderDocument {
+        serde_json::to_string(&RequestDocument {
             sources: self.sources.iter().map(source).collect(),
             cases: self.cases.clone(),
-            how: self.how.clone(),
+            options: self.options.clone(),
         })
     }
 
     pub(super) fn read(text: &str) -> Result<Self, serde_json::Error> {
-        let OrderDocument { sources, cases, how } = serde_json::from_str(text)?;
+        let RequestDocument { sources, cases, options } = serde_json::from_str(text)?;
         let source = |file: SourceFile| Source { name: file.name.into(), text: file.text };
-        Ok(Self { sources: sources.into_iter().map(source).collect(), cases, how })
+        Ok(Self { sources: sources.into_iter().map(source).collect(), cases, options })
     }
 }
 
-/// An order as it is sent.
+/// A request as it is sent.
 #[derive(Serialize, Deserialize)]
-struct OrderDocument {
+struct RequestDocument {
     sources: Vec<SourceFile>,
     cases: Vec<(String, String)>,
-    how: How,
+    options: MeasureOptions,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,18 +77,18 @@ struct SourceFile {
     text: String,
 }
 
-impl Answer {
+impl MachineAnswer {
     pub(super) fn write(&self) -> String {
         let line = match self {
             Self::Measured { watched: Watched { flows, explanations }, seconds } => {
-                AnswerLine::Measured {
+                AnswerDocument::Measured {
                     seconds: *seconds,
                     flows: flows.iter().map(FlowLine::new).collect(),
-                    explained: explanations.iter().map(told::to_output).collect(),
+                    explained: explanations.iter().map(explanation::to_output).collect(),
                 }
             }
-            Self::NotRun(why) => AnswerLine::NotRun(why.clone()),
-            Self::Failed(why) => AnswerLine::Failed(why.clone()),
+            Self::NotRun(why) => AnswerDocument::NotRun(why.clone()),
+            Self::Failed(why) => AnswerDocument::Failed(why.clone()),
         };
         serde_json::to_string(&line).expect("an answer has no paths and no keys but text")
     }
@@ -96,18 +96,18 @@ impl Answer {
     /// Reads a line about a case with these flows. Returns `None` if it is no such line.
     pub(super) fn read(line: &str, flows: &[Flow]) -> Option<Self> {
         Some(match serde_json::from_str(line).ok()? {
-            AnswerLine::NotRun(why) => Self::NotRun(why),
-            AnswerLine::Failed(why) => Self::Failed(why),
-            AnswerLine::Measured { flows: measured, .. } if measured.len() != flows.len() => {
+            AnswerDocument::NotRun(why) => Self::NotRun(why),
+            AnswerDocument::Failed(why) => Self::Failed(why),
+            AnswerDocument::Measured { flows: measured, .. } if measured.len() != flows.len() => {
                 return None;
             }
-            AnswerLine::Measured { seconds, flows: measured, explained } => {
+            AnswerDocument::Measured { seconds, flows: measured, explained } => {
                 let measured = measured.into_iter().zip(flows);
                 let explained = explained.into_iter();
                 let watched = Watched {
                     flows: measured.map(|(line, flow)| line.of(flow)).collect::<Option<_>>()?,
                     explanations: explained
-                        .map(|explanation| told::from_output(explanation, flows))
+                        .map(|explanation| explanation::from_output(explanation, flows))
                         .collect::<Option<_>>()?,
                 };
                 Self::Measured { watched, seconds }
@@ -119,7 +119,7 @@ impl Answer {
 /// An answer as it is sent.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum AnswerLine {
+enum AnswerDocument {
     Measured { seconds: f64, flows: Vec<FlowLine>, explained: Vec<Explanation> },
     NotRun(String),
     Failed(String),
@@ -220,21 +220,31 @@ mod tests {
         [ProbeEnd::Answered, ProbeEnd::TimedOut, ProbeEnd::Refused, ProbeEnd::Unreachable];
 
     #[test]
-    fn an_order_comes_back() {
+    fn a_request_comes_back() {
         let source = Source { name: "a b.yaml".into(), text: "kind: \"x\"\n".into() };
-        let order = Order {
+        let request = MachineRequest {
             sources: vec![source],
             cases: vec![("l7-loop".into(), "3 nodes".into())],
-            how: How {
+            options: MeasureOptions {
                 rules: Some("/a b".into()),
                 pcap: Some("/c".into()),
                 explain: true,
-                ..How::plain(20)
+                ..MeasureOptions::plain(20)
             },
         };
-        assert_eq!(Order::read(&order.write().unwrap()).unwrap(), order);
-        let missing = Order::read("{}").unwrap_err().to_string();
+        assert_eq!(MachineRequest::read(&request.write().unwrap()).unwrap(), request);
+        let missing = MachineRequest::read("{}").unwrap_err().to_string();
         assert!(missing.contains("sources"), "{missing}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_that_is_no_text_is_refused() {
+        use std::os::unix::ffi::OsStringExt;
+        let rules = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
+        let options = MeasureOptions { rules: Some(rules.into()), ..MeasureOptions::plain(1) };
+        let request = MachineRequest { sources: Vec::new(), cases: Vec::new(), options };
+        assert!(request.write().unwrap_err().to_string().contains("UTF-8"));
     }
 
     #[test]
@@ -272,14 +282,14 @@ mod tests {
             },
         };
         let watched = Watched { flows: vec![measured.clone()], explanations: Vec::new() };
-        let line = Answer::Measured { watched, seconds: 1.5 }.write();
-        let Some(Answer::Measured { watched: Watched { flows, .. }, seconds }) =
-            Answer::read(&line, &[flow])
+        let line = MachineAnswer::Measured { watched, seconds: 1.5 }.write();
+        let Some(MachineAnswer::Measured { watched: Watched { flows, .. }, seconds }) =
+            MachineAnswer::read(&line, &[flow])
         else {
             panic!("{line}")
         };
         assert_eq!((flows[0].counts.clone(), seconds), (measured.counts, 1.5));
         assert_eq!(flows[0].evidence, measured.evidence);
-        assert!(Answer::read(&line, &[]).is_none());
+        assert!(MachineAnswer::read(&line, &[]).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! How cases are measured: the same here and in the small machine.
+//! The options of a measurement: the same here and in the small machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,9 +11,9 @@ use uturn_model::{Capture, Name};
 use crate::cli::LabRun;
 use crate::status::Failure;
 
-/// What the user said about it.
+/// How cases are measured, as the flags say it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct How {
+pub(super) struct MeasureOptions {
     /// Connects for each flow, at least.
     pub(super) connects: u32,
     /// Where CoreDNS is.
@@ -26,7 +26,7 @@ pub(super) struct How {
     pub(super) explain: bool,
 }
 
-impl How {
+impl MeasureOptions {
     pub(super) fn of(args: &LabRun) -> Result<Self, Failure> {
         let whole = |path: &Option<PathBuf>| {
             let whole = path.as_ref().map(absolute).transpose();
