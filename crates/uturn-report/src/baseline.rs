@@ -183,8 +183,8 @@ mod tests {
         let turned = [finding("back", &[":443"]), finding("front", &[":80 b/", ":80 a/"])];
         assert_eq!(Baseline::of(turned.iter()).text(), baseline.text());
         let prints = |all: &[Finding]| fingerprints(all.iter());
-        let (one, other) = (prints(&all), prints(&turned));
-        assert_eq!((&one[0], &one[1]), (&other[1], &other[0]));
+        let (first, second) = (prints(&all), prints(&turned));
+        assert_eq!((&first[0], &first[1]), (&second[1], &second[0]));
     }
 
     #[test]

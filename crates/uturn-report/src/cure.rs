@@ -18,13 +18,13 @@ pub struct CureReport {
     pub cures: Vec<Cure>,
 }
 
-/// For people.
+/// Each case: how it comes out now, the cures that work, and why others do not.
 pub fn text(reports: &[CureReport], style: Style) -> String {
-    let all: Vec<String> = reports.iter().map(|one| of_one(one, style)).collect();
+    let all: Vec<String> = reports.iter().map(|report| case(report, style)).collect();
     all.join("\n")
 }
 
-fn of_one(report: &CureReport, style: Style) -> String {
+fn case(report: &CureReport, style: Style) -> String {
     let mut text = style.bold(&format!("{}\n", subject(&report.now)));
     let now = standing(&report.now);
     let now = if report.now.is_fine() { style.green(&now) } else { style.red(&now) };
@@ -33,19 +33,19 @@ fn of_one(report: &CureReport, style: Style) -> String {
         text.push_str(&format!("   {}", report.codes.join(" ")));
     }
     text.push('\n');
-    let offered = report.cures.iter().filter(|one| one.is_offered());
-    for (number, one) in offered.enumerate() {
-        text.push_str(&offer(number + 1, one, style));
+    let offered = report.cures.iter().filter(|cure| cure.is_offered());
+    for (number, cure) in offered.enumerate() {
+        text.push_str(&offer(number + 1, cure, style));
     }
-    let refused: Vec<&Cure> = report.cures.iter().filter(|one| !one.is_offered()).collect();
+    let refused: Vec<&Cure> = report.cures.iter().filter(|cure| !cure.is_offered()).collect();
     if !refused.is_empty() {
         text.push_str("\nnot here:\n");
     }
-    for one in refused {
-        let why = one.refused.as_deref().unwrap_or_default();
+    for cure in refused {
+        let why = cure.refused.as_deref().unwrap_or_default();
         text.push_str(&wrapped(
-            &format!("  {:<22}", one.name),
-            &format!("{}. {why}", one.title),
+            &format!("  {:<22}", cure.name),
+            &format!("{}. {why}", cure.title),
             style,
         ));
     }
@@ -62,19 +62,19 @@ fn offer(number: usize, cure: &Cure, style: Style) -> String {
         style.dim(cure.name)
     );
     if let Some(after) = &cure.after {
-        let said = standing(after);
-        let said = if after.is_fine() { style.green(&said) } else { style.yellow(&said) };
-        text.push_str(&format!("  then      {said}\n"));
+        let then = standing(after);
+        let then = if after.is_fine() { style.green(&then) } else { style.yellow(&then) };
+        text.push_str(&format!("  then      {then}\n"));
     }
-    for one in &cure.conditions {
-        let word = match one.answer {
+    for condition in &cure.conditions {
+        let word = match condition.answer {
             Answer::Holds => "holds",
             Answer::Fails => "fails",
             Answer::Unknown => "make sure",
         };
         text.push_str(&wrapped(
             &format!("  {word:<10}"),
-            &format!("{}: {}", one.what, one.because),
+            &format!("{}: {}", condition.what, condition.because),
             style,
         ));
     }
@@ -124,7 +124,7 @@ fn wrapped(heading: &str, words: &str, style: Style) -> String {
 }
 
 pub(crate) fn diffs(cure: &Cure) -> impl Iterator<Item = String> {
-    cure.changed.iter().map(|one| unified(&one.name, one.before.as_deref(), &one.after))
+    cure.changed.iter().map(|text| unified(&text.name, text.before.as_deref(), &text.after))
 }
 
 fn subject(now: &Standing) -> String {
@@ -137,8 +137,8 @@ fn subject(now: &Standing) -> String {
 }
 
 /// How something stands: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
-pub fn standing(one: &Standing) -> String {
-    match one {
+pub fn standing(standing: &Standing) -> String {
+    match standing {
         Standing::Flow { outcomes, mechanisms, conditions, .. } => {
             let parts = outcomes.iter().map(|(outcome, part)| match words::share(*part).as_str() {
                 "always" => outcome.to_string(),
@@ -148,12 +148,13 @@ pub fn standing(one: &Standing) -> String {
                 [] => String::new(),
                 some => format!("if {}: ", some.join(" and ")),
             };
-            let said = format!("{case}{}", parts.collect::<Vec<_>>().join(", "));
+            let summary = format!("{case}{}", parts.collect::<Vec<_>>().join(", "));
             match mechanisms.as_slice() {
-                [] => said,
+                [] => summary,
                 some => {
-                    let some: Vec<&str> = some.iter().map(|one| one.as_str()).collect();
-                    format!("{said} ({})", some.join(", "))
+                    let names: Vec<&str> =
+                        some.iter().map(|mechanism| mechanism.as_str()).collect();
+                    format!("{summary} ({})", names.join(", "))
                 }
             }
         }

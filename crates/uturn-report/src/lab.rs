@@ -76,13 +76,13 @@ impl CaseReport {
 impl CaseReport {
     /// What does not agree, each with where.
     pub fn differences(&self) -> Vec<String> {
-        let flows = self.flows.iter().flat_map(|one| {
-            let place = format!("{} → {}", one.flow.from, one.flow.to);
-            one.differences.iter().map(move |difference| format!("{place}: {difference}"))
+        let flows = self.flows.iter().flat_map(|flow| {
+            let place = format!("{} → {}", flow.flow.from, flow.flow.to);
+            flow.differences.iter().map(move |difference| format!("{place}: {difference}"))
         });
-        let probes = self.probes.iter().flat_map(|one| {
-            let place = format!("health checks of {}", one.listener);
-            one.differences.iter().map(move |difference| format!("{place}: {difference}"))
+        let probes = self.probes.iter().flat_map(|probe| {
+            let place = format!("health checks of {}", probe.listener);
+            probe.differences.iter().map(move |difference| format!("{place}: {difference}"))
         });
         flows.chain(probes).collect()
     }
@@ -94,7 +94,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     let mut places: Vec<&str> = cases.iter().filter_map(|case| case.place.as_deref()).collect();
     places.sort_unstable();
     places.dedup();
-    // One place for all is said once, below.
+    // A place that all cases share is printed once, below.
     let says_where = places.len() > 1 || style.wide;
     let mut rows = Vec::new();
     let mut notes = String::new();
@@ -104,13 +104,13 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         }
         let mut first = true;
         let mut add = |mut row: Vec<String>, differences: &[String]| {
-            let told = if std::mem::take(&mut first) {
+            let names = if std::mem::take(&mut first) {
                 [&*case.scenario, &*case.case, case.place.as_deref().unwrap_or_default()]
             } else {
                 [""; 3]
             };
-            let told = told[..if says_where { 3 } else { 2 }].iter().map(ToString::to_string);
-            row.splice(0..0, told);
+            let names = names[..if says_where { 3 } else { 2 }].iter().map(ToString::to_string);
+            row.splice(0..0, names);
             let agrees = differences.is_empty();
             row.push(if agrees { style.green("agrees") } else { style.red("DIFFERS") });
             rows.push(row);
@@ -179,8 +179,9 @@ fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
     let mut rows: Vec<(&FlowReport, usize)> = Vec::new();
     for flow in flows {
         let same = |row: &&mut (&FlowReport, usize)| {
-            let predicted =
-                |one: &FlowReport| one.predicted.as_ref().map(|one| one.outcomes.clone());
+            let predicted = |flow: &FlowReport| {
+                flow.predicted.as_ref().map(|predicted| predicted.outcomes.clone())
+            };
             row.0.flow.to == flow.flow.to
                 && row.0.flow.protocol == flow.flow.protocol
                 && row.0.measured == flow.measured
