@@ -17,7 +17,9 @@ fn sarif(args: &[&str]) -> Value {
 
 fn schema() -> Value {
     let file = root().join("crates/uturn/tests/data/sarif-2.1.0.schema.json");
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    let text = fs::read_to_string(file).unwrap();
+    // The pattern of a language, as it is published, has a bracket too many.
+    serde_json::from_str(&text.replace("[a-zA-Z]{2}]?$", "[a-zA-Z]{2}$")).unwrap()
 }
 
 #[test]
