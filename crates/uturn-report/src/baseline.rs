@@ -212,7 +212,7 @@ mod tests {
             ("[]", "b.json: no baseline: expected"),
             (r#"{"uturnBaseline": 7}"#, "version 7, expected version 1"),
             (r#"{"uturnBaseline": 1}"#, "\"findings\": expected a list"),
-            (r#"{"uturnBaseline": 1, "findings": [{"code": 3}]}"#, "b.json:1:47: "),
+            (r#"{"uturnBaseline": 1, "findings": [{"code": 3}]}"#, "b.json:1:44: "),
         ] {
             let fault = Baseline::parse(text, "b.json").unwrap_err();
             assert!(fault.contains(expected), "{fault}");
