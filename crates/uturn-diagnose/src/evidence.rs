@@ -2,7 +2,8 @@
 
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{By, Hop, Mechanism, Place, Route, Text, Verdict};
-use uturn_path::{Engine, WalkError};
+use uturn_path::WalkError;
+use uturn_scan::Scanner;
 
 use crate::clients::Example;
 use crate::finding::Finding;
@@ -46,9 +47,10 @@ impl Evidence {
 
 impl Finding {
     /// What it rests on: the example is walked once more for it.
-    pub fn evidence(&self, engine: &Engine<'_>) -> Result<Vec<Evidence>, WalkError> {
+    pub fn evidence(&self, scanner: &Scanner<'_, '_>) -> Result<Vec<Evidence>, WalkError> {
+        let engine = scanner.engine();
         let verdicts = match &self.example {
-            Example::Scanned(met) => engine.explain_worst(met)?,
+            Example::Scanned(met) => scanner.explain_worst(met)?,
             Example::Flow(flow) => engine.verdicts(flow)?,
             Example::Written => return Ok(self.written.clone()),
             Example::Probes(listener, protocol) => {
