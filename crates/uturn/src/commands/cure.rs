@@ -7,6 +7,7 @@ use uturn_model::{Flow, Kind};
 use uturn_path::Engine;
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
+use uturn_report::schema::cure::Cures;
 use uturn_scan::Scanner;
 use uturn_snapshot::Manifests;
 
@@ -45,7 +46,7 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
                 printer,
                 output,
                 |style| report::text(&reports, style),
-                || report::json(&reports),
+                || Cures::from(&*reports),
             );
         }
     }

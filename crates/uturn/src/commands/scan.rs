@@ -8,7 +8,8 @@ use uturn_diagnose::analysis::{
 use uturn_diagnose::{Alike, Group, Severity, analyze};
 use uturn_report::html::Shown;
 use uturn_report::scan::Listing;
-use uturn_report::{ScanReport, html, json, junit, sarif, scan};
+use uturn_report::schema::scan::Scan as ScanJson;
+use uturn_report::{ScanReport, html, junit, sarif, scan};
 use uturn_snapshot::Loaded;
 
 use super::{cure, print};
@@ -83,10 +84,10 @@ fn print_analysis(
     let listing = if args.all { Listing::Every } else { Listing::Short };
     if let Some(output) = args.output.plain() {
         let text = |style| scan::text(&report, listing, style);
-        print(printer, output, text, || json::scan(&report));
+        print(printer, output, text, || ScanJson::from(&report));
     }
     match args.output {
-        ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
+        ScanOutput::Sarif => printer.result(&sarif::scan(&report)),
         ScanOutput::Html => printer.result(&page(&report, analysis.in_full)),
         ScanOutput::Junit => printer.result(&junit::scan(&report)),
         ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}

@@ -4,7 +4,8 @@ use uturn_diagnose::Code;
 use uturn_diagnose::analysis::{Input, MOST_BYTES, cures_of_flow};
 use uturn_model::{Destination, Flow, Kind, Verdict};
 use uturn_path::Engine;
-use uturn_report::{json, svg, trace, words};
+use uturn_report::schema::trace::Trace as TraceOutput;
+use uturn_report::{svg, trace, words};
 
 use super::{cure, print, suggest};
 use crate::cli::Trace;
@@ -32,12 +33,8 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         }
         text
     };
-    let value = || {
-        let mut value = json::trace(&flow, &verdicts, &all);
-        let cures: Vec<&str> = cures.iter().map(|cure| &*cure.text).collect();
-        json::extend(&mut value, serde_json::json!({ "cures": cures }));
-        value
-    };
+    let value =
+        || TraceOutput::new(&flow, &verdicts, &all, cures.iter().map(|cure| &*cure.text).collect());
     match args.output.plain() {
         Some(output) => print(printer, output, told, value),
         None => printer.result(&svg::trace(&flow, &verdicts, &all)),

@@ -7,6 +7,7 @@ use uturn_netfilter::{
     Assumptions, DropReason, End, EndKind, Entry, FactSubject, Kernel, NodeState, PacketFact,
     ParseError, iptables,
 };
+use uturn_report::schema::walk::Walk as WalkOutput;
 use uturn_report::walk::{self, Case, WalkEnd};
 use uturn_snapshot::Source;
 
@@ -49,7 +50,7 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
         .map(|end| shown(end, &entry))
         .collect();
     let ends = walk::merged(ends);
-    print(printer, args.output, |style| walk::text(&ends, style), || walk::json(&ends));
+    print(printer, args.output, |style| walk::text(&ends, style), || WalkOutput::from(&*ends));
     Ok(Status::Clean)
 }
 
