@@ -3,18 +3,18 @@
 //! Places stand side by side, time runs down. The way out is a solid line and the way back a
 //! dashed one, each with the packet's addresses; what is translated, picked or thrown away is
 //! a note below its place, with the rule that decided. Ways that end alike are one picture:
-//! the likeliest of them. `story` decides what is told, `draw` where it stands.
+//! the likeliest of them. `sequence` decides what is shown, `layout` where it stands.
 
-mod draw;
-mod story;
-mod tries;
+mod layout;
+mod retries;
+mod sequence;
 
 use uturn_model::{Flow, Verdict};
 
 use crate::words;
 use crate::xml::escape;
-use draw::Canvas;
-use story::Tale;
+use layout::Canvas;
+use sequence::Tale;
 
 /// More ways than these are not drawn, nor in a page of many pictures.
 const MOST_WAYS: usize = 12;
@@ -43,7 +43,7 @@ fn whole(
     (name, style): (&str, &str),
     most: usize,
 ) -> String {
-    let tales = story::tales(verdicts);
+    let tales = sequence::tales(verdicts);
     let title = format!("{} → {} ({})", flow.from, flow.to, flow.protocol);
     let said: Vec<String> = verdicts
         .iter()

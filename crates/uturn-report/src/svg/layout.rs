@@ -5,7 +5,7 @@
 use uturn_model::route::{Leg, Way};
 use uturn_model::{Place, Step};
 
-use super::story::{Event, Mood, Note, NoteKind, Tale};
+use super::sequence::{Event, Mood, Note, NoteKind, Tale};
 use crate::words;
 use crate::xml::{cut, escape};
 

@@ -3,7 +3,7 @@
 use uturn_model::route::{Hop, Leg, Way};
 use uturn_model::{Outcome, Place, Route, Step, StepKind, Text, Verdict};
 
-use super::tries;
+use super::retries;
 use crate::words;
 
 /// Ways that end alike, shown by the likeliest.
@@ -143,7 +143,7 @@ fn told(route: &Route) -> Told<'_> {
     let (mut lost, mut turned) = (false, false);
     // Where nothing but names is asked for, the name server is the place.
     let is_names = route.hops.iter().all(|hop| hop.place == Place::Dns);
-    let folded = tries::folded(&route.hops);
+    let folded = retries::folded(&route.hops);
     for (number, hop) in route.hops.iter().enumerate() {
         if folded.values().any(|(run, _)| run.contains(&number)) {
             continue;
