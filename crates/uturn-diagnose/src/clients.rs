@@ -64,6 +64,20 @@ impl Clients {
         &self.others
     }
 
+    /// All clients of these sets, each once. The sets must come from the same scan.
+    pub fn union<'c>(sets: impl IntoIterator<Item = &'c Self>) -> Self {
+        let mut sets: Vec<Self> = sets.into_iter().cloned().collect();
+        // In pairs: adding one set after the other would copy the growing sum each time.
+        while sets.len() > 1 {
+            let merge = |pair: &[Self]| match pair {
+                [left, right] => left.and(right),
+                rest => rest[0].clone(),
+            };
+            sets = sets.chunks(2).map(merge).collect();
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// These and those, of the same scan.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {

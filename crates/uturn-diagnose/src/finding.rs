@@ -8,6 +8,8 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
 
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
@@ -44,9 +46,32 @@ pub struct Finding {
     /// What it rests on beside the example.
     pub written: Vec<Evidence>,
     /// What helps, the least intrusive first.
-    pub cures: Vec<String>,
+    pub cures: Vec<CureTitle>,
     /// What has to hold for it, where something decides that nobody knows.
     pub conditions: Vec<Text>,
+}
+
+/// A cure in a line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CureTitle {
+    /// Its name: `call-service`. The same cure of another object has the same name.
+    pub name: &'static str,
+    /// What it does here: `call svc/shop/front:80`.
+    pub text: String,
+}
+
+impl Deref for CureTitle {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for CureTitle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// What a scan met, and what it did not meet but is there to be seen, as findings, the worst
@@ -251,7 +276,7 @@ fn severity(mechanism: Mechanism, met: &Met) -> Severity {
 
 /// Cures that a walk confirms. So far one: call the Service by its name, which never leaves
 /// the cluster's own rules.
-fn cures(known: &Known<'_, '_>, met: &Met) -> Result<Vec<String>, Cannot> {
+fn cures(known: &Known<'_, '_>, met: &Met) -> Result<Vec<CureTitle>, Cannot> {
     let target = &met.target;
     let Some((service, port)) = service_behind(known.engine, target) else {
         return Ok(Vec::new());
@@ -260,7 +285,8 @@ fn cures(known: &Known<'_, '_>, met: &Met) -> Result<Vec<String>, Cannot> {
     if to == target.to {
         return Ok(Vec::new());
     }
-    Ok(if known.is_fine(met, &to)? { vec![format!("call {to}")] } else { Vec::new() })
+    let call = CureTitle { name: "call-service", text: format!("call {to}") };
+    Ok(if known.is_fine(met, &to)? { vec![call] } else { Vec::new() })
 }
 
 /// The Service and port that would answer without the load balancer.

@@ -1,7 +1,7 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use uturn_diagnose::cure::{self, Case, Twin};
-use uturn_diagnose::{Alike, Code, Example, Finding, diagnose};
+use uturn_diagnose::{Alike, Code, CureTitle, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
 use uturn_path::{Cannot, Engine};
@@ -223,7 +223,7 @@ pub(super) fn of_flow(
     manifests: &Manifests,
     cluster: &Cluster,
     flow: &Flow,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<CureTitle>, Failure> {
     if !may_take(manifests) {
         return Ok(Vec::new());
     }
@@ -233,8 +233,9 @@ pub(super) fn of_flow(
 }
 
 /// What the cures that work are called.
-pub(super) fn titles(cures: &[cure::Cure]) -> Vec<String> {
-    cures.iter().filter(|one| one.is_offered()).map(|one| one.title.clone()).collect()
+pub(super) fn titles(cures: &[cure::Cure]) -> Vec<CureTitle> {
+    let offered = cures.iter().filter(|cure| cure.is_offered());
+    offered.map(|cure| CureTitle { name: cure.name, text: cure.title.clone() }).collect()
 }
 
 fn report_of(twin: &Twin<'_>, case: &Case<'_>) -> CureReport {

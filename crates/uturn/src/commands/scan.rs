@@ -3,6 +3,7 @@
 use uturn_diagnose::alike::alike;
 use uturn_diagnose::cases::together;
 use uturn_diagnose::cure::Twin;
+use uturn_diagnose::group::group;
 use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
 use uturn_path::{Engine, Met, ScanTarget, cases};
@@ -56,6 +57,8 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     let gone = known.gone(&found);
     let (mut findings, set_aside) = known.set_aside(&engines[0], found, printer);
+    // Before cures are tried on some of the findings: what a group has in common is not that.
+    let groups = group(findings.iter().map(|(_, finding)| finding));
     let alike = alike(findings.iter().map(|(_, one)| one));
     let cures = cure::name(&twin, &mut findings, &alike);
     let evidence = |at: usize| {
@@ -85,6 +88,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let report = ScanReport {
         origins: findings.iter().map(|(_, one)| aside::origin(engine, &one.subject)).collect(),
         findings: findings.into_iter().map(|(_, one)| one).collect(),
+        groups,
         evidence,
         aside: set_aside,
         gone,

@@ -33,6 +33,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     };
     let value = || {
         let mut value = json::trace(&flow, &verdicts, &all);
+        let cures: Vec<&str> = cures.iter().map(|cure| &*cure.text).collect();
         json::extend(&mut value, serde_json::json!({ "cures": cures }));
         value
     };
