@@ -12,7 +12,6 @@
 //! **Start reading** at [`finding`], then [`cure`]. `written` finds what is wrong in the objects
 //! themselves, `hints` what only looks wrong; `cloud` has the words of each cloud.
 
-pub mod alike;
 mod beyond;
 mod bypass;
 pub mod cases;
@@ -31,7 +30,6 @@ pub mod pages;
 mod resembling;
 mod written;
 
-pub use alike::Alike;
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;

@@ -1,81 +1,74 @@
-//! Where everything stands. Each event has a strip of its own height, and within it a place
-//! has its own column: nothing can meet. What is longer than its column is wrapped, then cut,
-//! and whole in a tooltip.
+//! Where everything stands. Each event has a strip of its own height, and within it each place
+//! has its own column: nothing can overlap. What is longer than its column is wrapped, then
+//! cut, and whole in a tooltip.
 
+use uturn_model::Place;
 use uturn_model::route::{Leg, Way};
-use uturn_model::{Place, Step};
 
-use super::sequence::{Event, Mood, Note, NoteKind, Tale};
+use super::fit::{tail, wrapped};
+use super::sequence::{Event, Note, NoteStyle, Rating, Sequence};
+use super::shape::{Arrow, Frame, Label, Line, Shape};
 use crate::words;
-use crate::xml::{cut, escape};
+use crate::xml::cut;
 
-/// What a character takes in the text of notes, which is monospaced.
+/// The width of a character in the text of notes, which is monospaced.
 const CHAR: f64 = 6.35;
 const LINE: f64 = 14.0;
 const MARGIN: f64 = 20.0;
-/// A column is at least so wide.
+/// A column is at least this wide.
 const COLUMN: f64 = 226.0;
 /// What stays free between neighbouring notes.
 const GAP: f64 = 18.0;
 
+/// A picture that grows downwards.
 pub(super) struct Canvas {
-    name: String,
-    drawn: String,
+    shapes: Vec<Shape>,
     width: f64,
     column: f64,
     y: f64,
 }
 
 impl Canvas {
-    pub(super) fn new(tales: &[Tale<'_>], name: &str) -> Self {
-        let longest = tales.iter().flat_map(|one| &one.events).map(|event| match event {
-            Event::Go { leg: Some(leg), .. } => [leg.src, leg.dst]
-                .map(|one| one.to_string().len() + 6)
-                .into_iter()
-                .max()
-                .unwrap_or(0),
-            Event::Note { note, .. } => {
-                note.lines.iter().map(|line| line.chars().count() + 1).max().unwrap_or(0)
-            }
-            Event::Go { .. } => 0,
-        });
+    pub(super) fn new(sequences: &[Sequence<'_>]) -> Self {
+        let longest =
+            sequences.iter().flat_map(|sequence| &sequence.events).map(|event| match event {
+                Event::Packet { leg: Some(leg), .. } => {
+                    let length = |address: std::net::SocketAddr| address.to_string().len() + 6;
+                    length(leg.src).max(length(leg.dst))
+                }
+                Event::Note { note, .. } => {
+                    note.lines.iter().map(|line| line.chars().count() + 1).max().unwrap_or(0)
+                }
+                Event::Packet { .. } => 0,
+            });
         let longest = longest.max().unwrap_or(0) as f64 * CHAR + 16.0 + GAP;
         let column = longest.max(COLUMN).ceil();
-        let most = tales.iter().map(|one| one.places.len()).max().unwrap_or(1).max(3);
+        let places = sequences.iter().map(|sequence| sequence.places.len());
+        let most = places.max().unwrap_or(1).max(3);
         let width = (most as f64 * column + 2.0 * MARGIN).ceil();
-        Self { name: name.to_owned(), drawn: String::new(), width, column, y: MARGIN }
+        Self { shapes: Vec::new(), width, column, y: MARGIN }
     }
 
-    pub(super) fn size(&self) -> (f64, f64) {
-        (self.width, self.y.ceil())
+    pub(super) fn width(&self) -> f64 {
+        self.width
     }
 
-    pub(super) fn drawn(self) -> String {
-        let mut heads = String::new();
-        for kind in ["out", "back", "turn"] {
-            heads.push_str(&format!(
-                "<marker id=\"{0}-{kind}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" \
-                 markerWidth=\"11\" markerHeight=\"11\" markerUnits=\"userSpaceOnUse\" \
-                 orient=\"auto\"><path class=\"ut-{kind}head\" d=\"M0 0L10 5L0 10z\"/></marker>\n",
-                self.name
-            ));
-        }
-        format!(
-            "<defs>\n{heads}</defs>\n<rect class=\"ut-bg\" width=\"{}\" height=\"{}\"/>\n{}",
-            self.width,
-            self.y.ceil(),
-            self.drawn
-        )
+    pub(super) fn height(&self) -> f64 {
+        self.y.ceil()
     }
 
-    /// What it is all about.
-    pub(super) fn heading(&mut self, title: &str, said: &[String], codes: &[String]) {
+    pub(super) fn into_shapes(self) -> Vec<Shape> {
+        self.shapes
+    }
+
+    /// What the picture is about.
+    pub(super) fn heading(&mut self, title: &str, verdicts: &[String], codes: &[String]) {
         self.y += 14.0;
         self.line(title, "ut-h1", 9.2);
         self.y += 6.0;
-        for one in said {
+        for verdict in verdicts {
             self.y += 16.0;
-            self.line(one, "ut-strong", 7.4);
+            self.line(verdict, "ut-strong", 7.4);
         }
         if !codes.is_empty() {
             self.y += 16.0;
@@ -84,110 +77,111 @@ impl Canvas {
         self.y += 18.0;
     }
 
-    /// A line of text over the whole width.
-    fn line(&mut self, text: &str, class: &str, char: f64) {
-        let most = ((self.width - 2.0 * MARGIN) / char) as usize;
-        self.text(MARGIN, self.y, text, most, class, "start");
-    }
-
+    /// A line of text below everything else.
     pub(super) fn remark(&mut self, text: &str) {
         self.y += 16.0;
         self.line(text, "ut-dim", 7.0);
         self.y += 12.0;
     }
 
-    /// One way, from heading to end.
-    pub(super) fn tale(&mut self, tale: &Tale<'_>) {
-        let (mood, class) = match tale.mood {
-            Mood::Bad => ("bad", "ut-h2 ut-badtext"),
-            Mood::Slow => ("slow", "ut-h2 ut-slowtext"),
-            Mood::Fine => ("fine", "ut-h2 ut-finetext"),
-        };
-        let wide = self.width - 2.0 * MARGIN;
-        self.rect(MARGIN, self.y, wide, 30.0, &format!("ut-{mood}"));
-        self.y += 20.0;
-        let mut heading = tale.heading.clone();
-        if !tale.because.is_empty() {
-            heading.push_str(&format!(" · {}", tale.because));
-        }
-        if let Some(folded) = &tale.folded {
-            heading.push_str(&format!(" · {folded}"));
-        }
-        self.text(MARGIN + 12.0, self.y, &heading, ((wide - 24.0) / 7.8) as usize, class, "start");
-        self.y += 10.0;
-        for step in &tale.names {
+    /// A sequence, from its heading to its end.
+    pub(super) fn sequence(&mut self, sequence: &Sequence<'_>) {
+        self.sequence_heading(sequence);
+        for step in &sequence.names {
             self.y += 18.0;
             self.line(&format!("name: {}", step.why), "ut-mono", CHAR);
             self.y += LINE;
-            self.line(&format!("      {}", by(step)), "ut-mono ut-dim", CHAR);
+            let by = format!("      {} {}", words::short_rule(&step.by.rule), step.by.source);
+            self.line(&by, "ut-mono ut-dim", CHAR);
         }
         self.y += 14.0;
-        let heads = self.y;
-        let lives = self.drawn.len();
-        for (at, place) in tale.places.iter().enumerate() {
-            self.place(at, place, heads);
+        let top = self.y;
+        let below = self.shapes.len();
+        for (column, place) in sequence.places.iter().enumerate() {
+            self.place(column, place, top);
         }
         self.y += 46.0;
-        for event in &tale.events {
+        for event in &sequence.events {
             match event {
-                Event::Go { from, to, way, leg, turned } => {
-                    self.arrow(*from, *to, *way, *leg, *turned);
+                Event::Packet { from, to, way, leg, is_turned } => {
+                    let arrow = match way {
+                        _ if *is_turned => Arrow::Turn,
+                        Way::Out => Arrow::Out,
+                        Way::Back => Arrow::Back,
+                    };
+                    self.packet(*from, *to, arrow, *leg);
                 }
                 Event::Note { at, note } => self.note(*at, note),
             }
         }
-        // The end is told where the client is, who waits for it.
-        if !tale.places.is_empty() {
-            let kind = match tale.mood {
-                Mood::Bad => NoteKind::Bad,
-                Mood::Slow => NoteKind::Slow,
-                Mood::Fine => NoteKind::Fine,
+        // The end stands at the client, which waits for it.
+        if !sequence.places.is_empty() {
+            let style = match sequence.rating {
+                Rating::Bad => NoteStyle::Bad,
+                Rating::Slow => NoteStyle::Slow,
+                Rating::Fine => NoteStyle::Fine,
             };
-            let head = format!("end: {}", tale.end);
-            self.note(0, &Note { kind, head, lines: Vec::new(), by: None });
+            let head = format!("end: {}", sequence.end);
+            self.note(0, &Note { style, head, lines: Vec::new(), by: None });
         }
         self.y += 6.0;
-        // Drawn below everything else, now that their length is known.
-        let mut lines = String::new();
-        for at in 0..tale.places.len() {
-            let x = self.x(at);
-            lines.push_str(&format!(
-                "<path class=\"ut-life\" d=\"M{x} {}V{}\"/>\n",
-                heads + 40.0,
-                self.y
-            ));
-        }
-        self.drawn.insert_str(lives, &lines);
+        // Behind everything else, now that their length is known.
+        let lifelines: Vec<Shape> = (0..sequence.places.len())
+            .map(|column| Shape::Lifeline { x: self.x(column), from: top + 40.0, to: self.y })
+            .collect();
+        self.shapes.splice(below..below, lifelines);
         self.y += 22.0;
     }
 
+    fn sequence_heading(&mut self, sequence: &Sequence<'_>) {
+        let (frame, class) = match sequence.rating {
+            Rating::Bad => ("ut-bad", "ut-h2 ut-badtext"),
+            Rating::Slow => ("ut-slow", "ut-h2 ut-slowtext"),
+            Rating::Fine => ("ut-fine", "ut-h2 ut-finetext"),
+        };
+        let width = self.width - 2.0 * MARGIN;
+        let frame = Frame { class: frame, x: MARGIN, y: self.y, width, height: 30.0 };
+        let mut heading = sequence.heading.clone();
+        if !sequence.because.is_empty() {
+            heading.push_str(&format!(" · {}", sequence.because));
+        }
+        if let Some(merged) = &sequence.merged {
+            heading.push_str(&format!(" · {merged}"));
+        }
+        let most = ((width - 24.0) / 7.8) as usize;
+        let (text, tooltip) = cut_with_tooltip(&heading, most);
+        let (x, y) = (MARGIN + 12.0, self.y + 20.0);
+        let line = Line { class, x, y, is_centred: false, text };
+        self.label(Label { tooltip, frame: Some(frame), lines: vec![line] });
+        self.y += 30.0;
+    }
+
     /// The middle of a place's column.
-    fn x(&self, at: usize) -> f64 {
-        MARGIN + self.column * (at as f64 + 0.5)
+    fn x(&self, column: usize) -> f64 {
+        MARGIN + self.column * (column as f64 + 0.5)
     }
 
-    fn place(&mut self, at: usize, place: &Place, y: f64) {
+    fn place(&mut self, column: usize, place: &Place, y: f64) {
         let (kind, class, name) = match place {
-            Place::Dns => ("NAME", "place", "name servers".to_owned()),
-            Place::Pod(name) => ("POD", "pod", name.to_string()),
-            Place::Node(name) => ("NODE", "node", name.to_string()),
-            Place::Fabric => ("NETWORK", "place", "between the nodes".to_owned()),
-            Place::LoadBalancer(name) => ("LOAD BALANCER", "lb", name.to_string()),
-            Place::Outside => ("OUTSIDE", "place", "beyond the cluster".to_owned()),
+            Place::Dns => ("NAME", "ut-place", "name servers".to_owned()),
+            Place::Pod(name) => ("POD", "ut-pod", name.to_string()),
+            Place::Node(name) => ("NODE", "ut-node", name.to_string()),
+            Place::Fabric => ("NETWORK", "ut-place", "between the nodes".to_owned()),
+            Place::LoadBalancer(name) => ("LOAD BALANCER", "ut-lb", name.to_string()),
+            Place::Outside => ("OUTSIDE", "ut-place", "beyond the cluster".to_owned()),
         };
-        let wide = self.column - GAP;
-        let x = self.x(at);
-        self.rect(x - wide / 2.0, y, wide, 40.0, &format!("ut-{class}"));
-        self.text(x, y + 14.0, kind, 30, "ut-kind", "middle");
-        self.text(x, y + 31.0, &name, (wide / 7.9) as usize, "ut-strong", "middle");
+        let width = self.column - GAP;
+        let x = self.x(column);
+        let (name, tooltip) = cut_with_tooltip(&name, (width / 7.9) as usize);
+        let line = |class, down, text| Line { class, x, y: y + down, is_centred: true, text };
+        self.label(Label {
+            tooltip,
+            frame: Some(Frame { class, x: x - width / 2.0, y, width, height: 40.0 }),
+            lines: vec![line("ut-kind", 14.0, kind.to_owned()), line("ut-strong", 31.0, name)],
+        });
     }
 
-    fn arrow(&mut self, from: usize, to: usize, way: Way, leg: Option<Leg>, turned: bool) {
-        let kind = match way {
-            _ if turned => "turn",
-            Way::Out => "out",
-            Way::Back => "back",
-        };
+    fn packet(&mut self, from: usize, to: usize, arrow: Arrow, leg: Option<Leg>) {
         let side = if to > from { 1.0 } else { -1.0 };
         if let Some(leg) = leg {
             // Beside its start, before the next place.
@@ -200,30 +194,28 @@ impl Canvas {
             };
             for text in lines {
                 self.y += LINE;
-                self.text(x, self.y, &text, most, "ut-mono", "middle");
+                let (text, tooltip) = cut_with_tooltip(&text, most);
+                let line = Line { class: "ut-mono", x, y: self.y, is_centred: true, text };
+                self.label(Label { tooltip, frame: None, lines: vec![line] });
             }
         }
         self.y += 8.0;
-        self.drawn.push_str(&format!(
-            "<path class=\"ut-{kind}\" marker-end=\"url(#{}-{kind})\" d=\"M{} {}H{}\"/>\n",
-            self.name,
-            self.x(from) + side * 3.0,
-            self.y,
-            self.x(to) - side * 3.0
-        ));
+        self.shapes.push(Shape::Arrow {
+            arrow,
+            y: self.y,
+            from: self.x(from) + side * 3.0,
+            to: self.x(to) - side * 3.0,
+        });
         self.y += 10.0;
     }
 
-    fn note(&mut self, at: usize, note: &Note<'_>) {
-        let wide = self.column - GAP;
-        let most = ((wide - 14.0) / CHAR) as usize;
-        let mut rows: Vec<(String, &str)> = Vec::new();
-        for row in wrapped(&note.head, most, 3) {
-            rows.push((row, "ut-mono ut-strong"));
-        }
-        for line in &note.lines {
-            rows.push((cut(line, most), "ut-mono"));
-        }
+    fn note(&mut self, column: usize, note: &Note<'_>) {
+        let width = self.column - GAP;
+        let most = ((width - 14.0) / CHAR) as usize;
+        let mut rows: Vec<(String, &'static str)> = Vec::new();
+        let head = wrapped(&note.head, most, 3);
+        rows.extend(head.into_iter().map(|row| (row, "ut-mono ut-strong")));
+        rows.extend(note.lines.iter().map(|line| (cut(line, most), "ut-mono")));
         let mut whole = vec![note.head.clone()];
         whole.extend(note.lines.iter().cloned());
         if let Some(step) = note.by {
@@ -235,146 +227,61 @@ impl Canvas {
             }
             whole.push(format!("{} ({})", step.by.rule, source));
         }
-        let class = match note.kind {
-            NoteKind::Plain => "ut-note",
-            NoteKind::Change => "ut-change",
-            NoteKind::Slow => "ut-slow",
-            NoteKind::Bad => "ut-bad",
-            NoteKind::Fine => "ut-fine",
+        let class = match note.style {
+            NoteStyle::Plain => "ut-note",
+            NoteStyle::Change => "ut-change",
+            NoteStyle::Slow => "ut-slow",
+            NoteStyle::Bad => "ut-bad",
+            NoteStyle::Fine => "ut-fine",
         };
-        let high = rows.len() as f64 * LINE + 10.0;
-        let left = self.x(at) - wide / 2.0;
-        self.drawn.push_str(&format!("<g><title>{}</title>\n", escape(&whole.join("\n"))));
+        let height = rows.len() as f64 * LINE + 10.0;
+        let left = self.x(column) - width / 2.0;
         self.y += 4.0;
-        self.rect(left, self.y, wide, high, class);
-        let mut y = self.y + 2.0;
-        for (row, class) in rows {
-            y += LINE;
-            self.plain_text(left + 7.0, y, &row, class, "start");
-        }
-        self.drawn.push_str("</g>\n");
-        self.y += high + 6.0;
+        let first = self.y + 2.0 + LINE;
+        let lines = rows.into_iter().enumerate().map(|(row, (text, class))| {
+            let y = first + row as f64 * LINE;
+            Line { class, x: left + 7.0, y, is_centred: false, text }
+        });
+        let lines = lines.collect();
+        self.label(Label {
+            tooltip: Some(whole.join("\n")),
+            frame: Some(Frame { class, x: left, y: self.y, width, height }),
+            lines,
+        });
+        self.y += height + 6.0;
     }
 
+    /// What the arrows mean.
     pub(super) fn legend(&mut self) {
         self.y += 4.0;
         let mut x = MARGIN;
-        for (kind, what) in [
-            ("out", "the way out"),
-            ("back", "the way back"),
-            ("turn", "turned, where it should not go"),
-        ] {
-            self.drawn.push_str(&format!(
-                "<path class=\"ut-{kind}\" marker-end=\"url(#{}-{kind})\" d=\"M{x} {}h44\"/>\n",
-                self.name,
-                self.y - 4.0
-            ));
-            self.plain_text(x + 54.0, self.y, what, "ut-dim", "start");
-            x += 54.0 + what.len() as f64 * 7.0 + 24.0;
+        for arrow in Arrow::ALL {
+            self.shapes.push(Shape::Arrow { arrow, y: self.y - 4.0, from: x, to: x + 44.0 });
+            let text = arrow.meaning().to_owned();
+            let next = x + 54.0 + text.len() as f64 * 7.0 + 24.0;
+            let line = Line { class: "ut-dim", x: x + 54.0, y: self.y, is_centred: false, text };
+            self.label(Label { tooltip: None, frame: None, lines: vec![line] });
+            x = next;
         }
         self.y += MARGIN;
     }
 
-    fn rect(&mut self, x: f64, y: f64, wide: f64, high: f64, class: &str) {
-        self.drawn.push_str(&format!(
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{wide}\" height=\"{high}\" rx=\"5\"/>\n"
-        ));
+    /// A line of text over the whole width.
+    fn line(&mut self, text: &str, class: &'static str, char: f64) {
+        let most = ((self.width - 2.0 * MARGIN) / char) as usize;
+        let (text, tooltip) = cut_with_tooltip(text, most);
+        let line = Line { class, x: MARGIN, y: self.y, is_centred: false, text };
+        self.label(Label { tooltip, frame: None, lines: vec![line] });
     }
 
-    /// A text that is cut where it is too long, and then whole in its tooltip.
-    fn text(&mut self, x: f64, y: f64, text: &str, most: usize, class: &str, anchor: &str) {
-        let short = cut(text, most);
-        if short == text {
-            return self.plain_text(x, y, text, class, anchor);
-        }
-        self.drawn.push_str(&format!("<g><title>{}</title>", escape(text)));
-        self.plain_text(x, y, &short, class, anchor);
-        self.drawn.push_str("</g>\n");
-    }
-
-    fn plain_text(&mut self, x: f64, y: f64, text: &str, class: &str, anchor: &str) {
-        let anchor = match anchor {
-            "start" => String::new(),
-            other => format!(" text-anchor=\"{other}\""),
-        };
-        self.drawn.push_str(&format!(
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor} xml:space=\"preserve\">{}</text>\n",
-            escape(text)
-        ));
+    fn label(&mut self, label: Label) {
+        self.shapes.push(Shape::Label(label));
     }
 }
 
-fn by(step: &Step) -> String {
-    format!("{} {}", words::short_rule(&step.by.rule), step.by.source)
-}
-
-/// The end of a text: of a path, that says most.
-fn tail(text: &str, most: usize) -> String {
-    let count = text.chars().count();
-    if count <= most {
-        return text.to_owned();
-    }
-    let rest: String = text.chars().skip(count + 1 - most).collect();
-    format!("…{rest}")
-}
-
-/// Words in rows that fit, at most so many; a word that is longer than a row is broken.
-fn wrapped(text: &str, most: usize, rows: usize) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    let mut row = String::new();
-    for word in text.split_whitespace() {
-        let mut word: Vec<char> = word.chars().collect();
-        loop {
-            let used = row.chars().count();
-            let space = usize::from(used > 0);
-            if used + space + word.len() <= most {
-                if space > 0 {
-                    row.push(' ');
-                }
-                row.extend(&word);
-                break;
-            }
-            if used > 0 {
-                all.push(std::mem::take(&mut row));
-                continue;
-            }
-            row.extend(word.drain(..most.max(1)));
-            all.push(std::mem::take(&mut row));
-        }
-    }
-    if !row.is_empty() {
-        all.push(row);
-    }
-    if all.len() > rows {
-        all.truncate(rows);
-        if let Some(last) = all.last_mut() {
-            *last = cut(&format!("{last} …"), most);
-            if !last.ends_with('…') {
-                last.push('…');
-            }
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_fit() {
-        for (text, most, rows) in [
-            ("picks 10.0.0.11:30080 on node n1, keeps the client's address", 30, 3),
-            ("a-word-that-is-much-longer-than-any-row-can-ever-be x", 10, 2),
-            ("", 10, 2),
-            ("ab", 1, 9),
-        ] {
-            let all = wrapped(text, most, rows);
-            assert!(all.len() <= rows, "{all:?}");
-            assert!(all.iter().all(|row| row.chars().count() <= most), "{all:?}");
-        }
-        assert_eq!(wrapped("one two three", 7, 2), ["one two", "three"]);
-        assert!(wrapped("one two three four", 7, 2)[1].ends_with('…'));
-        assert_eq!(tail("examples/shop/nodes.yaml:5", 12), "…des.yaml:5".replace("…des", "…odes"));
-    }
+/// The text cut to at most so many characters, and the whole text if that cut it.
+fn cut_with_tooltip(text: &str, most: usize) -> (String, Option<String>) {
+    let short = cut(text, most);
+    let is_cut = short != text;
+    (short, is_cut.then(|| text.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use uturn_diagnose::cure::{self, Case, Twin};
-use uturn_diagnose::{Alike, Code, CureTitle, Example, Finding, diagnose};
+use uturn_diagnose::{Code, CureTitle, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
 use uturn_path::{Cannot, Engine};
@@ -179,26 +179,26 @@ pub(super) const MOST_BYTES: usize = 1 << 20;
 /// Nor are they for more findings than so many.
 const MOST_FINDINGS: usize = 40;
 
-/// Gives the first of those that are alike the cures that work, where that does not take
-/// long; else they keep the one that a walk confirmed. Of each of the first, every cure that
-/// was tried, those that do not work here as well.
+/// Tries cures on the findings of these indices, as far as that does not take long, and gives
+/// each the titles of those that work; the others keep the one that a walk confirmed. Returns
+/// every cure that was tried, in the order of the indices.
 pub(super) fn name(
     twin: &Twin<'_>,
     findings: &mut [(usize, Finding)],
-    alike: &[Alike],
+    in_full: &[usize],
 ) -> Vec<Vec<cure::Cure>> {
-    let of = |(number, one): (usize, &Alike)| {
-        let (reading, finding) = &mut findings[one.first];
+    let of = |(number, index): (usize, &usize)| {
+        let (reading, finding) = &mut findings[*index];
         // A twin is of what is taken for true.
         let may = *reading == 0 && number < MOST_FINDINGS;
         let Some(mut cures) = may.then(|| tried(twin, finding)).flatten() else {
             return Vec::new();
         };
         finding.cures = titles(&cures);
-        cures.iter_mut().for_each(|one| one.tried = None);
+        cures.iter_mut().for_each(|cure| cure.tried = None);
         cures
     };
-    alike.iter().enumerate().map(of).collect()
+    in_full.iter().enumerate().map(of).collect()
 }
 
 fn tried(twin: &Twin<'_>, finding: &Finding) -> Option<Vec<cure::Cure>> {

@@ -1,13 +1,14 @@
 //! `uturn scan`: every class of client against every target.
 
-use uturn_diagnose::alike::alike;
+use std::collections::BTreeMap;
 use uturn_diagnose::cases::together;
 use uturn_diagnose::cure::Twin;
-use uturn_diagnose::group::group;
-use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose};
+
+use uturn_diagnose::group::{group, shown_in_full};
+use uturn_diagnose::{Cure, Evidence, Example, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
 use uturn_path::{Engine, Met, ScanTarget, cases};
-use uturn_report::html::{self, Shown};
+use uturn_report::html::{self, Details};
 use uturn_report::{ScanReport, json, junit, sarif, scan};
 
 use super::{cure, print};
@@ -59,27 +60,26 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let (mut findings, set_aside) = known.set_aside(&engines[0], found, printer);
     // Before cures are tried on some of the findings: what a group has in common is not that.
     let groups = group(findings.iter().map(|(_, finding)| finding));
-    let alike = alike(findings.iter().map(|(_, one)| one));
-    let cures = cure::name(&twin, &mut findings, &alike);
+    let in_full = shown_in_full(&groups);
+    let cures = cure::name(&twin, &mut findings, &in_full);
     let evidence = |at: usize| {
         let (engine, one) = &findings[at];
         one.evidence(&engines[*engine])
     };
     let evidence: Vec<Vec<Evidence>> = match args.output {
         ScanOutput::Text => Vec::new(),
-        // A page tells it of the first of those that are alike.
         ScanOutput::Html => {
             let mut all = vec![Vec::new(); findings.len()];
-            for one in &alike {
-                all[one.first] = evidence(one.first)?;
+            for index in &in_full {
+                all[*index] = evidence(*index)?;
             }
             all
         }
         _ => (0..findings.len()).map(evidence).collect::<Result<_, _>>()?,
     };
-    let shown = match args.output {
-        ScanOutput::Html => shown(&engines, &findings, &alike, cures)?,
-        _ => Vec::new(),
+    let details = match args.output {
+        ScanOutput::Html => details(&engines, &findings, &in_full, cures)?,
+        _ => BTreeMap::new(),
     };
     let engine = &engines[0];
     let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
@@ -112,7 +112,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     match args.output {
         ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
-        ScanOutput::Html => printer.result(&html::scan(&report, &alike, &shown)),
+        ScanOutput::Html => printer.result(&html::scan(&report, &details)),
         ScanOutput::Junit => printer.result(&junit::scan(&report)),
         ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
     }
@@ -121,16 +121,16 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     Ok(if fails && !is_written { Status::Found } else { Status::Clean })
 }
 
-/// What a page shows beside the first of those that are alike.
-fn shown(
+/// What the page shows of the findings that it shows in full.
+fn details(
     engines: &[Engine<'_>],
     findings: &[(usize, Finding)],
-    alike: &[Alike],
+    in_full: &[usize],
     cures: Vec<Vec<Cure>>,
-) -> Result<Vec<Shown>, Failure> {
-    let of = |(one, cures): (&Alike, Vec<Cure>)| {
-        let (at, finding) = &findings[one.first];
-        let engine = &engines[*at];
+) -> Result<BTreeMap<usize, Details>, Failure> {
+    let of = |(index, cures): (&usize, Vec<Cure>)| {
+        let (engine, finding) = &findings[*index];
+        let engine = &engines[*engine];
         let (flow, verdicts) = match &finding.example {
             // Rules of a large cluster are not written in full for a single flow.
             Example::Met(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
@@ -142,9 +142,9 @@ fn shown(
                 None => (None, Vec::new()),
             },
         };
-        Ok(Shown { flow, verdicts, cures })
+        Ok((*index, Details { flow, verdicts, cures }))
     };
-    alike.iter().zip(cures).map(of).collect()
+    in_full.iter().zip(cures).map(of).collect()
 }
 
 /// What is called, as far as it is asked for.
