@@ -4,16 +4,16 @@
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
 use uturn_model::{By, Destination, Flow, Kind, Mechanism, Outcome};
-use uturn_path::{Cannot, Engine, Met};
+use uturn_path::{Engine, ScanResult, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity, beyond};
+use crate::{Code, Evidence, beyond};
 
 /// So many classes of clients are walked for it.
 const MOST: usize = 300;
 
-pub(crate) fn find(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot> {
+pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let cluster = engine.cluster();
     if cluster.nodes.len() * cluster.services.len() > beyond::MOST {
         return Ok(Vec::new());
@@ -59,10 +59,10 @@ fn doings(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
 
 fn judge(
     engine: &Engine<'_>,
-    met: &Met,
+    met: &ScanResult,
     listener: &Listener,
     doings: &[String],
-) -> Result<Option<Finding>, Cannot> {
+) -> Result<Option<Finding>, WalkError> {
     let Destination::Address(address) = met.target.to else { return Ok(None) };
     let tls = listener.protocol.ends_tls();
     let to = match listener.protocol.layer() {
@@ -95,13 +95,10 @@ fn judge(
         .into(),
         by: By::new(object.to_string(), engine.origin_of(object)),
     };
+    let code = if is_broken { Code::TlsBypassed } else { Code::BalancerBypassed };
     Ok(Some(Finding {
-        code: if is_broken {
-            Code::of(Mechanism::TlsBypassed, Kind::Service)
-        } else {
-            Code::new(107)
-        },
-        severity: if is_broken { Severity::Error } else { Severity::Info },
+        code,
+        severity: code.severity(),
         subject: object.clone(),
         targets: vec![met.target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Protocol};
-use uturn_path::{Met, Pods};
+use uturn_path::{Pods, ScanResult};
 
 /// Who is hurt by something.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +95,7 @@ impl Clients {
 #[derive(Clone, Debug)]
 pub enum Example {
     /// A class of pods met a target.
-    Met(Box<Met>),
+    Scanned(Box<ScanResult>),
     /// A flow.
     Flow(Flow),
     /// Health checks of a listener.
@@ -108,7 +108,7 @@ impl Example {
     /// The flow that was walked; of health checks, one to the same listener.
     pub fn flow(&self) -> Option<Flow> {
         match self {
-            Self::Met(met) => Some(met.flow()),
+            Self::Scanned(met) => Some(met.flow()),
             Self::Flow(flow) => Some(flow.clone()),
             Self::Probes(listener, protocol) => Some(Flow {
                 from: Client::Outside(None),

@@ -1,4 +1,7 @@
 //! The codes of findings: stable, one for each thing that people have to act on.
+//!
+//! The table below is the only place that knows the numbers. A new code is one entry in it and
+//! one page in `pages/`, named after the number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,118 +10,185 @@ use uturn_model::route::StepKind;
 use uturn_model::{Kind, Mechanism, Verdict};
 use uturn_path::is_unseen;
 
-/// What a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Code(u16);
+/// Writes [`Code`] and its table. An entry is the number, the title and the severity of a code,
+/// then the mechanisms that it is the code of (`for`), and the codes that say less about the
+/// same object, whose place it takes (`replaces`).
+macro_rules! codes {
+    ($(
+        #[doc = $doc:literal]
+        $code:ident = $number:literal, $title:literal, $severity:ident
+        $(, for $($mechanism:ident)+)?
+        $(, replaces $($less:ident)+)?;
+    )*) => {
+        /// What a finding is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = $doc] $code,)*
+        }
+
+        /// An entry for each code, in the order of the codes.
+        const TABLE: &[Entry] = &[$(Entry {
+            code: Code::$code,
+            name: concat!("UT", $number),
+            title: $title,
+            severity: Severity::$severity,
+            page: include_str!(concat!("../pages/UT", $number, ".md")),
+            mechanisms: &[$($(Mechanism::$mechanism,)+)?],
+            replaces: &[$($(Code::$less,)+)?],
+        },)*];
+    };
+}
+
+codes! {
+    /// An Ingress sends a request back to the node of its own client.
+    IngressLoopback = 101, "Ingress loopback", Error, for AsymmetricReturn;
+    /// The load balancer of a Service sends a request back to the node of its own client.
+    ServiceLoopback = 102, "Service loopback", Error, for AsymmetricReturn;
+    /// A load balancer may pick none of its targets.
+    NoCandidate = 103, "no candidate", Error, for NoCandidate;
+    /// A node drops packets whose source is an address of its own.
+    LocalSourceDropped = 104, "local source dropped", Error, for LocalSourceDrop;
+    /// A node drops packets that arrive on another interface than replies would leave by.
+    ReversePathFilter = 105, "reverse-path filter", Error, for ReversePathFilter;
+    /// Calls bypass the load balancer that would have ended TLS.
+    TlsBypassed = 106, "TLS bypassed", Error, for TlsBypassed;
+    /// Calls bypass a load balancer that would have done something to them.
+    BalancerBypassed = 107, "load balancer bypassed", Info;
+    /// Health checks get no answer from healthy targets.
+    ProbeBlackhole = 201, "probe blackhole", Warning, for ProbeBlackhole;
+    /// kube-proxy does not know the annotation that asks it to prevent loopback.
+    RequestUnheard = 202, "prevent-loopback unheard", Warning;
+    /// A load balancer has no targets.
+    NoTargets = 203, "load balancer without targets", Error, replaces NoCandidate NoEndpoints;
+    /// Nodes without an endpoint are targets although the policy is Local.
+    AllNodesRegistered = 204, "policy Local with every node registered", Info;
+    /// Two Services claim one listener.
+    TwoOwners = 205, "two owners of one listener", Warning;
+    /// A load balancer ejects a healthy target because calls of one client fail.
+    HealthyTargetEjected = 206, "healthy target set aside", Warning;
+    /// A Service has no endpoints.
+    NoEndpoints = 311, "Service without endpoints", Warning, for NoEndpoint;
+    /// No process listens on the port.
+    WrongPort = 312, "wrong port", Error, for WrongPort;
+    /// No selected pod has a port of that name.
+    NamedPortMissing = 313, "named port missing", Error, replaces NoEndpoints WrongPort;
+    /// No rule of an Ingress matches the host and path.
+    NoRuleForPath = 401, "no rule for this host and path", Error, for NoRuleForPath;
+    /// An Ingress leads to a Service or port that does not exist.
+    BackendMissing = 402, "backend missing", Error, replaces NoCandidate NoEndpoints;
+    /// A name has no address.
+    NameNotFound = 501, "name not found", Error, for NameUnresolved;
+    /// A rule of a node's own firewall stops packets.
+    NodeFirewall = 601, "node firewall", Error, for Firewall;
+    /// A node lacks the rules of a Service.
+    RulesMissing = 602, "rules missing on a node", Error, for RuleMissing;
+    /// A bridge passes replies without the rules that would translate them back.
+    ReplyUnseen = 603, "answers that no rule sees", Error, for AsymmetricReturn;
+    /// No route leads to the destination.
+    NoRoute = 701, "no route", Error, for NoRoute;
+    /// A security group stops packets.
+    SecurityGroup = 702, "security group", Error, for SecurityGroup;
+    /// A node has no bandwidth to the internet.
+    NoBandwidth = 703, "no bandwidth to the internet", Error, for NoBandwidth;
+    /// Nodes cannot reach each other's pods.
+    CrossNode = 704, "nodes cannot reach each other's pods", Error, for CrossNode;
+    /// Flows that were not walked because the cluster is too large.
+    NotExamined = 901, "not looked at", Info;
+    /// Flows that have no verdict because something is not given or not modelled.
+    NotJudged = 902, "not judged", Info, for NotModelled NotGiven;
+}
+
+/// What is known about a code.
+struct Entry {
+    code: Code,
+    name: &'static str,
+    title: &'static str,
+    severity: Severity,
+    page: &'static str,
+    mechanisms: &'static [Mechanism],
+    replaces: &'static [Code],
+}
 
 impl Code {
-    /// The Ingress turns its client's request back into the client's own node.
-    pub const INGRESS_LOOPBACK: Self = Self(101);
-    /// The Service's load balancer does.
-    pub const SERVICE_LOOPBACK: Self = Self(102);
-    /// A bridge shows answers to no rule that would translate them back.
-    pub const REPLY_UNSEEN: Self = Self(603);
-
-    /// All of them, with what they are called.
-    pub const ALL: [(Self, &'static str); 28] = [
-        (Self(101), "Ingress loopback"),
-        (Self(102), "Service loopback"),
-        (Self(103), "no candidate"),
-        (Self(104), "local source dropped"),
-        (Self(105), "reverse-path filter"),
-        (Self(106), "TLS bypassed"),
-        (Self(107), "load balancer bypassed"),
-        (Self(201), "probe blackhole"),
-        (Self(202), "prevent-loopback unheard"),
-        (Self(203), "load balancer without targets"),
-        (Self(204), "policy Local with every node registered"),
-        (Self(205), "two owners of one listener"),
-        (Self(206), "healthy target set aside"),
-        (Self(311), "Service without endpoints"),
-        (Self(312), "wrong port"),
-        (Self(313), "named port missing"),
-        (Self(401), "no rule for this host and path"),
-        (Self(402), "backend missing"),
-        (Self(501), "name not found"),
-        (Self(601), "node firewall"),
-        (Self(602), "rules missing on a node"),
-        (Self(603), "answers that no rule sees"),
-        (Self(701), "no route"),
-        (Self(702), "security group"),
-        (Self(703), "no bandwidth to the internet"),
-        (Self(704), "nodes cannot reach each other's pods"),
-        (Self(901), "not looked at"),
-        (Self(902), "not judged"),
-    ];
-
-    /// The code for a mechanism that hits clients of a kind of object.
-    pub fn of(mechanism: Mechanism, target: Kind) -> Self {
-        match mechanism {
-            Mechanism::AsymmetricReturn if target == Kind::Ingress => Self::INGRESS_LOOPBACK,
-            Mechanism::AsymmetricReturn => Self::SERVICE_LOOPBACK,
-            Mechanism::NoCandidate => Self(103),
-            Mechanism::LocalSourceDrop => Self(104),
-            Mechanism::ReversePathFilter => Self(105),
-            Mechanism::TlsBypassed => Self(106),
-            Mechanism::ProbeBlackhole => Self(201),
-            Mechanism::NoEndpoint => Self(311),
-            Mechanism::WrongPort => Self(312),
-            Mechanism::NoRuleForPath => Self(401),
-            Mechanism::NameUnresolved => Self(501),
-            Mechanism::Firewall => Self(601),
-            Mechanism::RuleMissing => Self(602),
-            Mechanism::NoRoute => Self(701),
-            Mechanism::SecurityGroup => Self(702),
-            Mechanism::NoBandwidth => Self(703),
-            Mechanism::CrossNode => Self(704),
-            Mechanism::NotModelled | Mechanism::NotGiven => Self(902),
-        }
+    /// Every code, in the order of the numbers.
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        TABLE.iter().map(|entry| entry.code)
     }
 
-    /// The codes for what goes wrong in a verdict, told with its steps.
+    /// The code for a mechanism that affects clients of a kind of object.
+    pub fn of(mechanism: Mechanism, target: Kind) -> Self {
+        if mechanism == Mechanism::AsymmetricReturn && target != Kind::Ingress {
+            return Self::ServiceLoopback;
+        }
+        let entry = TABLE.iter().find(|entry| entry.mechanisms.contains(&mechanism));
+        entry.expect("a test finds a code for each mechanism").code
+    }
+
+    /// The codes for what goes wrong in a verdict that has its steps.
     pub fn of_verdict(verdict: &Verdict, target: Kind) -> Vec<Self> {
         let is_unseen = Self::is_reply_unseen(verdict);
-        verdict.mechanisms.iter().map(|one| Self::of_reply(*one, target, is_unseen)).collect()
+        let mechanisms = verdict.mechanisms.iter();
+        mechanisms.map(|mechanism| Self::of_reply(*mechanism, target, is_unseen)).collect()
     }
 
-    /// The code for a mechanism, where it is known whether a bridge shows answers to no rule.
+    /// The code for a mechanism, where it is known whether a bridge hides replies from rules.
     pub(crate) fn of_reply(mechanism: Mechanism, target: Kind, is_unseen: bool) -> Self {
         match mechanism {
-            Mechanism::AsymmetricReturn if is_unseen => Self::REPLY_UNSEEN,
+            Mechanism::AsymmetricReturn if is_unseen => Self::ReplyUnseen,
             _ => Self::of(mechanism, target),
         }
     }
 
-    /// Whether answers go astray because a bridge shows them to no rule.
+    /// Whether replies bypass the load balancer because a bridge hides them from rules.
     pub(crate) fn is_reply_unseen(verdict: &Verdict) -> bool {
         let hops = verdict.routes.iter().flat_map(|route| &route.hops);
         let mut steps = hops.flat_map(|hop| &hop.steps);
         steps.any(|step| step.kind == StepKind::Turn && is_unseen(&step.by))
     }
 
-    pub(crate) const fn new(number: u16) -> Self {
-        Self(number)
+    /// Its name: `UT101`.
+    pub fn as_str(self) -> &'static str {
+        self.entry().name
     }
 
-    /// Codes that say less of the same object: this one is put in their place.
-    pub(crate) fn replaces(self) -> &'static [Self] {
-        match self.0 {
-            203 => &[Self(103), Self(311)],
-            313 => &[Self(311), Self(312)],
-            402 => &[Self(103), Self(311)],
-            _ => &[],
-        }
-    }
-
-    /// What it is called.
+    /// Its title.
     pub fn title(self) -> &'static str {
-        Self::ALL.into_iter().find(|(code, _)| *code == self).map_or("", |(_, title)| title)
+        self.entry().title
+    }
+
+    /// How bad such a finding is, unless something about it says otherwise.
+    pub fn severity(self) -> Severity {
+        self.entry().severity
+    }
+
+    /// The page that explains it.
+    pub fn page(self) -> &'static str {
+        self.entry().page
+    }
+
+    /// The mechanisms that it is the code of.
+    pub fn mechanisms(self) -> &'static [Mechanism] {
+        self.entry().mechanisms
+    }
+
+    /// The codes that say less about the same object, whose place this code takes.
+    pub fn replaces(self) -> &'static [Self] {
+        self.entry().replaces
+    }
+
+    /// The command that prints its page.
+    pub fn explain(self) -> String {
+        format!("uturn explain {self}")
+    }
+
+    fn entry(self) -> &'static Entry {
+        &TABLE[self as usize]
     }
 }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("UT{}", self.0))
+        f.pad(self.as_str())
     }
 }
 
@@ -126,11 +196,7 @@ impl FromStr for Code {
     type Err = UnknownCode;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .map(|(code, _)| code)
-            .find(|code| code.to_string().eq_ignore_ascii_case(text))
-            .ok_or(UnknownCode)
+        Self::all().find(|code| code.as_str().eq_ignore_ascii_case(text)).ok_or(UnknownCode)
     }
 }
 
@@ -151,9 +217,9 @@ impl std::error::Error for UnknownCode {}
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// Nobody is hurt yet.
+    /// No call fails yet.
     Warning,
-    /// Somebody's calls fail or take seconds.
+    /// Calls fail or take seconds.
     Error,
 }
 
@@ -171,5 +237,87 @@ impl Severity {
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn entries_are_in_the_order_of_codes_and_numbers() {
+        for (at, entry) in TABLE.iter().enumerate() {
+            assert_eq!(entry.code as usize, at);
+        }
+        assert!(TABLE.is_sorted_by(|one, next| one.name < next.name));
+        assert_eq!(Code::IngressLoopback.to_string(), "UT101");
+        assert_eq!("ut603".parse(), Ok(Code::ReplyUnseen));
+        assert_eq!("UT999".parse::<Code>(), Err(UnknownCode));
+    }
+
+    #[test]
+    fn each_mechanism_has_one_code() {
+        for mechanism in Mechanism::ALL {
+            let codes: Vec<Code> =
+                Code::all().filter(|code| code.mechanisms().contains(&mechanism)).collect();
+            match mechanism {
+                Mechanism::AsymmetricReturn => assert_eq!(
+                    codes,
+                    [Code::IngressLoopback, Code::ServiceLoopback, Code::ReplyUnseen]
+                ),
+                _ => assert_eq!(codes, [Code::of(mechanism, Kind::Service)], "{mechanism}"),
+            }
+        }
+        let of_ingress = Code::of(Mechanism::AsymmetricReturn, Kind::Ingress);
+        assert_eq!(of_ingress, Code::IngressLoopback);
+    }
+
+    /// A code is written as a variant of [`Code`]; its number is known to the table only. The
+    /// examples in the help of the command line are text.
+    #[test]
+    fn no_other_source_has_a_number() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let (mut folders, mut files) = (Vec::new(), 0);
+        for member in std::fs::read_dir(crates).unwrap() {
+            folders.push(member.unwrap().path().join("src"));
+        }
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                let is_text = path.ends_with("uturn/src/cli.rs") || path.ends_with("any_text.rs");
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !is_text {
+                    let source = std::fs::read_to_string(&path).unwrap();
+                    let code = source.split("#[cfg(test)]").next().unwrap();
+                    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+                    let number = lines.flat_map(numbers).next();
+                    assert!(number.is_none(), "{number:?} in {}", path.display());
+                    files += 1;
+                }
+            }
+        }
+        assert!(files > 300, "{files}");
+        assert_eq!(numbers("see UT101, UTC102 and UT9").collect::<Vec<_>>(), ["UT101"]);
+    }
+
+    fn numbers(line: &str) -> impl Iterator<Item = &str> {
+        let words = line.split(|c: char| !c.is_ascii_alphanumeric());
+        words.filter(|word| {
+            let number = word.strip_prefix("UT").unwrap_or_default();
+            number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    }
+
+    /// No code is replaced by one that is itself replaced: one pass is enough.
+    #[test]
+    fn what_replaces_is_not_replaced() {
+        for code in Code::all() {
+            for less in code.replaces() {
+                assert!(less.replaces().is_empty(), "{code} replaces {less}");
+            }
+        }
     }
 }

@@ -3,13 +3,13 @@
 
 use uturn_model::ingress::Backend;
 use uturn_model::service::{ServicePort, TargetPort};
-use uturn_model::{Cluster, Name, NamespacedName, Pod, Port, Service, Unknown};
+use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Origin, Pod, Port, Service, Unknown};
 use uturn_path::Engine;
 
-use crate::Severity;
 use crate::finding::Finding;
 use crate::resembling::{are_names_alike, are_ports_alike, are_spelt_alike};
 use crate::written::{PodsByNamespace, about};
+use crate::{Code, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
@@ -24,6 +24,11 @@ pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Findi
     }
     all.extend(other_backend(cluster));
     all
+}
+
+/// A finding that matters only where its condition holds.
+fn hint(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
+    Finding { severity: Severity::Info, ..about(code, subject, origin, what) }
 }
 
 /// A target port that no container declares, where one like it is declared.
@@ -53,7 +58,7 @@ fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> 
              is: is that what is meant?",
             like.port
         );
-        let mut one = about(312, Severity::Info, service.object(), &service.origin, what);
+        let mut one = hint(Code::WrongPort, service.object(), &service.origin, what);
         one.conditions.push(format!("nothing listens on {wanted}").into());
         Some(one)
     })
@@ -82,7 +87,7 @@ fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
          meant?",
         workload.object()
     );
-    let mut one = about(311, Severity::Info, service.object(), &service.origin, what);
+    let mut one = hint(Code::NoEndpoints, service.object(), &service.origin, what);
     one.conditions.push("nothing else makes pods with its labels".into());
     Some(one)
 }
@@ -121,7 +126,7 @@ fn other_backend(cluster: &Cluster) -> Vec<Finding> {
                  that what is meant?",
                 like.join(", ")
             );
-            let mut one = about(402, Severity::Info, ingress.object(), &ingress.origin, what);
+            let mut one = hint(Code::BackendMissing, ingress.object(), &ingress.origin, what);
             one.conditions.push(format!("Service {full} does not exist").into());
             all.push(one);
         }

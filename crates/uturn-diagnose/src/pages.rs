@@ -1,72 +1,34 @@
 //! The pages that `uturn explain` prints: one for each code, one for some mechanisms.
 
-use uturn_model::Mechanism;
+use uturn_model::{Kind, Mechanism};
 
 use crate::Code;
 
-macro_rules! pages {
-    ($($name:literal),* $(,)?) => {
-        /// Every page by its name.
-        const PAGES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../pages/", $name, ".md")))),*];
-    };
-}
-
-pages![
-    "UT101",
-    "UT102",
-    "UT103",
-    "UT104",
-    "UT105",
-    "UT106",
-    "UT107",
-    "UT201",
-    "UT202",
-    "UT203",
-    "UT204",
-    "UT205",
-    "UT206",
-    "UT311",
-    "UT312",
-    "UT313",
-    "UT401",
-    "UT402",
-    "UT501",
-    "UT601",
-    "UT602",
-    "UT603",
-    "UT701",
-    "UT702",
-    "UT703",
-    "UT704",
-    "UT901",
-    "UT902",
-    "asymmetric-return",
-    "local-source-drop",
-    "no-candidate",
-    "reverse-path-filter",
+/// The pages of mechanisms that have one of their own.
+const OF_MECHANISMS: [(Mechanism, &str); 4] = [
+    (Mechanism::AsymmetricReturn, include_str!("../pages/asymmetric-return.md")),
+    (Mechanism::LocalSourceDrop, include_str!("../pages/local-source-drop.md")),
+    (Mechanism::NoCandidate, include_str!("../pages/no-candidate.md")),
+    (Mechanism::ReversePathFilter, include_str!("../pages/reverse-path-filter.md")),
 ];
 
-/// The page of a code or of a mechanism, whichever the word names.
+/// The page of the code or mechanism that a word names.
+///
+/// Returns `None` if it names neither.
 pub fn find(word: &str) -> Option<&'static str> {
-    let page = |name: &str| PAGES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
     if let Ok(code) = word.parse::<Code>() {
-        return page(&code.to_string());
+        return Some(code.page());
     }
     let mechanism: Mechanism = word.parse().ok()?;
-    // A mechanism without a page of its own is told on that of its code.
-    page(mechanism.as_str())
-        .or_else(|| page(&Code::of(mechanism, uturn_model::Kind::Service).to_string()))
+    let own = OF_MECHANISMS.iter().find(|(known, _)| *known == mechanism).map(|(_, page)| *page);
+    // The page of its code explains a mechanism that has no page of its own.
+    Some(own.unwrap_or_else(|| Code::of(mechanism, Kind::Service).page()))
 }
 
 /// Every page: its name and its text.
 pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PAGES.iter().copied()
-}
-
-/// Every code with its title, in order.
-pub fn all() -> impl Iterator<Item = (Code, &'static str)> {
-    Code::ALL.into_iter()
+    let of_mechanisms = OF_MECHANISMS.iter().map(|(mechanism, page)| (mechanism.as_str(), *page));
+    Code::all().map(|code| (code.as_str(), code.page())).chain(of_mechanisms)
 }
 
 #[cfg(test)]
@@ -75,8 +37,8 @@ mod tests {
 
     #[test]
     fn every_code_and_mechanism_has_its_page() {
-        for (code, title) in Code::ALL {
-            let page = find(&code.to_string()).unwrap_or_else(|| panic!("no page for {code}"));
+        for code in Code::all() {
+            let (page, title) = (code.page(), code.title());
             let heading = page.lines().next().unwrap();
             assert!(
                 heading.to_lowercase().contains(&title.to_lowercase())

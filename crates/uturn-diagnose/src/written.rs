@@ -12,13 +12,13 @@ use uturn_model::{
     By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
     Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
 };
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, Severity, beyond, hints};
+use crate::{Code, Evidence, beyond, hints};
 
-pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
     all.extend(unheard(engine));
     let backends = backends(engine);
@@ -41,17 +41,11 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
 }
 
 /// A finding about what is written.
-pub(crate) fn about(
-    code: u16,
-    severity: Severity,
-    subject: ObjectRef,
-    origin: &Origin,
-    what: String,
-) -> Finding {
+pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
     let by = By::new(subject.to_string(), origin.clone());
     Finding {
-        code: Code::new(code),
-        severity,
+        code,
+        severity: code.severity(),
         subject,
         targets: Vec::new(),
         clients: Clients::default(),
@@ -87,7 +81,7 @@ fn unheard(engine: &Engine<'_>) -> Vec<Finding> {
             tke::PREVENT_LOOPBACK,
             fixed.as_deref().unwrap_or("a newer line")
         );
-        let mut one = about(202, Severity::Warning, one.object(), &one.origin, what);
+        let mut one = about(Code::RequestUnheard, one.object(), &one.origin, what);
         if proxy.version.is_supposed() {
             one.conditions.push(format!("kube-proxy is {}", proxy.version.value).into());
         }
@@ -122,7 +116,7 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 }
             };
             let origin = engine.origin_of(&rule.owner);
-            let one = about(203, Severity::Error, rule.owner.clone(), &origin, why);
+            let one = about(Code::NoTargets, rule.owner.clone(), &origin, why);
             if all.iter().all(|known| known.subject != one.subject) {
                 all.push(one);
             }
@@ -169,7 +163,7 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
             rule.targets.len(),
             service.object()
         );
-        let one = about(204, Severity::Info, service.object(), &service.origin, what);
+        let one = about(Code::AllNodesRegistered, service.object(), &service.origin, what);
         all.insert(service.name.clone(), one);
     }
     all.into_values().collect()
@@ -197,7 +191,7 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
                 all[0].object(),
                 names.join(", ")
             );
-            about(205, Severity::Warning, all[0].object(), &all[0].origin, what)
+            about(Code::TwoOwners, all[0].object(), &all[0].origin, what)
         })
         .collect()
 }
@@ -253,7 +247,7 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let what =
             format!("targetPort {name:?} is no port of the pods it selects; they have: {known}");
-        all.push(about(313, Severity::Error, service.object(), &service.origin, what));
+        all.push(about(Code::NamedPortMissing, service.object(), &service.origin, what));
     }
     all
 }
@@ -295,14 +289,14 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
                     format!("{path} leads to port {port} of Service {full}, which it does not have")
                 }
             };
-            all.push(about(402, Severity::Error, ingress.object(), &ingress.origin, what));
+            all.push(about(Code::BackendMissing, ingress.object(), &ingress.origin, what));
         }
     }
     all
 }
 
 /// Whether a Service's name has an address, asked once for all.
-fn names(engine: &Engine<'_>) -> Result<Option<Finding>, Cannot> {
+fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
     let asks = |pod: &&Pod| {
@@ -333,7 +327,7 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, Cannot> {
     let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
     let subject = ObjectRef::namespaced(Kind::ConfigMap, &name);
     let what = format!("{host} has no address, as every name of a Service");
-    let mut finding = about(501, Severity::Error, subject, &corefile.origin, what);
+    let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
     finding.clients = Clients::other(Clients::NAMES);
     finding.share_failing = 1.0;
     finding.outcome = Outcome::NameNotFound;

@@ -10,8 +10,8 @@ use crate::xml::escape;
 pub fn scan(report: &ScanReport) -> String {
     let mut cases = String::new();
     let mut counts = Counts::default();
-    for (code, title) in Code::ALL {
-        let class = format!("{code} {title}");
+    for code in Code::all() {
+        let class = format!("{code} {}", code.title());
         let here = report.findings.iter().enumerate().filter(|(_, one)| one.code == code);
         let mut is_clean = true;
         for (at, finding) in here {

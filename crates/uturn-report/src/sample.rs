@@ -18,7 +18,7 @@ use crate::ScanReport;
 /// A loop at an Ingress of that name.
 pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
     Finding {
-        code: Code::INGRESS_LOOPBACK,
+        code: Code::IngressLoopback,
         severity: Severity::Error,
         subject: ObjectRef {
             kind: Kind::Ingress,

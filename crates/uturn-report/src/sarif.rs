@@ -3,7 +3,7 @@
 //! Version 2.1.0. What is known or ignored is there as well, suppressed with its reason.
 
 use serde_json::{Map, Value, json};
-use uturn_diagnose::{Code, Evidence, Finding, Severity, pages};
+use uturn_diagnose::{Code, Evidence, Finding, Severity};
 use uturn_model::Origin;
 
 use crate::baseline::fingerprints;
@@ -68,7 +68,7 @@ struct Told<'a> {
 }
 
 fn rule(code: Code) -> Value {
-    let page = pages::find(&code.to_string()).unwrap_or_default();
+    let page = code.page();
     let heading = page.lines().next().unwrap_or_default();
     let about = heading.trim_start_matches('#').trim().trim_start_matches(&code.to_string());
     let meaning = page.split("\n## What it means\n").nth(1).unwrap_or_default();

@@ -5,7 +5,7 @@ use uturn_path::Engine;
 
 use super::service::groups;
 use super::{Check, Checklist, State, a_pod_on_each, flow, walked};
-use crate::cloud;
+use crate::{Code, cloud};
 
 pub(super) fn check(engine: &Engine<'_>) -> Checklist {
     let cluster = engine.cluster();
@@ -46,13 +46,12 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
     let forwards: fn(&Node) -> Option<bool> = |node| node.forwards;
     let routed: fn(&Node) -> Option<bool> = |node| node.routed;
     for (what, fact, code) in
-        [("every node forwards", forwards, "UT704"), (routes, routed, "UT701")]
+        [("every node forwards", forwards, Code::CrossNode), (routes, routed, Code::NoRoute)]
     {
         let wrong = nodes.iter().filter(|node| fact(node) == Some(false));
         let wrong: Vec<&str> = wrong.map(|node| node.name.as_str()).collect();
         checks.push(if !wrong.is_empty() {
-            Check::failed(what, format!("not {}", wrong.join(", ")))
-                .next(format!("uturn explain {code}"))
+            Check::failed(what, format!("not {}", wrong.join(", "))).next(code.explain())
         } else if nodes.iter().all(|node| fact(node) == Some(true)) {
             Check::ok(what, "as Facts state it")
         } else {

@@ -6,6 +6,7 @@ use uturn_path::Engine;
 
 use super::service::lacks_endpoints;
 use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked};
+use crate::Code;
 
 pub(super) fn check(engine: &Engine<'_>) -> Checklist {
     let cluster = engine.cluster();
@@ -115,10 +116,9 @@ fn corefile(engine: &Engine<'_>) -> Check {
     match (serves, zones.next()) {
         (Some((at, line)), _) => Check::ok(what, format!("{} ({})", line.trim(), place(at))),
         (None, Some((at, line))) => Check::failed(what, format!("{} ({})", line.trim(), place(at)))
-            .next("uturn explain UT501"),
-        (None, None) => {
-            Check::failed(what, "its Corefile has no kubernetes plugin").next("uturn explain UT501")
-        }
+            .next(Code::NameNotFound.explain()),
+        (None, None) => Check::failed(what, "its Corefile has no kubernetes plugin")
+            .next(Code::NameNotFound.explain()),
     }
 }
 

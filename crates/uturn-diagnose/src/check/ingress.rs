@@ -10,6 +10,7 @@ use uturn_path::Engine;
 
 use super::service::{cluster_ip, groups, health_of};
 use super::{Check, Checklist, State, a_pod_on_each, flow, walked};
+use crate::Code;
 
 pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     let subject = format!("ingress/{}", ingress.name);
@@ -85,14 +86,13 @@ fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
         .find(|rule| rule.matches(peer, Some(Protocol::Tcp), port.number()));
     match rule {
         Some(rule) if rule.accept => Check::ok(what, format!("{}", rule.origin)),
-        Some(rule) => {
-            Check::failed(what, format!("{} drops it", rule.origin)).next("uturn explain UT702")
-        }
+        Some(rule) => Check::failed(what, format!("{} drops it", rule.origin))
+            .next(Code::SecurityGroup.explain()),
         None => Check::failed(
             what,
             format!("no rule of {} accepts it", balancer.security_groups.join(", ")),
         )
-        .next("uturn explain UT702"),
+        .next(Code::SecurityGroup.explain()),
     }
 }
 
@@ -119,7 +119,8 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
                 Check::unknown(&*what, "this Service is not among what is given")
                     .next(format!("kubectl -n {} get service {}", full.namespace, full.name))
             }
-            None => Check::failed(&*what, "there is no such Service").next("uturn explain UT402"),
+            None => Check::failed(&*what, "there is no such Service")
+                .next(Code::BackendMissing.explain()),
             Some(service) => {
                 let has = service.ports.iter().any(|one| match port {
                     BackendPort::Number(number) => one.port == *number,
@@ -127,7 +128,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
                 });
                 match has {
                     false => Check::failed(&*what, format!("it has no port {port}"))
-                        .next("uturn explain UT402"),
+                        .next(Code::BackendMissing.explain()),
                     true => {
                         let check = Check { what: what.clone(), ..cluster_ip(engine, service) };
                         match check.state {

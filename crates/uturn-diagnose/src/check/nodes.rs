@@ -8,7 +8,7 @@ use uturn_model::{Cluster, Node, Protocol, ProxyMode};
 use uturn_path::Engine;
 
 use super::{Check, Checklist, State};
-use crate::cloud;
+use crate::{Code, cloud};
 
 /// The ports that NodePorts are taken from, as the cloud's firewall is told.
 pub(super) fn node_ports(cluster: &Cluster) -> (u16, u16) {
@@ -130,7 +130,7 @@ fn lets(engine: &Engine<'_>, node: &Node, whom: &str, ports: (u16, u16), peer: I
                 .next(format!("look {place}, or state nodes.*.securityGroups in Facts"))
         }
         Some(Ok(())) => Check::ok(what, "as Facts state it"),
-        Some(Err(why)) => Check::failed(what, why).next("uturn explain UT702"),
+        Some(Err(why)) => Check::failed(what, why).next(Code::SecurityGroup.explain()),
     }
 }
 
@@ -138,7 +138,7 @@ fn stated(what: &str, fact: Option<bool>, how: &str) -> Check {
     match fact {
         Some(true) => Check::ok(what, "as Facts state it"),
         Some(false) => {
-            Check::failed(what, "Facts state that it does not").next("uturn explain UT704")
+            Check::failed(what, "Facts state that it does not").next(Code::CrossNode.explain())
         }
         None => Check::unknown(what, "nothing states it; it is taken to").next(how),
     }
@@ -153,7 +153,8 @@ fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
         Some(RpFilter::Off) => Check::ok(what, "0"),
         Some(RpFilter::Loose) => Check::ok(what, "2: loose"),
         Some(RpFilter::Strict) if is_cni => {
-            Check::failed(what, "1, and pods have addresses of the VPC").next("uturn explain UT105")
+            Check::failed(what, "1, and pods have addresses of the VPC")
+                .next(Code::ReversePathFilter.explain())
         }
         Some(RpFilter::Strict) => Check::ok(what, "1: strict; fine with pods behind a bridge"),
     }
@@ -177,7 +178,7 @@ fn firewall(cluster: &Cluster, node: &Node) -> Check {
             let mut check = Check::new(what, State::Failed);
             check.evidence = some.iter().map(|line| line.trim().to_owned()).collect();
             check.evidence.push(firewall.origin.to_string());
-            check.next("uturn explain UT601")
+            check.next(Code::NodeFirewall.explain())
         }
     }
 }
@@ -190,7 +191,8 @@ fn programmed(engine: &Engine<'_>, node: &Node) -> Check {
     let what = "kube-proxy has programmed every Service";
     if !node.unprogrammed.is_empty() {
         let some: Vec<String> = node.unprogrammed.iter().map(ToString::to_string).collect();
-        return Check::failed(what, format!("not {}", some.join(", "))).next("uturn explain UT602");
+        return Check::failed(what, format!("not {}", some.join(", ")))
+            .next(Code::RulesMissing.explain());
     }
     let see = match engine.cluster().proxy.mode.value {
         ProxyMode::Iptables => "iptables-save | grep -c KUBE-SVC",

@@ -9,7 +9,7 @@ use uturn_path::Engine;
 
 use super::nodes::{group_lets_in, node_ports as node_port_range};
 use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked};
-use crate::cloud;
+use crate::{Code, cloud};
 
 pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
     let mut checks = Vec::new();
@@ -61,7 +61,10 @@ pub(super) fn groups(engine: &Engine<'_>) -> Check {
     if !shut.is_empty() {
         let mut check = Check::new(what, State::Failed);
         check.evidence = shut;
-        return check.next(format!("{place}: let TCP and UDP {ports} in; uturn explain UT702"));
+        return check.next(format!(
+            "{place}: let TCP and UDP {ports} in; {}",
+            Code::SecurityGroup.explain()
+        ));
     }
     match (open, unknown) {
         (_, 0) => Check::ok(what, format!("{open} nodes, as Facts state their groups")),
@@ -101,7 +104,7 @@ fn bandwidth_of(engine: &Engine<'_>, service: &Service, what: &str) -> Check {
         .collect();
     if !without.is_empty() {
         return Check::failed(what, format!("none: {}", without.join(", ")))
-            .next("uturn explain UT703");
+            .next(Code::NoBandwidth.explain());
     }
     if nodes.iter().all(|node| node.public_bandwidth == Some(true)) {
         return Check::ok(what, "as Facts state it");
@@ -176,12 +179,15 @@ pub(super) fn health_of(
     is_open: bool,
 ) -> Option<Check> {
     let what = format!("health checks of {at} are answered");
-    let health = engine.health(at, protocol)?;
+    let health = match engine.health(at, protocol) {
+        Ok(found) => found?,
+        Err(why) => return Some(Check::unknown(what, why.to_string())),
+    };
     if is_open {
         return Some(Check::unknown(what, "what stands behind it is not given"));
     }
     if health.is_empty() {
-        return Some(Check::failed(what, "there is no target").next("uturn explain UT203"));
+        return Some(Check::failed(what, "there is no target").next(Code::NoTargets.explain()));
     }
     let alive = health.iter().filter(|one| one.alive).count();
     let said = format!("{alive} of {} targets", health.len());
@@ -198,7 +204,7 @@ pub(super) fn health_of(
         let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
         check.evidence.push(format!("{}: {}", one.target, why.join(", ")));
     }
-    Some(check.next("uturn explain UT201"))
+    Some(check.next(Code::ProbeBlackhole.explain()))
 }
 
 fn ports(engine: &Engine<'_>, service: &Service) -> Check {
@@ -240,11 +246,11 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
             check
                 .evidence
                 .push(format!("{said}: no pod declares it, and it need not ({})", service.origin));
-            check.next.get_or_insert_with(|| "uturn explain UT312".to_owned());
+            check.next.get_or_insert_with(|| Code::WrongPort.explain());
         } else {
             check.state = State::Failed;
             check.evidence.push(format!("{said}: no pod declares it ({})", service.origin));
-            check.next = Some("uturn explain UT312".to_owned());
+            check.next = Some(Code::WrongPort.explain());
         }
     }
     check
@@ -271,7 +277,7 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
         (0, 0) if lacks_endpoints(service) => {
             Check::unknown(what, why_open(engine, service)).next(see)
         }
-        (0, 0) => Check::failed(what, "none at all").next("uturn explain UT311"),
+        (0, 0) => Check::failed(what, "none at all").next(Code::NoEndpoints.explain()),
         (0, many) => Check::failed(what, format!("{many}, and none is ready")).next(see),
         (some, many) => Check::ok(what, format!("{some} of {many}")).next(see),
     }
@@ -374,7 +380,7 @@ fn rules(engine: &Engine<'_>, service: &Service) -> Check {
         .collect();
     if !lacking.is_empty() {
         return Check::failed(what, format!("not on {}", lacking.join(", ")))
-            .next("uturn explain UT602");
+            .next(Code::RulesMissing.explain());
     }
     match cluster.captures.len() {
         0 => Check::unknown(

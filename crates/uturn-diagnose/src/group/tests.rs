@@ -6,7 +6,7 @@ use super::*;
 /// A finding about an Ingress, as a scan finds it.
 fn finding(name: &str) -> Finding {
     Finding {
-        code: Code::INGRESS_LOOPBACK,
+        code: Code::IngressLoopback,
         severity: Severity::Error,
         subject: object(Kind::Ingress, name),
         targets: vec![":80 /".to_owned()],
@@ -71,7 +71,7 @@ fn findings_of_one_cause_are_one_group() {
 fn what_has_to_be_changed_tells_groups_apart() {
     let all = [
         finding("a"),
-        Finding { code: Code::REPLY_UNSEEN, ..finding("a") },
+        Finding { code: Code::ReplyUnseen, ..finding("a") },
         Finding { mechanism: None, ..finding("a") },
         Finding { subject: object(Kind::Service, "a"), ..finding("a") },
         Finding { conditions: vec!["kube-proxy mode is ipvs".into()], ..finding("a") },
@@ -97,7 +97,7 @@ fn conditions_of_findings_that_nothing_walked_do_not() {
 #[test]
 fn groups_come_by_severity_then_by_harm() {
     let warning = Finding {
-        code: Code::REPLY_UNSEEN,
+        code: Code::ReplyUnseen,
         severity: Severity::Warning,
         share_failing: 1.0,
         ..finding("a")
@@ -143,7 +143,7 @@ fn of_a_long_list_the_worst_of_each_group_is_shown_in_full() {
 }
 
 fn findings() -> impl Strategy<Value = Vec<Finding>> {
-    let code = prop::sample::select(vec![Code::INGRESS_LOOPBACK, Code::REPLY_UNSEEN]);
+    let code = prop::sample::select(vec![Code::IngressLoopback, Code::ReplyUnseen]);
     let severity = prop::sample::select(vec![Severity::Info, Severity::Warning, Severity::Error]);
     let kind = prop::sample::select(vec![Kind::Ingress, Kind::Service]);
     let outcome = prop::sample::select(vec![

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
-use uturn_diagnose::{Code, Group, Severity, pages};
+use uturn_diagnose::{Code, Group, Severity};
 use uturn_model::Supposition;
 
 use super::finding::failing;
@@ -197,7 +197,7 @@ fn code_pages(report: &ScanReport) -> Vec<CodePage> {
         report.findings.iter().chain(aside).map(|finding| finding.code).collect();
     let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
     let page = |code: Code| {
-        let text = pages::find(&code.to_string()).unwrap_or_default();
+        let text = code.page();
         let title = text.lines().next().unwrap_or_default().trim_start_matches('#').trim();
         CodePage { code, title, body: markdown::render(text, &names) }
     };

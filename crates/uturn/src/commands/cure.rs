@@ -4,7 +4,7 @@ use uturn_diagnose::cure::{self, Case, Twin};
 use uturn_diagnose::{Code, CureTitle, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_snapshot::{Fault, Loaded, Manifests};
@@ -135,9 +135,9 @@ fn case_of<'a>(
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
     finding: &Finding,
-) -> Result<Option<Case<'a>>, Cannot> {
+) -> Result<Option<Case<'a>>, WalkError> {
     if let Example::Probes(listener, protocol) = finding.example {
-        return Ok(Some(Case::probes(manifests, engine, listener, protocol)));
+        return Case::probes(manifests, engine, listener, protocol).map(Some);
     }
     flow_of(engine, finding).map(|flow| Case::flow(manifests, engine, flow)).transpose()
 }
@@ -158,7 +158,7 @@ pub(super) fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
         |name: &&NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let clients = || finding.clients.iter().filter(asks_cluster);
     let flow = finding.example.flow()?;
-    if !matches!(finding.example, Example::Met(_)) {
+    if !matches!(finding.example, Example::Scanned(_)) {
         return Some(flow);
     }
     let at = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };

@@ -1,6 +1,6 @@
 //! `uturn explain`: the page of a code or mechanism.
 
-use uturn_diagnose::pages;
+use uturn_diagnose::{Code, pages};
 use uturn_model::Mechanism;
 
 use crate::cli::Explain;
@@ -21,8 +21,8 @@ pub(super) fn run(args: &Explain, printer: &Printer) -> Result<Status, Failure> 
 
 fn list() -> String {
     let mut text = String::from("Codes of findings:\n");
-    for (code, title) in pages::all() {
-        text.push_str(&format!("  {code}  {title}\n"));
+    for code in Code::all() {
+        text.push_str(&format!("  {code}  {}\n", code.title()));
     }
     text.push_str("\nMechanisms:\n");
     for mechanism in Mechanism::ALL {

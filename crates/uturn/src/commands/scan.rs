@@ -7,7 +7,7 @@ use uturn_diagnose::cure::Twin;
 use uturn_diagnose::group::{group, shown_in_full};
 use uturn_diagnose::{Cure, Evidence, Example, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
-use uturn_path::{Engine, Met, ScanTarget, cases};
+use uturn_path::{Engine, ScanResult, ScanTarget, cases};
 use uturn_report::html::{self, Details};
 use uturn_report::{ScanReport, json, junit, sarif, scan};
 
@@ -83,7 +83,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     };
     let engine = &engines[0];
     let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
-    let is_open = |met: &&Met| met.verdicts.iter().any(Verdict::is_open);
+    let is_open = |met: &&ScanResult| met.verdicts.iter().any(Verdict::is_open);
     let open = met.iter().filter(is_open);
     let report = ScanReport {
         origins: findings.iter().map(|(_, one)| aside::origin(engine, &one.subject)).collect(),
@@ -98,9 +98,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
             FailOn::Error => Some(Severity::Error),
             FailOn::Never => None,
         },
-        flows: met.iter().map(Met::flows).sum(),
-        fine: fine.map(Met::flows).sum(),
-        open: open.map(Met::flows).sum(),
+        flows: met.iter().map(ScanResult::flows).sum(),
+        fine: fine.map(ScanResult::flows).sum(),
+        open: open.map(ScanResult::flows).sum(),
         network: Some(cluster.network.clone()),
         unjudged: cluster.unjudged.clone(),
         supposed: engine.supposed().to_vec(),
@@ -133,7 +133,7 @@ fn details(
         let engine = &engines[*engine];
         let (flow, verdicts) = match &finding.example {
             // Rules of a large cluster are not written in full for a single flow.
-            Example::Met(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
+            Example::Scanned(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
             _ => match cure::flow_of(engine, finding) {
                 Some(flow) => {
                     let verdicts = engine.verdicts(&flow)?;

@@ -158,7 +158,8 @@ fn findings_with_one_cause_are_folded() {
     let Some(title) = in_browser(&folder, &page.replace("</body>", probe)) else { return };
     let all = findings.len();
     // A looping client also takes a healthy target out, which is a finding of its own.
-    let of = |what: &str| findings.iter().filter(|finding| finding.to_string().contains(what)).count();
+    let of =
+        |what: &str| findings.iter().filter(|finding| finding.to_string().contains(what)).count();
     let single = of("shop\",\"name\":\"more-17\"");
     assert_eq!(
         title,
@@ -210,11 +211,15 @@ fn in_browser(folder: &Folder, page: &str) -> Option<String> {
         Ok(output) if output.status.success() => output,
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            uturn_testing::left_out("the page in a browser", why);
+            uturn_testing::skip(uturn_testing::Requirement::Browser, "the page in a browser", why);
             return None;
         }
         Err(why) => {
-            uturn_testing::left_out("the page in a browser", format!("chromium: {why}"));
+            uturn_testing::skip(
+                uturn_testing::Requirement::Browser,
+                "the page in a browser",
+                format!("chromium: {why}"),
+            );
             return None;
         }
     };
