@@ -13,7 +13,6 @@
 //! [`cure`]. `written` finds what is wrong in the objects
 //! themselves, `hints` what only looks wrong; `cloud` has the words of each cloud.
 
-pub mod alike;
 pub mod analysis;
 mod bypass;
 pub mod cases;
@@ -33,7 +32,6 @@ pub mod pages;
 mod typos;
 mod written;
 
-pub use alike::Alike;
 pub use analysis::{Analysis, analyze};
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};

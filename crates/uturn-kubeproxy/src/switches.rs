@@ -25,7 +25,9 @@ impl Switches {
         let old = service.annotations.get("service.kubernetes.io/topology-aware-hints");
         let new = service.annotations.get("service.kubernetes.io/topology-mode");
         Self {
-            is_left_to_others: LEFT_TO_OTHERS.iter().any(|label| service.labels.get(label).is_some()),
+            is_left_to_others: LEFT_TO_OTHERS
+                .iter()
+                .any(|label| service.labels.get(label).is_some()),
             asks_for_hints: matches!(old, Some("Auto" | "auto")),
             allows_hints: !matches!(old.or(new), None | Some("" | "Disabled" | "disabled")),
         }

@@ -21,6 +21,7 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod lab;
+mod markup;
 #[cfg(test)]
 mod sample;
 pub mod sarif;
@@ -31,6 +32,8 @@ pub mod svg;
 pub mod table;
 pub mod trace;
 pub mod walk;
+#[cfg(test)]
+mod well_formed;
 pub mod words;
 pub mod xml;
 pub mod yaml;

@@ -1,7 +1,17 @@
-//! Findings for tests.
+//! Findings, cures and flows for tests.
 
-use uturn_diagnose::{Clients, Code, CureTitle, Evidence, Example, Finding, Severity};
-use uturn_model::{By, Kind, Mechanism, Name, ObjectRef, Origin, Outcome};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use uturn_diagnose::cure::{Answer, Condition, Standing};
+use uturn_diagnose::{Clients, Code, Cure, CureTitle, Evidence, Example, Finding, Severity};
+use uturn_model::route::{Hop, Leg, Way};
+use uturn_model::{
+    By, Client, Destination, Flow, Kind, Mechanism, Name, ObjectRef, Origin, Outcome, Place,
+    Protocol, Route, Step, StepKind, Verdict,
+};
+use uturn_snapshot::manifests::Changed;
 
 use crate::ScanReport;
 
@@ -15,10 +25,10 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
             namespace: Some(Name::new("shop").unwrap()),
             name: name.into(),
         },
-        targets: targets.iter().map(|one| (*one).to_owned()).collect(),
+        targets: targets.iter().map(|target| (*target).to_owned()).collect(),
         clients: Clients::other(Clients::OUTSIDE),
         share_failing: 0.5,
-        outcome: Outcome::Answered { after: std::time::Duration::from_secs(4) },
+        outcome: Outcome::Answered { after: Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: Example::Written,
         written: Vec::new(),
@@ -33,28 +43,119 @@ fn call(text: &str) -> CureTitle {
 
 /// A report whose every text is this one.
 pub(crate) fn report(text: &str) -> ScanReport {
-    let mut one = finding(text, &[text, "other"]);
-    one.cures = vec![call(text)];
-    one.conditions = vec![text.into()];
+    let mut finding = finding(text, &[text, "other"]);
+    finding.cures = vec![call(text)];
+    finding.conditions = vec![text.into()];
     let evidence = Evidence {
         place: text.to_owned(),
         what: text.into(),
         by: By::new(text, Origin { file: text.into(), line: 3, column: 5 }),
     };
-    let mut report = ScanReport::new(vec![one]);
+    let mut report = ScanReport::new(vec![finding]);
     report.evidence = vec![vec![evidence]];
     report.origins = vec![Origin { file: text.into(), line: 7, column: 1 }];
     report.aside = vec![
-        crate::scan::Aside {
-            finding: finding(text, &[text]),
+        uturn_diagnose::analysis::Suppressed {
+            finding: self::finding(text, &[text]),
             origin: Origin::file(text),
-            why: crate::scan::Why::Ignored { reason: text.into() },
+            why: uturn_diagnose::analysis::Suppression::Ignored { reason: text.into() },
         },
-        crate::scan::Aside {
-            finding: finding(text, &[]),
+        uturn_diagnose::analysis::Suppressed {
+            finding: self::finding(text, &[]),
             origin: Origin::line(text, 9),
-            why: crate::scan::Why::Known { baseline: text.into() },
+            why: uturn_diagnose::analysis::Suppression::Known { baseline: text.into() },
         },
     ];
     report
+}
+
+/// A cure whose every text is this one.
+pub(crate) fn cure(text: &str) -> Cure {
+    let standing = Standing::Flow {
+        flow: flow(),
+        outcomes: vec![(Outcome::Hangs, 1.0)],
+        mechanisms: vec![Mechanism::AsymmetricReturn],
+        conditions: vec![text.into()],
+    };
+    let condition = |answer| Condition { what: text.to_owned(), answer, because: text.to_owned() };
+    Cure {
+        name: "call-service",
+        title: text.to_owned(),
+        rank: 1,
+        conditions: [Answer::Holds, Answer::Fails, Answer::Unknown].map(condition).to_vec(),
+        effects: vec![text.to_owned()],
+        commands: vec![text.to_owned()],
+        changed: vec![Changed {
+            name: text.into(),
+            before: Some(format!("{text}\nold\n")),
+            after: format!("{text}\nnew\n"),
+        }],
+        objects: Vec::new(),
+        tried: None,
+        before: standing.clone(),
+        after: Some(standing),
+        refused: None,
+    }
+}
+
+/// A cure that does not work, for this reason.
+pub(crate) fn refused_cure(text: &str) -> Cure {
+    Cure { refused: Some(text.to_owned()), ..cure(text) }
+}
+
+/// Markup, quotes, control characters and any other text.
+pub(crate) fn any_text() -> impl Strategy<Value = String> {
+    let nasty = "(<script>alert\\(1\\)</script>|</style>|<!--|-->|\\]\\]>|&amp;|&#0;|\"|'|=|\\\\|`|\u{0}|\u{1b}|\u{fffe}|\u{85}|\r|\n|a|shop)";
+    prop_oneof![
+        proptest::collection::vec(nasty, 0..8).prop_map(|parts| parts.concat()),
+        any::<String>()
+    ]
+}
+
+/// A call from outside.
+pub(crate) fn flow() -> Flow {
+    Flow {
+        from: Client::Outside(None),
+        to: Destination::Address("10.0.0.1:80".parse().unwrap()),
+        protocol: Protocol::Tcp,
+    }
+}
+
+/// A verdict with a route of every kind of step, whose every text is this one.
+pub(crate) fn verdicts(text: &str) -> Vec<Verdict> {
+    let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+    let leg = Leg { src: at("10.1.1.10:40000"), dst: at("10.0.0.1:80") };
+    let wide = Leg { src: at("[2001:db8:1111:2222:3333:4444:5555:6666]:40000"), dst: leg.dst };
+    let by = || By::new(text, Origin { file: text.into(), line: 1, column: 1 });
+    let step = |kind| Step::new(kind, text, by());
+    let hop = |place, way, steps| Hop { place, way, steps };
+    let lb = || Place::LoadBalancer(text.into());
+    let node = || Place::Node(Name::new("n1").unwrap());
+    let route = Route {
+        late: Duration::ZERO,
+        share: 1.0,
+        outcome: Outcome::Hangs,
+        mechanisms: vec![Mechanism::AsymmetricReturn],
+        chance: false,
+        hops: vec![
+            hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)]),
+            hop(Place::Outside, Way::Out, vec![step(StepKind::Send).seeing(leg)]),
+            hop(lb(), Way::Out, vec![step(StepKind::Balance).changing(leg, wide)]),
+            hop(
+                node(),
+                Way::Out,
+                vec![step(StepKind::Translate).changing(wide, leg), step(StepKind::Unknown)],
+            ),
+            hop(lb(), Way::Back, vec![step(StepKind::Turn).seeing(leg)]),
+            hop(Place::Outside, Way::Back, vec![step(StepKind::Drop).seeing(leg)]),
+            hop(lb(), Way::Out, vec![step(StepKind::Timeout)]),
+        ],
+    };
+    let names = Route {
+        late: Duration::ZERO,
+        hops: vec![hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)])],
+        outcome: Outcome::NameNotFound,
+        ..route.clone()
+    };
+    vec![Verdict::of(vec![route, names], vec![text.into()], Vec::new())]
 }

@@ -6,12 +6,13 @@ use uturn_diagnose::{Code, Evidence, Severity};
 use uturn_model::Origin;
 
 use crate::baseline::fingerprints;
-use crate::scan::{self, ScanReport, Why};
+use crate::scan::{self, ScanReport};
 use crate::schema::sarif::{
     ArtifactLocation, Driver, Finding, FindingProperties, Fingerprints, Help, Invocation, Location,
     Log, LogicalLocation, Message, Notification, PhysicalLocation, Region, RelatedLocation, Rule,
     RuleProperties, Run, Suppression, Tool,
 };
+use uturn_diagnose::analysis;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -66,7 +67,7 @@ struct Placed<'a> {
     origin: Option<&'a Origin>,
     evidence: &'a [Evidence],
     /// Why it does not count; none where it counts.
-    aside: Option<&'a Why>,
+    aside: Option<&'a analysis::Suppression>,
 }
 
 fn rule(code: Code) -> Rule<'static> {
@@ -114,19 +115,19 @@ fn result<'a>(placed: &Placed<'a>, print: &'a str, codes: &[Code]) -> Finding<'a
         },
         related_locations: placed.evidence.iter().filter_map(related).collect(),
         baseline_state: match placed.aside {
-            Some(Why::Known { .. }) => Some("unchanged"),
-            Some(Why::Ignored { .. }) | None => None,
+            Some(analysis::Suppression::Known { .. }) => Some("unchanged"),
+            Some(analysis::Suppression::Ignored { .. }) | None => None,
         },
         suppressions: placed.aside.map(|why| [suppression(why)]),
     }
 }
 
-fn suppression(why: &Why) -> Suppression {
+fn suppression(why: &analysis::Suppression) -> Suppression {
     match why {
-        Why::Ignored { reason } => {
+        analysis::Suppression::Ignored { reason } => {
             Suppression { kind: "inSource", justification: reason.to_string() }
         }
-        Why::Known { baseline } => {
+        analysis::Suppression::Known { baseline } => {
             Suppression { kind: "external", justification: format!("known in {baseline}") }
         }
     }

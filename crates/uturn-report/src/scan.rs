@@ -15,7 +15,7 @@ mod groups;
 mod summary;
 
 pub(crate) use summary::left_out;
-pub use uturn_diagnose::analysis::{Suppressed as Aside, Suppression as Why};
+use uturn_diagnose::analysis::Suppressed;
 
 /// The result of a scan.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct ScanReport {
     /// Where the object of each is written, in the same order; empty if it was not asked for.
     pub origins: Vec<Origin>,
     /// The findings that do not count.
-    pub aside: Vec<Aside>,
+    pub aside: Vec<Suppressed>,
     /// How many findings of the baseline are gone.
     pub gone: usize,
     /// The least severity that makes the scan fail; `None` if nothing does.

@@ -1,88 +1,111 @@
-//! `trace -o svg`: the packet's way as a picture.
+//! `trace -o svg`: the route of a packet as a sequence diagram.
 //!
 //! Places stand side by side, time runs down. The way out is a solid line and the way back a
-//! dashed one, each with the packet's addresses; what is translated, picked or thrown away is
-//! a note below its place, with the rule that decided. Ways that end alike are one picture:
-//! the likeliest of them. `story` decides what is told, `draw` where it stands.
+//! dashed one, each with the packet's addresses; what is translated, picked or dropped is
+//! a note below its place, with the rule that decided. Routes that end alike are one sequence:
+//! the likeliest of them. `sequence` decides what is shown, `layout` where it stands, and the
+//! template `picture.svg` writes it.
 
-mod draw;
-mod story;
-mod tries;
+mod fit;
+mod layout;
+mod retries;
+mod sequence;
+mod shape;
+#[cfg(test)]
+mod tests;
 
+use askama::Template;
 use uturn_model::{Flow, Verdict};
 
+use crate::markup::Markup;
 use crate::words;
-use crate::xml::escape;
-use draw::Canvas;
-use story::Tale;
+use layout::Canvas;
+use sequence::Sequence;
+use shape::{Arrow, Shape};
 
-/// More ways than these are not drawn, nor in a page of many pictures.
-const MOST_WAYS: usize = 12;
+/// A picture draws at most this many sequences; in a page, fewer.
+const MOST_SEQUENCES: usize = 12;
 const MOST_IN_PAGE: usize = 4;
-/// So many endings are named above the ways; retries can end in very many.
+/// At most this many endings are named in the heading; retries can have very many.
 const MOST_ENDS: usize = 6;
 
-/// A document of its own.
+#[derive(Template)]
+#[template(path = "picture.svg")]
+struct Picture<'a> {
+    /// The prefix of all ids.
+    name: &'a str,
+    title: String,
+    /// The picture in words, for readers who do not see it.
+    description: String,
+    style: Option<Markup>,
+    width: f64,
+    height: f64,
+    arrows: [Arrow; 3],
+    shapes: Vec<Shape>,
+}
+
+/// Draws a flow as a document of its own.
 pub fn trace(flow: &Flow, verdicts: &[Verdict], codes: &[String]) -> String {
-    let style = format!("<style>{STYLE}</style>");
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
-        whole(flow, verdicts, codes, ("u", &style), MOST_WAYS)
-    )
+    let picture = Picture {
+        style: Some(Markup::own(STYLE)),
+        ..Picture::new(flow, verdicts, codes, "u", MOST_SEQUENCES)
+    };
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", Markup::of(&picture))
 }
 
-/// The same inside a page that has [`STYLE`]; no two pictures of a page have the same name.
-pub fn picture(flow: &Flow, verdicts: &[Verdict], codes: &[String], name: &str) -> String {
-    whole(flow, verdicts, codes, (name, ""), MOST_IN_PAGE)
+/// Draws a flow for a page that has [`STYLE`]. Each picture of a page needs a name of its own.
+pub(crate) fn picture(flow: &Flow, verdicts: &[Verdict], codes: &[String], name: &str) -> Markup {
+    Markup::of(&Picture::new(flow, verdicts, codes, name, MOST_IN_PAGE))
 }
 
-fn whole(
-    flow: &Flow,
-    verdicts: &[Verdict],
-    codes: &[String],
-    (name, style): (&str, &str),
-    most: usize,
-) -> String {
-    let tales = story::tales(verdicts);
-    let title = format!("{} → {} ({})", flow.from, flow.to, flow.protocol);
-    let said: Vec<String> = verdicts
-        .iter()
-        .map(|one| match one.conditions.is_empty() {
-            true => words::verdict(one, MOST_ENDS),
-            false => {
-                let said = words::verdict(one, MOST_ENDS);
-                format!("if {}: {said}", one.conditions.join(" and "))
-            }
-        })
-        .collect();
-    let mut canvas = Canvas::new(&tales, name);
-    canvas.heading(&title, &said, codes);
-    for tale in tales.iter().take(most) {
-        canvas.tale(tale);
+impl<'a> Picture<'a> {
+    fn new(
+        flow: &Flow,
+        verdicts: &[Verdict],
+        codes: &[String],
+        name: &'a str,
+        most: usize,
+    ) -> Self {
+        let sequences = sequence::sequences(verdicts);
+        let title = format!("{} → {} ({})", flow.from, flow.to, flow.protocol);
+        let verdicts: Vec<String> = verdicts.iter().map(in_words).collect();
+        let drawn = &sequences[..most.min(sequences.len())];
+        let mut canvas = Canvas::new(drawn);
+        canvas.heading(&title, &verdicts, codes);
+        for sequence in drawn {
+            canvas.sequence(sequence);
+        }
+        match sequences.len() - drawn.len() {
+            0 => {}
+            1 => canvas.remark("1 more way is not drawn: -o text shows it"),
+            more => canvas.remark(&format!("{more} more ways are not drawn: -o text shows them")),
+        }
+        canvas.legend();
+        Self {
+            name,
+            description: description(&verdicts, drawn),
+            title,
+            style: None,
+            width: canvas.width(),
+            height: canvas.height(),
+            arrows: Arrow::ALL,
+            shapes: canvas.into_shapes(),
+        }
     }
-    if tales.len() > most {
-        let more = tales.len() - most;
-        canvas.remark(&format!("{more} more ways are not drawn: -o text tells them"));
-    }
-    canvas.legend();
-    let about = about(&said, &tales[..most.min(tales.len())]);
-    let (width, height) = canvas.size();
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ut\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" role=\"img\" aria-labelledby=\"{name}-t {name}-d\">\n\
-         <title id=\"{name}-t\">{}</title>\n<desc id=\"{name}-d\">{}</desc>\n{style}\
-         {}</svg>\n",
-        escape(&title),
-        escape(&about),
-        canvas.drawn(),
-    )
 }
 
-/// The picture in words, for those who do not see it.
-fn about(said: &[String], tales: &[Tale<'_>]) -> String {
-    let mut text = format!("{}.", said.join("; "));
-    for tale in tales {
-        text.push_str(&format!(" {}: {}.", tale.heading, tale.in_words()));
+fn in_words(verdict: &Verdict) -> String {
+    let outcomes = words::verdict(verdict, MOST_ENDS);
+    match verdict.conditions.is_empty() {
+        true => outcomes,
+        false => format!("if {}: {outcomes}", verdict.conditions.join(" and ")),
+    }
+}
+
+fn description(verdicts: &[String], sequences: &[Sequence<'_>]) -> String {
+    let mut text = format!("{}.", verdicts.join("; "));
+    for sequence in sequences {
+        text.push_str(&format!(" {}: {}.", sequence.heading, sequence.in_words()));
     }
     text
 }

@@ -11,12 +11,19 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            '\t' | '\n' => safe.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => safe.push('\u{fffd}'),
-            c => safe.push(c),
+            c => safe.push(representable(c)),
         }
     }
     safe
+}
+
+/// The character itself, or U+FFFD if neither XML nor HTML can hold it.
+pub(crate) fn representable(c: char) -> char {
+    match c {
+        '\t' | '\n' => c,
+        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => '\u{fffd}',
+        c => c,
+    }
 }
 
 /// A text of at most so many characters, with `…` where some are missing.

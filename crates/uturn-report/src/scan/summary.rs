@@ -6,7 +6,9 @@ use uturn_diagnose::Example;
 use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::{Protocol, Skipped, Text, Unjudged};
 
-use super::{ScanReport, Why};
+use uturn_diagnose::analysis::Suppression;
+
+use super::ScanReport;
 use crate::style::Style;
 use crate::words;
 
@@ -16,13 +18,13 @@ fn set_aside(report: &ScanReport) -> String {
     let mut known: BTreeMap<&Text, usize> = BTreeMap::new();
     for aside in &report.aside {
         match &aside.why {
-            Why::Ignored { reason } => text.push_str(&format!(
+            Suppression::Ignored { reason } => text.push_str(&format!(
                 "ignored: {} {}: {reason} ({})\n",
                 aside.finding.code,
                 aside.finding.subject.short(),
                 aside.origin
             )),
-            Why::Known { baseline } => *known.entry(baseline).or_default() += 1,
+            Suppression::Known { baseline } => *known.entry(baseline).or_default() += 1,
         }
     }
     for (baseline, count) in known {

@@ -7,8 +7,9 @@ use uturn_model as model;
 use uturn_model::network;
 
 use super::common::{By, Outcome, Severity, Supposition};
-use crate::scan::{Aside, ScanReport, Why};
+use crate::scan::ScanReport;
 use crate::words;
+use uturn_diagnose::analysis::{Suppressed, Suppression};
 
 /// What `uturn scan -o json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -192,10 +193,12 @@ pub struct Ignored<'a> {
 }
 
 impl<'a> Ignored<'a> {
-    fn new(aside: &'a Aside) -> Option<Self> {
+    fn new(aside: &'a Suppressed) -> Option<Self> {
         match &aside.why {
-            Why::Ignored { reason } => Some(Self { finding: SetAside::from(aside), reason }),
-            Why::Known { .. } => None,
+            Suppression::Ignored { reason } => {
+                Some(Self { finding: SetAside::from(aside), reason })
+            }
+            Suppression::Known { .. } => None,
         }
     }
 }
@@ -212,10 +215,12 @@ pub struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn new(aside: &'a Aside) -> Option<Self> {
+    fn new(aside: &'a Suppressed) -> Option<Self> {
         match &aside.why {
-            Why::Known { baseline } => Some(Self { finding: SetAside::from(aside), baseline }),
-            Why::Ignored { .. } => None,
+            Suppression::Known { baseline } => {
+                Some(Self { finding: SetAside::from(aside), baseline })
+            }
+            Suppression::Ignored { .. } => None,
         }
     }
 }
@@ -236,8 +241,8 @@ pub struct SetAside<'a> {
     pub at: String,
 }
 
-impl<'a> From<&'a Aside> for SetAside<'a> {
-    fn from(aside: &'a Aside) -> Self {
+impl<'a> From<&'a Suppressed> for SetAside<'a> {
+    fn from(aside: &'a Suppressed) -> Self {
         Self {
             code: aside.finding.code.to_string(),
             severity: aside.finding.severity.into(),

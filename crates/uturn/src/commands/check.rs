@@ -38,6 +38,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         report::text(&lists, style) + &supposed.collect::<String>()
     };
     print(printer, args.output, text, || Checks::new(&lists, engine.supposed()));
-    let failed = lists.iter().flat_map(|list| &list.checks).any(|check| check.state == State::Failed);
+    let failed =
+        lists.iter().flat_map(|list| &list.checks).any(|check| check.state == State::Failed);
     Ok(if failed { Status::Found } else { Status::Clean })
 }

@@ -1,12 +1,7 @@
 //! `uturn scan`: every class of client against every target.
 
-use std::collections::BTreeMap;
-
-use uturn_diagnose::analysis::{
-    Analysis, Detail, FlowCounts, InFull, KnownFindings, MOST_BYTES, Options,
-};
-use uturn_diagnose::{Alike, Group, Severity, analyze};
-use uturn_report::html::Shown;
+use uturn_diagnose::analysis::{Analysis, Detail, FlowCounts, KnownFindings, MOST_BYTES, Options};
+use uturn_diagnose::{Severity, analyze};
 use uturn_report::scan::Listing;
 use uturn_report::schema::scan::Scan as ScanJson;
 use uturn_report::{ScanReport, html, junit, sarif, scan};
@@ -88,30 +83,11 @@ fn print_analysis(
     }
     match args.output {
         ScanOutput::Sarif => printer.result(&sarif::scan(&report)),
-        ScanOutput::Html => printer.result(&page(&report, analysis.in_full)),
+        ScanOutput::Html => printer.result(&html::scan(&report, &analysis.in_full)),
         ScanOutput::Junit => printer.result(&junit::scan(&report)),
         ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
     }
     let fails = report.findings.iter().any(|finding| report.fails(finding));
     let is_written = args.write_baseline.is_some();
     Ok(if fails && !is_written { Status::Found } else { Status::Clean })
-}
-
-/// The page, with what it shows in full.
-fn page(report: &ScanReport, mut in_full: BTreeMap<usize, InFull>) -> String {
-    let is_short = in_full.len() == report.findings.len();
-    let each = |group: &Group| -> Vec<Alike> {
-        let alone = |at: &usize| Alike { first: *at, all: vec![*at] };
-        match is_short {
-            true => group.members.iter().map(alone).collect(),
-            false => vec![Alike { first: group.worst(), all: group.members.clone() }],
-        }
-    };
-    let alike: Vec<Alike> = report.groups.iter().flat_map(each).collect();
-    let shown = |alike: &Alike| {
-        let InFull { flow, verdicts, cures } = in_full.remove(&alike.first).unwrap_or_default();
-        Shown { flow, verdicts, cures }
-    };
-    let shown: Vec<Shown> = alike.iter().map(shown).collect();
-    html::scan(report, &alike, &shown)
 }

@@ -16,7 +16,7 @@ fn page(args: &[&str]) -> String {
 /// The values of an attribute.
 fn values<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
     let start = format!(" {attribute}=\"");
-    page.split(start.as_str()).skip(1).map(|one| one.split('"').next().unwrap()).collect()
+    page.split(start.as_str()).skip(1).map(|value| value.split('"').next().unwrap()).collect()
 }
 
 #[test]
@@ -30,9 +30,12 @@ fn a_page_needs_nothing_else() {
         assert!(is_here || to == "data:,", "href {to}");
     }
     for names in values(&page, "aria-labelledby") {
-        assert!(names.split(' ').all(|one| known.contains(one)), "{names}");
+        assert!(names.split(' ').all(|name| known.contains(name)), "{names}");
     }
     assert!(values(&page, "src").is_empty());
+    assert_eq!(values(&page, "open").len(), 1, "the first picture is open");
+    let (before, after) = page.split_once("<details open=").unwrap();
+    assert!(!before.contains("<svg ") && after.contains("<svg "));
     for part in [
         "UT101 Ingress loopback: ingress/shop/front",
         "<span class=\"add\">+        rewrite name shop.example.com",
@@ -82,7 +85,7 @@ fn many(test: &str, more: usize) -> Folder {
         let text = fs::read_to_string(file.path()).unwrap();
         folder.file(file.file_name().to_str().unwrap(), &text);
     }
-    let one = |at: usize| {
+    let ingress = |at: usize| {
         format!(
             "---
 apiVersion: networking.k8s.io/v1
@@ -103,69 +106,79 @@ status: {{loadBalancer: {{ingress: [{{ip: 10.0.9.{at}}}]}}}}
 "
         )
     };
-    folder.file("more.yaml", &(1..=more).map(one).collect::<String>());
+    folder.file("more.yaml", &(1..=more).map(ingress).collect::<String>());
     folder
 }
 
-/// Of many that are alike one is told in full and each has a line, wherever it is looked for.
+/// Of many findings with one cause the worst is shown in full and the others take a row each,
+/// and the filter finds each of them.
 #[test]
-fn what_is_alike_is_folded() {
+fn findings_with_one_cause_are_folded() {
     let folder = many("folded", 60);
     let at = folder.0.to_str().unwrap();
     let page = page(&["-f", at]);
     let output = uturn(&["scan", "-f", at, "-o", "json"]).output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let findings = told["findings"].as_array().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = result["findings"].as_array().unwrap();
     let counts = values(&page, "data-count");
-    let count: usize = counts.iter().map(|one| one.parse::<usize>().unwrap()).sum();
+    let count: usize = counts.iter().map(|count| count.parse::<usize>().unwrap()).sum();
     assert_eq!(count, findings.len());
     assert!(findings.len() > 60 && counts.len() < 10, "{} {}", findings.len(), counts.len());
-    assert!(page.contains("UT101 Ingress loopback: 61 alike (answered late)"));
-    assert!(page.contains("1 in 3 of the calls to 61 Ingresses: asymmetric-return"));
-    // The first has cures of its own; each has what a walk confirmed.
-    assert!(page.contains("<span class=\"add\">+        rewrite name "));
-    for at in 1..=60 {
-        assert!(
-            page.contains(&format!("<code>ingress/shop/more-{at} :80 h{at}.example.com/</code>"))
-        );
+    for part in [
+        "UT101 Ingress loopback: 61 findings",
+        "<dd>61 Ingresses, 62 targets</dd>",
+        "<dd>call svc/shop/front:80 (one change for all)</dd>",
+        "<summary>The other 60 findings</summary>",
+        // The worst has cures of its own.
+        "<span class=\"add\">+        rewrite name ",
+    ] {
+        assert!(page.contains(part), "{part}");
     }
-    let cured =
-        |one: &&Value| one["code"] == "UT101" && one["cures"][0] == "call svc/shop/front:80";
-    assert_eq!(findings.iter().filter(cured).count(), 61);
-    assert!(findings.iter().all(|one| !one["evidence"].as_array().unwrap().is_empty()));
+    for at in 1..=60 {
+        let row = format!("<code>ingress/shop/more-{at} :80 h{at}.example.com/</code>");
+        let worst = format!("<h4>The worst: ingress/shop/more-{at}</h4>");
+        assert!(page.contains(&row) || page.contains(&worst), "{row}");
+    }
+    let is_cured = |finding: &&Value| {
+        finding["code"] == "UT101" && finding["cures"][0] == "call svc/shop/front:80"
+    };
+    assert_eq!(findings.iter().filter(is_cured).count(), 61);
+    let has_evidence = |finding: &Value| !finding["evidence"].as_array().unwrap().is_empty();
+    assert!(findings.iter().all(has_evidence));
     let probe = "<script>\n\
-        var said = [];\n\
+        var seen = [];\n\
         function see(what) {\n\
-          var open = document.querySelectorAll('details.alike[open]').length;\n\
-          said.push(what + '=' + count.textContent + ', ' + open + ' open');\n\
+          var open = document.querySelectorAll('details.others[open]').length;\n\
+          seen.push(what + '=' + count.textContent + ', ' + open + ' open');\n\
         }\n\
         function look(text) { words.value = text; filter.dispatchEvent(new Event('input')); }\n\
-        see('all'); look('more-17'); see('one'); look('UT101 h3'); see('some');\n\
+        see('all'); look('more-17'); see('single'); look('UT101 h3'); see('some');\n\
         look('nowhere'); see('none'); look(''); see('again');\n\
-        document.title = said.join('; ');\n</script>\n</body>";
+        document.title = seen.join('; ');\n</script>\n</body>";
     let Some(title) = in_browser(&folder, &page.replace("</body>", probe)) else { return };
     let all = findings.len();
     // A looping client also takes a healthy target out, which is a finding of its own.
-    let of = |what: &str| findings.iter().filter(|one| one.to_string().contains(what)).count();
-    let one = of("shop\",\"name\":\"more-17\"");
+    let of =
+        |what: &str| findings.iter().filter(|finding| finding.to_string().contains(what)).count();
+    let single = of("shop\",\"name\":\"more-17\"");
     assert_eq!(
         title,
         format!(
-            "all={all} of {all} shown, 0 open; one={one} of {all} shown, {one} open; \
+            "all={all} of {all} shown, 0 open; single={single} of {all} shown, {single} open; \
              some=11 of {all} shown, 1 open; none=0 of {all} shown, 0 open; \
              again={all} of {all} shown, 0 open"
         )
     );
 }
 
-/// A real browser: the filter works, and nothing is complained of.
+/// In a browser the filter works, and the console stays empty.
 #[test]
 fn the_page_works_in_a_browser() {
     let folder = Folder::new("browser");
     let shop = page(&["-f", "examples/shop"]);
     let probe = "<script>\n\
-        var said = [];\n\
-        function see(what) { said.push(what + '=' + count.textContent); }\n\
+        var seen = [];\n\
+        function see(what) { seen.push(what + '=' + count.textContent); }\n\
         see('all');\n\
         words.value = 'front asymmetric'; filter.dispatchEvent(new Event('input')); see('hit');\n\
         words.value = 'nowhere'; filter.dispatchEvent(new Event('input')); see('miss');\n\
@@ -173,8 +186,8 @@ fn the_page_works_in_a_browser() {
         filter.dispatchEvent(new Event('input')); see('warnings');\n\
         location.hash = '#page-UT101';\n\
         addEventListener('hashchange', function () {\n\
-          said.push('open=' + document.getElementById('page-UT101').open);\n\
-          document.title = said.join('; ');\n\
+          seen.push('open=' + document.getElementById('page-UT101').open);\n\
+          document.title = seen.join('; ');\n\
         });\n</script>\n</body>";
     let Some(title) = in_browser(&folder, &shop.replace("</body>", probe)) else { return };
     assert_eq!(
@@ -183,7 +196,8 @@ fn the_page_works_in_a_browser() {
     );
 }
 
-/// The title that a page has in the end; nothing is complained of.
+/// Loads a page and returns the title that its script sets; the console must stay empty.
+/// Returns `None` if there is no browser.
 fn in_browser(folder: &Folder, page: &str) -> Option<String> {
     folder.file("page.html", page);
     let browser = Command::new("chromium")

@@ -1,0 +1,90 @@
+//! Markup made by templates.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+use crate::xml::representable;
+
+/// HTML or SVG that a template or a renderer has made. Templates insert it as it is and escape
+/// every other text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Markup(Cow<'static, str>);
+
+impl Markup {
+    /// Renders a template. Characters that HTML and XML cannot hold become U+FFFD.
+    pub(crate) fn of(template: &impl Template) -> Self {
+        let mut text = String::new();
+        template
+            .render_into(&mut Representable(&mut text))
+            .expect("writing to a string does not fail");
+        Self(text.into())
+    }
+
+    /// A part of the program itself: a style sheet, a script.
+    pub(crate) const fn own(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+
+    /// Takes over what a renderer has escaped already.
+    pub(crate) fn escaped(text: String) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+impl fmt::Display for Markup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl HtmlSafe for Markup {}
+
+/// Replaces what HTML and XML cannot hold.
+struct Representable<'a>(&'a mut String);
+
+impl fmt::Write for Representable<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c| representable(c) != c) {
+            let (before, from) = rest.split_at(at);
+            self.0.push_str(before);
+            let mut after = from.chars();
+            self.0.extend(after.next().map(representable));
+            rest = after.as_str();
+        }
+        self.0.push_str(rest);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Template)]
+    #[template(source = "<p>{{ text }}{{ markup }}</p>", ext = "html")]
+    struct Paragraph<'a> {
+        text: &'a str,
+        markup: Markup,
+    }
+
+    #[test]
+    fn only_markup_is_not_escaped() {
+        let paragraph = Paragraph { text: "<b>'\"&\u{1b}\r\n", markup: Markup::own("<i>x</i>") };
+        assert_eq!(
+            Markup::of(&paragraph).into_string(),
+            "<p>&#60;b&#62;&#39;&#34;&#38;\u{fffd}\u{fffd}\n<i>x</i></p>"
+        );
+    }
+}
