@@ -159,50 +159,48 @@ impl<'a> Parser<'_, 'a> {
 
     /// A value. `block`: it may be a block; `level`: a list at the column of its key is one.
     pub(super) fn node(&mut self, block: bool, level: bool) -> Result<(), Trouble> {
+        if let Some(inner) = self.begin(block, level)? {
+            self.depth += 1;
+            inner(self)?;
+            self.depth -= 1;
+        }
+        Ok(())
+    }
+
+    /// Begins a value, and returns what reads the values in it. It is apart from
+    /// [`Self::node`] so that nesting costs little of the stack.
+    fn begin(&mut self, block: bool, level: bool) -> Result<Option<Inner<Self>>, Trouble> {
         let first = self.scanner.peek()?.clone();
         if let Kind::Alias(name) = first.kind {
             self.scanner.next()?;
-            return self.say(Event::Alias(name), None, first.start, first.end);
+            self.say(Event::Alias(name), None, first.start, first.end)?;
+            return Ok(None);
         }
         let Before { anchor, tag, start: begins, any } = self.before()?;
         let Token { kind, start, end } = self.scanner.peek()?.clone();
         if self.depth >= DEPTH && !matches!(kind, Kind::Scalar(..)) {
             return Err(too_deep(start));
         }
-        self.depth += 1;
-        match kind {
-            Kind::Item if level => {
-                self.say(Event::Seq { flow: false }, anchor, start, start)?;
-                self.level_items()?;
-            }
+        let (event, end, inner): (_, _, Inner<Self>) = match kind {
+            Kind::Item if level => (Event::Seq { flow: false }, start, Self::level_items),
             Kind::Scalar(text, style) => {
                 self.scanner.next()?;
                 self.say(Event::Scalar { text, style, tag }, anchor, start, end)?;
+                return Ok(None);
             }
-            Kind::FlowSeq => {
-                self.say(Event::Seq { flow: true }, anchor, start, end)?;
-                self.flow_items()?;
-            }
-            Kind::FlowMap => {
-                self.say(Event::Map { flow: true }, anchor, start, end)?;
-                self.flow_entries()?;
-            }
-            Kind::BlockSeq if block => {
-                self.say(Event::Seq { flow: false }, anchor, start, end)?;
-                self.items()?;
-            }
-            Kind::BlockMap if block => {
-                self.say(Event::Map { flow: false }, anchor, start, end)?;
-                self.entries()?;
-            }
+            Kind::FlowSeq => (Event::Seq { flow: true }, end, Self::flow_items),
+            Kind::FlowMap => (Event::Map { flow: true }, end, Self::flow_entries),
+            Kind::BlockSeq if block => (Event::Seq { flow: false }, end, Self::items),
+            Kind::BlockMap if block => (Event::Map { flow: false }, end, Self::entries),
             _ if any => {
                 let event = Event::Scalar { text: "".into(), style: Style::Plain, tag };
                 self.say(event, anchor, begins, begins)?;
+                return Ok(None);
             }
             other => return Err(unexpected(&other, start)),
-        }
-        self.depth -= 1;
-        Ok(())
+        };
+        self.say(event, anchor, start, end)?;
+        Ok(Some(inner))
     }
 
     fn before(&mut self) -> Result<Before<'a>, Trouble> {
@@ -294,6 +292,9 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 }
+
+/// Reads what is in a value that has begun.
+type Inner<P> = fn(&mut P) -> Result<(), Trouble>;
 
 fn misplaced(at: Mark) -> Trouble {
     trouble(at, "this line does not fit the indentation of what stands above it")
