@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, Origin, Step, dns};
+use uturn_model::{Cluster, DerivedFrom, Origin, Step};
 
 use crate::corefile::{Corefile, Entry, Server};
 use crate::message::{Answer, Data, Question, Rcode, Record, Reply, Unknown};
@@ -182,11 +182,14 @@ impl<'a> Asking<'a> {
     /// A line of the plugin that is asked; its first, where none is given.
     pub(crate) fn by_line(&self, line: Option<u32>) -> By {
         let Some(entry) = self.entry() else {
-            return By::new(format!("{} Corefile", self.corefile.called), Origin::file("dns"));
+            return By::new(
+                format!("{} Corefile", self.corefile.called),
+                Origin::Derived(DerivedFrom::Dns),
+            );
         };
         let line = line.unwrap_or(entry.line);
         let rule = format!("{} plugin, {} {}:{line}", entry.name, self.corefile.called, entry.file);
-        By::new(rule, dns::place(&entry.start, line, 0))
+        By::new(rule, entry.start.within(line, 0))
     }
 
     /// The answer depends on something that is not known.

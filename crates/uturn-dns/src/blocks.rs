@@ -40,7 +40,7 @@ impl<'c> Files<'c> {
             0 => &self.main.origin,
             number => &self.files[number - 1].origin,
         };
-        dns::place(origin, token.line, token.column)
+        origin.within(token.line, token.column)
     }
 
     /// What people call the file of a word.

@@ -61,7 +61,7 @@ pub use labels::{Labels, Selector};
 pub use lb::LoadBalancer;
 pub use name::{InvalidName, Kind, Name, NamespacedName, ObjectRef};
 pub use node::Node;
-pub use origin::Origin;
+pub use origin::{DerivedFrom, Origin, RulesPart, SourceName};
 pub use pod::Pod;
 pub use proxy::{ProxyMode, ProxySettings, ServiceProxy, Variant};
 pub use route::{By, Hop, Place, Route, Step, StepKind, Verdict};

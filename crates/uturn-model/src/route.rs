@@ -200,7 +200,7 @@ impl By {
 
     /// Something that the kernel does without being told.
     pub fn kernel(habit: impl Into<Text>) -> Self {
-        Self::new(habit, Origin::file("kernel"))
+        Self::new(habit, Origin::Kernel)
     }
 }
 

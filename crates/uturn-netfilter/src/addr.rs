@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{Family, Text};
+use uturn_model::{Family, SourceName};
 
 use crate::json::{self, Item};
 use crate::{Interface, ParseError};
 
 /// Reads what `ip addr` or `ip link` printed, with or without `-j`.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
     let file = source.into();
     if json::is_json(text) {
         return from_json(&file, text);
@@ -41,7 +41,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<Interface>, Vec<
     if errors.is_empty() { Ok(interfaces) } else { Err(errors) }
 }
 
-fn from_json(file: &Text, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
+fn from_json(file: &SourceName, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
     let (mut interfaces, mut errors) = (Vec::new(), Vec::new());
     for item in json::items(file, text)? {
         match interface(&item) {

@@ -4,15 +4,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use uturn_model::capture::{Capture, CaptureFile};
-use uturn_model::{Family, IpNet, Origin, Supposition, Text};
+use uturn_model::{DerivedFrom, Family, IpNet, Origin, Supposition, Text};
 
 use crate::state::{Interface, NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
 /// Stands for an interface whose name is not known.
 pub(crate) const UNSEEN: &str = "?";
-
-/// Where something stands that a capture does not say.
-pub(crate) const NOT_CAPTURED: &str = "not captured";
 
 /// Interfaces whose names begin like this hang off the node itself: no default route leads
 /// through them.
@@ -218,7 +215,7 @@ fn leads_outside(interface: &Interface) -> bool {
 fn everywhere(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
     ["0.0.0.0/0", "::/0"].into_iter().map(move |all| {
         let all: IpNet = all.parse().expect("a constant");
-        RouteEntry::unicast(all, None, device, Origin::file("supposed"))
+        RouteEntry::unicast(all, None, device, Origin::SUPPOSED)
     })
 }
 
@@ -232,7 +229,8 @@ fn told_by_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
                 continue;
             }
             let (net, name) = (net.trunc(), interface.name.clone());
-            let mut route = RouteEntry::unicast(net, None, name, Origin::file("addr"));
+            let mut route =
+                RouteEntry::unicast(net, None, name, Origin::Derived(DerivedFrom::Addresses));
             route.src = Some(*ip);
             routes.push(route);
         }

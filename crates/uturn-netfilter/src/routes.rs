@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{Family, IpNet, Origin, Text};
+use uturn_model::{Family, IpNet, Origin, SourceName, Text};
 
 use crate::ParseError;
 use crate::json::{self, Item};
@@ -10,7 +10,10 @@ use crate::state::{RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN
 
 /// Reads what `ip route show table all` and `ip -6 route show table all` printed, one
 /// after the other, with or without `-j`. Routes that the kernel calls dead are left out: it does not use them.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
+pub fn parse(
+    source: impl Into<SourceName>,
+    text: &str,
+) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
     let file = source.into();
     if json::is_json(text) {
         return from_json(&file, text);
@@ -22,7 +25,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec
         if line.trim().is_empty() {
             continue;
         }
-        let origin = Origin::line(file.clone(), number);
+        let origin = Origin::line_of(file.clone(), number);
         let hop = line.starts_with([' ', '\t']) || line.starts_with("nexthop ");
         let read = match (&several, hop) {
             (Some(first), true) => Fields::read(line, Some(first), origin),
@@ -49,7 +52,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec
     if errors.is_empty() { Ok(routes) } else { Err(errors) }
 }
 
-fn from_json(file: &Text, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
+fn from_json(file: &SourceName, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
     let (mut routes, mut errors) = (Vec::new(), Vec::new());
     for item in json::items(file, text)? {
         if let Err(error) = of_item(&item, &mut routes) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_model::{Family, Text};
+use uturn_model::{Family, SourceName, Text};
 
 use crate::ParseError;
 
@@ -11,7 +11,7 @@ use crate::ParseError;
 pub struct Sysctls(BTreeMap<Text, Text>);
 
 /// Reads lines of `key = value`.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sysctls, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Sysctls, Vec<ParseError>> {
     let file = source.into();
     let (mut sysctls, mut errors) = (Sysctls::default(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {

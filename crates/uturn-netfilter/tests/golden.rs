@@ -51,7 +51,7 @@ fn a_cluster_ip_is_spread_over_its_endpoints() {
     let source =
         &local.steps.iter().find(|step| step.kind == StepKind::Translate).unwrap().by.source;
     let text = read("iptables-n2", "iptables.save");
-    let line = text.lines().nth(source.line as usize - 1).unwrap();
+    let line = text.lines().nth(source.line() as usize - 1).unwrap();
     assert_eq!(line, rules_of(local, StepKind::Translate)[0], "the origin names the rule's line");
 }
 

@@ -260,7 +260,7 @@ proptest! {
                 conntrack::parse("f", &text).err(),
             ];
             for error in faults.into_iter().flatten().flatten() {
-                prop_assert!(error.origin.line > 0 && !error.message.is_empty());
+                prop_assert!(error.origin.line() > 0 && !error.message.is_empty());
             }
         }
     }

@@ -264,7 +264,7 @@ fn a_dump_cut_anywhere_is_refused_or_ends_with_a_line() {
         let cut = &SAVED[..end];
         match ipset::parse("s", cut) {
             Ok(sets) => assert_eq!(sets.to_string(), cut, "what is taken is taken whole"),
-            Err(errors) => assert!(errors.iter().all(|error| error.origin.line > 0)),
+            Err(errors) => assert!(errors.iter().all(|error| error.origin.line() > 0)),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{By, Leg, Place, Step, StepKind};
-use uturn_model::{Family, IpNet, Mechanism, Node, Origin, Pod};
+use uturn_model::{DerivedFrom, Family, IpNet, Mechanism, Node, Origin, Pod};
 use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::Engine;
@@ -68,7 +68,7 @@ impl<'a> Engine<'a> {
 
 /// The switch that keeps a bridge's frames from rules, switched off.
 fn unseen(family: Family) -> By {
-    By::new(format!("{} = 0", shows_rules(family)), Origin::file("sysctl"))
+    By::new(format!("{} = 0", shows_rules(family)), Origin::Derived(DerivedFrom::Sysctl))
 }
 
 /// The switch that shows a bridge's frames to rules.

@@ -10,8 +10,8 @@ use uturn_kubeproxy::Unsupported;
 use uturn_lb::controller;
 use uturn_model::route::Place;
 use uturn_model::{
-    Client, Cluster, Destination, Family, Flow, LoadBalancer, Mechanism, Name, NamespacedName,
-    Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
+    Client, Cluster, DerivedFrom, Destination, Family, Flow, LoadBalancer, Mechanism, Name,
+    NamespacedName, Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{Assumed, Packet, Question};
@@ -369,7 +369,7 @@ impl<'a> Engine<'a> {
             .flat_map(|one| &one.rules)
             .map(|r| &r.owner)
             .next();
-        owner.map_or_else(|| Origin::file("cloud"), |owner| self.origin_of(owner))
+        owner.map_or_else(|| Origin::Derived(DerivedFrom::Cloud), |owner| self.origin_of(owner))
     }
 
     /// Where an object was written.
@@ -381,7 +381,7 @@ impl<'a> Engine<'a> {
             uturn_model::Kind::Pod => cluster.pods.get(&name).map(|one| &one.origin),
             _ => None,
         });
-        found.cloned().unwrap_or_else(|| Origin::file(object.to_string()))
+        found.cloned().unwrap_or_else(|| Origin::object(object.clone()))
     }
 }
 

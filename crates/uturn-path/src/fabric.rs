@@ -11,7 +11,9 @@ use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::network::{NetworkMode, SecurityGroup, SecurityRule, Transport};
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Family, Ingress, IpNet, Known, Mechanism, Node, Origin, Protocol, Text};
+use uturn_model::{
+    DerivedFrom, Family, Ingress, IpNet, Known, Mechanism, Node, Origin, Protocol, Text,
+};
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
 use crate::engine::Engine;
@@ -43,7 +45,7 @@ impl<'a> Engine<'a> {
             let step = Step::new(
                 StepKind::Untranslate,
                 "the public address becomes the node's own again",
-                By::new("the VPC's address translation", Origin::file("fabric")),
+                By::new("the VPC's address translation", Origin::Derived(DerivedFrom::Fabric)),
             );
             trip.note(Place::Fabric, step.changing(leg, home));
             trip.packet = trip.packet.with_leg(home);
@@ -77,7 +79,7 @@ impl<'a> Engine<'a> {
             }
             Some(node) if self.is_hidden(node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
-                let by = By::new("the pod network", Origin::file("fabric"));
+                let by = By::new("the pod network", Origin::Derived(DerivedFrom::Fabric));
                 if let Basis::Stated(_) = self.cluster.network.transport.basis {
                     trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                     return vec![lost(trip, Mechanism::NoRoute)];
@@ -110,7 +112,7 @@ impl<'a> Engine<'a> {
                 let step = Step::new(
                     StepKind::Drop,
                     format!("{} is a Service's address: {why}", leg.dst),
-                    By::new("the VPC's routes", Origin::file("fabric")),
+                    By::new("the VPC's routes", Origin::Derived(DerivedFrom::Fabric)),
                 );
                 trip.note(Place::Fabric, step);
                 vec![lost(trip, mechanism)]
@@ -133,7 +135,7 @@ impl<'a> Engine<'a> {
                 let step = Step::new(
                     StepKind::Route,
                     "leaves the cluster's network",
-                    By::new("the VPC's routes", Origin::file("fabric")),
+                    By::new("the VPC's routes", Origin::Derived(DerivedFrom::Fabric)),
                 );
                 trip.note(Place::Fabric, step.seeing(trip.packet.leg()));
                 vec![Arrival { trip, stop: Stop::At(Party::Outside) }]
@@ -227,7 +229,11 @@ impl<'a> Engine<'a> {
         if let Some(node) = target {
             let step = || {
                 let why = format!("goes through the tunnel to node {}", node.name);
-                Step::new(StepKind::Route, why, By::new("the pod network", Origin::file("fabric")))
+                Step::new(
+                    StepKind::Route,
+                    why,
+                    By::new("the pod network", Origin::Derived(DerivedFrom::Fabric)),
+                )
             };
             if let Some(step) = self.shut_tunnel(from, node, leg) {
                 trip.note(Place::Fabric, step);
@@ -245,7 +251,7 @@ impl<'a> Engine<'a> {
         let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
         let why = format!("no pod that is given has the address {}", leg.dst.ip());
         let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
-        let by = By::new("the pod network", Origin::file("fabric"));
+        let by = By::new("the pod network", Origin::Derived(DerivedFrom::Fabric));
         trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
         match is_given {
             true => vec![lost(trip, mechanism)],
@@ -274,7 +280,7 @@ impl<'a> Engine<'a> {
                 (why, By::new(object.to_string(), ingress.origin.clone()))
             }
             None => {
-                let by = By::new("the VPC's routes", Origin::file("fabric"));
+                let by = By::new("the VPC's routes", Origin::Derived(DerivedFrom::Fabric));
                 (format!("no node or pod has the address {address}"), by)
             }
         }

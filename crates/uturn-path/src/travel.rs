@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
+use uturn_model::{DerivedFrom, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith};
 
 use crate::again::{Pace, Tries};
@@ -367,7 +367,9 @@ impl<'a> Engine<'a> {
                 format!("load balancer {}", self.balancers()[i].name),
                 self.balancer_origin(i),
             ),
-            Party::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),
+            Party::Outside => {
+                By::new("somebody outside", uturn_model::Origin::Derived(DerivedFrom::Outside))
+            }
         }
     }
 }

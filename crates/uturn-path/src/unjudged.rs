@@ -7,8 +7,8 @@ use uturn_model::lb::Rule;
 use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{By, Place, Step, StepKind};
 use uturn_model::{
-    Destination, Ingress, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin, Protocol,
-    Service, Unknown,
+    DerivedFrom, Destination, Ingress, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin,
+    Protocol, Service, Unknown,
 };
 
 use crate::engine::Engine;
@@ -171,7 +171,7 @@ impl Engine<'_> {
             Some(_) => None,
             None if self.cluster.extent.services => None,
             None => {
-                let by = By::new(format!("the name {host}"), Origin::file("dns"));
+                let by = By::new(format!("the name {host}"), Origin::Derived(DerivedFrom::Dns));
                 Some(Gap::of_missing(&name, by))
             }
         }

@@ -168,7 +168,7 @@ fn verdicts(text: &str) -> Vec<Verdict> {
     let at = |text: &str| text.parse::<SocketAddr>().unwrap();
     let leg = Leg { src: at("10.1.1.10:40000"), dst: at("10.0.0.1:80") };
     let wide = Leg { src: at("[2001:db8:1111:2222:3333:4444:5555:6666]:40000"), dst: leg.dst };
-    let by = || By::new(text, Origin { file: text.into(), line: 1, column: 1 });
+    let by = || By::new(text, Origin::at(text, 1, 1));
     let step = |kind| Step::new(kind, text, by());
     let hop = |place, way, steps| Hop { place, way, steps };
     let lb = || Place::LoadBalancer(text.into());

@@ -35,11 +35,11 @@ pub(crate) fn report(text: &str) -> ScanReport {
     let evidence = Evidence {
         place: text.to_owned(),
         what: text.into(),
-        by: By::new(text, Origin { file: text.into(), line: 3, column: 5 }),
+        by: By::new(text, Origin::at(text, 3, 5)),
     };
     let mut report = ScanReport::new(vec![one]);
     report.evidence = vec![vec![evidence]];
-    report.origins = vec![Origin { file: text.into(), line: 7, column: 1 }];
+    report.origins = vec![Origin::at(text, 7, 1)];
     report.aside = vec![
         crate::scan::Aside {
             finding: finding(text, &[text]),
@@ -48,7 +48,7 @@ pub(crate) fn report(text: &str) -> ScanReport {
         },
         crate::scan::Aside {
             finding: finding(text, &[]),
-            origin: Origin::line(text, 9),
+            origin: Origin::line_of(text, 9),
             why: crate::scan::Why::Known { baseline: text.into() },
         },
     ];

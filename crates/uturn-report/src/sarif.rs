@@ -158,20 +158,30 @@ fn related(evidence: &Evidence) -> Option<Value> {
     Some(json!({"physicalLocation": place, "message": {"text": what}}))
 }
 
-/// A place in a file; none where it is no file that somebody wrote.
+/// A place in a file.
+///
+/// Returns `None` if it is not in a file that can be opened.
 fn physical(origin: &Origin) -> Option<Value> {
-    // What uturn compiled, and standard input, cannot be opened.
-    if origin.line == 0 || origin.file.starts_with("rules/") || &*origin.file == "-" {
+    let (path, line, column) = match origin {
+        Origin::File { path, line, column } => (path, *line, *column),
+        Origin::Embedded { field, .. } => return physical(field),
+        Origin::Generated { .. }
+        | Origin::Supposed { .. }
+        | Origin::Live { .. }
+        | Origin::Kernel
+        | Origin::Derived(_) => return None,
+    };
+    if line == 0 || &**path == "-" {
         return None;
     }
-    let mut region = json!({ "startLine": origin.line });
-    if origin.column > 0 {
-        crate::json::extend(&mut region, json!({ "startColumn": origin.column }));
+    let mut region = json!({ "startLine": line });
+    if column > 0 {
+        crate::json::extend(&mut region, json!({ "startColumn": column }));
     }
-    let artifact = match origin.file.starts_with('/') {
-        true => json!({"uri": format!("file://{}", encoded(&origin.file))}),
+    let artifact = match path.starts_with('/') {
+        true => json!({"uri": format!("file://{}", encoded(path))}),
         false => {
-            let file = origin.file.trim_start_matches("./");
+            let file = path.trim_start_matches("./");
             json!({"uri": encoded(file), "uriBaseId": "%SRCROOT%"})
         }
     };
@@ -194,19 +204,29 @@ fn encoded(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use uturn_model::{Name, RulesPart, SourceName};
+
     use super::*;
     use crate::sample;
 
     #[test]
     fn places_are_uris() {
         let uri = |file: &str| {
-            let place = physical(&Origin { file: file.into(), line: 2, column: 0 })?;
+            let place = physical(&Origin::at(file, 2, 0))?;
             Some(place["artifactLocation"]["uri"].as_str().unwrap().to_owned())
         };
         assert_eq!(uri("./a b/ä.yaml").as_deref(), Some("a%20b/%C3%A4.yaml"));
         assert_eq!(uri("/x/y.yaml").as_deref(), Some("file:///x/y.yaml"));
         assert_eq!(uri("-"), None);
-        assert_eq!(uri("rules/n1"), None);
+        assert_eq!(uri("rules/n1").as_deref(), Some("rules/n1"));
+        let node = Name::new("n1").unwrap();
+        let generated = SourceName::Generated(node, RulesPart::Iptables);
+        assert_eq!(physical(&Origin::at(generated, 2, 0)), None);
+        let field = Origin::at("facts.yaml", 7, 5);
+        let embedded = Origin::at(SourceName::Embedded(Arc::new(field.clone())), 2, 0);
+        assert_eq!(physical(&embedded), physical(&field));
     }
 
     #[test]

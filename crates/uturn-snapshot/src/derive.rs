@@ -156,7 +156,7 @@ fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)>
 
 /// Where what nobody wrote down is said to come from.
 fn nowhere() -> Origin {
-    Origin::file("supposed")
+    Origin::SUPPOSED
 }
 
 /// Suppositions as they are made.

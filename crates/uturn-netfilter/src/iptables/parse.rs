@@ -1,6 +1,6 @@
 //! Reads the text of `iptables-save`: tables, chains and, line by line, rules.
 
-use uturn_model::{Family, Origin, Text};
+use uturn_model::{Family, Origin, SourceName};
 
 use super::command::{self, Command, Setting};
 use super::foreign::recognise;
@@ -18,7 +18,7 @@ use crate::ParseError;
 /// reported, not only the first; but of a text that something else printed, only what it is
 /// and what to run.
 pub fn parse(
-    source: impl Into<Text>,
+    source: impl Into<SourceName>,
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
@@ -33,7 +33,7 @@ pub fn parse(
 /// for rules, `-N`, `-F`, `-X`, `-E`, `-P` and `-Z` for chains.
 pub fn parse_fragment(
     base: Ruleset,
-    source: impl Into<Text>,
+    source: impl Into<SourceName>,
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
@@ -44,7 +44,7 @@ pub fn parse_fragment(
 
 /// What a dump says of itself in remarks: that the other back end has rules too, which
 /// are not in it.
-pub fn warnings(source: impl Into<Text>, text: &str) -> Vec<ParseError> {
+pub fn warnings(source: impl Into<SourceName>, text: &str) -> Vec<ParseError> {
     let file = source.into();
     let lines = text.lines().zip(1u32..).filter_map(|(line, number)| {
         let remark = line.trim_start().strip_prefix('#')?.trim();
@@ -84,7 +84,7 @@ enum Kind {
 
 struct Reader<'a> {
     kind: Kind,
-    file: Text,
+    file: SourceName,
     family: Family,
     ruleset: Ruleset,
     table: Option<Open<'a>>,
@@ -99,7 +99,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: Text, family: Family, kind: Kind) -> Self {
+    fn new(file: SourceName, family: Family, kind: Kind) -> Self {
         Self {
             kind,
             file,
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         });
         // Rules of a table that cannot be read are still checked, as those of some table.
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
-        let origin = Origin::line(self.file.clone(), number);
+        let origin = Origin::line_of(self.file.clone(), number);
         let count = declared(behind);
         let table = Table { kind: shown, chains: Vec::with_capacity(count), origin };
         self.table = Some(Open::new(table, Names::with_room(count)));
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         if self.kind == Kind::Fragment {
             self.put_back(unfinished);
         } else if let Some(before) = unfinished {
-            let line = before.table.origin.line;
+            let line = before.table.origin.line();
             return Err(format!("found a new table, expected COMMIT for the one of line {line}"));
         }
         match self.ruleset.table(shown) {
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             Some(before) => {
-                let line = before.origin.line;
+                let line = before.origin.line();
                 Err(format!(
                     "table {name} a second time, the first is on line {line}: are these two dumps in one file?"
                 ))
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
         };
         if let Some(before) = open.names.find(name) {
             if self.kind == Kind::Dump {
-                let line = open.table.chains[before].origin.line;
+                let line = open.table.chains[before].origin.line();
                 let message = format!("chain {name} a second time, the first is on line {line}");
                 return Err((at(name), message));
             }
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
             chain.counters = counters;
             return Ok(());
         }
-        open.declare(name, policy, counters, Origin::line(self.file.clone(), number));
+        open.declare(name, policy, counters, Origin::line_of(self.file.clone(), number));
         Ok(())
     }
 
@@ -344,7 +344,7 @@ impl<'a> Reader<'a> {
             })?);
             rest = after;
         }
-        let origin = Origin::line(self.file.clone(), number);
+        let origin = Origin::line_of(self.file.clone(), number);
         if self.kind == Kind::Fragment {
             // Rules for one family in a text for both.
             let family = match rest.first().map_or("", Token::bare) {
@@ -367,7 +367,7 @@ impl<'a> Reader<'a> {
                 Some(command) => return command::about_chain(open, command, rest, setting.origin),
             }
         }
-        let origin = Origin::line(self.file.clone(), number);
+        let origin = Origin::line_of(self.file.clone(), number);
         let (name, rest) = match rest {
             [append, name, rest @ ..] if matches!(append.bare(), "-A" | "--append") => (name, rest),
             [append] if matches!(append.bare(), "-A" | "--append") => {
@@ -424,7 +424,7 @@ impl<'a> Reader<'a> {
             let Table { kind, origin, .. } = open.table;
             let message = format!(
                 "the text ends here, expected COMMIT for table {kind} of line {}: the dump is cut",
-                origin.line
+                origin.line()
             );
             self.errors.push(ParseError::new(&self.file, last, 1, message));
         }

@@ -3,12 +3,12 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{By, Origin, Supposition, Text};
+use uturn_model::{By, DerivedFrom, Origin, Supposition, Text};
 
 use super::Kernel;
 use super::nft::interface;
 use super::walk::{OpenWays, RouteOut, Walk};
-use crate::gaps::{Gap, NOT_CAPTURED, UNSEEN};
+use crate::gaps::{Gap, UNSEEN};
 use crate::iptables::Not;
 use crate::packet::Doubt;
 
@@ -120,7 +120,8 @@ impl Kernel {
         ] {
             way.share /= 2.0;
             way.blind.own.push((ip, own));
-            let by = By::new(format!("the address {ip}"), Origin::file(NOT_CAPTURED));
+            let by =
+                By::new(format!("the address {ip}"), Origin::Derived(DerivedFrom::NotCaptured));
             way.meet_open(Doubt::Own, own, format!("nothing says whose it is: {said}"), by);
         }
         open.push(other);
@@ -190,7 +191,8 @@ impl Walk {
             way.blind.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {said}");
-            let by = By::new(format!("the interface {said}"), Origin::file(NOT_CAPTURED));
+            let by =
+                By::new(format!("the interface {said}"), Origin::Derived(DerivedFrom::NotCaptured));
             way.meet_open(Doubt::Out, leaves, why, by);
         }
         if names.0 == names.1 {

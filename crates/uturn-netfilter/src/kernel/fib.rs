@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
-use uturn_model::{By, Family, IpNet, Origin, Supposition, Text};
+use uturn_model::{By, DerivedFrom, Family, IpNet, Origin, Supposition, Text};
 
 use crate::fact::{Fact, Facts, Subject};
-use crate::gaps::{NOT_CAPTURED, UNSEEN};
+use crate::gaps::UNSEEN;
 use crate::hash::{FastMap, FastSet};
 use crate::packet::{IpProtocol, Packet};
 use crate::policy::{PolicyRule, RuleAction, Suppress};
@@ -162,7 +162,7 @@ impl Fib {
             kind: RouteKind::Local,
             src: Some(ip),
             metric: 0,
-            origin: Origin::file("kernel"),
+            origin: Origin::Kernel,
         });
     }
 
@@ -173,7 +173,7 @@ impl Fib {
         if self.find(Family::V4, TABLE_LOCAL, all, None).is_some() {
             return;
         }
-        let mut route = RouteEntry::unicast(net, None, device.clone(), Origin::file("kernel"));
+        let mut route = RouteEntry::unicast(net, None, device.clone(), Origin::Kernel);
         (route.table, route.kind) = (TABLE_LOCAL, RouteKind::Local);
         self.add(route);
     }
@@ -311,7 +311,7 @@ fn through(route: &RouteEntry) -> Text {
 
 fn of_route(route: &RouteEntry) -> By {
     if route.dev.as_deref() == Some(UNSEEN) {
-        return By::new("routes of the node", Origin::file(NOT_CAPTURED));
+        return By::new("routes of the node", Origin::Derived(DerivedFrom::NotCaptured));
     }
     By::new(route.to_string(), route.origin.clone())
 }

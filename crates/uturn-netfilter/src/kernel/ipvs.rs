@@ -442,5 +442,5 @@ fn suppositions(server: &VirtualServer, picks: Picks) -> Vec<Supposition> {
 }
 
 fn habit() -> By {
-    By::new("IPVS: no way between loopback and other addresses", Origin::file("kernel"))
+    By::new("IPVS: no way between loopback and other addresses", Origin::Kernel)
 }

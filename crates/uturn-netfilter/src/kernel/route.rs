@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{By, Family, IpNet, Origin, StepKind};
+use uturn_model::{By, DerivedFrom, Family, IpNet, Origin, StepKind};
 
 use super::MOST_WAYS;
 use super::compile::Hook;
@@ -71,7 +71,8 @@ impl Kernel {
         if !local && !forwards && !stated && self.state.gaps.contains(&gap) {
             walk.suppose(gap.supposition());
         } else if !local && !forwards {
-            let by = By::new(self.forward_switch(packet.family()), Origin::file("sysctl"));
+            let by =
+                By::new(self.forward_switch(packet.family()), Origin::Derived(DerivedFrom::Sysctl));
             return Err(walk.dropped(
                 DropReason::NotForwarding,
                 "this node does not forward packets",
@@ -195,7 +196,10 @@ impl Kernel {
             return Ok(());
         }
         let why = format!("a packet from {src} may not leave the node");
-        let by = By::new(format!("net.ipv4.conf.{dev}.route_localnet = 0"), Origin::file("sysctl"));
+        let by = By::new(
+            format!("net.ipv4.conf.{dev}.route_localnet = 0"),
+            Origin::Derived(DerivedFrom::Sysctl),
+        );
         Err(walk.dropped(DropReason::MartianSource, why, by))
     }
 
@@ -323,8 +327,10 @@ impl Kernel {
         }
         let local_source = || {
             let why = format!("its source {src} is an address of this node itself");
-            let by =
-                By::new(format!("net.ipv4.conf.{iif}.accept_local = 0"), Origin::file("sysctl"));
+            let by = By::new(
+                format!("net.ipv4.conf.{iif}.accept_local = 0"),
+                Origin::Derived(DerivedFrom::Sysctl),
+            );
             Some((DropReason::LocalSource, why, by))
         };
         if switches.rp_filter == 0 {
@@ -338,7 +344,11 @@ impl Kernel {
         let strict = || {
             let why = format!("the way back to {src} is not through {iif}");
             let by = format!("net.ipv4.conf.{iif}.rp_filter = {}", switches.rp_filter);
-            Some((DropReason::ReversePathFilter, why, By::new(by, Origin::file("sysctl"))))
+            Some((
+                DropReason::ReversePathFilter,
+                why,
+                By::new(by, Origin::Derived(DerivedFrom::Sysctl)),
+            ))
         };
         let mark = if switches.src_valid_mark { walk.packet.mark } else { 0 };
         let back = Query {

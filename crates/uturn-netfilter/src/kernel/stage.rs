@@ -1,6 +1,6 @@
 //! The stages of a packet's way, in the kernel's order.
 
-use uturn_model::{By, Family, Origin};
+use uturn_model::{By, DerivedFrom, Family, Origin};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -8,7 +8,7 @@ use super::nat::Side;
 use super::nft::Rules;
 use super::tables::Passed;
 use super::walk::{OpenWays, Tracking, Walk};
-use crate::gaps::{Gap, NOT_CAPTURED};
+use crate::gaps::Gap;
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
@@ -246,7 +246,10 @@ pub(super) fn follow(
             }
             IpvsRequest if kernel.may_be_virtual(&walk) => {
                 let why = "IPVS serves this address, and nothing says whom it gives packets to";
-                walk.meet_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
+                walk.meet_unknown(
+                    why,
+                    By::new("virtual servers", Origin::Derived(DerivedFrom::NotCaptured)),
+                );
                 return walk.end(EndKind::Unsettled);
             }
             // Nothing to do.

@@ -38,7 +38,7 @@ pub(crate) use warnings::warnings;
 use std::fmt;
 use std::time::Duration;
 
-use uturn_model::{By, Origin, Text};
+use uturn_model::{By, Origin, SourceName, Text};
 
 use crate::ParseError;
 use crate::hash::FastMap;
@@ -47,7 +47,7 @@ pub use crate::iptables::{Counters, Policy};
 
 /// Reads what `nft list ruleset` or `nft -j list ruleset` printed. `source` is how the
 /// text is called in errors and in evidence.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let source = source.into();
     let ruleset = match text.trim_start().starts_with('{') {
         true => from_json::read(&source, text),

@@ -1,7 +1,7 @@
 //! Chains without a name, which stand in the rule that leads to them, and rules that look
 //! like remarks.
 
-use uturn_model::Text;
+use uturn_model::{SourceName, Text};
 
 use super::lex::{Lexer, Token};
 use super::{Chain, TableFamily, Verdict};
@@ -11,7 +11,7 @@ const DEEPEST: u8 = 16;
 
 /// Where rules stand, and the chains without a name that they hold.
 pub(super) struct Around<'s> {
-    pub(super) source: &'s Text,
+    pub(super) source: &'s SourceName,
     pub(super) family: TableFamily,
     /// `jump { … }` is a jump to a chain that no other rule can name.
     pub(super) unnamed: Vec<Chain>,
@@ -19,7 +19,7 @@ pub(super) struct Around<'s> {
 }
 
 impl<'s> Around<'s> {
-    pub(super) fn new(source: &'s Text, family: TableFamily) -> Self {
+    pub(super) fn new(source: &'s SourceName, family: TableFamily) -> Self {
         Self { source, family, unnamed: Vec::new(), depth: 0 }
     }
 
@@ -58,7 +58,7 @@ impl Lexer<'_> {
     pub(super) fn unnamed(&mut self, around: &mut Around<'_>) -> Text {
         let origin = self.origin(around.source);
         self.advance();
-        let (place, line) = (self.place(), origin.line);
+        let (place, line) = (self.place(), origin.line());
         self.advance();
         let name: Text = format!("__chain{line}.{}", self.column(place)).into();
         let mut chain =

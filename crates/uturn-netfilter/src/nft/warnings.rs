@@ -1,6 +1,6 @@
 //! What a dump of nftables says of itself: tables that are not printed whole.
 
-use uturn_model::{Family, Text};
+use uturn_model::{Family, SourceName};
 
 use crate::ParseError;
 
@@ -8,7 +8,7 @@ use crate::ParseError;
 /// they were told, where nothing else says it: `lacks` gives the file of the family that is
 /// not there.
 pub(crate) fn warnings(
-    source: impl Into<Text>,
+    source: impl Into<SourceName>,
     text: &str,
     lacks: impl Fn(Family) -> Option<&'static str>,
 ) -> Vec<ParseError> {

@@ -69,7 +69,7 @@ impl Engine<'_> {
             for step in names.flat_map(|hop| &mut hop.steps) {
                 if step.by.rule.starts_with("Facts dns.outside") {
                     step.why = format!("{} → some address outside", doubt.host).into();
-                    step.by = By::new("one case of several", Origin::file("supposed"));
+                    step.by = By::new("one case of several", Origin::SUPPOSED);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
 use uturn_lb::rules::is_for_host;
 use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, Origin, Step, Supposition};
+use uturn_model::{Cluster, DerivedFrom, Origin, Step, Supposition};
 
 use crate::unmodelled::unmodelled;
 
@@ -28,7 +28,7 @@ pub(super) fn answer(
     let stated: Vec<IpAddr> =
         cluster.dns.outside.iter().filter(|(known, _)| is(known)).map(|(_, ip)| *ip).collect();
     if let Some(ip) = stated.first() {
-        let by = By::new(format!("Facts dns.outside {name}"), Origin::file("Facts"));
+        let by = By::new(format!("Facts dns.outside {name}"), Origin::Derived(DerivedFrom::Facts));
         return (
             reply(stated.clone()),
             step(format!("{name} → {ip}: as stated in Facts"), by),
@@ -72,7 +72,7 @@ pub(super) fn answer(
     let inner =
         name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     if inner || !name.contains('.') || name.ends_with(".arpa") {
-        let by = By::new("names of the world outside", Origin::file("outside"));
+        let by = By::new("names of the world outside", Origin::Derived(DerivedFrom::Outside));
         let why = format!("{name} is not known outside the cluster");
         return (Answer::Reply(Reply::nothing(Rcode::NxDomain)), step(why, by), None);
     }

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use uturn_dns::{Answer, Beyond, Corefile, Fault, Question, Unknown, Upstream, World};
 use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns};
+use uturn_model::{
+    Cluster, DerivedFrom, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns,
+};
 
 use super::{Asker, outside};
 
@@ -66,7 +68,7 @@ impl<'a> Servers<'a> {
         }
         let usual = dns::Corefile {
             text: USUAL.replace("DOMAIN", cluster.dns.domain()).into(),
-            origin: Origin::file("supposed"),
+            origin: Origin::SUPPOSED,
             beside: Vec::new(),
         };
         let corefile = cluster.dns.corefile.as_ref();
@@ -173,7 +175,8 @@ impl Chain<'_> {
             Err(faults) => {
                 let fault = faults.first();
                 let why = fault.map_or_else(String::new, ToString::to_string);
-                let origin = fault.map_or_else(|| Origin::file("dns"), |one| one.origin.clone());
+                let origin = fault
+                    .map_or_else(|| Origin::Derived(DerivedFrom::Dns), |one| one.origin.clone());
                 let by = By::new("Corefile", origin);
                 let said = format!("CoreDNS's Corefile cannot be read: {why}");
                 let step = Step::new(StepKind::Unknown, said.clone(), by);

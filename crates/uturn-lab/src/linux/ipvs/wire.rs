@@ -214,7 +214,7 @@ pub(super) fn read_real(at: &VirtualAddress, answer: &[u8]) -> Option<RealServer
 }
 
 fn kernel() -> Origin {
-    Origin::file("the kernel's IPVS")
+    Origin::Kernel
 }
 
 /// An address in the room of the longest.
