@@ -12,7 +12,12 @@ pub(crate) fn run(advisories: bool) -> Result<Done, Failure> {
     let tools = shell::root().join("target").join("tools");
     if machine::find_tool(&tools, "cargo-deny").is_none() {
         let mut install = shell::plain_cargo(&["install", "--locked", "--version", VERSION]);
-        shell::run(install.arg("--root").arg(&tools).arg("cargo-deny"))?;
+        install.arg("--root").arg(&tools).arg("cargo-deny");
+        // It runs for a second: compiling it quickly matters more than how fast it is then.
+        for (name, value) in [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "256")] {
+            install.env(format!("CARGO_PROFILE_RELEASE_{name}"), value);
+        }
+        shell::run(&mut install)?;
     }
     let Some(program) = machine::find_tool(&tools, "cargo-deny") else {
         return Err(Failure("cargo-deny was installed but is not there".to_owned()));

@@ -1,18 +1,31 @@
-//! `lint`: formatting, clippy, documentation. Warnings are errors here, and only here: who
-//! is in the middle of a change should not be stopped by them.
+//! `lint`: formatting, clippy, documentation, and what the structure has to keep. Warnings are
+//! errors here, and only here: whoever is in the middle of a change should not be stopped by
+//! them.
+
+mod circles;
+mod source;
+mod use_lines;
 
 use crate::Done;
 use crate::shell::{self, Failure};
 
 pub(crate) fn run() -> Result<Done, Failure> {
+    let structure = circles::check();
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     let mut doc = shell::cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
-    shell::run_each([
+    let tools = shell::run_each([
         shell::plain_cargo(&["fmt", "--all", "--check"]),
         shell::plain_cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
         shell::plain_cargo(&clippy),
         doc,
-    ])?;
-    Ok(Done::Whole)
+    ]);
+    all([structure, tools]).map(|()| Done::Whole)
+}
+
+/// Fails with the reasons of all that failed.
+fn all(checks: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
+    let failures: Vec<String> =
+        checks.into_iter().filter_map(|check| check.err().map(|failure| failure.0)).collect();
+    if failures.is_empty() { Ok(()) } else { Err(Failure(failures.join("\n"))) }
 }

@@ -27,8 +27,10 @@ use shell::Failure;
 const HELP: &str = "\
 cargo xtask TASK
 
-  test               install the Debian packages that tests need (as root; else say the line
-                     to run), run every test of the workspace, say what was left out and why
+  test               install the Debian packages that tests need (as root; else print the
+                     command to run), run every test of the workspace, list what was skipped
+                     and why, and the slowest tests
+       --all         build the real CoreDNS first, for the tests that ask it (needs Go; minutes)
   lint               formatting, clippy and documentation; warnings are errors
   deny               licenses, banned crates, sources (installs cargo-deny under target/tools)
        --advisories  known vulnerabilities too: needs a network
@@ -63,7 +65,7 @@ exit: 0 done, 1 something failed, 2 wrong usage
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Task {
-    Test,
+    Test { with_go: bool },
     Lint,
     Deny { advisories: bool },
     Portable,
@@ -87,6 +89,9 @@ enum Done {
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == test::RUNNER) {
+        return test::run_one(&words[1..]);
+    }
     match Task::parse(&words) {
         Ok(Task::Help) => {
             print!("{HELP}");
@@ -136,7 +141,8 @@ impl Task {
         match words.as_slice() {
             [] => Err("which task?".to_owned()),
             ["help" | "-h" | "--help", ..] | [_, "-h" | "--help"] => Ok(Self::Help),
-            ["test"] => Ok(Self::Test),
+            ["test"] => Ok(Self::Test { with_go: machine::is_ci() }),
+            ["test", "--all"] => Ok(Self::Test { with_go: true }),
             ["lint"] => Ok(Self::Lint),
             ["deny"] => Ok(Self::Deny { advisories: false }),
             ["deny", "--advisories"] => Ok(Self::Deny { advisories: true }),
@@ -176,7 +182,7 @@ impl Task {
     fn parts(self) -> Vec<Self> {
         match self {
             Self::Ci => vec![
-                Self::Test,
+                Self::Test { with_go: true },
                 Self::Lint,
                 Self::Deny { advisories: false },
                 Self::Portable,
@@ -190,7 +196,7 @@ impl Task {
 
     fn run(&self) -> Result<Done, Failure> {
         match self {
-            Self::Test => test::run(),
+            Self::Test { with_go } => test::run(*with_go),
             Self::Lint => lint::run(),
             Self::Deny { advisories } => deny::run(*advisories),
             Self::Portable => portable::run(),
@@ -210,7 +216,7 @@ impl Task {
 
     fn word(&self) -> &'static str {
         match self {
-            Self::Test => "test",
+            Self::Test { .. } => "test",
             Self::Lint => "lint",
             Self::Deny { .. } => "deny",
             Self::Portable => "portable",
@@ -253,7 +259,8 @@ mod tests {
 
     #[test]
     fn known_words_are_tasks() {
-        assert_eq!(parse("test"), Ok(Task::Test));
+        assert!(matches!(parse("test"), Ok(Task::Test { .. })));
+        assert_eq!(parse("test --all"), Ok(Task::Test { with_go: true }));
         assert_eq!(parse("deny --advisories"), Ok(Task::Deny { advisories: true }));
         assert_eq!(parse("fuzz --count 7"), Ok(Task::Fuzz { much: fuzz::Much::Count(7) }));
         assert_eq!(parse("fuzz --seconds 9"), Ok(Task::Fuzz { much: fuzz::Much::Seconds(9) }));

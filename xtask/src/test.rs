@@ -1,8 +1,11 @@
-//! `test`: every test of the workspace, and an honest list of what could not run.
+//! `test`: every test of the workspace, an honest list of what could not run, and the tests
+//! that took longest.
 //!
 //! A test that cannot run on this machine appends one line (its name and the reason) to the
 //! file that the variable [`SKIPPED`] names, and returns. Cargo counts it as passed; the
-//! list at the end does not.
+//! list at the end does not. Where [`REQUIRE`] names what the test lacks, it fails instead.
+
+mod runner;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,35 +15,59 @@ use std::path::Path;
 use crate::shell::{self, Failure};
 use crate::{Done, go, machine};
 
+pub(crate) use runner::{WORD as RUNNER, run as run_one};
+
 /// Names the CoreDNS that tests of names ask.
 const COREDNS: &str = "UTURN_COREDNS";
 
-/// Names the file that tests append to when they leave themselves out.
+/// Names the file that tests append to when they are skipped.
 const SKIPPED: &str = "UTURN_SKIPPED";
 
-pub(crate) fn run() -> Result<Done, Failure> {
+/// Names what this machine has to have: a test that is skipped for the lack of it fails.
+const REQUIRE: &str = "UTURN_REQUIRE";
+
+/// What CI's machine has.
+const REQUIRED_IN_CI: &str = "kernel,nft,ipset,machine,coredns,nginx";
+
+/// So many of the slowest tests are listed.
+const SLOWEST: usize = 10;
+
+/// Runs every test. `with_go` also builds the real programs that some of them ask, which takes
+/// minutes; else those tests are skipped unless the programs are there already.
+pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
     let packages = machine::install_packages();
-    let list = shell::root().join("target").join("skipped.txt");
+    let target = shell::root().join("target");
+    let (list, times) = (target.join("skipped.txt"), target.join("test-times.txt"));
     forget(&list)?;
+    forget(&times)?;
 
-    let mut tests = shell::cargo(&["test", "--workspace", "--no-fail-fast"]);
-    let coredns = go::coredns().map(|path| {
+    let runner = runner::cargo_option()?;
+    let mut tests = shell::cargo(&["--config", &runner, "test", "--workspace", "--no-fail-fast"]);
+    let coredns = if with_go { go::coredns() } else { go::coredns_if_built() };
+    if let Ok(path) = &coredns {
         tests.env(COREDNS, path);
-    });
-    let ended = shell::run(tests.env(SKIPPED, &list));
+    }
+    if machine::is_ci() && std::env::var_os(REQUIRE).is_none() {
+        tests.env(REQUIRE, REQUIRED_IN_CI);
+    }
+    let ended = shell::run(tests.env(SKIPPED, &list).env(runner::TIMES, &times));
 
-    let mut left_out = read(&list)?;
-    for (what, done) in [("packages", packages), ("CoreDNS", coredns)] {
+    let mut skipped = reasons(&read(&list)?);
+    for (what, done) in [("packages", packages), ("CoreDNS", coredns.map(drop))] {
         if let Err(why) = done {
-            left_out.insert(format!("{what}: {why}"));
+            skipped.insert(format!("{what}: {why}"));
         }
     }
+    println!("\nthe slowest tests:");
+    for (seconds, name) in runner::slowest(&read(&times)?, SLOWEST) {
+        println!("{seconds:8.1} s  {name}");
+    }
     println!();
-    for line in &left_out {
+    for line in &skipped {
         println!("skipped: {line}");
     }
-    if left_out.is_empty() {
-        println!("no test was left out");
+    if skipped.is_empty() {
+        println!("no test was skipped");
     }
     ended.map(|()| Done::Whole)
 }
@@ -54,15 +81,16 @@ fn forget(list: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Every reason once, in order.
-fn read(list: &Path) -> Result<BTreeSet<String>, Failure> {
-    match fs::read_to_string(list) {
-        Ok(text) => Ok(reasons(&text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
-        Err(error) => Err(Failure(format!("{} cannot be read: {error}", list.display()))),
+/// The text of a file; empty where there is none.
+fn read(file: &Path) -> Result<String, Failure> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(Failure(format!("{} cannot be read: {error}", file.display()))),
     }
 }
 
+/// Every reason once, in order.
 fn reasons(text: &str) -> BTreeSet<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
@@ -72,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_said_once() {
+    fn each_reason_is_listed_once() {
         let read = reasons("lab l7-loop: no root\n\nlab l4: no root\nlab l7-loop: no root\n");
         assert_eq!(
             read.into_iter().collect::<Vec<_>>(),
@@ -82,6 +110,6 @@ mod tests {
 
     #[test]
     fn nothing_skipped_leaves_no_file_and_that_is_fine() {
-        assert_eq!(read(Path::new("no/such/file")), Ok(BTreeSet::new()));
+        assert_eq!(read(Path::new("no/such/file")), Ok(String::new()));
     }
 }

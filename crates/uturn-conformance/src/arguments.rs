@@ -91,8 +91,8 @@ fn number<T: FromStr>(word: &str, value: &str) -> Result<T, String> {
 }
 
 fn several<T: FromStr<Err: fmt::Display>>(word: &str, value: &str) -> Result<Vec<T>, String> {
-    let one = |text: &str| text.parse().map_err(|fault| format!("{word} {text}: {fault}"));
-    value.split(',').map(one).collect()
+    let number = |text: &str| text.parse().map_err(|fault| format!("{word} {text}: {fault}"));
+    value.split(',').map(number).collect()
 }
 
 fn from_the_clock() -> u64 {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uturn_model::{Cluster, Version};
 use uturn_snapshot::Source;
 
-use crate::control;
+use crate::control_plane;
 use crate::fault::{During as _, Fault, Outcome};
 use crate::mode::Mode;
 use crate::net;
@@ -106,7 +106,7 @@ impl Case {
 
     /// All of it as uturn reads it, with the mode in kube-proxy's configuration and what
     /// the API server has of its own.
-    pub(crate) fn told(&self, mode: Mode, own: &[Value]) -> Outcome<String> {
+    pub(crate) fn uturn_input(&self, mode: Mode, own: &[Value]) -> Outcome<String> {
         let mut config = self.proxy_config()?;
         config["mode"] = json!(mode.proxy().as_str());
         let mut items = self.items.clone();
@@ -115,12 +115,12 @@ impl Case {
         }
         items.extend(last());
         items.extend(own.iter().cloned());
-        serde_json::to_string_pretty(&control::list(&items)).during(&self.name)
+        serde_json::to_string_pretty(&control_plane::list(&items)).during(&self.name)
     }
 
-    /// What uturn makes of a text of [`Case::told`].
-    pub(crate) fn cluster(&self, told: String) -> Outcome<Cluster> {
-        let source = Source { name: self.name.as_str().into(), text: told };
+    /// What uturn makes of a text of [`Case::uturn_input`].
+    pub(crate) fn cluster(&self, uturn_input: String) -> Outcome<Cluster> {
+        let source = Source { name: self.name.as_str().into(), text: uturn_input };
         let loaded = uturn_snapshot::read(vec![source]).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             Fault::new(format!("uturn cannot read {}:\n{}", self.name, lines.join("\n")))

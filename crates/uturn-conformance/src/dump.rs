@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::fault::{During as _, Outcome};
 use crate::mode::Mode;
-use crate::world::Namespace;
+use crate::workspace::Namespace;
 
 /// All that decides where a packet goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Dump {
     }
 
     /// The same with endpoints at other ports.
-    pub(crate) fn spoiled(&self) -> Self {
+    pub(crate) fn with_other_ports(&self) -> Self {
         let spoil = |text: &str| text.replace(":8080", ":8089");
         Self {
             iptables: spoil(&self.iptables),

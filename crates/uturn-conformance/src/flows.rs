@@ -29,7 +29,7 @@ impl Flow {
     }
 
     /// What it is, for counting.
-    pub(crate) fn sorts(&self) -> [(&'static str, &'static str); 4] {
+    pub(crate) fn labels(&self) -> [(&'static str, &'static str); 4] {
         let protocol = match self.probe.proto {
             Protocol::Tcp => "TCP",
             Protocol::Udp => "UDP",
@@ -92,7 +92,8 @@ fn targets(cluster: &Cluster, node: u8) -> Vec<Target> {
                 affinity,
             }));
         };
-        let ingress: Vec<IpAddr> = service.load_balancer.iter().filter_map(|one| one.ip).collect();
+        let ingress: Vec<IpAddr> =
+            service.load_balancer.iter().filter_map(|ingress| ingress.ip).collect();
         for port in &service.ports {
             let (protocol, number) = (port.protocol, port.port.number());
             add("a cluster IP", &service.cluster_ips, protocol, number);
@@ -136,17 +137,17 @@ fn parsed(text: &str) -> IpAddr {
 fn flow(cluster: &Cluster, node: u8, target: Target, dice: &mut Dice) -> Flow {
     let family = usize::from(target.ip.is_ipv6());
     let other = 1 + (node - 1 + 1 + u8::from(dice.once_in(2))) % net::NODES;
-    let [pods, world] = DEVICES;
+    let [pods, uplink] = DEVICES;
     let (client, device, src) = match dice.below(8) {
         _ if target.ip.is_loopback() => ("the node itself", "", None),
         0 => ("the node itself", "", None),
         1 => ("a pod", pods, Some(net::pod(node, 100 + dice.below(100)))),
-        2 => ("a pod of another node", world, Some(net::pod(other, 100 + dice.below(100)))),
-        3 => ("another node", world, Some(net::node(other))),
-        4 => ("outside", world, Some(net::outside(dice.below(200)))),
+        2 => ("a pod of another node", uplink, Some(net::pod(other, 100 + dice.below(100)))),
+        3 => ("another node", uplink, Some(net::node(other))),
+        4 => ("outside", uplink, Some(net::outside(dice.below(200)))),
         // What a load balancer that keeps sources sends back to where it came from.
-        5 => ("a pod by way of outside", world, Some(net::pod(node, 100 + dice.below(100)))),
-        6 if dice.once_in(3) => ("the node by way of outside", world, Some(net::node(node))),
+        5 => ("a pod by way of outside", uplink, Some(net::pod(node, 100 + dice.below(100)))),
+        6 if dice.once_in(3) => ("the node by way of outside", uplink, Some(net::node(node))),
         _ => match endpoint_here(cluster, node, family, dice) {
             Some(src) => ("a pod that is an endpoint", pods, Some([src.clone(), src])),
             None => ("a pod", pods, Some(net::pod(node, 100 + dice.below(100)))),
@@ -170,7 +171,7 @@ fn endpoint_here(cluster: &Cluster, node: u8, family: usize, dice: &mut Dice) ->
     let range: uturn_model::IpNet = net::pods(node)[family].parse().ok()?;
     let wanted = [Family::V4, Family::V6][family];
     let slices = cluster.endpoints.values().flatten().filter(|slice| slice.family == wanted);
-    let addresses = slices.flat_map(|slice| &slice.endpoints).map(|one| one.address);
+    let addresses = slices.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address);
     let here: Vec<_> = addresses.filter(|address| range.contains(address)).collect();
     (!here.is_empty()).then(|| dice.pick(&here).to_string())
 }

@@ -37,7 +37,7 @@ mod tests {
         for number in 0..50 {
             let case = case(5, number, VERSION);
             for mode in Mode::ALL {
-                let cluster = case.cluster(case.told(mode, &[]).unwrap()).unwrap();
+                let cluster = case.cluster(case.uturn_input(mode, &[]).unwrap()).unwrap();
                 let made = case.items.iter().filter(|item| item["kind"] == "Service").count();
                 assert_eq!(cluster.services.len(), made + 1);
                 assert_eq!(cluster.proxy.mode.value, mode.proxy());

@@ -8,11 +8,11 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use uturn_machine::{Ended, Job, Machine, Said};
+use uturn_machine::{Ended, Job, JobOutput, Machine};
 use uturn_model::Version;
 
 use crate::arguments::Arguments;
-use crate::control::Control;
+use crate::control_plane::ControlPlane;
 use crate::fault::{During as _, Fault, Outcome};
 
 /// kube-proxy, its files and what the stage writes.
@@ -22,12 +22,16 @@ const MEMORY: u32 = 2048;
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Whether uturn agrees with the real thing there too.
-pub(crate) fn run(arguments: &Arguments, words: &[String], control: &Control<'_>) -> Outcome<bool> {
+pub(crate) fn run(
+    arguments: &Arguments,
+    words: &[String],
+    control: &ControlPlane<'_>,
+) -> Outcome<bool> {
     let machine = match Machine::find() {
         Ok(machine) => {
             let (namespace, device) = control.link()?;
             let machine = machine.with_memory(MEMORY).with_limit(LIMIT);
-            machine.with_stop(control.world().stopped()).with_link(namespace, device)
+            machine.with_stop(control.workspace().stopped()).with_link(namespace, device)
         }
         Err(why) => {
             let other = "--modes iptables,nftables does without";
@@ -39,8 +43,8 @@ pub(crate) fn run(arguments: &Arguments, words: &[String], control: &Control<'_>
     let ended = machine.run(&job(arguments, words)?, &mut |said| {
         // Who does not listen misses nothing that the end does not say.
         let _ = match said {
-            Said::Out(bytes) => io::stdout().write_all(bytes),
-            Said::Err(bytes) => io::stderr().write_all(bytes),
+            JobOutput::Out(bytes) => io::stdout().write_all(bytes),
+            JobOutput::Err(bytes) => io::stderr().write_all(bytes),
         };
     });
     println!("IPVS mode took {:.1} s", start.elapsed().as_secs_f64());
@@ -70,7 +74,7 @@ fn job(arguments: &Arguments, words: &[String]) -> Outcome<Job> {
 /// The newest of those before upstream called the mode deprecated, which are what clusters in
 /// IPVS mode run; else the newest.
 fn version(all: &[Version]) -> Outcome<Version> {
-    let before = all.iter().filter(|one| (one.major, one.minor) < (1, 35)).max();
+    let before = all.iter().filter(|version| (version.major, version.minor) < (1, 35)).max();
     let chosen = before.or_else(|| all.iter().max());
     chosen.copied().ok_or_else(|| Fault::new("no version of kube-proxy to try"))
 }

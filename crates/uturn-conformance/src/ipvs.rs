@@ -12,7 +12,7 @@ use uturn_netfilter::{Interface, addr};
 use crate::blocks::{self, Blocks};
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
-use crate::world::Namespace;
+use crate::workspace::Namespace;
 
 /// The device that all addresses of Services are bound to.
 const DEVICE: &str = "kube-ipvs0";
@@ -72,8 +72,8 @@ pub(crate) fn informed(cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Cl
     let name = Name::new(node).map_err(|_| Fault::new(format!("{node} is no name")))?;
     let Some(node) = cluster.nodes.get_mut(&name) else { return Ok(cluster) };
     let own = interfaces(&dump.addresses)?;
-    let all = own.iter().filter(|one| !["lo", DEVICE].contains(&&*one.name));
-    for (address, _) in all.flat_map(|one| &one.addresses) {
+    let all = own.iter().filter(|interface| !["lo", DEVICE].contains(&&*interface.name));
+    for (address, _) in all.flat_map(|interface| &interface.addresses) {
         let is_of_link = matches!(address, IpAddr::V6(ip) if ip.is_unicast_link_local());
         if !is_of_link && !node.internal_ips.contains(address) {
             node.internal_ips.push(*address);
@@ -130,8 +130,8 @@ fn taken_apart(text: &str) -> Blocks {
 
 fn bound(addresses: &str, family: Family) -> Vec<String> {
     let own = interfaces(addresses).unwrap_or_default();
-    let device = own.iter().filter(|one| &*one.name == DEVICE);
-    let all = device.flat_map(|one| &one.addresses).map(|(address, _)| address);
+    let device = own.iter().filter(|interface| &*interface.name == DEVICE);
+    let all = device.flat_map(|interface| &interface.addresses).map(|(address, _)| address);
     all.filter(|address| Family::of(**address) == family)
         .filter(|address| !matches!(address, IpAddr::V6(ip) if ip.is_unicast_link_local()))
         .map(ToString::to_string)

@@ -9,12 +9,12 @@ use uturn_model::Version;
 
 use crate::arguments::Arguments;
 use crate::case::Case;
-use crate::control::{self, Control};
+use crate::control_plane::{self, ControlPlane};
 use crate::fault::{During as _, Fault, Outcome};
 use crate::generate;
-use crate::sum::Sum;
+use crate::summary::Summary;
 use crate::trial::{self, Trial};
-use crate::world::World;
+use crate::workspace::Workspace;
 
 /// A case, the kube-proxy to try it with, and what decides its packets.
 struct Planned {
@@ -24,16 +24,20 @@ struct Planned {
 }
 
 /// Whether uturn agrees with the real thing in every case.
-pub(crate) fn run(arguments: &Arguments, world: &World, control: &Control<'_>) -> Outcome<bool> {
+pub(crate) fn run(
+    arguments: &Arguments,
+    workspace: &Workspace,
+    control: &ControlPlane<'_>,
+) -> Outcome<bool> {
     let plan = plan(arguments)?;
-    let mut sum = Sum::default();
+    let mut sum = Summary::default();
     for planned in &plan {
         let Planned { case, version, seed } = planned;
         let start = Instant::now();
         let before = sum.differences();
         let mut trial = Trial {
             arguments,
-            world,
+            workspace,
             control,
             case,
             version: *version,
@@ -49,17 +53,17 @@ pub(crate) fn run(arguments: &Arguments, world: &World, control: &Control<'_>) -
         };
         println!("{named}: {found} ({:.1} s)", start.elapsed().as_secs_f64());
         if sum.differences() > before {
-            shrink(arguments, world, control, planned)?;
+            shrink(arguments, workspace, control, planned)?;
         }
     }
     println!("{sum}");
-    let unproved = sum.unproved().join(", ");
-    if !unproved.is_empty() {
+    let unproven = sum.unproven().join(", ");
+    if !unproven.is_empty() {
         let why = "the judges saw no difference in a spoiled dump, or had none to spoil";
         // A single case may be too small for it.
         match arguments.case {
-            Some(_) => println!("{unproved}: {why}"),
-            None => return Err(Fault::new(format!("{unproved}: {why}: they cannot be trusted"))),
+            Some(_) => println!("{unproven}: {why}"),
+            None => return Err(Fault::new(format!("{unproven}: {why}: they cannot be trusted"))),
         }
     }
     Ok(sum.differences() == 0)
@@ -113,8 +117,8 @@ fn fixed(arguments: &Arguments) -> Outcome<Vec<Case>> {
 /// Takes Services out for as long as a difference stays, and keeps what is left.
 fn shrink(
     arguments: &Arguments,
-    world: &World,
-    control: &Control<'_>,
+    workspace: &Workspace,
+    control: &ControlPlane<'_>,
     planned: &Planned,
 ) -> Outcome<()> {
     let Planned { case, version, seed } = planned;
@@ -125,10 +129,10 @@ fn shrink(
         while from < services.len() {
             let to = services.len().min(from + portion);
             let fewer = smallest.without(&services[from..to]);
-            let mut sum = Sum::default();
+            let mut sum = Summary::default();
             let (case, version, seed) = (&fewer, *version, *seed);
             let sums = &mut sum;
-            Trial { arguments, world, control, case, version, seed, sum: sums, quiet: true }
+            Trial { arguments, workspace, control, case, version, seed, sum: sums, quiet: true }
                 .run()?;
             if sum.differences() > 0 {
                 smallest = fewer;
@@ -141,7 +145,7 @@ fn shrink(
     }
     let file = trial::folder(arguments, *version, case).join("smallest.json");
     let items: &[Value] = &smallest.items;
-    fs::write(&file, control::list(items).to_string()).during(file.display())?;
+    fs::write(&file, control_plane::list(items).to_string()).during(file.display())?;
     let (name, services) = (&case.name, services.join(", "));
     println!("{version} {name}: still differs with {services} alone: {}", file.display());
     println!(

@@ -17,7 +17,7 @@
 mod arguments;
 mod blocks;
 mod case;
-mod control;
+mod control_plane;
 mod dice;
 mod dump;
 mod fault;
@@ -29,22 +29,22 @@ mod judge;
 mod mode;
 mod net;
 mod node;
+mod packet_end;
 mod packets;
-mod place;
 mod rules;
 mod services;
 mod settings;
-mod sum;
+mod summary;
 mod trial;
 mod wire;
-mod world;
+mod workspace;
 
 use std::env;
 use std::process::ExitCode;
 
 use arguments::Arguments;
-use control::Control;
-use world::World;
+use control_plane::ControlPlane;
+use workspace::Workspace;
 
 fn main() -> ExitCode {
     if uturn_machine::is_inside() {
@@ -70,14 +70,14 @@ fn main() -> ExitCode {
 
 /// On this kernel, then in the small machine; also after one found a difference.
 fn both(arguments: &Arguments, words: &[String]) -> fault::Outcome<bool> {
-    let world = World::new(&arguments.programs, &arguments.work)?;
+    let workspace = Workspace::new(&arguments.programs, &arguments.work)?;
     if arguments.in_machine {
-        return judge::run(arguments, &world, &Control::join(&world)?);
+        return judge::run(arguments, &workspace, &ControlPlane::join(&workspace)?);
     }
-    let control = Control::start(&world)?;
+    let control = ControlPlane::start(&workspace)?;
     let mut agree = true;
     if arguments.modes.iter().any(|mode| !mode.in_machine()) {
-        agree &= judge::run(arguments, &world, &control)?;
+        agree &= judge::run(arguments, &workspace, &control)?;
     }
     if arguments.modes.iter().any(|mode| mode.in_machine()) {
         agree &= in_machine::run(arguments, words, &control)?;

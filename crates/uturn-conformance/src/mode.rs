@@ -16,7 +16,7 @@ use crate::dump::Dump;
 use crate::fault::Outcome;
 use crate::ipvs;
 use crate::net;
-use crate::world::Namespace;
+use crate::workspace::Namespace;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,8 +118,8 @@ impl Mode {
         match self {
             Self::Iptables | Self::Nftables => 1..=net::NODES,
             Self::Ipvs => {
-                let one = *Dice::new(seed).pick(&[1, 2, 3]);
-                one..=one
+                let node = *Dice::new(seed).pick(&[1, 2, 3]);
+                node..=node
             }
         }
     }

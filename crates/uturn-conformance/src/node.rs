@@ -6,14 +6,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 use uturn_model::Version;
 
-use crate::control::{Control, KUBECONFIG};
+use crate::control_plane::{ControlPlane, KUBECONFIG};
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
 use crate::mode::Mode;
 use crate::net;
-use crate::packets::Ground;
-use crate::wire::{Fate, Probe, Wire};
-use crate::world::{Namespace, Running, World, run};
+use crate::packets::ProbedNode;
+use crate::wire::{Probe, ProbeResult, Wire};
+use crate::workspace::{Namespace, Running, Workspace, run};
 
 /// Where pods of the node hang, and what leads to everything else.
 pub(crate) const DEVICES: [&str; 2] = ["cbr0", "eth0"];
@@ -33,26 +33,26 @@ pub(crate) struct Node {
 impl Node {
     /// Makes the node and starts kube-proxy on it with this configuration.
     pub(crate) fn start(
-        world: &World,
-        control: &Control<'_>,
+        workspace: &Workspace,
+        control: &ControlPlane<'_>,
         (number, mode): (u8, Mode),
         (version, config): (Version, &Value),
         rp_filter: u8,
     ) -> Outcome<Self> {
         let name = format!("n{number}");
         let what = format!("{mode}-{name}");
-        let namespace = world.namespace(&what)?;
-        let wire = Wire::open(world, &namespace, &DEVICES)?;
-        let link = world.next_link();
+        let namespace = workspace.namespace(&what)?;
+        let wire = Wire::open(workspace, &namespace, &DEVICES)?;
+        let link = workspace.next_link();
         let host = net::link(link);
         set_up(&namespace, number, rp_filter)?;
         control.connect(&namespace, link, &host)?;
         let mut config = config.clone();
         mode.configure(version, &mut config);
-        let config = write_config(world.folder(), &what, config, &host)?;
-        let mut proxy = world.kube_proxy(&namespace, version);
+        let config = write_config(workspace.folder(), &what, config, &host)?;
+        let mut proxy = workspace.kube_proxy(&namespace, version);
         proxy.arg("--config").arg(config).args(["--hostname-override", &name]);
-        let proxy = world.start(&mut proxy, &format!("kube-proxy-{what}"))?;
+        let proxy = workspace.start(&mut proxy, &format!("kube-proxy-{what}"))?;
         Ok(Self { name, number, mode, wire, host, proxy, namespace })
     }
 
@@ -74,20 +74,20 @@ impl Node {
     /// A fault if kube-proxy has ended.
     pub(crate) fn check(&mut self) -> Outcome<()> {
         let named = format!("kube-proxy {} on {}", self.mode, self.name);
-        self.proxy.lives().map_err(|fault| Fault::new(format!("{named} {fault}")))
+        self.proxy.check().map_err(|fault| Fault::new(format!("{named} {fault}")))
     }
 
-    pub(crate) fn words(&self) -> String {
-        self.proxy.words()
+    pub(crate) fn last_lines(&self) -> String {
+        self.proxy.last_lines()
     }
 }
 
-impl Ground for Node {
+impl ProbedNode for Node {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn send(&mut self, probe: &Probe) -> Outcome<Fate> {
+    fn send(&mut self, probe: &Probe) -> Outcome<ProbeResult> {
         self.wire.send(probe)
     }
 

@@ -7,14 +7,14 @@ use std::fmt;
 
 use uturn_model::Family;
 use uturn_netfilter::{
-    End, Kernel, NodeState, addr, ipset, iptables, ipvs, nft, routes, rules, sysctl,
+    End, Kernel, NodeState, addr, ipset, iptables, ipvs, nft, policy_rules, routes, sysctl,
 };
 
 use crate::dump::Dump;
 use crate::fault::{Fault, Outcome};
 use crate::flows::Flow;
-use crate::place::{self, Back, Place};
-use crate::wire::{Fate, Probe};
+use crate::packet_end::{self, PacketEnd, ReplyEnd};
+use crate::wire::{Probe, ProbeResult};
 
 /// A way of one in sixteen is missed by so many tries less than once in 10^16 flows.
 const MOST_TRIES: u16 = 600;
@@ -22,11 +22,11 @@ const MOST_TRIES: u16 = 600;
 const FEWEST_TRIES: u16 = 3;
 
 /// A node on which packets are tried.
-pub(crate) trait Ground {
+pub(crate) trait ProbedNode {
     fn name(&self) -> &str;
 
     /// Sends a packet and lets its target answer.
-    fn send(&mut self, probe: &Probe) -> Outcome<Fate>;
+    fn send(&mut self, probe: &Probe) -> Outcome<ProbeResult>;
 
     /// Lets the kernel forget which client went where; whether it can be made to.
     fn forget_clients(&mut self, dump: &Dump) -> Outcome<bool>;
@@ -40,12 +40,12 @@ pub(crate) struct Tried {
     /// Answers that uturn was sure of.
     pub(crate) answers: usize,
     /// How many packets and answers ended in which way, and of which sort flows were.
-    pub(crate) ways: Ways,
+    pub(crate) end_counts: EndCounts,
     pub(crate) differences: Vec<String>,
 }
 
 /// Counts, under a heading and a word.
-pub(crate) type Ways = BTreeMap<(&'static str, &'static str), usize>;
+pub(crate) type EndCounts = BTreeMap<(&'static str, &'static str), usize>;
 
 /// What uturn says of a place.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ struct Expected {
     /// Some packet must end there.
     must: bool,
     /// Where answers from there end; nothing where uturn is not sure.
-    back: Option<BTreeSet<Back>>,
+    back: Option<BTreeSet<ReplyEnd>>,
 }
 
 /// uturn's model of the node.
@@ -69,7 +69,7 @@ fn kernel(dump: &Dump) -> Outcome<Kernel> {
         )?,
         interfaces: read("addr", addr::parse("addr", &dump.addresses))?,
         routes: read("route", routes::parse("route", &dump.routes))?,
-        rules: read("rule", rules::parse("rule", &dump.rules))?,
+        rules: read("rule", policy_rules::parse("rule", &dump.rules))?,
         sysctls: read("sysctl", sysctl::parse("sysctl", &dump.sysctls))?,
         nft: read("nft.txt", nft::parse("nft.txt", &(dump.nft.clone() + &dump.nft6)))?,
         sets: read("ipset.save", ipset::parse("ipset.save", &dump.ipset))?,
@@ -96,7 +96,7 @@ pub(crate) enum Memory {
 
 /// Tries every flow, often enough to see all its ends.
 pub(crate) fn compare(
-    ground: &mut dyn Ground,
+    node_under_test: &mut dyn ProbedNode,
     dump: &Dump,
     flows: &[Flow],
     memory: Memory,
@@ -104,46 +104,53 @@ pub(crate) fn compare(
     let (mut tried, kernel) = (Tried::default(), kernel(dump)?);
     let mut port = 1024;
     for flow in flows {
-        let ends = kernel.walk(&place::packet(&flow.probe), &place::entry(&flow.probe), &[]);
+        let ends =
+            kernel.walk(&packet_end::packet(&flow.probe), &packet_end::entry(&flow.probe), &[]);
         let predicted = predicted(&kernel, &ends, &flow.probe, memory);
-        let mut met: BTreeMap<(Place, Option<Back>), u16> = BTreeMap::new();
+        let mut seen_ends: BTreeMap<(PacketEnd, Option<ReplyEnd>), u16> = BTreeMap::new();
         let (mut wrong, mut forgets) = (false, true);
         for tries in 1..=MOST_TRIES {
             port = if port == u16::MAX { 1024 } else { port + 1 };
             let probe = Probe { sport: port, ..flow.probe.clone() };
             if flow.affinity {
-                forgets = ground.forget_clients(dump)?;
+                forgets = node_under_test.forget_clients(dump)?;
             }
-            let fate = ground.send(&probe)?;
-            let place = Place::seen(&fate, &probe);
+            let result = node_under_test.send(&probe)?;
+            let place = PacketEnd::seen(&result, &probe);
             tried.packets += 1;
-            *tried.ways.entry(("packets", place.way())).or_default() += 1;
+            *tried.end_counts.entry(("packets", place.class())).or_default() += 1;
             let back = match predicted.get(&place) {
                 None => {
                     wrong = true;
                     None
                 }
-                Some(Expected { back: Some(said), .. }) if !said.is_empty() => {
-                    let back = Back::seen(&fate);
+                Some(Expected { back: Some(expected), .. }) if !expected.is_empty() => {
+                    let back = ReplyEnd::seen(&result);
                     tried.answers += 1;
-                    *tried.ways.entry(("answers", back.way(&probe))).or_default() += 1;
-                    wrong |= !said.contains(&back);
+                    *tried.end_counts.entry(("answers", back.class(&probe))).or_default() += 1;
+                    wrong |= !expected.contains(&back);
                     Some(back)
                 }
                 Some(_) => None,
             };
-            *met.entry((place, back)).or_default() += 1;
-            let enough = !forgets || missing(&predicted, &met).is_none();
+            *seen_ends.entry((place, back)).or_default() += 1;
+            let enough = !forgets || missing(&predicted, &seen_ends).is_none();
             if wrong || (tries >= FEWEST_TRIES && enough) {
                 break;
             }
         }
         tried.flows += 1;
-        for sort in flow.sorts() {
-            *tried.ways.entry(sort).or_default() += 1;
+        for sort in flow.labels() {
+            *tried.end_counts.entry(sort).or_default() += 1;
         }
-        if wrong || (forgets && missing(&predicted, &met).is_some()) {
-            tried.differences.push(difference(ground.name(), flow, &predicted, &met, &ends));
+        if wrong || (forgets && missing(&predicted, &seen_ends).is_some()) {
+            tried.differences.push(difference(
+                node_under_test.name(),
+                flow,
+                &predicted,
+                &seen_ends,
+                &ends,
+            ));
         }
     }
     Ok(tried)
@@ -154,12 +161,12 @@ fn predicted(
     ends: &[End],
     probe: &Probe,
     memory: Memory,
-) -> BTreeMap<Place, Expected> {
-    let mut predicted: BTreeMap<Place, Expected> = BTreeMap::new();
+) -> BTreeMap<PacketEnd, Expected> {
+    let mut predicted: BTreeMap<PacketEnd, Expected> = BTreeMap::new();
     for end in ends {
-        let back = Back::predicted(kernel, end, memory);
+        let back = ReplyEnd::predicted(kernel, end, memory);
         let expected = predicted
-            .entry(Place::predicted(end, probe))
+            .entry(PacketEnd::predicted(end, probe))
             .or_insert_with(|| Expected { must: false, back: Some(BTreeSet::new()) });
         expected.must |= end.unknown.is_empty() && end.share > 1e-9;
         match (&mut expected.back, back) {
@@ -172,31 +179,34 @@ fn predicted(
 
 /// A place where some packet must end and none did.
 fn missing<'p>(
-    predicted: &'p BTreeMap<Place, Expected>,
-    met: &BTreeMap<(Place, Option<Back>), u16>,
-) -> Option<&'p Place> {
-    let was_met = |place: &Place| met.keys().any(|(one, _)| one == place);
-    predicted.iter().find(|(place, said)| said.must && !was_met(place)).map(|(place, _)| place)
+    predicted: &'p BTreeMap<PacketEnd, Expected>,
+    seen_ends: &BTreeMap<(PacketEnd, Option<ReplyEnd>), u16>,
+) -> Option<&'p PacketEnd> {
+    let was_seen = |place: &PacketEnd| seen_ends.keys().any(|(seen_end, _)| seen_end == place);
+    predicted
+        .iter()
+        .find(|(place, expected)| expected.must && !was_seen(place))
+        .map(|(place, _)| place)
 }
 
 fn difference(
     node: &str,
     flow: &Flow,
-    predicted: &BTreeMap<Place, Expected>,
-    met: &BTreeMap<(Place, Option<Back>), u16>,
+    predicted: &BTreeMap<PacketEnd, Expected>,
+    seen_ends: &BTreeMap<(PacketEnd, Option<ReplyEnd>), u16>,
     ends: &[End],
 ) -> String {
     let Probe { device, proto, src, dst, dport, .. } = &flow.probe;
     let device = if device.is_empty() { "the node" } else { device };
     let mut text =
         format!("{node}: {}: {proto} {src} to {dst} port {dport}, from {device}", flow.what());
-    for (place, said) in predicted {
+    for (place, expected) in predicted {
         text += &format!("\n  - uturn says: {place}");
-        for back in said.back.iter().flatten() {
+        for back in expected.back.iter().flatten() {
             text += &format!("\n               {back}");
         }
     }
-    for ((place, back), count) in met {
+    for ((place, back), count) in seen_ends {
         text += &format!("\n  + the kernel: {place}, {count} times");
         if let Some(back) = back {
             text += &format!("\n               {back}");

@@ -40,12 +40,12 @@ pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> 
     spec["ports"] = (30000 + number * 4..)
         .zip(&ports)
         .map(|(node_port, Port { name, protocol, number })| {
-            let mut one =
+            let mut port =
                 json!({"name": name, "protocol": protocol, "port": number, "targetPort": 8080});
             if node_ports {
-                one["nodePort"] = json!(node_port);
+                port["nodePort"] = json!(node_port);
             }
-            one
+            port
         })
         .collect();
     behaviour(dice, spec, number, kind);
@@ -219,13 +219,13 @@ fn endpoint(dice: &mut Dice, family: usize, number: usize, hints: usize) -> Valu
     // Some pods use their node's own network.
     let host = dice.once_in(10);
     let address = if host { net::node(node) } else { net::pod(node, number) };
-    let mut one = json!({"addresses": [address[family]]});
+    let mut endpoint = json!({"addresses": [address[family]]});
     // An address of a node without its name: kube-proxy takes it for none of its own, uturn
     // for what it is. That is known, and not looked for again.
     if host || !dice.once_in(12) {
-        one["nodeName"] = json!(format!("n{node}"));
+        endpoint["nodeName"] = json!(format!("n{node}"));
     }
-    one["conditions"] = match dice.below(10) {
+    endpoint["conditions"] = match dice.below(10) {
         0 => json!({"ready": false, "serving": false, "terminating": false}),
         1 => json!({"ready": false, "serving": true, "terminating": true}),
         2 => json!({"ready": false, "serving": false, "terminating": true}),
@@ -234,10 +234,10 @@ fn endpoint(dice: &mut Dice, family: usize, number: usize, hints: usize) -> Valu
         _ => json!({"ready": true, "serving": true, "terminating": false}),
     };
     if hints >= 2 && !dice.once_in(20) {
-        one["hints"] = json!({"forZones": [{"name": format!("z{}", 1 + dice.below(2))}]});
+        endpoint["hints"] = json!({"forZones": [{"name": format!("z{}", 1 + dice.below(2))}]});
     }
     if hints == 3 {
-        one["hints"]["forNodes"] = json!([{"name": format!("n{}", 1 + dice.below(3))}]);
+        endpoint["hints"]["forNodes"] = json!([{"name": format!("n{}", 1 + dice.below(3))}]);
     }
-    one
+    endpoint
 }

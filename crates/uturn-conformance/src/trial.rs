@@ -10,7 +10,7 @@ use uturn_model::{Cluster, Version};
 
 use crate::arguments::Arguments;
 use crate::case::{self, Case};
-use crate::control::Control;
+use crate::control_plane::ControlPlane;
 use crate::dice::Dice;
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
@@ -18,20 +18,20 @@ use crate::flows::Flow;
 use crate::mode::Mode;
 use crate::node::Node;
 use crate::packets::Memory;
-use crate::sum::Sum;
-use crate::world::World;
+use crate::summary::Summary;
+use crate::workspace::Workspace;
 use crate::{flows, packets, rules};
 
 /// One case being tried.
 pub(crate) struct Trial<'t> {
     pub(crate) arguments: &'t Arguments,
-    pub(crate) world: &'t World,
-    pub(crate) control: &'t Control<'t>,
+    pub(crate) workspace: &'t Workspace,
+    pub(crate) control: &'t ControlPlane<'t>,
     pub(crate) case: &'t Case,
     pub(crate) version: Version,
     /// Of packets and of the nodes' ways.
     pub(crate) seed: u64,
-    pub(crate) sum: &'t mut Sum,
+    pub(crate) sum: &'t mut Summary,
     /// Differences are counted, and neither said nor kept.
     pub(crate) quiet: bool,
 }
@@ -45,9 +45,9 @@ impl Trial<'_> {
         let mut nodes = Vec::new();
         for mode in &modes {
             for number in mode.nodes(self.seed) {
-                self.world.check()?;
+                self.workspace.check()?;
                 let (which, how) = ((number, *mode), (self.version, &config));
-                nodes.push(Node::start(self.world, self.control, which, how, rp_filter)?);
+                nodes.push(Node::start(self.workspace, self.control, which, how, rp_filter)?);
             }
         }
         self.synced(&mut nodes)?;
@@ -58,11 +58,11 @@ impl Trial<'_> {
         }
         self.synced(&mut nodes)?;
         for mode in modes {
-            let told = self.case.told(mode, &own)?;
-            let cluster = self.case.cluster(told.clone())?;
+            let uturn_input = self.case.uturn_input(mode, &own)?;
+            let cluster = self.case.cluster(uturn_input.clone())?;
             for node in nodes.iter_mut().filter(|node| node.mode == mode) {
-                self.world.check()?;
-                self.judge(node, &cluster, &told)?;
+                self.workspace.check()?;
+                self.judge(node, &cluster, &uturn_input)?;
             }
             self.sum.part(self.version, mode).clusters += 1;
         }
@@ -87,7 +87,7 @@ impl Trial<'_> {
         let synced = self.control.synced(nodes.iter().map(Node::host));
         // A kube-proxy that has ended says better why.
         nodes.iter_mut().try_for_each(Node::check)?;
-        let words = || nodes.iter().map(Node::words).collect::<Vec<_>>().join("\n");
+        let words = || nodes.iter().map(Node::last_lines).collect::<Vec<_>>().join("\n");
         synced.map_err(|fault| Fault::new(format!("{fault}\n{}", words())))
     }
 
@@ -96,7 +96,7 @@ impl Trial<'_> {
         let addresses = case::last_addresses();
         let end = Instant::now() + Duration::from_secs(300);
         while Instant::now() < end {
-            self.world.check()?;
+            self.workspace.check()?;
             node.check()?;
             if node.shows(&addresses)? {
                 return Ok(());
@@ -105,14 +105,14 @@ impl Trial<'_> {
             // kube-proxy's own figures have to be asked for as well.
             thread::sleep(node.mode.pause());
         }
-        let words = node.words();
+        let words = node.last_lines();
         let named = format!("kube-proxy {} on {}", node.mode, node.name);
         Err(Fault::new(format!(
             "{named} did not program the last Service within five minutes:\n{words}"
         )))
     }
 
-    fn judge(&mut self, node: &mut Node, cluster: &Cluster, told: &str) -> Outcome<()> {
+    fn judge(&mut self, node: &mut Node, cluster: &Cluster, uturn_input: &str) -> Outcome<()> {
         let mut dump = node.dump()?;
         let mut compared = rules::compare(node.mode, cluster, &node.name, &dump)?;
         // What nobody waits for: a sync that something else than an object asked for.
@@ -128,7 +128,7 @@ impl Trial<'_> {
         // The same packets again when the case is tried alone.
         let mut dice = Dice::new(self.seed.wrapping_add(u64::from(node.number) << 32));
         let flows = flows::choose(cluster, node.number, self.arguments.packets, &mut dice);
-        self.prove(node, cluster, &dump, &flows)?;
+        self.prove_judges(node, cluster, &dump, &flows)?;
         let tried = packets::compare(node, &dump, &flows, Memory::Whole)?;
         self.sum.add((self.version, node.mode), &compared, &tried);
         let mut differences = compared.differences;
@@ -139,43 +139,44 @@ impl Trial<'_> {
         for difference in &differences {
             println!("{difference}\n");
         }
-        self.keep(node, &dump, cluster, told)
+        self.keep(node, &dump, cluster, uturn_input)
     }
 
     /// Whether the judges object to a kernel that is not as uturn thinks: to rules and to
     /// packets where endpoints have other ports, and to answers where uturn has forgotten
     /// the connection. Tried until one node has shown it.
-    fn prove(
+    fn prove_judges(
         &mut self,
         node: &mut Node,
         cluster: &Cluster,
         dump: &Dump,
         flows: &[Flow],
     ) -> Outcome<()> {
-        let spoiled = dump.spoiled();
+        let with_other_ports = dump.with_other_ports();
         let version = self.version;
-        if self.quiet || self.sum.part(version, node.mode).proved || spoiled == *dump {
+        if self.quiet || self.sum.part(version, node.mode).judges_work || with_other_ports == *dump
+        {
             return Ok(());
         }
-        let rules = rules::compare(node.mode, cluster, &node.name, &spoiled)?.differences;
+        let rules = rules::compare(node.mode, cluster, &node.name, &with_other_ports)?.differences;
         let mut objects = |dump, memory| -> Outcome<bool> {
             Ok(!packets::compare(node, dump, flows, memory)?.differences.is_empty())
         };
-        let packets = objects(&spoiled, Memory::Whole)?;
+        let packets = objects(&with_other_ports, Memory::Whole)?;
         let answers = objects(dump, Memory::None)?;
-        let proved = !rules.is_empty() && packets && answers;
-        self.sum.part(version, node.mode).proved = proved;
+        let judges_work = !rules.is_empty() && packets && answers;
+        self.sum.part(version, node.mode).judges_work = judges_work;
         Ok(())
     }
 
     /// Writes down what is needed to try it again.
-    fn keep(&self, node: &Node, dump: &Dump, cluster: &Cluster, told: &str) -> Outcome<()> {
+    fn keep(&self, node: &Node, dump: &Dump, cluster: &Cluster, uturn_input: &str) -> Outcome<()> {
         let folder = folder(self.arguments, self.version, self.case);
         let of_node = folder.join(format!("{}-{}", node.mode, node.name));
         dump.write(&of_node)?;
         rules::write_ours(cluster, &node.name, &of_node);
         let objects = folder.join(format!("{}.json", node.mode));
-        fs::write(&objects, told).during(objects.display())?;
+        fs::write(&objects, uturn_input).during(objects.display())?;
         let (objects, of_node) = (shown(&objects), shown(&of_node));
         println!(
             "objects: {objects}\nits kernel: {of_node}\n\

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use uturn_model::{Family, Protocol};
 
 use crate::fault::{During as _, Fault, Outcome};
-use crate::world::{Namespace, Running, World};
+use crate::workspace::{Namespace, Running, Workspace};
 
 /// What is around one node.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ fn in_small_letters<S: Serializer>(proto: &Protocol, to: S) -> Result<S::Ok, S::
 
 /// What became of it, and of the answer to it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Fate {
+pub(crate) struct ProbeResult {
     /// The port it was sent from.
     pub(crate) port: u16,
     pub(crate) seen: Vec<Seen>,
@@ -97,8 +97,12 @@ impl Ends {
 
 impl Wire {
     /// Makes these interfaces in a namespace.
-    pub(crate) fn open(world: &World, namespace: &Namespace, devices: &[&str]) -> Outcome<Self> {
-        let mut command = world.program(namespace, "wire");
+    pub(crate) fn open(
+        workspace: &Workspace,
+        namespace: &Namespace,
+        devices: &[&str],
+    ) -> Outcome<Self> {
+        let mut command = workspace.program(namespace, "wire");
         let mut running = Running::talking(command.args(devices), "wire")?;
         let input = running.child.stdin.take().expect("it is piped");
         let output = BufReader::new(running.child.stdout.take().expect("it is piped"));
@@ -110,7 +114,7 @@ impl Wire {
     }
 
     /// Sends a packet and lets its target answer; all that became of both.
-    pub(crate) fn send(&mut self, probe: &Probe) -> Outcome<Fate> {
+    pub(crate) fn send(&mut self, probe: &Probe) -> Outcome<ProbeResult> {
         let mut line = serde_json::to_string(probe).during("a probe")?;
         line.push('\n');
         self.input.write_all(line.as_bytes()).during("wire")?;

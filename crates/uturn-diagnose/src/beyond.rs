@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
-use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port};
-use uturn_path::{Cannot, Engine, Health};
+use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol};
+use uturn_path::{Engine, Health, WalkError};
 
 use crate::cause;
 use crate::clients::{Clients, Example};
@@ -19,7 +19,7 @@ type Caused = (Finding, Option<ObjectRef>);
 /// So many nodes times Services, or targets, are walked one by one.
 pub(crate) const MOST: usize = 20_000;
 
-pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, Cannot> {
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
     let size = cluster.nodes.len() * cluster.services.len();
     // Whose load balancers are not even made has none that are left out.
@@ -35,7 +35,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, Cannot> {
     let mut all = Vec::new();
     for balancer in engine.balancers() {
         for listener in &balancer.listeners {
-            all.extend(probes(engine, balancer, listener));
+            all.extend(probes(engine, balancer, listener)?);
             if balancer.scope == Scope::Public {
                 for rule in &listener.rules {
                     all.extend(outside(engine, balancer, listener, rule)?);
@@ -79,7 +79,7 @@ fn outside(
     balancer: &LoadBalancer,
     listener: &Listener,
     rule: &Rule,
-) -> Result<Option<Caused>, Cannot> {
+) -> Result<Option<Caused>, WalkError> {
     let flow = Flow {
         from: Client::Outside(None),
         to: destination(balancer, listener, rule),
@@ -87,7 +87,7 @@ fn outside(
     };
     let verdicts = match engine.verdicts(&flow) {
         Ok(verdicts) => verdicts,
-        Err(Cannot::Later(_)) => return Ok(None),
+        Err(WalkError::Later(_)) => return Ok(None),
         Err(why) => return Err(why),
     };
     let Some((verdict, way)) = verdicts.iter().find_map(|one| Some((one, worst(one)?))) else {
@@ -151,12 +151,26 @@ fn label(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> String {
 }
 
 /// Health checks that die although the servers are well.
-fn probes(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener) -> Option<Caused> {
-    listener.profile.health_check.as_ref()?;
+fn probes(
+    engine: &Engine<'_>,
+    balancer: &LoadBalancer,
+    listener: &Listener,
+) -> Result<Option<Caused>, WalkError> {
+    if listener.profile.health_check.is_none() {
+        return Ok(None);
+    }
+    let at = (address(balancer, listener.port), listener.protocol.transport());
+    let health = engine.health(at.0, at.1)?;
+    Ok(health.and_then(|health| dead_probes(engine, listener, at, &health)))
+}
+
+fn dead_probes(
+    engine: &Engine<'_>,
+    listener: &Listener,
+    (at, protocol): (SocketAddr, Protocol),
+    health: &[Health],
+) -> Option<Caused> {
     let owner = listener.rules.first()?.owner.clone();
-    let at = address(balancer, listener.port);
-    let protocol = listener.protocol.transport();
-    let health = engine.health(at, protocol)?;
     let dead: Vec<&Health> = health.iter().filter(|one| !one.alive).collect();
     let cluster = engine.cluster();
     let service = cluster.services.get(&listener.rules.first()?.service);

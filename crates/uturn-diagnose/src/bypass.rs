@@ -4,7 +4,7 @@
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
 use uturn_model::{By, Destination, Flow, Kind, Mechanism, Outcome};
-use uturn_path::{Cannot, Engine, Met};
+use uturn_path::{Engine, ScanResult, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
@@ -13,7 +13,7 @@ use crate::{Code, Evidence, beyond};
 /// So many classes of clients are walked for it.
 const MOST: usize = 300;
 
-pub(crate) fn find(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot> {
+pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let cluster = engine.cluster();
     if cluster.nodes.len() * cluster.services.len() > beyond::MOST {
         return Ok(Vec::new());
@@ -59,10 +59,10 @@ fn doings(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
 
 fn judge(
     engine: &Engine<'_>,
-    met: &Met,
+    met: &ScanResult,
     listener: &Listener,
     doings: &[String],
-) -> Result<Option<Finding>, Cannot> {
+) -> Result<Option<Finding>, WalkError> {
     let Destination::Address(address) = met.target.to else { return Ok(None) };
     let tls = listener.protocol.ends_tls();
     let to = match listener.protocol.layer() {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Protocol};
-use uturn_path::{Met, Pods};
+use uturn_path::{Pods, ScanResult};
 
 /// Who is hurt by something.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,20 @@ impl Clients {
         &self.others
     }
 
+    /// All clients of these sets, each once. The sets must come from the same scan.
+    pub fn union<'c>(sets: impl IntoIterator<Item = &'c Self>) -> Self {
+        let mut sets: Vec<Self> = sets.into_iter().cloned().collect();
+        // In pairs: adding one set after the other would copy the growing sum each time.
+        while sets.len() > 1 {
+            let merge = |pair: &[Self]| match pair {
+                [left, right] => left.and(right),
+                rest => rest[0].clone(),
+            };
+            sets = sets.chunks(2).map(merge).collect();
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// These and those, of the same scan.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
@@ -81,7 +95,7 @@ impl Clients {
 #[derive(Clone, Debug)]
 pub enum Example {
     /// A class of pods met a target.
-    Met(Box<Met>),
+    Scanned(Box<ScanResult>),
     /// A flow.
     Flow(Flow),
     /// Health checks of a listener.
@@ -94,7 +108,7 @@ impl Example {
     /// The flow that was walked; of health checks, one to the same listener.
     pub fn flow(&self) -> Option<Flow> {
         match self {
-            Self::Met(met) => Some(met.flow()),
+            Self::Scanned(met) => Some(met.flow()),
             Self::Flow(flow) => Some(flow.clone()),
             Self::Probes(listener, protocol) => Some(Flow {
                 from: Client::Outside(None),

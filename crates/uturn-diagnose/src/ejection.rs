@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 
 use uturn_model::lb::{Layer, Listener, PassiveCheck};
 use uturn_model::{By, Mechanism, ObjectRef, Outcome};
-use uturn_path::{Engine, Met};
+use uturn_path::{Engine, ScanResult};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Evidence, beyond};
 
-pub(crate) fn find(engine: &Engine<'_>, met: &[Met]) -> Vec<Finding> {
+pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     let cluster = engine.cluster();
     if cluster.nodes.len() * cluster.services.len() > beyond::MOST {
         return Vec::new();
     }
-    let loops = |one: &&Met| {
+    let loops = |one: &&ScanResult| {
         one.verdicts.iter().any(|verdict| verdict.mechanisms.contains(&Mechanism::AsymmetricReturn))
     };
     let mut told: BTreeSet<&ObjectRef> = BTreeSet::new();
@@ -47,7 +47,7 @@ fn listener<'e>(
     })
 }
 
-fn finding(engine: &Engine<'_>, met: &Met, check: &PassiveCheck) -> Finding {
+fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Finding {
     let object = &met.target.object;
     let written = Evidence {
         place: String::new(),
@@ -69,7 +69,7 @@ fn finding(engine: &Engine<'_>, met: &Met, check: &PassiveCheck) -> Finding {
         share_failing: 0.0,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
-        example: Example::Met(Box::new(met.clone())),
+        example: Example::Scanned(Box::new(met.clone())),
         written: vec![written],
         cures: Vec::new(),
         conditions: Vec::new(),

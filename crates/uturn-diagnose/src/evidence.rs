@@ -2,7 +2,7 @@
 
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{By, Hop, Mechanism, Place, Route, Text, Verdict};
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 
 use crate::clients::Example;
 use crate::finding::Finding;
@@ -46,13 +46,13 @@ impl Evidence {
 
 impl Finding {
     /// What it rests on: the example is walked once more for it.
-    pub fn evidence(&self, engine: &Engine<'_>) -> Result<Vec<Evidence>, Cannot> {
+    pub fn evidence(&self, engine: &Engine<'_>) -> Result<Vec<Evidence>, WalkError> {
         let verdicts = match &self.example {
-            Example::Met(met) => engine.explain_worst(met)?,
+            Example::Scanned(met) => engine.explain_worst(met)?,
             Example::Flow(flow) => engine.verdicts(flow)?,
             Example::Written => return Ok(self.written.clone()),
             Example::Probes(listener, protocol) => {
-                let dead = engine.health(*listener, *protocol).unwrap_or_default();
+                let dead = engine.health(*listener, *protocol)?.unwrap_or_default();
                 let dead = dead.into_iter().filter(|one| !one.alive).map(|one| {
                     let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
                     Evidence {

@@ -8,13 +8,15 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
 
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
 use uturn_model::{
     Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Text, Verdict,
 };
-use uturn_path::{Cannot, Engine, Met, ScanTarget};
+use uturn_path::{Engine, ScanResult, ScanTarget, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
@@ -44,14 +46,37 @@ pub struct Finding {
     /// What it rests on beside the example.
     pub written: Vec<Evidence>,
     /// What helps, the least intrusive first.
-    pub cures: Vec<String>,
+    pub cures: Vec<CureTitle>,
     /// What has to hold for it, where something decides that nobody knows.
     pub conditions: Vec<Text>,
 }
 
+/// A cure in a line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CureTitle {
+    /// Its name: `call-service`. The same cure of another object has the same name.
+    pub name: &'static str,
+    /// What it does here: `call svc/shop/front:80`.
+    pub text: String,
+}
+
+impl Deref for CureTitle {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for CureTitle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// What a scan met, and what it did not meet but is there to be seen, as findings, the worst
 /// first.
-pub fn diagnose(engine: &Engine<'_>, met: &[Met]) -> Result<Vec<Finding>, Cannot> {
+pub fn diagnose(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let known = Known::of(engine, met);
     let mut found = Found::default();
     for one in met {
@@ -97,12 +122,16 @@ const MOST_CAUSES: usize = 50;
 
 impl Found {
     /// What a finding is really about, where that is another object than its target.
-    fn cause(&mut self, engine: &Engine<'_>, new: &Finding) -> Result<Option<ObjectRef>, Cannot> {
+    fn cause(
+        &mut self,
+        engine: &Engine<'_>,
+        new: &Finding,
+    ) -> Result<Option<ObjectRef>, WalkError> {
         if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MOST_CAUSES {
             return Ok(None);
         }
         self.looked_for += 1;
-        let Example::Met(met) = &new.example else { return Ok(None) };
+        let Example::Scanned(met) = &new.example else { return Ok(None) };
         let verdicts = engine.explain(met)?;
         Ok(verdicts.iter().find_map(worst).and_then(cause::of))
     }
@@ -175,12 +204,12 @@ impl Finding {
 /// What the scan met already, by target.
 struct Known<'e, 'a> {
     engine: &'e Engine<'a>,
-    met: HashMap<(&'e Destination, Protocol), Vec<&'e Met>>,
+    met: HashMap<(&'e Destination, Protocol), Vec<&'e ScanResult>>,
 }
 
 impl<'e, 'a> Known<'e, 'a> {
-    fn of(engine: &'e Engine<'a>, met: &'e [Met]) -> Self {
-        let mut by_target: HashMap<_, Vec<&'e Met>> = HashMap::new();
+    fn of(engine: &'e Engine<'a>, met: &'e [ScanResult]) -> Self {
+        let mut by_target: HashMap<_, Vec<&'e ScanResult>> = HashMap::new();
         for one in met {
             by_target.entry((&one.target.to, one.target.protocol)).or_default().push(one);
         }
@@ -188,7 +217,7 @@ impl<'e, 'a> Known<'e, 'a> {
     }
 
     /// Whether a client gets its answer at once from another target.
-    fn is_fine(&self, met: &Met, to: &Destination) -> Result<bool, Cannot> {
+    fn is_fine(&self, met: &ScanResult, to: &Destination) -> Result<bool, WalkError> {
         let there = self.met.get(&(to, met.target.protocol)).into_iter().flatten();
         let mut same = there.filter(|one| one.clients.pods.has(&met.clients));
         if let Some(known) = same.next() {
@@ -197,13 +226,17 @@ impl<'e, 'a> Known<'e, 'a> {
         let flow = Flow { to: to.clone(), ..met.flow() };
         match self.engine.verdicts(&flow) {
             Ok(verdicts) => Ok(verdicts.iter().all(Verdict::is_fine)),
-            Err(Cannot::Later(_)) => Ok(false),
+            Err(WalkError::Later(_)) => Ok(false),
             Err(why) => Err(why),
         }
     }
 }
 
-fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<Finding>, Cannot> {
+fn judge(
+    known: &Known<'_, '_>,
+    met: &ScanResult,
+    verdict: &Verdict,
+) -> Result<Option<Finding>, WalkError> {
     let Some(worst) = worst(verdict) else { return Ok(None) };
     // The cause nearest to the client's own doing comes first in the order of mechanisms.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
@@ -219,7 +252,7 @@ fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<F
         share_failing: verdict.share_failing(),
         outcome: worst.outcome,
         mechanism: Some(mechanism),
-        example: Example::Met(Box::new(met.clone())),
+        example: Example::Scanned(Box::new(met.clone())),
         written: Vec::new(),
         cures: cures(known, met)?,
         conditions: Vec::new(),
@@ -229,23 +262,23 @@ fn judge(known: &Known<'_, '_>, met: &Met, verdict: &Verdict) -> Result<Option<F
 /// Whether answers go astray because a bridge shows them to no rule.
 fn are_replies_unseen(
     engine: &Engine<'_>,
-    met: &Met,
+    met: &ScanResult,
     mechanism: Mechanism,
-) -> Result<bool, Cannot> {
-    if mechanism != Mechanism::AsymmetricReturn || !engine.has_blind_bridges() {
+) -> Result<bool, WalkError> {
+    if mechanism != Mechanism::AsymmetricReturn || !engine.has_blind_bridges()? {
         return Ok(false);
     }
     Ok(engine.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
 /// A pod that only fails to call itself is no error.
-fn severity(code: Code, met: &Met) -> Severity {
+fn severity(code: Code, met: &ScanResult) -> Severity {
     if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
 }
 
 /// Cures that a walk confirms. So far one: call the Service by its name, which never leaves
 /// the cluster's own rules.
-fn cures(known: &Known<'_, '_>, met: &Met) -> Result<Vec<String>, Cannot> {
+fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, WalkError> {
     let target = &met.target;
     let Some((service, port)) = service_behind(known.engine, target) else {
         return Ok(Vec::new());
@@ -254,7 +287,8 @@ fn cures(known: &Known<'_, '_>, met: &Met) -> Result<Vec<String>, Cannot> {
     if to == target.to {
         return Ok(Vec::new());
     }
-    Ok(if known.is_fine(met, &to)? { vec![format!("call {to}")] } else { Vec::new() })
+    let call = CureTitle { name: "call-service", text: format!("call {to}") };
+    Ok(if known.is_fine(met, &to)? { vec![call] } else { Vec::new() })
 }
 
 /// The Service and port that would answer without the load balancer.

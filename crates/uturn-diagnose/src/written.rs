@@ -12,13 +12,13 @@ use uturn_model::{
     By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
     Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
 };
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Evidence, beyond, hints};
 
-pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, Cannot> {
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
     all.extend(unheard(engine));
     let backends = backends(engine);
@@ -296,7 +296,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
 }
 
 /// Whether a Service's name has an address, asked once for all.
-fn names(engine: &Engine<'_>) -> Result<Option<Finding>, Cannot> {
+fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
     let asks = |pod: &&Pod| {

@@ -1,11 +1,13 @@
 //! A cluster too large for the rules of every node to be written: each finding still has what
 //! it rests on, and those that are alike are told together.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use uturn_diagnose::alike::alike;
-use uturn_diagnose::diagnose;
-use uturn_model::Mechanism;
+use uturn_diagnose::group::group;
+use uturn_diagnose::{Finding, GroupCure, diagnose};
+use uturn_model::{Mechanism, NamespacedName};
 use uturn_path::Engine;
 use uturn_snapshot::{Manifests, Source};
 
@@ -94,7 +96,7 @@ fn every_finding_has_its_evidence_and_its_like() {
     let engine = Engine::new(&cluster).unwrap();
     assert!(engine.is_large());
     let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
-    let loops = |one: &&uturn_diagnose::Finding| one.mechanism == Some(Mechanism::AsymmetricReturn);
+    let loops = |one: &&Finding| one.mechanism == Some(Mechanism::AsymmetricReturn);
     assert!(found.iter().filter(loops).count() >= INGRESSES, "{found:#?}");
     for one in &found {
         let evidence = one.evidence(&engine).unwrap();
@@ -105,10 +107,25 @@ fn every_finding_has_its_evidence_and_its_like() {
             assert!(last.what.contains("knows no connection with"), "{evidence:#?}");
         }
     }
+    every_cause_is_a_group(&found);
     let groups = alike(found.iter());
     assert!(groups.len() < 10 && found.len() > 100, "{} of {}", groups.len(), found.len());
     let mut all: Vec<usize> = groups.iter().flat_map(|one| one.all.clone()).collect();
     all.sort_unstable();
     assert!(all.into_iter().eq(0..found.len()), "each is in one group");
     assert!(groups.iter().all(|one| one.all[0] == one.first));
+}
+
+fn every_cause_is_a_group(found: &[Finding]) {
+    let groups = group(found);
+    assert!(groups.len() < 10 && found.len() > 100, "{} of {}", groups.len(), found.len());
+    let loops = groups.iter().find(|group| group.objects == INGRESSES).expect("each Ingress loops");
+    assert_eq!(loops.cause.mechanism, Some(Mechanism::AsymmetricReturn));
+    let names: HashSet<&NamespacedName> =
+        loops.members.iter().flat_map(|index| found[*index].clients.iter()).collect();
+    assert_eq!(loops.clients.pod_count(), names.len());
+    // Each Ingress has a Service of its own to call.
+    assert!(matches!(loops.cure(found), Some(GroupCure::ForEach(_))), "{loops:?}");
+    let worst = &found[loops.worst()];
+    assert!(loops.members.iter().all(|at| found[*at].share_failing <= worst.share_failing + 1e-6));
 }

@@ -81,7 +81,7 @@ fn every_row_has_its_finding_and_its_cure() {
             });
             let probes = case.probes.iter().map(|one| {
                 let what = format!("probes of {}", one.listener);
-                (what, Case::probes(&manifests, &engine, one.listener, one.protocol))
+                (what, Case::probes(&manifests, &engine, one.listener, one.protocol).unwrap())
             });
             for (what, case) in flows.chain(probes) {
                 if case.before.is_fine() {

@@ -51,7 +51,8 @@ fn every_failing_flow_has_its_cures() {
                 }
             }
             for probes in &case.probes {
-                let case = Case::probes(&manifests, &engine, probes.listener, probes.protocol);
+                let case =
+                    Case::probes(&manifests, &engine, probes.listener, probes.protocol).unwrap();
                 if case.before.is_fine() {
                     continue;
                 }

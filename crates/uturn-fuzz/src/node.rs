@@ -3,7 +3,7 @@
 use uturn_model::Family;
 use uturn_netfilter::iptables::Ruleset;
 use uturn_netfilter::{
-    ParseError, addr, conntrack, ipset, iptables, ipvs, nft, routes, rules, sysctl,
+    ParseError, addr, conntrack, ipset, iptables, ipvs, nft, policy_rules, routes, sysctl,
 };
 
 use crate::text;
@@ -110,7 +110,7 @@ pub fn routes(data: &[u8]) -> bool {
 /// `ip rule`: a line, a rule; in JSON, an object.
 pub fn rules(data: &[u8]) -> bool {
     let text = text(data);
-    let Some(read) = checked(rules::parse(FILE, &text), &text) else { return false };
+    let Some(read) = checked(policy_rules::parse(FILE, &text), &text) else { return false };
     if text.trim_start().starts_with('[') {
         return true;
     }

@@ -105,8 +105,8 @@ fn cluster(mode: ProxyMode) -> Cluster {
              8080{node_port}}}]}}}}\n"
         ));
         let endpoints: Vec<String> = (0..ENDPOINTS)
-            .map(|one| {
-                let ip = 0x0a00_0000 + number * ENDPOINTS + one + 1;
+            .map(|endpoint| {
+                let ip = 0x0a00_0000 + number * ENDPOINTS + endpoint + 1;
                 let ip = std::net::Ipv4Addr::from_bits(ip);
                 format!("{{\"addresses\":[\"{ip}\"],\"conditions\":{{\"ready\":true}}}}")
             })

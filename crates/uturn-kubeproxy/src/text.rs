@@ -63,7 +63,7 @@ impl Table {
 
     /// Begins a rule of a chain that was named to [`new`](Self::new).
     pub(crate) fn add(&mut self, chain: Chain) -> Rule<'_> {
-        let place = self.shared.iter().position(|(one, _)| *one == chain);
+        let place = self.shared.iter().position(|(shared, _)| *shared == chain);
         let place = place.unwrap_or_else(|| {
             self.shared.push((chain, String::new()));
             self.shared.len() - 1

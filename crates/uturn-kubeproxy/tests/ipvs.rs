@@ -22,7 +22,7 @@ const VIP: &str = "203.0.113.10";
 fn affinity_and_schedulers() {
     let plain = service("s", "172.16.1.1");
     let servers = |scheduler: &str, minor, affinity_seconds| {
-        let mut cluster = one(Service { affinity_seconds, ..plain.clone() }, vec![]);
+        let mut cluster = cluster_with(Service { affinity_seconds, ..plain.clone() }, vec![]);
         cluster.proxy.ipvs_scheduler = scheduler.into();
         cluster.proxy.version = known(Version::new(1, minor, 0));
         program(&cluster, "n1").ipvs
@@ -37,7 +37,7 @@ fn affinity_and_schedulers() {
 #[test]
 fn endpoints_come_by_number() {
     let endpoints = ["10.1.1.9", "10.1.1.10", "10.1.1.2"].map(|ip| endpoint(ip, "n1"));
-    let cluster = one(service("s", "172.16.1.1"), endpoints.into());
+    let cluster = cluster_with(service("s", "172.16.1.1"), endpoints.into());
     let ours = servers(&program(&cluster, "n1"));
     let expected = ["10.1.1.2:8080", "10.1.1.9:8080", "10.1.1.10:8080"];
     assert_eq!(ours["-t 172.16.1.1:80"], expected);
@@ -47,7 +47,7 @@ fn endpoints_come_by_number() {
 fn six_has_brackets_and_sctp_its_own_option() {
     let mut both = node_port("s", "172.16.1.1", 30000);
     both.ports[0].protocol = Protocol::Sctp;
-    let cluster = dual_stack(one(both, vec![endpoint("10.1.1.10", "n1")]));
+    let cluster = dual_stack(cluster_with(both, vec![endpoint("10.1.1.10", "n1")]));
     let program = compile(&cluster, &name("n1"), &cluster.proxy, Family::V6).unwrap();
     let (sets, bound) = (&program.ipset, &program.bound);
     let ip = bound[0];
@@ -63,13 +63,13 @@ fn policy_local_falls_back_to_other_nodes() {
     let there = vec![endpoint("10.1.2.10", "n2")];
     let vip = format!("-t {VIP}:80");
     let local = external_local(load_balancer("s", "172.16.1.1", 30000, VIP));
-    let mut cluster = one(local, there.clone());
+    let mut cluster = cluster_with(local, there.clone());
     assert_eq!(servers(&program(&cluster, "n1"))[&vip], ["10.1.2.10:8080"]);
     cluster.proxy.version = known(Version::new(1, 23, 0));
     assert!(servers(&program(&cluster, "n1"))[&vip].is_empty());
     assert_eq!(servers(&program(&cluster, "n2"))[&vip], ["10.1.2.10:8080"]);
     // Nothing of it is reached from outside, so nothing serves the whole cluster.
-    let cluster = one(internal_local(service("s", "172.16.1.1")), there);
+    let cluster = cluster_with(internal_local(service("s", "172.16.1.1")), there);
     assert!(servers(&program(&cluster, "n1"))["-t 172.16.1.1:80"].is_empty());
 }
 
@@ -77,7 +77,7 @@ fn policy_local_falls_back_to_other_nodes() {
 fn hairpins_are_known_whatever_the_endpoint_is_up_to() {
     let mut endpoints = everywhere();
     endpoints[1].ready = false;
-    let cluster = one(service("s", "172.16.1.1"), endpoints);
+    let cluster = cluster_with(service("s", "172.16.1.1"), endpoints);
     let hairpins = |node| members(&program(&cluster, node), "KUBE-LOOP-BACK");
     assert_eq!(hairpins("n1"), ["10.1.1.10,tcp:8080,10.1.1.10", "10.1.1.11,tcp:8080,10.1.1.11"]);
     assert_eq!(hairpins("n2"), ["10.1.2.10,tcp:8080,10.1.2.10"]);
@@ -88,7 +88,7 @@ fn source_ranges_with_the_node_and_without() {
     let with = |ranges: &[&str]| {
         let ranges = ranges.iter().map(|range| range.parse().unwrap()).collect();
         let plain = load_balancer("s", "172.16.1.1", 30000, VIP);
-        one(Service { source_ranges: ranges, ..plain }, everywhere())
+        cluster_with(Service { source_ranges: ranges, ..plain }, everywhere())
     };
     let own = "203.0.113.10,tcp:80,203.0.113.10";
     let fence = "-A KUBE-IPVS-OUT-FILTER -s 203.0.113.10/32 -m ipvs --vproto 6 \
@@ -116,7 +116,7 @@ fn source_ranges_with_the_node_and_without() {
 #[test]
 fn the_nodes_own_address_is_not_bound_again() {
     let own = Service { external_ips: vec![ip("10.0.0.11")], ..service("s", "172.16.1.1") };
-    let mut cluster = one(own, everywhere());
+    let mut cluster = cluster_with(own, everywhere());
     let cluster_ip = ip("172.16.1.1");
     assert_eq!(program(&cluster, "n1").bound, [cluster_ip]);
     assert_eq!(program(&cluster, "n2").bound, [ip("10.0.0.11"), cluster_ip]);
@@ -127,7 +127,7 @@ fn the_nodes_own_address_is_not_bound_again() {
 
 #[test]
 fn node_ports_are_on_the_nodes_addresses_but_not_on_localhost() {
-    let mut cluster = one(node_port("s", "172.16.1.1", 30000), everywhere());
+    let mut cluster = cluster_with(node_port("s", "172.16.1.1", 30000), everywhere());
     let ranges = ["10.0.0.0/24", "127.0.0.0/8"].map(|net| net.parse().unwrap());
     for addresses in [NodePortAddresses::All, NodePortAddresses::Ranges(ranges.into())] {
         cluster.proxy.node_port_addresses = addresses;
@@ -145,7 +145,7 @@ fn node_ports_are_on_the_nodes_addresses_but_not_on_localhost() {
 fn bound_addresses_in_the_stated_ranges_take_node_ports_too() {
     let mut service = node_port("s", "172.16.1.1", 30000);
     service.external_ips = ["10.0.0.99", "10.0.1.99"].map(|ip| ip.parse().unwrap()).into();
-    let mut cluster = one(service, everywhere());
+    let mut cluster = cluster_with(service, everywhere());
     let taken = |cluster: &Cluster| -> Vec<String> {
         let all = servers(&program(cluster, "n1")).into_keys();
         all.filter(|name| name.ends_with(":30000")).collect()
@@ -159,7 +159,7 @@ fn bound_addresses_in_the_stated_ranges_take_node_ports_too() {
 
 #[test]
 fn kernel_settings() {
-    let mut cluster = one(service("s", "172.16.1.1"), vec![]);
+    let mut cluster = cluster_with(service("s", "172.16.1.1"), vec![]);
     let names = |cluster: &Cluster| -> Vec<String> {
         let all = program(cluster, "n1").sysctls.into_iter();
         all.map(|(name, value)| format!("{name}={value}")).collect()
@@ -187,7 +187,7 @@ fn kernel_settings() {
 
 #[test]
 fn a_scheduler_that_cannot_be_one_is_told() {
-    let mut cluster = one(service("s", "172.16.1.1"), vec![]);
+    let mut cluster = cluster_with(service("s", "172.16.1.1"), vec![]);
     for bad in ["rr -p 5", "RR", "a-name-that-is-too-long", "rr\n-C"] {
         cluster.proxy.ipvs_scheduler = bad.into();
         let error = compile(&cluster, &name("n1"), &cluster.proxy, Family::V4).unwrap_err();
@@ -204,7 +204,7 @@ fn tke_binds_what_asks_for_it() {
             service.annotations =
                 [(tke::PREVENT_LOOPBACK, "true".to_owned())].into_iter().collect();
         }
-        let mut cluster = one(service, everywhere());
+        let mut cluster = cluster_with(service, everywhere());
         cluster.proxy.variant = known(variant);
         cluster.proxy.version = known(version.parse().unwrap());
         let program = program(&cluster, "n1");
@@ -230,7 +230,7 @@ fn tke_binds_what_asks_for_it() {
 
 #[test]
 fn what_is_not_bound_may_be_absent_altogether() {
-    let mut cluster = one(load_balancer("s", "172.16.1.1", 30000, VIP), everywhere());
+    let mut cluster = cluster_with(load_balancer("s", "172.16.1.1", 30000, VIP), everywhere());
     cluster.proxy.variant = known(Variant::Tke);
     let options = Options { unbound_vip: UnboundVip::Absent, ..Options::default() };
     let settings = &cluster.proxy;
@@ -281,10 +281,10 @@ proptest! {
     fn nothing_leads_to_an_endpoint_that_does_not_answer(cluster in any_cluster(), minor in 22..37u16) {
         for_each_program(cluster, minor, |cluster, _, program| {
             let all = cluster.endpoints.values().flatten().flat_map(|slice| &slice.endpoints);
-            let answers = |one: &Endpoint| one.ready || (one.serving && one.terminating);
+            let answers = |endpoint: &Endpoint| endpoint.ready || (endpoint.serving && endpoint.terminating);
             // Endpoints of different Services may have the same address.
             let answering: BTreeSet<IpAddr> =
-                all.filter(|one| answers(one)).map(|one| one.address).collect();
+                all.filter(|endpoint| answers(endpoint)).map(|endpoint| endpoint.address).collect();
             for real in servers(program).into_values().flatten() {
                 let address = real.parse::<std::net::SocketAddr>().unwrap().ip();
                 assert!(answering.contains(&address), "{real}");
@@ -323,7 +323,7 @@ fn for_each_program(
     }
 }
 
-fn one(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
+fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
     let mut cluster = cluster(3);
     cluster.proxy.mode = known(ProxyMode::Ipvs);
     add(&mut cluster, service, endpoints);

@@ -28,7 +28,7 @@ fn prints_back(back_end: &str) {
     for family in Family::BOTH {
         let tool = Tool { back_end, family };
         if let Err(reason) = tool.load("*nat\n:TRIAL - [0:0]\nCOMMIT\n") {
-            uturn_testing::left_out(&tool.name("restore"), reason);
+            uturn_testing::skip(uturn_testing::Requirement::Kernel, &tool.name("restore"), reason);
             continue;
         }
         for cluster in clusters() {
@@ -60,28 +60,28 @@ fn chains_in_order<'t>(text: &'t str, table: &str) -> Vec<&'t str> {
 fn clusters() -> Vec<Cluster> {
     let mut settings: Vec<ProxySettings> = vec![settings()];
     let mut with = |change: &dyn Fn(&mut ProxySettings)| {
-        let mut one = settings[0].clone();
-        change(&mut one);
-        settings.push(one);
+        let mut changed = settings[0].clone();
+        change(&mut changed);
+        settings.push(changed);
     };
     for minor in [22, 23, 24, 25, 26, 28] {
-        with(&|one| one.version = known(Version::new(1, minor, 0)));
+        with(&|settings| settings.version = known(Version::new(1, minor, 0)));
     }
-    with(&|one| one.detector = known(LocalDetector::None));
-    with(&|one| one.detector = known(LocalDetector::NodeCidr));
-    with(&|one| one.detector = known(LocalDetector::BridgeInterface("cbr0".into())));
-    with(&|one| one.detector = known(LocalDetector::InterfaceNamePrefix("veth".into())));
-    with(&|one| one.masquerade_all = true);
-    with(&|one| one.masquerade_bit = 31);
-    with(&|one| one.conntrack_tcp_be_liberal = true);
-    with(&|one| one.node_port_addresses = NodePortAddresses::All);
-    with(&|one| {
-        one.node_port_addresses = NodePortAddresses::All;
-        one.localhost_node_ports = false;
+    with(&|settings| settings.detector = known(LocalDetector::None));
+    with(&|settings| settings.detector = known(LocalDetector::NodeCidr));
+    with(&|settings| settings.detector = known(LocalDetector::BridgeInterface("cbr0".into())));
+    with(&|settings| settings.detector = known(LocalDetector::InterfaceNamePrefix("veth".into())));
+    with(&|settings| settings.masquerade_all = true);
+    with(&|settings| settings.masquerade_bit = 31);
+    with(&|settings| settings.conntrack_tcp_be_liberal = true);
+    with(&|settings| settings.node_port_addresses = NodePortAddresses::All);
+    with(&|settings| {
+        settings.node_port_addresses = NodePortAddresses::All;
+        settings.localhost_node_ports = false;
     });
-    with(&|one| {
+    with(&|settings| {
         let nets = ["10.0.0.0/24", "127.0.0.0/8"].map(|net| net.parse().unwrap());
-        one.node_port_addresses = NodePortAddresses::Ranges(nets.into());
+        settings.node_port_addresses = NodePortAddresses::Ranges(nets.into());
     });
     let with_settings = |proxy| dual_stack(Cluster { proxy, ..every_kind::cluster() });
     let mut runner = TestRunner::deterministic();

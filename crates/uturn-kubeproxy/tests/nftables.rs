@@ -88,19 +88,19 @@ proptest! {
                     let start = format!("{address} . ");
                     let verdicts = |map: &str| -> BTreeSet<String> {
                         let all = listed.elements(&format!("{ip} map {map}"));
-                        let all = all.iter().filter(|one| one.starts_with(&start));
-                        let verdict = |one: &String| one.rsplit(" : ").next().unwrap().to_owned();
-                        all.map(|one| verdict(one)[..4].to_owned()).collect()
+                        let all = all.iter().filter(|element| element.starts_with(&start));
+                        let verdict = |element: &String| element.rsplit(" : ").next().unwrap().to_owned();
+                        all.map(|element| verdict(element)[..4].to_owned()).collect()
                     };
-                    let usable = |one: &&Endpoint| one.ready || (one.serving && one.terminating);
+                    let usable = |endpoint: &&Endpoint| endpoint.ready || (endpoint.serving && endpoint.terminating);
                     let all: Vec<_> = endpoints(&cluster, service).filter(usable).collect();
-                    let here = all.iter().any(|one| one.node.as_ref().unwrap().as_str() == node);
+                    let here = all.iter().any(|endpoint| endpoint.node.as_ref().unwrap().as_str() == node);
                     let (served, not): (&[&str], &[&str]) = match service.internal_policy {
                         _ if all.is_empty() => (&[], &["goto"]),
                         Policy::Local if !here => (&[], &["drop"]),
                         _ => (&["goto"], &[]),
                     };
-                    let set = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
+                    let set = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
                     assert_eq!(verdicts("service-ips"), set(served), "{}", service.name);
                     assert_eq!(verdicts("no-endpoint-services"), set(not), "{}", service.name);
                     let known = listed.elements(&format!("{ip} set cluster-ips"));
@@ -119,8 +119,8 @@ proptest! {
         }
         for version in VERSIONS {
             for (node, family) in each(&cluster) {
-                let (one, other) = [&cluster, &turned].map(|it| text(it, node, family, version)).into();
-                prop_assert_eq!(one, other);
+                let (straight, other) = [&cluster, &turned].map(|it| text(it, node, family, version)).into();
+                prop_assert_eq!(straight, other);
             }
         }
     }
@@ -162,7 +162,7 @@ fn known_names() {
 
 #[test]
 fn a_pod_that_is_its_own_client() {
-    let cluster = one(service("s", "172.16.1.1"), everywhere());
+    let cluster = cluster_with(service("s", "172.16.1.1"), everywhere());
     let listed = listed(&cluster, "n1", Family::V4, VERSIONS[4]);
     let set = listed.elements("ip set hairpin-connections");
     let here = ["10.1.1.10", "10.1.1.11"].map(|ip| format!("{ip} . {ip} . tcp . 8080"));
@@ -178,7 +178,7 @@ fn a_pod_that_is_its_own_client() {
 fn clients_are_remembered_by_endpoint() {
     for version in VERSIONS {
         let service = Service { affinity_seconds: Some(90061), ..service("s", "172.16.1.1") };
-        let listed = listed(&one(service, everywhere()), "n1", Family::V4, version);
+        let listed = listed(&cluster_with(service, everywhere()), "n1", Family::V4, version);
         let is_kind = |kind: &'static str| move |name: &&String| name.starts_with(kind);
         let sets: Vec<_> = listed.order.iter().filter(is_kind("ip set affinity-")).collect();
         assert_eq!(sets.len(), 4);
@@ -194,7 +194,8 @@ fn source_ranges_and_the_node_within_them() {
     let mut service = load_balancer("s", "172.16.1.1", 30000, "203.0.113.14");
     let fence = |ranges: &[&str]| {
         service.source_ranges = ranges.iter().map(|net| net.parse().unwrap()).collect();
-        let listed = listed(&one(service.clone(), everywhere()), "n1", Family::V4, VERSIONS[3]);
+        let listed =
+            listed(&cluster_with(service.clone(), everywhere()), "n1", Family::V4, VERSIONS[3]);
         let name = listed
             .order
             .iter()
@@ -213,7 +214,7 @@ fn source_ranges_and_the_node_within_them() {
 
 #[test]
 fn localhost_takes_no_node_ports() {
-    let mut cluster = one(node_port("s", "172.16.1.1", 30000), everywhere());
+    let mut cluster = cluster_with(node_port("s", "172.16.1.1", 30000), everywhere());
     let ranges = ["10.0.0.0/24", "127.0.0.0/8"].map(|net| net.parse().unwrap());
     cluster.proxy.node_port_addresses = NodePortAddresses::Ranges(ranges.into());
     let listed = listed(&cluster, "n1", Family::V4, VERSIONS[3]);
@@ -222,7 +223,7 @@ fn localhost_takes_no_node_ports() {
 
 #[test]
 fn a_family_whose_ranges_nobody_states_had_its_primary_address_once() {
-    let mut cluster = one(node_port("s", "172.16.1.1", 30000), everywhere());
+    let mut cluster = cluster_with(node_port("s", "172.16.1.1", 30000), everywhere());
     let ranges = ["fd00:aa::/64".parse().unwrap()];
     cluster.proxy.node_port_addresses = NodePortAddresses::Ranges(ranges.into());
     let old = listed(&cluster, "n1", Family::V4, Version::new(1, 30, 14));
@@ -237,12 +238,13 @@ fn a_family_whose_ranges_nobody_states_had_its_primary_address_once() {
 
 #[test]
 fn of_two_services_with_one_address_one_is_served() {
-    let mut cluster = one(load_balancer("a", "172.16.1.1", 30000, "203.0.113.14"), everywhere());
+    let mut cluster =
+        cluster_with(load_balancer("a", "172.16.1.1", 30000, "203.0.113.14"), everywhere());
     add(&mut cluster, load_balancer("b", "172.16.1.2", 30000, "203.0.113.14"), everywhere());
     for version in VERSIONS {
         let listed = listed(&cluster, "n1", Family::V4, version);
         let services = listed.elements("ip map service-ips");
-        assert_eq!(services.iter().filter(|one| one.starts_with("203.")).count(), 1);
+        assert_eq!(services.iter().filter(|element| element.starts_with("203.")).count(), 1);
         assert_eq!(listed.elements("ip map service-nodeports").len(), 1);
     }
 }
@@ -279,7 +281,7 @@ fn names_that_no_api_server_takes_break_nothing() {
         let mut service = load_balancer("s", "172.16.1.1", 30000, "203.0.113.1");
         service.ports[0].name = Some(key.into());
         for ends in [vec![], everywhere()] {
-            let ours = text(&one(service.clone(), ends), "n1", Family::V4, VERSIONS[3]);
+            let ours = text(&cluster_with(service.clone(), ends), "n1", Family::V4, VERSIONS[3]);
             let listed = Listed::parse(&ours);
             assert!(!listed.blocks.is_empty());
             if trouble().is_none() {
@@ -291,7 +293,7 @@ fn names_that_no_api_server_takes_break_nothing() {
 
 #[test]
 fn versions_without_the_mode_are_told() {
-    let mut cluster = one(service("s", "172.16.1.1"), everywhere());
+    let mut cluster = cluster_with(service("s", "172.16.1.1"), everywhere());
     cluster.proxy.mode = known(ProxyMode::Nftables);
     cluster.proxy.version = known(Version::new(1, 28, 3));
     let error = compile(&cluster, &name("n1"), &cluster.proxy, Family::V4).unwrap_err();
@@ -305,7 +307,7 @@ fn versions_without_the_mode_are_told() {
 
 #[test]
 fn rules_that_no_kernel_takes_are_told() {
-    let mut cluster = one(service("s", "172.16.1.1"), everywhere());
+    let mut cluster = cluster_with(service("s", "172.16.1.1"), everywhere());
     cluster.proxy.mode = known(ProxyMode::Nftables);
     cluster.proxy.version = known(Version::new(1, 32, 2));
     cluster.proxy.detector = known(LocalDetector::InterfaceNamePrefix("eni".into()));
@@ -321,17 +323,17 @@ fn rules_that_no_kernel_takes_are_told() {
 fn clusters() -> Vec<Cluster> {
     let mut settings: Vec<ProxySettings> = vec![settings()];
     let mut with = |change: &dyn Fn(&mut ProxySettings)| {
-        let mut one = settings[0].clone();
-        change(&mut one);
-        settings.push(one);
+        let mut changed = settings[0].clone();
+        change(&mut changed);
+        settings.push(changed);
     };
-    with(&|one| one.detector = known(LocalDetector::None));
-    with(&|one| one.detector = known(LocalDetector::BridgeInterface("cbr0".into())));
-    with(&|one| one.detector = known(LocalDetector::InterfaceNamePrefix("veth".into())));
-    with(&|one| one.masquerade_all = true);
-    with(&|one| one.masquerade_bit = 31);
-    with(&|one| one.masquerade_bit = 0);
-    with(&|one| one.node_port_addresses = NodePortAddresses::All);
+    with(&|settings| settings.detector = known(LocalDetector::None));
+    with(&|settings| settings.detector = known(LocalDetector::BridgeInterface("cbr0".into())));
+    with(&|settings| settings.detector = known(LocalDetector::InterfaceNamePrefix("veth".into())));
+    with(&|settings| settings.masquerade_all = true);
+    with(&|settings| settings.masquerade_bit = 31);
+    with(&|settings| settings.masquerade_bit = 0);
+    with(&|settings| settings.node_port_addresses = NodePortAddresses::All);
     let with_settings = |proxy| {
         let mut cluster = dual_stack(Cluster { proxy, ..every_kind::cluster() });
         let ranges = ["172.16.0.0/16", "fd00::ac10:0/112", "172.20.0.0/16"];
@@ -353,7 +355,7 @@ fn is_spare(name: &str, listed: &Listed) -> bool {
         || listed.blocks[name].is_empty()
 }
 
-fn one(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
+fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
     let mut cluster = cluster(3);
     add(&mut cluster, service, endpoints);
     cluster

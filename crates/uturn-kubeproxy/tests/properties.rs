@@ -72,9 +72,9 @@ proptest! {
         for_each_program(&cluster, |node, saved, family| {
             for service in cluster.services.values() {
                 let Some(ip) = service.cluster_ip(family) else { continue };
-                let usable = |one: &&Endpoint| one.ready || (one.serving && one.terminating);
+                let usable = |endpoint: &&Endpoint| endpoint.ready || (endpoint.serving && endpoint.terminating);
                 let all: Vec<&Endpoint> = endpoints(&cluster, service).filter(usable).collect();
-                let here = all.iter().any(|one| one.node.as_ref().unwrap().as_str() == node);
+                let here = all.iter().any(|endpoint| endpoint.node.as_ref().unwrap().as_str() == node);
                 let to = format!(" -d {ip}/");
                 let ending = |table: &str| -> BTreeSet<String> {
                     let rules = saved.chain(table, "KUBE-SERVICES").iter();
@@ -86,7 +86,7 @@ proptest! {
                     Policy::Local if !here => (&[], &["DROP"]),
                     _ => (&["KUBE"], &[]),
                 };
-                let set = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
+                let set = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
                 assert_eq!(ending("nat"), set(nat), "{}", service.name);
                 assert_eq!(ending("filter"), set(filter), "{}", service.name);
             }
@@ -98,22 +98,22 @@ proptest! {
         for_each_program(&cluster, |node, saved, family| {
             for service in cluster.services.values() {
                 let marker = format!("\"{}", service.name);
-                let answers = |one: &Endpoint| one.ready || (one.serving && one.terminating);
+                let answers = |endpoint: &Endpoint| endpoint.ready || (endpoint.serving && endpoint.terminating);
                 for (chain, rules) in &saved.0["nat"] {
                     let [only, ..] = rules.as_slice() else { continue };
                     if !only.contains(&marker) || !chain.starts_with("KUBE-SV") {
                         continue;
                     }
                     let local = chain.starts_with("KUBE-SVL-");
-                    for one in endpoints(&cluster, service) {
+                    for endpoint in endpoints(&cluster, service) {
                         let led = rules.iter().any(|rule| {
-                            rule.contains(&format!("-> {}:", one.address))
-                                || rule.contains(&format!("-> [{}]:", one.address))
+                            rule.contains(&format!("-> {}:", endpoint.address))
+                                || rule.contains(&format!("-> [{}]:", endpoint.address))
                         });
-                        let here = one.node.as_ref().unwrap().as_str() == node;
-                        assert!(!led || answers(one), "{chain} {}", one.address);
-                        assert!(!led || !local || here, "{chain} {}", one.address);
-                        assert!(!led || Family::of(one.address) == family);
+                        let here = endpoint.node.as_ref().unwrap().as_str() == node;
+                        assert!(!led || answers(endpoint), "{chain} {}", endpoint.address);
+                        assert!(!led || !local || here, "{chain} {}", endpoint.address);
+                        assert!(!led || Family::of(endpoint.address) == family);
                     }
                 }
             }

@@ -25,26 +25,26 @@ fn program(cluster: &Cluster, node: &str) -> Program {
     compile(cluster, &name(node), &cluster.proxy, Family::V4).unwrap()
 }
 
-fn one(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
+fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
     let mut cluster = cluster(3);
     add(&mut cluster, service, endpoints);
     cluster
 }
 
 fn leaving(mut endpoints: Vec<Endpoint>) -> Vec<Endpoint> {
-    for one in &mut endpoints {
-        (one.ready, one.terminating) = (false, true);
+    for endpoint in &mut endpoints {
+        (endpoint.ready, endpoint.terminating) = (false, true);
     }
     endpoints
 }
 
 #[test]
 fn leaving_endpoints_serve_where_nothing_is_ready() {
-    let all = one(service("s", "172.16.1.1"), leaving(everywhere()));
+    let all = cluster_with(service("s", "172.16.1.1"), leaving(everywhere()));
     assert_eq!(endpoints_of(&all, "n1", "KUBE-SVC"), ["10@1", "11@1", "10@2", "10@3"]);
     let mut some = leaving(everywhere());
     some[2].ready = true;
-    let some = one(external_local(node_port("s", "172.16.1.1", 30000)), some);
+    let some = cluster_with(external_local(node_port("s", "172.16.1.1", 30000)), some);
     assert_eq!(endpoints_of(&some, "n1", "KUBE-SVC"), ["10@2"]);
     assert_eq!(endpoints_of(&some, "n1", "KUBE-SVL"), ["10@1", "11@1"]);
     assert_eq!(endpoints_of(&some, "n2", "KUBE-SVL"), ["10@2"]);
@@ -54,10 +54,10 @@ fn leaving_endpoints_serve_where_nothing_is_ready() {
 fn hints_of_zones_count_if_all_have_some_and_one_names_ours() {
     let hinted = |zones: [&str; 4]| {
         let mut all = everywhere();
-        for (one, zone) in all.iter_mut().zip(zones) {
-            one.zone_hints.extend((!zone.is_empty()).then(|| zone.into()));
+        for (endpoint, zone) in all.iter_mut().zip(zones) {
+            endpoint.zone_hints.extend((!zone.is_empty()).then(|| zone.into()));
         }
-        one(service("s", "172.16.1.1"), all)
+        cluster_with(service("s", "172.16.1.1"), all)
     };
     let all = hinted(["z1", "z2", "z2", "z2"]);
     assert_eq!(endpoints_of(&all, "n1", "KUBE-SVC"), ["10@1"]);
@@ -70,11 +70,11 @@ fn hints_of_zones_count_if_all_have_some_and_one_names_ours() {
 #[test]
 fn hints_of_nodes_go_before_those_of_zones() {
     let mut all = everywhere();
-    for (one, node) in all.iter_mut().zip(["n1", "n2", "n2", "n2"]) {
-        one.node_hints.push(name(node));
-        one.zone_hints.extend(["z1", "z3"].map(Into::into));
+    for (endpoint, node) in all.iter_mut().zip(["n1", "n2", "n2", "n2"]) {
+        endpoint.node_hints.push(name(node));
+        endpoint.zone_hints.extend(["z1", "z3"].map(Into::into));
     }
-    let all = one(service("s", "172.16.1.1"), all);
+    let all = cluster_with(service("s", "172.16.1.1"), all);
     assert_eq!(endpoints_of(&all, "n1", "KUBE-SVC"), ["10@1"]);
     assert_eq!(endpoints_of(&all, "n3", "KUBE-SVC").len(), 4);
 }
@@ -92,14 +92,15 @@ fn what_others_serve_is_passed_over() {
         Service { labels: labelled("service.kubernetes.io/service-proxy-name"), ..plain() },
         Service { labels: labelled("service.kubernetes.io/headless"), ..plain() },
     ] {
-        assert_eq!(program(&one(passed_over.clone(), everywhere()), "n1"), empty);
+        assert_eq!(program(&cluster_with(passed_over.clone(), everywhere()), "n1"), empty);
     }
-    assert_ne!(program(&one(plain(), everywhere()), "n1"), empty);
+    assert_ne!(program(&cluster_with(plain(), everywhere()), "n1"), empty);
 }
 
 #[test]
 fn nothing_to_serve_is_refused_in_both_families() {
-    let all = dual_stack(one(load_balancer("s", "172.16.1.1", 30000, "203.0.113.1"), vec![]));
+    let all =
+        dual_stack(cluster_with(load_balancer("s", "172.16.1.1", 30000, "203.0.113.1"), vec![]));
     for (family, reason) in
         [(Family::V4, "icmp-port-unreachable"), (Family::V6, "icmp6-port-unreachable")]
     {
@@ -119,7 +120,7 @@ fn ranges_let_the_node_in_only_if_it_is_within() {
     let ranged = |ranges: &[&str]| {
         let source_ranges = ranges.iter().map(|net| net.parse().unwrap()).collect();
         let service = load_balancer("s", "172.16.1.1", 30000, "203.0.113.1");
-        program(&one(Service { source_ranges, ..service }, everywhere()), "n1").iptables
+        program(&cluster_with(Service { source_ranges, ..service }, everywhere()), "n1").iptables
     };
     let outside = ranged(&["198.51.100.7/24"]);
     assert!(outside.contains("-s 198.51.100.0/24 ") && !outside.contains(vip));
@@ -132,7 +133,7 @@ fn ranges_let_the_node_in_only_if_it_is_within() {
 fn probes_are_let_in_for_load_balancers_with_policy_local() {
     let probed = |service: Service| {
         let service = Service { health_check_node_port: Some(port(32000)), ..service };
-        let saved = Saved::parse(&program(&one(service, everywhere()), "n3").iptables);
+        let saved = Saved::parse(&program(&cluster_with(service, everywhere()), "n3").iptables);
         saved.chain("filter", "KUBE-NODEPORTS").len()
     };
     let balanced = || load_balancer("s", "172.16.1.1", 30000, "203.0.113.1");
@@ -145,7 +146,7 @@ fn probes_are_let_in_for_load_balancers_with_policy_local() {
 fn a_cluster_ip_service_has_no_external_policy() {
     let mut left_over = external_local(service("s", "172.16.1.1"));
     left_over.load_balancer = vec![ingress("203.0.113.1", IpMode::Vip)];
-    let rules = program(&one(left_over, everywhere()), "n1").iptables;
+    let rules = program(&cluster_with(left_over, everywhere()), "n1").iptables;
     assert!(rules.contains("masquerade traffic for shop/s external destinations"));
 }
 
@@ -159,7 +160,7 @@ fn remarks_go_when_endpoints_are_many() {
             serving: number < 2,
             ..endpoint("10.1.0.0", "n1")
         });
-        program(&one(service("s", "172.16.1.1"), ends.collect()), "n1").iptables
+        program(&cluster_with(service("s", "172.16.1.1"), ends.collect()), "n1").iptables
     };
     assert!(all(1000).contains("--comment \"shop/s -> 10.1.0.0:8080\""));
     assert!(!all(1001).contains(" -> ") && all(1001).contains("--comment \"shop/s cluster IP\""));
@@ -167,11 +168,11 @@ fn remarks_go_when_endpoints_are_many() {
 
 #[test]
 fn an_address_in_two_slices_is_one_endpoint() {
-    let mut all = one(internal_local(service("s", "172.16.1.1")), everywhere());
+    let mut all = cluster_with(internal_local(service("s", "172.16.1.1")), everywhere());
     let slices = all.endpoints.values_mut().next().unwrap();
     let mut more = slices[0].clone();
     more.name.name = name("s-2");
-    slices[0].endpoints.iter_mut().for_each(|one| one.node = None);
+    slices[0].endpoints.iter_mut().for_each(|endpoint| endpoint.node = None);
     slices.push(more);
     assert_eq!(endpoints_of(&all, "n1", "KUBE-SVL"), ["10@1", "11@1"]);
 }
@@ -183,7 +184,7 @@ fn a_port_takes_endpoints_of_its_name_and_protocol() {
         service_port(Some("dns"), Protocol::Udp, 53),
         service_port(Some("dns-tcp"), Protocol::Tcp, 53),
     ];
-    let mut all = one(two, vec![endpoint("10.1.1.10", "n1")]);
+    let mut all = cluster_with(two, vec![endpoint("10.1.1.10", "n1")]);
     all.endpoints.values_mut().next().unwrap()[0].ports.remove(1);
     let program = program(&all, "n1").iptables;
     assert!(program.contains("-p udp -m comment --comment \"shop/s:dns\" -m udp -j DNAT"));
@@ -193,7 +194,7 @@ fn a_port_takes_endpoints_of_its_name_and_protocol() {
 #[test]
 fn localhost_takes_node_ports_only_where_it_may() {
     let at = |addresses: NodePortAddresses, allowed: bool| {
-        let mut all = one(node_port("s", "172.16.1.1", 30000), everywhere());
+        let mut all = cluster_with(node_port("s", "172.16.1.1", 30000), everywhere());
         all.proxy.node_port_addresses = addresses;
         all.proxy.localhost_node_ports = allowed;
         let program = program(&all, "n1");
@@ -208,7 +209,8 @@ fn localhost_takes_node_ports_only_where_it_may() {
     let ranges = |all: &[&str]| {
         NodePortAddresses::Ranges(all.iter().map(|net| net.parse().unwrap()).collect())
     };
-    let answers = |to: &[&str], guarded| (to.iter().map(|one| one.to_string()).collect(), guarded);
+    let answers =
+        |to: &[&str], guarded| (to.iter().map(|address| address.to_string()).collect(), guarded);
     assert_eq!(at(NodePortAddresses::All, true), answers(&[""], true));
     assert_eq!(at(NodePortAddresses::All, false), answers(&[" ! -d 127.0.0.0/8"], false));
     assert_eq!(at(NodePortAddresses::Primary, true), answers(&[" -d 10.0.0.11/32"], false));
@@ -223,7 +225,7 @@ fn localhost_takes_node_ports_only_where_it_may() {
 fn text_of_an_object_cannot_leave_its_remark() {
     let mut odd = service("s", "172.16.1.1");
     odd.ports[0].name = Some("a\" -j ACCEPT\nCOMMIT\\".into());
-    let program = program(&one(odd, everywhere()), "n1").iptables;
+    let program = program(&cluster_with(odd, everywhere()), "n1").iptables;
     assert!(program.contains("\"shop/s:a\\\" -j ACCEPT?COMMIT\\\\ cluster IP\""));
     assert_eq!(program.lines().filter(|line| line.starts_with("COMMIT")).count(), 3);
 }

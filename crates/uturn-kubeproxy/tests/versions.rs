@@ -21,7 +21,7 @@ const VIP: &str = "203.0.113.10";
 fn policy_local_without_a_local_endpoint() {
     let local = external_local(load_balancer("s", "172.16.1.1", 30000, VIP));
     let there = vec![endpoint("10.1.2.10", "n2")];
-    let rules = |minor| saved(&one(local.clone(), there.clone()), minor);
+    let rules = |minor| saved(&cluster_with(local.clone(), there.clone()), minor);
     let new = rules(25);
     assert!(new.chain("filter", "KUBE-EXTERNAL-SERVICES")[0].ends_with("-j DROP"));
     assert!(starting(&new, "KUBE-SVL-").is_empty());
@@ -42,7 +42,7 @@ fn policy_local_without_a_local_endpoint() {
 fn the_old_chain_of_a_port_masquerades_for_all_its_addresses() {
     let mut plain = load_balancer("s", "172.16.1.1", 30000, VIP);
     plain.external_ips = vec![ip("192.0.2.7")];
-    let old = saved(&one(plain.clone(), everywhere()), 23);
+    let old = saved(&cluster_with(plain.clone(), everywhere()), 23);
     let chain = starting(&old, "KUBE-SVC-");
     assert_eq!(chain.len(), 3 + 4);
     let heads =
@@ -53,7 +53,7 @@ fn the_old_chain_of_a_port_masquerades_for_all_its_addresses() {
     }
     assert_eq!(starting(&old, "KUBE-FW-").len(), 3);
     assert!(starting(&old, "KUBE-EXT-").is_empty());
-    let new = saved(&one(plain, everywhere()), 24);
+    let new = saved(&cluster_with(plain, everywhere()), 24);
     assert_eq!(starting(&new, "KUBE-SVC-").len(), 1 + 4);
     assert!(starting(&new, "KUBE-FW-").is_empty());
     assert_eq!(starting(&new, "KUBE-EXT-").len(), 2);
@@ -63,20 +63,20 @@ fn the_old_chain_of_a_port_masquerades_for_all_its_addresses() {
 fn what_a_version_does_not_know_yet_it_ignores() {
     // Endpoints that are going.
     let mut going = everywhere();
-    going.iter_mut().for_each(|one| (one.ready, one.terminating) = (false, true));
-    let cluster = one(service("s", "172.16.1.1"), going);
+    going.iter_mut().for_each(|endpoint| (endpoint.ready, endpoint.terminating) = (false, true));
+    let cluster = cluster_with(service("s", "172.16.1.1"), going);
     assert_eq!(starting(&saved(&cluster, 26), "KUBE-SVC-").len(), 5);
     assert!(starting(&saved(&cluster, 25), "KUBE-SVC-").is_empty());
     // Hints.
     let mut hinted = everywhere();
-    hinted.iter_mut().for_each(|one| one.zone_hints.push("z1".into()));
+    hinted.iter_mut().for_each(|endpoint| endpoint.zone_hints.push("z1".into()));
     hinted[0].node_hints.push(name("n1"));
-    hinted[1..].iter_mut().for_each(|one| one.node_hints.push(name("n2")));
+    hinted[1..].iter_mut().for_each(|endpoint| endpoint.node_hints.push(name("n2")));
     hinted[3].zone_hints = vec!["z3".into()];
     let count = |minor, note: Option<(&str, &str)>| {
         let mut plain = service("s", "172.16.1.1");
         plain.annotations = note.into_iter().map(|(key, value)| (key, value.to_owned())).collect();
-        starting(&saved(&one(plain, hinted.clone()), minor), "KUBE-SVC-").len() - 1
+        starting(&saved(&cluster_with(plain, hinted.clone()), minor), "KUBE-SVC-").len() - 1
     };
     let old = "service.kubernetes.io/topology-aware-hints";
     let new = "service.kubernetes.io/topology-mode";
@@ -88,7 +88,7 @@ fn what_a_version_does_not_know_yet_it_ignores() {
     // Addresses that are the load balancer's own affair.
     let mut by_proxy = load_balancer("s", "172.16.1.1", 30000, VIP);
     by_proxy.load_balancer[0].mode = IpMode::Proxy;
-    let cluster = one(by_proxy, everywhere());
+    let cluster = cluster_with(by_proxy, everywhere());
     let mentions = |minor| format!("{:?}", saved(&cluster, minor)).contains(VIP);
     assert_eq!((mentions(30), mentions(29)), (false, true));
 }
@@ -96,7 +96,7 @@ fn what_a_version_does_not_know_yet_it_ignores() {
 #[test]
 fn the_internal_policy_was_once_for_every_address() {
     let local = internal_local(node_port("s", "172.16.1.1", 30000));
-    let cluster = one(local, vec![endpoint("10.1.2.10", "n2")]);
+    let cluster = cluster_with(local, vec![endpoint("10.1.2.10", "n2")]);
     let refused = |minor| saved(&cluster, minor).chain("filter", "KUBE-EXTERNAL-SERVICES").len();
     assert_eq!((refused(23), refused(24)), (1, 0));
 }
@@ -107,7 +107,7 @@ fn of_two_pods_with_one_address_the_running_one_counts_since_v1_36() {
         Endpoint { ready: false, serving: false, terminating: true, ..endpoint("10.1.2.10", "n2") };
     let refused = |endpoints: [&Endpoint; 2]| {
         let endpoints = endpoints.map(Endpoint::clone).to_vec();
-        let cluster = one(node_port("s", "172.16.1.1", 30000), endpoints);
+        let cluster = cluster_with(node_port("s", "172.16.1.1", 30000), endpoints);
         [35, 36].map(|minor| saved(&cluster, minor).chain("filter", "KUBE-SERVICES").len())
     };
     let running = endpoint("10.1.2.10", "n2");
@@ -120,7 +120,7 @@ fn of_two_pods_with_one_address_the_running_one_counts_since_v1_36() {
 
 #[test]
 fn localhost_and_replies() {
-    let mut cluster = one(node_port("s", "172.16.1.1", 30000), everywhere());
+    let mut cluster = cluster_with(node_port("s", "172.16.1.1", 30000), everywhere());
     cluster.proxy.node_port_addresses = NodePortAddresses::All;
     cluster.proxy.localhost_node_ports = false;
     let last = |minor| {
@@ -135,7 +135,7 @@ fn localhost_and_replies() {
 
 #[test]
 fn ranges_of_the_other_family_counted_once() {
-    let mut cluster = one(node_port("s", "172.16.1.1", 30000), everywhere());
+    let mut cluster = cluster_with(node_port("s", "172.16.1.1", 30000), everywhere());
     let taken = |cluster: &Cluster| {
         [26, 27, 28].map(|minor| {
             let saved = saved(cluster, minor);
@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-fn one(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
+fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
     let mut cluster = cluster(3);
     add(&mut cluster, service, endpoints);
     cluster

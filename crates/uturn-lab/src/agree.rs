@@ -44,7 +44,7 @@ pub struct Difference {
 
 impl Difference {
     /// In a line; `whose` says what the measured is held against: `predicted`, `expected`.
-    pub fn told(&self, whose: &str) -> String {
+    pub fn describe(&self, whose: &str) -> String {
         let Self { outcome, predicted, measured, of } = self;
         let should = match *predicted {
             0.0 => "none".to_owned(),
@@ -56,7 +56,7 @@ impl Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told("predicted"))
+        f.write_str(&self.describe("predicted"))
     }
 }
 
@@ -80,7 +80,7 @@ fn seen(
     for (outcome, late, share) in ways {
         let is_late = outcome.after().is_some_and(|after| after + late >= limit);
         let outcome = if is_late { Outcome::Hangs } else { outcome };
-        match seen.iter_mut().find(|one| one.0 == outcome) {
+        match seen.iter_mut().find(|entry| entry.0 == outcome) {
             Some(known) => known.1 += share,
             None => seen.push((outcome, share)),
         }
@@ -92,15 +92,17 @@ fn seen(
 pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: bool) -> Agreement {
     let of: u64 = measured.iter().map(|(_, count)| count).sum();
     let mut outcomes: Vec<Outcome> =
-        predicted.iter().map(|one| one.0).chain(measured.iter().map(|one| one.0)).collect();
+        predicted.iter().map(|entry| entry.0).chain(measured.iter().map(|entry| entry.0)).collect();
     outcomes.sort_unstable();
     outcomes.dedup();
     let tests = outcomes.len().max(1) as f64;
     let differences: Vec<Difference> = outcomes
         .into_iter()
         .filter_map(|outcome| {
-            let share: f64 = predicted.iter().filter(|one| one.0 == outcome).map(|one| one.1).sum();
-            let count: u64 = measured.iter().filter(|one| one.0 == outcome).map(|one| one.1).sum();
+            let share: f64 =
+                predicted.iter().filter(|entry| entry.0 == outcome).map(|entry| entry.1).sum();
+            let count: u64 =
+                measured.iter().filter(|entry| entry.0 == outcome).map(|entry| entry.1).sum();
             let fits = if exact {
                 (share * of as f64 - count as f64).abs() < 1e-6 * (of as f64).max(1.0)
             } else {
@@ -148,8 +150,8 @@ mod tests {
         let Agreement::Differs(differences) = verdict else { panic!("they differ") };
         assert_eq!(differences.len(), 2);
         assert_eq!(differences[0].to_string(), "answered at once: 9 of 12 measured, 8.0 predicted");
-        let told = differences[0].told("expected");
-        assert_eq!(told, "answered at once: 9 of 12 measured, 8.0 expected");
+        let describe = differences[0].describe("expected");
+        assert_eq!(describe, "answered at once: 9 of 12 measured, 8.0 expected");
     }
 
     #[test]
@@ -160,7 +162,10 @@ mod tests {
             let Agreement::Differs(all) = agrees(&always, &measured, exact) else {
                 panic!("they differ")
             };
-            assert!(all.iter().any(|one| one.outcome == Outcome::Hangs && one.predicted == 0.0));
+            assert!(
+                all.iter().any(|difference| difference.outcome == Outcome::Hangs
+                    && difference.predicted == 0.0)
+            );
         }
     }
 

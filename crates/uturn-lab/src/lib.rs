@@ -35,7 +35,7 @@ mod linux;
 pub use plan::{
     Evidence, KernelPart, LabError, MeasuredFlow, Plan, ProbeEnd, TargetHealth, Unavailable,
 };
-pub use watch::{Explanation, Inside, Sighting, Standing, Subject, Watched, Watching};
+pub use watch::{Explanation, LabNamespace, OnReady, Sighting, Subject, Watched, Watching};
 
 /// Says whether a lab can be built here, and if not, what is missing.
 #[cfg(target_os = "linux")]
@@ -61,7 +61,7 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
 pub fn watch(
     plan: &Plan<'_>,
     watching: &Watching,
-    standing: Option<Standing<'_>>,
+    standing: Option<OnReady<'_>>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Watched, LabError> {
     linux::watch(plan, watching, standing, progress)
@@ -98,7 +98,7 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
 pub fn watch(
     _plan: &Plan<'_>,
     _watching: &Watching,
-    _standing: Option<Standing<'_>>,
+    _standing: Option<OnReady<'_>>,
     _progress: &mut dyn FnMut(&str),
 ) -> Result<Watched, LabError> {
     Err(Unavailable::NotLinux.into())

@@ -90,7 +90,7 @@ pub struct Sighting {
 
 /// A namespace of a lab that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inside {
+pub struct LabNamespace {
     /// Its name, as `ip netns` knows it.
     pub namespace: String,
     /// `fabric`, `node n1`, `pod shop/client-1`.
@@ -100,4 +100,4 @@ pub struct Inside {
 }
 
 /// Is told of a lab that stays up, once everything is measured.
-pub type Standing<'a> = &'a mut dyn FnMut(&Watched, &[Inside]);
+pub type OnReady<'a> = &'a mut dyn FnMut(&Watched, &[LabNamespace]);

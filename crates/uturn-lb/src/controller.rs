@@ -16,8 +16,8 @@ use uturn_model::lb::{
 };
 use uturn_model::service::{Policy, ServiceKind, ServicePort};
 use uturn_model::{
-    Cluster, Family, Ingress, Labels, NamespacedName, Node, ObjectRef, Port, Protocol, Service,
-    Text, Unknown,
+    Cluster, Family, Ingress, IngressClass, Labels, Name, NamespacedName, Node, ObjectRef, Port,
+    Protocol, Service, Text, Unknown,
 };
 
 use crate::listeners::{self, Action, Wanted, WantedRule};
@@ -52,24 +52,27 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
     made.into_values().collect()
 }
 
-/// Whether the cloud's own Ingress controller serves it.
-///
-/// TKE's serves the class `qcloud` and Ingresses that name none, unless another class is
-/// the cluster's default.
+/// Whether the cloud's own Ingress controller serves it, as far as that is judged.
 pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
-    if ingress.unjudged.iter().any(Unknown::is_of_balancer) {
-        return false;
-    }
-    match (cluster.provider.value, ingress.class.as_deref()) {
-        (Provider::None | Provider::Unknown | Provider::Other(_), _) => false,
-        (Provider::Tke, Some(class)) => class == "qcloud",
-        (Provider::Tke, None) => {
-            !cluster.ingress_classes.values().any(|one| one.is_default)
-                || cluster
-                    .ingress_classes
-                    .values()
-                    .any(|one| one.is_default && one.name.as_str() == "qcloud")
-        }
+    !ingress.unjudged.iter().any(Unknown::is_of_balancer)
+        && cluster.provider.value == Provider::Tke
+        && is_of_cloud(ingress, &cluster.ingress_classes)
+}
+
+/// Whether an Ingress is of a class that the cloud's own controller serves.
+///
+/// TKE's serves the class `qcloud` and every class whose IngressClass names its controller.
+/// An Ingress that names no class is of the cluster's default class, and is served where
+/// there is none.
+pub fn is_of_cloud(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool {
+    let is_own = |class: &IngressClass| {
+        class.controller.contains("qcloud") || class.controller.contains("tencent")
+    };
+    let default = || classes.values().find(|class| class.is_default);
+    match ingress.class.as_deref() {
+        Some("qcloud") => true,
+        Some(name) => classes.get(name).is_some_and(is_own),
+        None => default().is_none_or(|class| class.name.as_str() == "qcloud" || is_own(class)),
     }
 }
 

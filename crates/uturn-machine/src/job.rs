@@ -1,4 +1,4 @@
-//! What is asked of the machine, what it gives, and what can go wrong.
+//! What the machine is asked to run, what it returns, and what can go wrong.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,21 +13,21 @@ pub struct Job {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Its environment, all of it. To `PATH` the machine's own tools are added in front and
-    /// the folders of the administrator's behind.
+    /// Its whole environment. The machine prepends its own tools to `PATH` and appends the
+    /// folders of system administration programs.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs.
+    /// Its working directory.
     pub folder: PathBuf,
     /// What it reads from standard input.
     pub stdin: Vec<u8>,
-    /// Folders of the host that it may write to; whatever else it writes goes with the
+    /// Folders of the host that it may write to. Whatever else it writes is discarded with the
     /// machine.
     pub shared: Vec<PathBuf>,
 }
 
-/// What the job said, as it says it.
+/// A piece of the job's output, passed on while the job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum JobOutput<'a> {
     /// On standard output.
     Out(&'a [u8]),
     /// On standard error.
@@ -43,7 +43,7 @@ pub enum Ended {
     Signal(i32),
 }
 
-/// Why there can be no machine here.
+/// Why the machine cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// User Mode Linux runs on Linux.
@@ -93,12 +93,12 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// Why a job came to no end of its own.
+/// Why a job did not run to its end.
 #[derive(Debug)]
 pub enum MachineError {
-    /// There can be no machine here.
+    /// The machine cannot run here.
     Unavailable(Unavailable),
-    /// The host refused.
+    /// A system call of the host failed.
     System {
         /// What was being done.
         doing: String,
@@ -107,13 +107,13 @@ pub enum MachineError {
     },
     /// The job could not be started in the machine.
     Inside(String),
-    /// The time was over first.
+    /// The time limit was reached first.
     Limit(Duration),
-    /// It was to stop.
+    /// The caller asked it to stop.
     Stopped,
     /// The machine ended before its job did.
     Died {
-        /// The last things that it said.
+        /// The last lines of its console.
         said: String,
     },
 }

@@ -8,6 +8,10 @@ use crate::json::{self, Item};
 use crate::{Interface, ParseError};
 
 /// Reads what `ip addr` or `ip link` printed, with or without `-j`.
+///
+/// # Errors
+///
+/// Returns every line or object that cannot be read, with its place.
 pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
     let file = source.into();
     if json::is_json(text) {
@@ -34,7 +38,7 @@ pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Vec<Interface>
                     line.trim()
                 )),
             },
-            // Other details (link, lifetimes, statistics) decide nothing here.
+            // Link type, lifetimes and statistics have no effect on a walk.
             Some(_) => {}
         }
     }

@@ -1,15 +1,21 @@
-//! Puts a node's state together from what was captured of it.
+//! Builds a [`NodeState`] from the files captured on a node.
 
 use std::fmt;
 
 use uturn_model::Family;
 use uturn_model::capture::{Capture, CaptureFile};
 
-use crate::{NodeState, ParseError, addr, ipset, iptables, ipvs, nft, routes, rules, sysctl};
+use crate::{
+    NodeState, ParseError, addr, ipset, iptables, ipvs, nft, policy_rules, routes, sysctl,
+};
 
 impl NodeState {
-    /// Reads every file of a capture; of rules of nftables in both forms, the text. All that
-    /// is wrong in any file is reported.
+    /// Parses every file of a capture. If nftables rules are given as text and as JSON, only the
+    /// text is parsed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of all files, not only the first.
     pub fn from_capture(capture: &Capture) -> Result<Self, Vec<ParseError>> {
         let (mut state, mut errors) = (Self::default(), Vec::new());
         for (file, captured) in &capture.files {
@@ -29,11 +35,13 @@ impl NodeState {
                 CaptureFile::Routes => {
                     put(&mut state.routes, routes::parse(path, text), &mut errors);
                 }
-                CaptureFile::Rules => put(&mut state.rules, rules::parse(path, text), &mut errors),
+                CaptureFile::Rules => {
+                    put(&mut state.rules, policy_rules::parse(path, text), &mut errors)
+                }
                 CaptureFile::Sysctls => {
                     put(&mut state.sysctls, sysctl::parse(path, text), &mut errors);
                 }
-                // Both say the same; the text says more.
+                // Both describe the same rules; the text is more complete.
                 CaptureFile::NftJson if capture.files.contains_key(&CaptureFile::Nft) => {}
                 CaptureFile::Nft | CaptureFile::NftJson => {
                     put(&mut state.nft, nft::parse(path, text), &mut errors);
@@ -43,8 +51,8 @@ impl NodeState {
         if errors.is_empty() { Ok(state) } else { Err(errors) }
     }
 
-    /// What can be read in a capture and still is not all there is, by what its files say
-    /// of themselves: rules of the other back end, rules that `nft` does not print whole.
+    /// Returns a warning for each file that parses but states that it is incomplete: rules of the
+    /// other iptables back end exist, or `nft` could not print a rule in full.
     pub fn warnings(capture: &Capture) -> Vec<ParseError> {
         let mut warnings = Vec::new();
         for (file, captured) in &capture.files {

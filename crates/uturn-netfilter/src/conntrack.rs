@@ -1,4 +1,4 @@
-//! Connections that a node knows, as `conntrack -L` and `/proc/net/nf_conntrack` list them.
+//! Connection tracking entries, as `conntrack -L` and `/proc/net/nf_conntrack` list them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,9 +8,14 @@ use uturn_model::route::Leg;
 use crate::ParseError;
 use crate::packet::{Connection, IpProtocol};
 
-/// Reads the list. A walk can start from these connections. Those that have not seen an
-/// answer yet, and those of zones of their own, are left out. Which of them went through
-/// IPVS, [`VirtualServers::recognize`](crate::ipvs::VirtualServers::recognize) tells.
+/// Parses the list, so that a walk can start from these connections. Skips entries without a
+/// reply (`UNREPLIED`) and entries in a conntrack zone. The list does not show which connections
+/// IPVS scheduled; [`VirtualServers::recognize`](crate::ipvs::VirtualServers::recognize) adds
+/// that.
+///
+/// # Errors
+///
+/// Returns every line that cannot be read.
 pub fn parse(
     source: impl Into<SourceName>,
     text: &str,
@@ -18,7 +23,7 @@ pub fn parse(
     let file = source.into();
     let (mut connections, mut errors) = (Vec::new(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {
-        // What the tool says of itself: `conntrack v1.4.7: 3 flow entries have been shown.`
+        // The summary line: `conntrack v1.4.7: 3 flow entries have been shown.`
         if line.trim().is_empty() || line.starts_with("conntrack v") {
             continue;
         }
@@ -67,7 +72,7 @@ fn read(line: &str) -> Result<Option<Connection>, Fault<'_>> {
         let Some((key, value)) = word.split_once('=') else { continue };
         let address = || value.parse::<IpAddr>().map_err(|_| (value, wanted(value, "an address")));
         let port = || value.parse::<u16>().map_err(|_| (value, wanted(value, "a port")));
-        // The second of its kind belongs to the answer.
+        // The second occurrence of a key belongs to the reply direction.
         let second = usize::from(match key {
             "src" => tuples[0].src.is_some(),
             _ => tuples[1].src.is_some(),

@@ -1,19 +1,20 @@
-//! What is wrong with an input, and where.
+//! Parse errors with their place.
 
 use std::fmt;
 
 use uturn_model::{Origin, SourceName};
 
-/// Something in a text that is not what its format allows.
+/// A place in a text that does not follow its format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Where.
+    /// The place.
     pub origin: Origin,
     /// What was found and what was expected.
     pub message: String,
 }
 
-/// Rules that were read, but that no kernel would load. Shown like a [`ParseError`].
+/// An error in rules that parse but that the kernel would refuse to load. Displayed like a
+/// [`ParseError`].
 pub type LoadError = ParseError;
 
 impl ParseError {

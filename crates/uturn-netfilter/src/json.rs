@@ -1,4 +1,7 @@
-//! What `ip -j` prints: lists of objects, each with the place where it begins.
+//! The output of `ip -j`: lists of objects, each with its place in the text.
+//!
+//! Written by hand over `serde_json::value::RawValue`, because serde alone reports no line and
+//! column for a field that is missing or wrong in an otherwise valid object.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -6,18 +9,18 @@ use uturn_model::{Origin, SourceName};
 
 use crate::ParseError;
 
-/// Whether a text is JSON and not what the tool prints for people.
+/// Whether a text is JSON rather than the tool's human-readable output.
 pub(crate) fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('[')
 }
 
-/// An object, and where it stands.
+/// An object and its place.
 pub(crate) struct Item {
     pub(crate) origin: Origin,
     fields: Map<String, Value>,
 }
 
-/// Reads lists of objects that stand one after the other.
+/// Reads one or more JSON lists of objects, one after the other.
 pub(crate) fn items(file: &SourceName, text: &str) -> Result<Vec<Item>, Vec<ParseError>> {
     let (mut items, mut errors) = (Vec::new(), Vec::new());
     let mut place = Place { file, text, at: 0, line: 1, start: 0 };
@@ -42,7 +45,7 @@ pub(crate) fn items(file: &SourceName, text: &str) -> Result<Vec<Item>, Vec<Pars
     if errors.is_empty() { Ok(items) } else { Err(errors) }
 }
 
-/// Counts lines up to where an object begins. Objects come in order.
+/// Counts lines up to the start of an object. Objects must be visited in order.
 struct Place<'a> {
     file: &'a SourceName,
     text: &'a str,
@@ -64,7 +67,7 @@ impl Place<'_> {
 }
 
 impl Item {
-    /// The same place with other fields: an object within this one.
+    /// An object nested in this one; errors are reported at this one's place.
     pub(crate) fn inner(&self, fields: &Map<String, Value>) -> Self {
         Self { origin: self.origin.clone(), fields: fields.clone() }
     }
@@ -77,7 +80,7 @@ impl Item {
         self.fields.contains_key(name)
     }
 
-    /// A text, or a number as text.
+    /// A string field, or a number as text.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         match self.fields.get(name)? {
             Value::String(text) => Some(text.clone()),
@@ -86,7 +89,7 @@ impl Item {
         }
     }
 
-    /// The objects of a list.
+    /// The objects of a list field.
     pub(crate) fn objects(&self, name: &str) -> impl Iterator<Item = Item> {
         let list = self.fields.get(name).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_object).map(|fields| self.inner(fields))
@@ -96,13 +99,13 @@ impl Item {
         Some(self.inner(self.fields.get(name)?.as_object()?))
     }
 
-    /// The words of a list.
+    /// The strings of a list field.
     pub(crate) fn words(&self, name: &str) -> impl Iterator<Item = &str> {
         let list = self.fields.get(name).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str)
     }
 
-    /// A field that must be there, read from its text.
+    /// A required field, parsed from its text.
     pub(crate) fn need<T>(
         &self,
         name: &str,
@@ -113,7 +116,7 @@ impl Item {
             .ok_or_else(|| self.fault(format!("found no {name:?}, expected {expected}")))
     }
 
-    /// A field that may be there.
+    /// An optional field, parsed from its text.
     pub(crate) fn maybe<T>(
         &self,
         name: &str,

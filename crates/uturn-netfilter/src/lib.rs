@@ -1,15 +1,15 @@
-//! One node's kernel: its rules as text and as a model, and the way a packet takes through it.
+//! A model of one node's kernel: parses its packet filter and routing state, and walks packets
+//! through it.
 //!
-//! **Owns** reading what a node's kernel says ([`iptables`] and [`nft`] rules, [`ipset`]s,
-//! [`ipvs`] servers, [`addr`]esses, [`routes`], policy [`rules`], [`sysctl`]s, known
-//! connections ([`conntrack`])), printing rules back, and walking a packet
-//! through the result ([`Kernel::walk`]): hooks and tables in the kernel's order,
-//! connection tracking, address translation, route lookup with its checks of the source.
+//! **Owns** parsing what a node's kernel reports ([`iptables`] and [`nft`] rules, [`ipset`]s,
+//! [`ipvs`] servers, [`addr`]esses, [`routes`], [`policy_rules`], [`sysctl`]s, [`conntrack`]
+//! entries), printing rules back, and walking a packet through the result ([`Kernel::walk`]):
+//! hooks and tables in the kernel's order, connection tracking, NAT, and route lookups with their
+//! checks of the source address.
 //!
-//! **Refuses** clusters, Services and load balancers: it knows packets and rules only. It
-//! does no I/O. Matches that nobody models are kept as written and walked both ways; a
-//! walk never guesses. `docs/rules.md` lists what is modelled, from
-//! [`iptables::catalogue`].
+//! **Refuses** clusters, Services and load balancers: it knows packets and rules only. It does no
+//! I/O. A match that is not modelled is kept as written, and a walk branches on it instead of
+//! guessing. `docs/rules.md` lists what is modelled, from [`iptables::catalogue`].
 //!
 //! **Start reading** at [`NodeState`] and [`Kernel`], then [`iptables`] and [`nft`].
 //!
@@ -39,21 +39,20 @@
 //! ```
 //!
 //! # Assumptions
-//! - Packets are whole, have a sound checksum and enough hops left to live.
-//! - A known connection has seen its reply. Errors that belong to a connection (`RELATED`)
-//!   are not walked.
-//! - A port that MASQUERADE or SNAT would have to change, because another connection holds
-//!   it or at random, is kept.
-//! - Of nftables, tables of the families `arp` and `bridge` are read and not walked: what is
-//!   walked are packets that are routed. Of base chains with one priority, those that were
-//!   made last are asked first, and those of nftables before tables of iptables.
+//! - Packets are not fragmented, have valid checksums and enough TTL left.
+//! - A connection given to a walk has seen its reply. ICMP errors that belong to a connection
+//!   (`RELATED`) are not walked.
+//! - The source port is kept by MASQUERADE and SNAT, even where the kernel would change it
+//!   because another connection holds it or a random port is requested.
+//! - Of nftables, tables of the families `arp` and `bridge` are parsed but not walked, since only
+//!   routed packets are. Among base chains of equal priority, the one created last runs first,
+//!   and nftables chains run before iptables tables.
 
 pub mod addr;
 mod capture;
+mod capture_gaps;
 pub mod conntrack;
 mod error;
-mod fact;
-mod gaps;
 pub mod hash;
 pub mod ipset;
 pub mod iptables;
@@ -62,21 +61,22 @@ mod json;
 mod kernel;
 pub mod nft;
 mod packet;
+mod packet_facts;
 mod policy;
+pub mod policy_rules;
+mod port_names;
 pub mod routes;
-pub mod rules;
-mod services;
 mod state;
 pub mod sysctl;
 
+pub use capture_gaps::CaptureGap;
 pub use error::{LoadError, ParseError};
-pub use fact::{Fact, Subject};
-pub use gaps::Gap;
 pub use kernel::Kernel;
 pub use packet::{
-    Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
-    RejectWith, Scheduled, Transport,
+    Assumptions, Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
+    QuestionSubject, RejectWith, Scheduled, Transport,
 };
+pub use packet_facts::{FactSubject, PacketFact};
 pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};
 pub use state::{
     Interface, NodeState, RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,

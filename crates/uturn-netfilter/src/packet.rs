@@ -7,27 +7,27 @@ use std::rc::Rc;
 use uturn_model::route::Leg;
 use uturn_model::{By, Family, Protocol, Step, Supposition, Text};
 
-use crate::fact::{Fact, Facts};
 use crate::ipvs::Forwarding;
+use crate::packet_facts::{Facts, PacketFact};
 
-/// A packet, as far as rules look at it.
+/// The parts of a packet that rules can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Packet {
-    /// From.
+    /// The source address.
     pub src: IpAddr,
-    /// To.
+    /// The destination address.
     pub dst: IpAddr,
-    /// What it carries.
+    /// The transport header.
     pub transport: Transport,
-    /// The kernel's mark on it; lost when it leaves the node.
+    /// The packet mark (`skb->mark`), which is lost when the packet leaves the node.
     pub mark: u32,
 }
 
-/// What a packet carries.
+/// The transport header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are the protocols' own")]
 pub enum Transport {
-    /// TCP. Neither flag set means a later packet, which carries an acknowledgement.
+    /// TCP. With neither flag set it is a later packet of a connection, which carries an ACK.
     Tcp { src_port: u16, dst_port: u16, syn: bool, ack: bool },
     /// UDP.
     Udp { src_port: u16, dst_port: u16 },
@@ -38,7 +38,7 @@ pub enum Transport {
 }
 
 impl Packet {
-    /// The first packet of a TCP connection.
+    /// The SYN of a TCP connection.
     pub fn tcp(src: SocketAddr, dst: SocketAddr) -> Self {
         Self::new(Protocol::Tcp, src, dst)
     }
@@ -59,13 +59,13 @@ impl Packet {
         Self { src: src.ip(), dst: dst.ip(), transport, mark: 0 }
     }
 
-    /// Its addresses and ports; port 0 where it has none.
+    /// Its addresses and ports; port 0 if the protocol has none.
     pub fn leg(&self) -> Leg {
         let (src_port, dst_port) = self.transport.ports();
         Leg { src: SocketAddr::new(self.src, src_port), dst: SocketAddr::new(self.dst, dst_port) }
     }
 
-    /// The same with other addresses and ports.
+    /// The packet with other addresses and ports.
     #[must_use]
     pub fn with_leg(mut self, leg: Leg) -> Self {
         self.set_src(leg.src);
@@ -73,7 +73,7 @@ impl Packet {
         self
     }
 
-    /// The answer to it, without a mark.
+    /// The reply to the packet, without a mark.
     #[must_use]
     pub fn reply(&self) -> Self {
         let transport = match self.transport {
@@ -101,12 +101,12 @@ impl Packet {
         Self { src: self.dst, dst: self.src, transport, mark: 0 }
     }
 
-    /// Its family.
+    /// Its address family.
     pub fn family(&self) -> Family {
         Family::of(self.dst)
     }
 
-    /// The number of the protocol it carries.
+    /// The protocol number of its payload.
     pub fn protocol(&self) -> IpProtocol {
         match (self.transport, self.family()) {
             (Transport::Tcp { .. }, _) => IpProtocol::TCP,
@@ -139,7 +139,7 @@ impl Packet {
 }
 
 impl Transport {
-    /// Source and destination port; 0 where it has none.
+    /// Source and destination port; 0 if the protocol has none.
     pub fn ports(self) -> (u16, u16) {
         match self {
             Self::Tcp { src_port, dst_port, .. }
@@ -150,7 +150,7 @@ impl Transport {
     }
 }
 
-/// A protocol by its number in the IP header.
+/// A protocol number of the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IpProtocol(pub u8);
 
@@ -198,7 +198,7 @@ impl IpProtocol {
         (137, "mpls-in-ip"),
     ];
 
-    /// The protocol that a rule's `-p` names.
+    /// Returns the protocol that a rule's `-p` names.
     pub fn from_word(word: &str) -> Option<Self> {
         match &*word.to_ascii_lowercase() {
             "icmpv6" => return Some(Self::ICMPV6),
@@ -229,7 +229,7 @@ impl fmt::Display for IpProtocol {
     }
 }
 
-/// An address without the bits outside a mask.
+/// The address with all bits outside the mask cleared.
 pub(crate) fn within(ip: IpAddr, mask: IpAddr) -> IpAddr {
     match (ip, mask) {
         (IpAddr::V4(ip), IpAddr::V4(mask)) => IpAddr::V4(ip & mask),
@@ -241,184 +241,188 @@ pub(crate) fn within(ip: IpAddr, mask: IpAddr) -> IpAddr {
 /// Where a packet enters the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// From outside, through this interface.
+    /// From the network, through this interface.
     Interface(Text),
-    /// From a process on the node. An unspecified source address is filled in as the
-    /// kernel would.
+    /// From a process on the node. An unspecified source address is filled in by source address
+    /// selection.
     Local,
 }
 
-/// What connection tracking remembers: the first packet's addresses as it came, and what
-/// an answer to it will carry.
+/// A conntrack entry: the addresses of the first packet before any translation, and those that a
+/// reply to it will carry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Connection {
     /// The protocol.
     pub protocol: IpProtocol,
-    /// The first packet, before any translation.
+    /// The tuple of the first packet, before any translation.
     pub original: Leg,
-    /// An answer, before any translation.
+    /// The tuple of the reply, before any translation.
     pub reply: Leg,
-    /// The connection's own mark.
+    /// The connection mark.
     pub mark: u32,
-    /// Where IPVS sent it, if it did.
+    /// The IPVS scheduling decision, if IPVS handled the connection.
     pub scheduled: Option<Scheduled>,
 }
 
-/// What IPVS remembers of a connection.
+/// What IPVS records about a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scheduled {
-    /// The client, as IPVS saw it.
+    /// The client's address, as IPVS saw it.
     pub client: SocketAddr,
-    /// The virtual server's address, as the client asked for it.
+    /// The virtual server's address that the client called.
     pub address: SocketAddr,
     /// The real server.
     pub real: SocketAddr,
-    /// How packets get there.
+    /// How packets are forwarded to the real server.
     pub method: Forwarding,
-    /// Whether connection tracking remembers it too: `net.ipv4.vs.conntrack`.
+    /// Whether conntrack also has an entry for it: `net.ipv4.vs.conntrack`.
     pub tracked: bool,
 }
 
 impl Connection {
-    /// A connection that nothing translated.
+    /// An entry for a packet that no rule translates.
     pub fn untranslated(packet: &Packet) -> Self {
         let (original, reply) = (packet.leg(), packet.reply().leg());
         Self { protocol: packet.protocol(), original, reply, mark: 0, scheduled: None }
     }
 
-    /// Whether its source was translated.
+    /// Whether the source was translated (SNAT or MASQUERADE).
     pub fn source_translated(&self) -> bool {
         self.original.src != self.reply.dst
     }
 
-    /// Whether its destination was translated by a rule; what IPVS does is none.
+    /// Whether a rule translated the destination (DNAT). IPVS does not count.
     pub fn destination_translated(&self) -> bool {
         let given = self.scheduled.as_ref().map_or(self.reply.src, |one| one.address);
         self.original.dst != given
     }
 
-    /// Whether connection tracking knows it, and not IPVS alone.
+    /// Whether conntrack has an entry for it, rather than IPVS alone.
     pub(crate) fn is_tracked(&self) -> bool {
         self.scheduled.as_ref().is_none_or(|one| one.tracked)
     }
 }
 
-/// One way a packet can end.
+/// One possible end of a walk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
-    /// Its odds; the shares of all ends of a walk add up to 1.
+    /// The probability of this end; the shares of all ends of a walk sum to 1.
     pub share: f64,
     /// How it ends.
     pub kind: EndKind,
-    /// The packet as it leaves, arrives or dies.
+    /// The packet as it leaves, is delivered or is dropped.
     pub packet: Packet,
-    /// The interface it leaves through.
+    /// The outgoing interface.
     pub out: Option<Text>,
-    /// The next hop, where it does not go straight to its destination.
+    /// The next hop, unless the destination is on the link.
     pub next_hop: Option<IpAddr>,
-    /// What connection tracking now remembers of it, or knows while it is refused.
+    /// The conntrack entry after the walk; for a rejected packet, the entry at the time.
     pub connection: Option<Connection>,
-    /// Rules threw dice on its way, and as it was dropped nobody remembers how they fell: the
-    /// same packet, sent again, may end otherwise.
-    pub anew: bool,
-    /// What happened, in order.
+    /// Whether a retransmission may end differently: random rules decided, and because the packet
+    /// was dropped, no conntrack entry records the decision.
+    pub redrawn_on_retry: bool,
+    /// The steps of the walk, in order.
     pub steps: Vec<Step>,
-    /// Rules on this way that nobody models. Where there are any, the share is no more
-    /// than an even split.
+    /// The rules on this branch that are not modelled. If there are any, the share is an even
+    /// split rather than a probability.
     pub unknown: Vec<By>,
-    /// Of these, what was followed both ways, and whether it holds on this one.
-    pub open: Vec<(Question, bool)>,
-    /// What nothing said and was taken for true.
+    /// The questions on which the walk branched, each with the answer that this branch assumes.
+    pub open_questions: Vec<(Question, bool)>,
+    /// Assumptions made for state that is not known.
     pub supposed: Vec<Supposition>,
 }
 
-/// What a rule does that nobody models: one of two things.
+/// A yes-or-no question that a walk could not answer and branched on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The rule; of several that ask the same of the sender, the first on the way.
+    /// The rule that asks; if several rules ask the same about the sender, the first of them.
     pub by: By,
-    /// Which two.
-    pub about: Doubt,
+    /// What is asked.
+    pub about: QuestionSubject,
 }
 
 impl Question {
-    /// Whether the other is the same: an answer to one answers it.
+    /// Whether both ask the same, so that an answer to one answers the other.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self.about, other.about) {
-            (Doubt::Sender(fact), Doubt::Sender(other)) => fact == other,
-            (Doubt::Sender(_), _) | (_, Doubt::Sender(_)) => false,
+            (QuestionSubject::Sender(fact), QuestionSubject::Sender(other)) => fact == other,
+            (QuestionSubject::Sender(_), _) | (_, QuestionSubject::Sender(_)) => false,
             _ => self.by.rule == other.by.rule,
         }
     }
 
-    /// In which case it holds, or does not: `the sender's user is 1337`, `rule -A … matches`.
-    pub fn case(&self, holds: bool) -> String {
+    /// The assumed answer in words: `the sender's user is 1337`, `rule -A … matches`.
+    pub fn describe(&self, holds: bool) -> String {
         let does = match (self.about, holds) {
-            (Doubt::Sender(fact), _) => return fact.words(holds),
-            (Doubt::Match, true) => "matches",
-            (Doubt::Match, false) => "does not match",
-            (Doubt::Pass, true) => "lets it pass",
-            (Doubt::Pass, false) => "keeps it",
-            (Doubt::Own, true) => return format!("{} is one of this node", self.by.rule),
-            (Doubt::Own, false) => return format!("{} is none of this node", self.by.rule),
-            (Doubt::Out, true) => return format!("it leaves through {}", self.by.rule),
-            (Doubt::Out, false) => return format!("it does not leave through {}", self.by.rule),
+            (QuestionSubject::Sender(fact), _) => return fact.describe(holds),
+            (QuestionSubject::Match, true) => "matches",
+            (QuestionSubject::Match, false) => "does not match",
+            (QuestionSubject::Pass, true) => "lets it pass",
+            (QuestionSubject::Pass, false) => "keeps it",
+            (QuestionSubject::Own, true) => return format!("{} is one of this node", self.by.rule),
+            (QuestionSubject::Own, false) => {
+                return format!("{} is none of this node", self.by.rule);
+            }
+            (QuestionSubject::Out, true) => return format!("it leaves through {}", self.by.rule),
+            (QuestionSubject::Out, false) => {
+                return format!("it does not leave through {}", self.by.rule);
+            }
         };
         format!("rule {} {does}", self.by)
     }
 }
 
-/// What is not known of a rule.
+/// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
-    /// Whether it matches.
+pub enum QuestionSubject {
+    /// Whether the rule matches.
     Match,
-    /// Whether it lets a packet pass that it matches, or keeps it.
+    /// Whether the rule's target lets the packet pass or keeps it.
     Pass,
-    /// Whether this holds of who sends the packet.
-    Sender(Fact),
-    /// Whether an address is the node's own, where a capture does not say.
+    /// Whether a fact about the sender holds.
+    Sender(PacketFact),
+    /// Whether an address belongs to the node, if the capture has no addresses.
     Own,
-    /// Whether the packet leaves through an interface, where no route says.
+    /// Whether the packet leaves through an interface, if the capture has no routes.
     Out,
 }
 
-/// What is taken for true: of rules that are not modelled, by how each is written, whether it
-/// matches or lets packets pass; and of who sends a packet.
+/// Assumptions given to a walk: for rules that are not modelled, by their text, whether they
+/// match or let packets pass; and facts about the sender.
 #[derive(Clone, Debug, Default)]
-pub struct Assumed {
+pub struct Assumptions {
     rules: Rc<[(Text, bool)]>,
     facts: Facts,
 }
 
-impl Assumed {
-    /// What is taken for true of the rule.
-    pub fn of(&self, by: &By) -> Option<bool> {
+impl Assumptions {
+    /// The answer assumed for a rule.
+    pub fn of_rule(&self, by: &By) -> Option<bool> {
         self.rules.iter().find(|(rule, _)| *rule == by.rule).map(|(_, holds)| *holds)
     }
 
-    /// What is taken for true of what is asked.
+    /// The answer assumed for a question.
     pub fn answer(&self, question: &Question) -> Option<bool> {
         match question.about {
-            Doubt::Sender(fact) => self.facts.tell(fact),
-            _ => self.of(&question.by),
+            QuestionSubject::Sender(fact) => self.facts.answer(fact),
+            _ => self.of_rule(&question.by),
         }
     }
 
-    /// The same, and an answer to one more question.
+    /// Adds the answer to a question.
     #[must_use]
-    pub fn and(&self, question: &Question, holds: bool) -> Self {
-        if let Doubt::Sender(fact) = question.about {
-            return self.knowing(fact, holds);
+    pub fn with_answer(&self, question: &Question, holds: bool) -> Self {
+        if let QuestionSubject::Sender(fact) = question.about {
+            return self.with_fact(fact, holds);
         }
         let more = [(question.by.rule.clone(), holds)];
         let rules = self.rules.iter().cloned().chain(more).collect();
         Self { rules, facts: self.facts.clone() }
     }
 
-    /// The same, and one more that is known of who sends the packet.
+    /// Adds a fact about the sender.
     #[must_use]
-    pub fn knowing(&self, fact: Fact, holds: bool) -> Self {
+    pub fn with_fact(&self, fact: PacketFact, holds: bool) -> Self {
         let mut facts = self.facts.clone();
         facts.add(fact, holds);
         Self { rules: Rc::clone(&self.rules), facts }
@@ -432,48 +436,48 @@ impl Assumed {
 /// How a packet ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndKind {
-    /// Handed to a process of the node.
+    /// Delivered to a local process.
     Local,
     /// Left the node.
     Forward,
-    /// Thrown away.
+    /// Dropped silently, or with an ICMP error for routing failures.
     Drop(DropReason),
-    /// Refused, with an answer to the sender.
+    /// Rejected, with a reply to the sender.
     Reject(RejectWith),
-    /// Not followed to its end: too many rules that nobody models (or too many rules).
+    /// Abandoned: too many branches, or too many rules evaluated.
     Unsettled,
 }
 
-/// Why a packet was thrown away.
+/// Why a packet was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// A rule says so.
+    /// A rule drops it.
     Rule(By),
-    /// A chain's policy says so.
+    /// The policy of a base chain drops it.
     Policy(By),
-    /// Its source is an address of the node itself.
+    /// Its source is one of the node's own addresses.
     LocalSource,
-    /// The way back to its source is not where it came from.
+    /// The reverse path filter drops it: the route to its source uses another interface.
     ReversePathFilter,
-    /// Its source is no address a packet may come from.
+    /// Its source is an address that no packet may have.
     MartianSource,
-    /// Its destination is no address a packet may go to from there.
+    /// Its destination is an address that no packet may have here.
     MartianDestination,
-    /// No route leads there. Who forwards also answers that the network is unreachable.
+    /// No route matches. A forwarding node also sends a network-unreachable error.
     NoRoute,
-    /// A route says that it is unreachable, which is also answered.
+    /// The route is `unreachable`; an ICMP error is sent.
     Unreachable,
-    /// A route says that it is forbidden, which is also answered.
+    /// The route is `prohibit`; an ICMP error is sent.
     Prohibited,
-    /// A route says to drop it silently.
+    /// The route is `blackhole`.
     Blackhole,
     /// The node does not forward.
     NotForwarding,
-    /// It makes no sense where it stands.
+    /// The packet is invalid in its position.
     Invalid,
 }
 
-/// How a packet is refused.
+/// The reply that a REJECT sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the option of that name")]
 pub enum RejectWith {
@@ -512,15 +516,15 @@ impl RejectWith {
         Self::TcpReset,
     ];
 
-    /// What a rule that says nothing else does.
-    pub fn usual(family: Family) -> Self {
+    /// The reply of a REJECT rule without options.
+    pub fn default_for(family: Family) -> Self {
         match family {
             Family::V4 => Self::IcmpPortUnreachable,
             Family::V6 => Self::Icmp6PortUnreachable,
         }
     }
 
-    /// As iptables spells it.
+    /// The name that iptables uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::IcmpNetUnreachable => "icmp-net-unreachable",

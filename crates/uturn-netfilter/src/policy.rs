@@ -1,4 +1,4 @@
-//! The routing policy: which table is asked when.
+//! Policy routing rules.
 
 use std::fmt;
 
@@ -8,34 +8,34 @@ use crate::iptables::PortRange;
 use crate::packet::IpProtocol;
 use crate::state::{TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN};
 
-/// A rule of the routing policy: when to ask which table.
+/// A policy routing rule: selects packets and the table to look them up in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRule {
-    /// The lower, the earlier.
+    /// Lower priorities are evaluated first.
     pub priority: u32,
-    /// Packets from here.
+    /// Source prefix.
     pub from: Option<IpNet>,
-    /// Packets to here.
+    /// Destination prefix.
     pub to: Option<IpNet>,
-    /// Packets that came in there; `lo` stands for those made on the node.
+    /// Incoming interface; `lo` stands for locally generated packets.
     pub iif: Option<Text>,
-    /// Packets bound to leave there.
+    /// Outgoing interface that the packet is bound to.
     pub oif: Option<Text>,
-    /// Packets whose mark, under the mask, is the value: `(value, mask)`.
+    /// `(value, mask)`: the packet's mark under the mask equals the value.
     pub mark: Option<(u32, u32)>,
-    /// What few rules ask.
+    /// Less common selectors.
     pub more: Selectors,
-    /// Whether it is for all other packets.
+    /// Whether the selectors are negated (`not`).
     pub invert: bool,
     /// What it does.
     pub action: RuleAction,
-    /// Which routes of its table count as none.
+    /// Which routes of its table are ignored.
     pub suppress: Suppress,
     /// Where it was written.
     pub origin: Origin,
 }
 
-/// What few rules of the routing policy ask of a packet.
+/// Less common selectors of a policy routing rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selectors {
     /// `ipproto`
@@ -44,25 +44,25 @@ pub struct Selectors {
     pub sport: Option<PortRange>,
     /// `dport`
     pub dport: Option<PortRange>,
-    /// `uidrange`: the first and the last user.
+    /// `uidrange`: the first and the last user ID.
     pub users: Option<(u32, u32)>,
-    /// `tos`, `dsfield` or `dscp`: the class, without the two bits for congestion.
+    /// `tos`, `dsfield` or `dscp`: the DSCP, without the two ECN bits.
     pub class: Option<u8>,
     /// `tun_id`
     pub tunnel: Option<u64>,
 }
 
-/// Which routes of a rule's table count as none.
+/// Which routes of a rule's table are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Suppress {
-    /// `suppress_prefixlength`: those whose prefix is no longer than this.
+    /// `suppress_prefixlength`: routes with a prefix of at most this length.
     pub prefix_length: Option<u8>,
-    /// `suppress_ifgroup`: those that lead through an interface of this group.
+    /// `suppress_ifgroup`: routes through an interface of this group.
     pub group: Option<Text>,
 }
 
 impl PolicyRule {
-    /// A rule for every packet.
+    /// A rule without selectors that looks up a table.
     pub fn lookup(priority: u32, table: u32, origin: Origin) -> Self {
         Self {
             priority,
@@ -79,7 +79,7 @@ impl PolicyRule {
         }
     }
 
-    /// What a kernel starts with.
+    /// The rules of a freshly booted kernel.
     pub fn defaults() -> Vec<Self> {
         let origin = Origin::Kernel;
         [(0, TABLE_LOCAL), (32766, TABLE_MAIN), (32767, TABLE_DEFAULT)]
@@ -87,42 +87,42 @@ impl PolicyRule {
             .into()
     }
 
-    /// Whether it is one of those that a kernel starts with.
+    /// Whether it equals one of the default rules.
     pub(crate) fn is_usual(&self) -> bool {
         let origin = &self.origin;
         let same = |one: Self| Self { origin: origin.clone(), ..one } == *self;
         Self::defaults().into_iter().any(same)
     }
 
-    /// Whether it can be meant for packets of a family.
+    /// Whether the rule can apply to packets of a family.
     pub(crate) fn concerns(&self, family: Family) -> bool {
         let fits = |net: &Option<IpNet>| net.is_none_or(|net| Family::of(net.addr()) == family);
         fits(&self.from) && fits(&self.to)
     }
 }
 
-/// What a rule of the routing policy does.
+/// The action of a policy routing rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleAction {
-    /// Asks a table.
+    /// Looks up a table.
     Lookup(u32),
-    /// Asks the table of the VRF that the packet's interface belongs to: `l3mdev`.
+    /// Looks up the table of the VRF that the packet's interface belongs to (`l3mdev`).
     Vrf,
-    /// Goes on at the first rule of this priority, if there is one.
+    /// Continues at the first rule of this priority, if there is one.
     Goto(u32),
-    /// Nothing.
+    /// Does nothing.
     Nop,
-    /// Drops and says that the network cannot be reached.
+    /// Drops the packet with a network-unreachable error.
     Unreachable,
-    /// Drops and says that it is forbidden.
+    /// Drops the packet with a prohibited error.
     Prohibit,
-    /// Drops silently.
+    /// Drops the packet silently.
     Blackhole,
-    /// Something that is not modelled: the rule as written.
+    /// An action or selector that is not modelled: the rule as written.
     Unknown(Text),
 }
 
-/// As `ip rule` prints it.
+/// Prints the rule as `ip rule` does.
 impl fmt::Display for PolicyRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let RuleAction::Unknown(text) = &self.action {
@@ -192,7 +192,7 @@ impl fmt::Display for PolicyRule {
     }
 }
 
-/// One address without the length of its prefix.
+/// A prefix, or a single address without its prefix length.
 struct Net<'n>(&'n IpNet);
 
 impl fmt::Display for Net<'_> {

@@ -8,8 +8,12 @@ use crate::ParseError;
 use crate::json::{self, Item};
 use crate::state::{RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN};
 
-/// Reads what `ip route show table all` and `ip -6 route show table all` printed, one
-/// after the other, with or without `-j`. Routes that the kernel calls dead are left out: it does not use them.
+/// Parses the output of `ip route show table all` and `ip -6 route show table all`, one after the
+/// other, with or without `-j`. Skips routes marked `dead`, which the kernel does not use.
+///
+/// # Errors
+///
+/// Returns every line or object that cannot be read.
 pub fn parse(
     source: impl Into<SourceName>,
     text: &str,
@@ -19,7 +23,7 @@ pub fn parse(
         return from_json(&file, text);
     }
     let (mut routes, mut errors) = (Vec::<RouteEntry>::new(), Vec::new());
-    // A route with several next hops: its first line, and whether a hop has used it.
+    // A multipath route: its first line, and whether a next hop has used it.
     let mut several: Option<RouteEntry> = None;
     for (line, number) in text.lines().zip(1u32..) {
         if line.trim().is_empty() {
@@ -62,13 +66,13 @@ fn from_json(file: &SourceName, text: &str) -> Result<Vec<RouteEntry>, Vec<Parse
     if errors.is_empty() { Ok(routes) } else { Err(errors) }
 }
 
-/// One route, or one for each of several next hops.
+/// Adds one route, or one for each next hop of a multipath route.
 fn of_item(item: &Item, routes: &mut Vec<RouteEntry>) -> Result<(), ParseError> {
     let dead = |item: &Item| item.words("flags").any(|flag| flag == "dead");
     let kind = |word: &str| RouteKind::ALL.into_iter().find(|kind| kind.word() == word);
     let kind = item.maybe("type", "the kind of a route", kind)?.unwrap_or(RouteKind::Unicast);
     let v6 = |item: &Item| item.text("gateway").is_some_and(|via| via.contains(':'));
-    // Only routes of IPv6 have a preference.
+    // Only IPv6 routes have a preference.
     let family = match item.has("pref") || v6(item) || item.objects("nexthops").any(|one| v6(&one))
     {
         true => Family::V6,
@@ -108,8 +112,8 @@ fn of_item(item: &Item, routes: &mut Vec<RouteEntry>) -> Result<(), ParseError> 
     Ok(())
 }
 
-/// The number of a table. Names that only a node's own configuration knows get a number of
-/// their own, far from those in use.
+/// The number of a routing table. A name that only the node's own `rt_tables` defines is mapped
+/// to a number far from those in use.
 pub(crate) fn table(word: &str) -> u32 {
     let named = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     match word {
@@ -172,7 +176,7 @@ impl Fields {
                     route.metric = at.parse().map_err(|_| wanted(at, "a number"))?;
                 }
                 "dead" => dead = true,
-                // Flags without a value, and what decides nothing here.
+                // Flags without a value, and attributes that do not affect the lookup.
                 "onlink" | "linkdown" | "pervasive" | "offload" | "trap" | "offload_failed"
                 | "unresolved" | "rt_offload" | "rt_trap" | "cache" => {}
                 _ => {
@@ -194,7 +198,7 @@ fn destination(word: &str, line: &str) -> Option<IpNet> {
     let via = line.split_ascii_whitespace().skip_while(|word| *word != "via").nth(1);
     let v6 = match via.and_then(|via| via.parse().ok()) {
         Some(via) => Family::of(via) == Family::V6,
-        // `via inet6 …` is a route of IPv4. Only routes of IPv6 have a preference.
+        // `via inet6 …` appears on IPv4 routes. Only IPv6 routes have a preference.
         None => via.is_none() && line.split_ascii_whitespace().any(|word| word == "pref"),
     };
     if v6 { "::/0".parse().ok() } else { "0.0.0.0/0".parse().ok() }

@@ -1,4 +1,4 @@
-//! What a node's kernel knows: the parts that decide where a packet goes.
+//! The state of a node's kernel that decides where a packet goes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use uturn_model::{IpNet, Origin, Text};
 
-use crate::gaps::Gap;
+use crate::capture_gaps::CaptureGap;
 use crate::ipset::Sets;
 use crate::iptables::Ruleset;
 use crate::ipvs::VirtualServers;
@@ -21,37 +21,37 @@ pub const TABLE_MAIN: u32 = 254;
 /// Number of the routing table `default`.
 pub const TABLE_DEFAULT: u32 = 253;
 
-/// All that is known of one node's kernel.
+/// The state of one node's kernel.
 #[derive(Clone, Debug, Default)]
 pub struct NodeState {
-    /// Rules for IPv4.
+    /// The IPv4 rules.
     pub iptables: Ruleset,
-    /// Rules for IPv6.
+    /// The IPv6 rules.
     pub ip6tables: Ruleset,
-    /// Rules of nftables. Tables that `iptables-nft` keeps there count once: where the
-    /// fields above have such a table, that is taken.
+    /// The nftables rules. A table that `iptables-nft` maintains is ignored if the fields above
+    /// already contain it.
     pub nft: nft::Ruleset,
-    /// Sets that rules ask.
+    /// The IP sets that rules match against.
     pub sets: Sets,
-    /// Virtual servers of IPVS.
+    /// The IPVS virtual servers.
     pub ipvs: VirtualServers,
-    /// Its interfaces, in the order of their numbers.
+    /// The interfaces, by index.
     pub interfaces: Vec<Interface>,
-    /// Routes of all tables and both families. What the kernel adds to the table `local`
-    /// for every address is added where it is missing.
+    /// The routes of all tables and both families. Missing entries of the table `local`, which
+    /// the kernel adds for each address, are filled in.
     pub routes: Vec<RouteEntry>,
-    /// Which table is asked when; empty means what a kernel starts with.
+    /// The policy routing rules; empty means the default rules.
     pub rules: Vec<PolicyRule>,
-    /// Switches.
+    /// The sysctls.
     pub sysctls: Sysctls,
-    /// What is not known of all this, where it is what a capture says.
-    pub gaps: BTreeSet<Gap>,
+    /// What the capture lacks; empty if the state was not captured.
+    pub gaps: BTreeSet<CaptureGap>,
 }
 
 impl NodeState {
-    /// Whether a table of nftables is walked as one: not if it is what `iptables-nft` keeps of
-    /// a table that is known from `iptables-save`, which says more of it.
-    pub fn counts(&self, table: &nft::Table) -> bool {
+    /// Whether a walk evaluates an nftables table. A table that `iptables-nft` maintains is
+    /// skipped if `iptables-save` output for it is present, which is more complete.
+    pub fn is_walked(&self, table: &nft::Table) -> bool {
         let known = match table.family {
             nft::TableFamily::Ip => &self.iptables,
             nft::TableFamily::Ip6 => &self.ip6tables,
@@ -71,7 +71,7 @@ impl NodeState {
 pub struct Interface {
     /// Its name.
     pub name: Text,
-    /// Its addresses with the length of their prefix, in order.
+    /// Its addresses with their prefix lengths, in order.
     pub addresses: Vec<(IpAddr, u8)>,
     /// Whether it is up.
     pub up: bool,
@@ -80,26 +80,26 @@ pub struct Interface {
 /// A route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteEntry {
-    /// Where it leads.
+    /// The destination prefix.
     pub dst: IpNet,
-    /// The next hop; none when the destination is on the link.
+    /// The next hop; `None` if the destination is on the link.
     pub via: Option<IpAddr>,
-    /// The interface it leaves through.
+    /// The outgoing interface.
     pub dev: Option<Text>,
-    /// The table it is in.
+    /// The routing table that contains it.
     pub table: u32,
-    /// What it does.
+    /// Its type.
     pub kind: RouteKind,
-    /// The source address for packets made on the node.
+    /// The preferred source address of locally generated packets.
     pub src: Option<IpAddr>,
-    /// The lower, the better.
+    /// Lower metrics are preferred.
     pub metric: u32,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl RouteEntry {
-    /// A route of the table `main`.
+    /// A unicast route of the table `main`.
     pub fn unicast(dst: IpNet, via: Option<IpAddr>, dev: impl Into<Text>, origin: Origin) -> Self {
         let kind = RouteKind::Unicast;
         Self {
@@ -148,26 +148,26 @@ impl fmt::Display for RouteEntry {
     }
 }
 
-/// What a route does with a packet.
+/// The type of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RouteKind {
-    /// Sends it on.
+    /// Forwards the packet.
     Unicast,
     /// The destination is the node itself.
     Local,
-    /// The destination is everybody on a link.
+    /// The destination is a broadcast address.
     Broadcast,
-    /// The destination is one of several.
+    /// The destination is an anycast address.
     Anycast,
-    /// The destination is a group.
+    /// The destination is a multicast group.
     Multicast,
-    /// Drops it silently.
+    /// Drops the packet silently.
     Blackhole,
-    /// Drops it and says that the host cannot be reached.
+    /// Drops the packet with a host-unreachable error.
     Unreachable,
-    /// Drops it and says that it is forbidden.
+    /// Drops the packet with a prohibited error.
     Prohibit,
-    /// Ends the look-up in this table.
+    /// Ends the lookup in this table; the next policy rule continues.
     Throw,
 }
 
@@ -185,7 +185,7 @@ impl RouteKind {
         Self::Throw,
     ];
 
-    /// As `ip route` spells it.
+    /// The name that `ip route` uses.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unicast => "unicast",

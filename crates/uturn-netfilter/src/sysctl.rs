@@ -1,4 +1,4 @@
-//! The kernel's switches, as `sysctl -a` prints them.
+//! Kernel parameters, as `sysctl -a` prints them.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,22 @@ use uturn_model::{Family, SourceName, Text};
 
 use crate::ParseError;
 
-/// Switches by name.
+/// Kernel parameters by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sysctls(BTreeMap<Text, Text>);
 
-/// Reads lines of `key = value`.
+/// Parses lines of `key = value`.
+///
+/// # Errors
+///
+/// Returns every line that has no `=` or no key.
 pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Sysctls, Vec<ParseError>> {
     let file = source.into();
     let (mut sysctls, mut errors) = (Sysctls::default(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {
-        // What `sysctl` itself could not read, it reports under its own name.
-        let said_by_sysctl = line.starts_with("sysctl: ");
-        if line.trim().is_empty() || line.starts_with(['#', ';']) || said_by_sysctl {
+        // Lines in which `sysctl` reports a parameter that it could not read.
+        let from_sysctl = line.starts_with("sysctl: ");
+        if line.trim().is_empty() || line.starts_with(['#', ';']) || from_sysctl {
             continue;
         }
         match line.split_once('=') {
@@ -34,19 +38,19 @@ pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Sysctls, Vec<P
 }
 
 impl Sysctls {
-    /// Sets a switch. Names may be written with dots or with slashes.
+    /// Sets a parameter. The name may be written with dots or slashes.
     pub fn set(&mut self, key: &str, value: &str) {
-        // With slashes, a dot belongs to the interface's name: net/ipv4/conf/eth0.1/rp_filter.
+        // With slashes, a dot is part of the interface's name: net/ipv4/conf/eth0.1/rp_filter.
         let key = if key.contains('/') { key.replace(['.', '/'], ".") } else { key.to_owned() };
         self.0.insert(key.into(), value.into());
     }
 
-    /// What a switch says, if that is known.
+    /// The value of a parameter, if known.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(|value| &**value)
     }
 
-    /// Whether packets of a family are forwarded. As the kernel starts: no.
+    /// Whether packets of a family are forwarded. Kernel default: no.
     pub fn ip_forward(&self, family: Family) -> bool {
         match family {
             Family::V4 => {
@@ -56,8 +60,8 @@ impl Sysctls {
         }
     }
 
-    /// Whether it is known if packets of a family are forwarded.
-    pub fn says_forwarding(&self, family: Family) -> bool {
+    /// Whether the forwarding parameter of a family is known.
+    pub fn states_forwarding(&self, family: Family) -> bool {
         let switches: &[&str] = match family {
             Family::V4 => &["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"],
             Family::V6 => &["net.ipv6.conf.all.forwarding"],
@@ -65,13 +69,13 @@ impl Sysctls {
         switches.iter().any(|switch| self.get(switch).is_some())
     }
 
-    /// Whether anything is known of how strictly sources are checked.
-    pub fn says_rp_filter(&self) -> bool {
+    /// Whether any reverse path filter parameter is known.
+    pub fn states_rp_filter(&self) -> bool {
         self.0.keys().any(|key| key.starts_with("net.ipv4.conf.") && key.ends_with(".rp_filter"))
     }
 
-    /// Whether IPv4 packets that came in through `dev` are forwarded: its own switch, which
-    /// follows the common one until it is set.
+    /// Whether IPv4 packets that arrive on `dev` are forwarded: the interface's own parameter, or
+    /// the common one if it is not set.
     pub fn forwards_from(&self, dev: &str) -> bool {
         match self.number(&format!("net.ipv4.conf.{dev}.forwarding")) {
             Some(number) => number != 0,
@@ -79,52 +83,50 @@ impl Sysctls {
         }
     }
 
-    /// How strictly the source of IPv4 packets through `dev` is checked: the larger of its
-    /// own and the common setting.
+    /// The reverse path filter of `dev`: the larger of the interface's own and the common
+    /// setting.
     pub fn rp_filter(&self, dev: &str) -> u8 {
         let of = |dev: &str| self.number(&format!("net.ipv4.conf.{dev}.rp_filter")).unwrap_or(0);
         of("all").max(of(dev)).clamp(0, 2) as u8
     }
 
-    /// Whether packets from the node's own addresses are let in through `dev`.
+    /// Whether `dev` accepts packets whose source is one of the node's own addresses.
     pub fn accept_local(&self, dev: &str) -> bool {
         self.on_all_or(dev, "accept_local")
     }
 
-    /// Whether 127.0.0.0/8 is routed through `dev`.
+    /// Whether packets to 127.0.0.0/8 are routed through `dev`.
     pub fn route_localnet(&self, dev: &str) -> bool {
         self.on_all_or(dev, "route_localnet")
     }
 
-    /// Whether the mark counts when the way back to a source is looked up.
+    /// Whether the reverse path lookup considers the packet's mark.
     pub fn src_valid_mark(&self, dev: &str) -> bool {
         self.on_all_or(dev, "src_valid_mark")
     }
 
-    /// Whether connection tracking lets pass what it finds out of window.
+    /// Whether conntrack accepts TCP segments outside the window.
     pub fn tcp_be_liberal(&self) -> bool {
         self.is_on("net.netfilter.nf_conntrack_tcp_be_liberal")
     }
 
-    /// Whether connection tracking takes up a TCP connection in its middle. As the kernel
-    /// starts: yes.
+    /// Whether conntrack picks up a TCP connection from the middle. Kernel default: yes.
     pub fn tcp_loose(&self) -> bool {
         self.number("net.netfilter.nf_conntrack_tcp_loose").is_none_or(|number| number != 0)
     }
 
-    /// Whether connection tracking follows what IPVS schedules, so that rules can translate
-    /// its source. As the kernel starts: no.
+    /// Whether connections that IPVS schedules have a conntrack entry, so that rules can
+    /// translate their source. Kernel default: no.
     pub fn ipvs_conntrack(&self) -> bool {
         self.is_on("net.ipv4.vs.conntrack")
     }
 
-    /// Whether IPVS schedules a TCP connection that it sees from its middle on.
+    /// Whether IPVS schedules a TCP connection that it first sees in the middle.
     pub fn ipvs_sloppy_tcp(&self) -> bool {
         self.is_on("net.ipv4.vs.sloppy_tcp")
     }
 
-    /// Whether answers of real servers are routed again by their new source. As the kernel
-    /// starts: yes.
+    /// Whether replies of real servers are rerouted by their new source. Kernel default: yes.
     pub fn ipvs_snat_reroute(&self) -> bool {
         self.number("net.ipv4.vs.snat_reroute").is_none_or(|number| number != 0)
     }

@@ -6,7 +6,7 @@ mod common;
 use common::read;
 use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile};
-use uturn_netfilter::{NodeState, ParseError, addr, conntrack, routes, rules};
+use uturn_netfilter::{NodeState, ParseError, addr, conntrack, policy_rules, routes};
 
 const ADDRESSES: [&str; 2] = [
     "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n    inet6 ::1/128 scope host \n\
@@ -62,10 +62,10 @@ fn both_forms_say_the_same() {
     let of = |text: &str| shown(&routes::parse("r", text).unwrap());
     assert_eq!(of(ROUTES[0]), of(ROUTES[1]));
     assert_eq!(of(ROUTES[0]).len(), 9);
-    let of = |text: &str| shown(&rules::parse("r", text).unwrap());
+    let of = |text: &str| shown(&policy_rules::parse("r", text).unwrap());
     assert_eq!(of(RULES[0]), of(RULES[1]));
     let odd = r#"[{"priority":199,"src":"all","flowlabel":"0x7","table":"7"}]"#;
-    let rules = rules::parse("r", odd).unwrap();
+    let rules = policy_rules::parse("r", odd).unwrap();
     assert!(format!("{:?}", rules[0].action).contains("with flowlabel"));
 }
 
@@ -93,7 +93,7 @@ fn objects_know_their_place() {
         [r#"a:1:2: "local": found "x", expected an address"#]
     );
     assert_eq!(
-        errors(rules::parse("r", "[{\"priority\":1,\"src\":\"all\"}]").unwrap_err()),
+        errors(policy_rules::parse("r", "[{\"priority\":1,\"src\":\"all\"}]").unwrap_err()),
         [r#"r:1:2: found no "table", expected an action"#]
     );
 }
@@ -106,7 +106,7 @@ fn a_file_cut_anywhere_is_read_or_refused() {
             let refused = [
                 addr::parse("a", cut).is_err(),
                 routes::parse("r", cut).is_err(),
-                rules::parse("r", cut).is_err(),
+                policy_rules::parse("r", cut).is_err(),
                 conntrack::parse("c", cut).is_err(),
             ];
             // JSON ends with its last bracket; before the second list, it is a whole one.
@@ -176,7 +176,11 @@ fn the_real_tool_says_the_same_in_both_forms() {
     let (text, json) = match both("addr") {
         Ok(both) => both,
         Err(why) => {
-            uturn_testing::left_out("reading what the real ip prints", why);
+            uturn_testing::skip(
+                uturn_testing::Requirement::Kernel,
+                "reading what the real ip prints",
+                why,
+            );
             return;
         }
     };
@@ -187,7 +191,7 @@ fn the_real_tool_says_the_same_in_both_forms() {
     let of = |text: &str| shown(&routes::parse("r", text).unwrap());
     assert_eq!(of(&text), of(&json));
     let (text, json) = both("rule").unwrap();
-    let of = |text: &str| shown(&rules::parse("r", text).unwrap());
+    let of = |text: &str| shown(&policy_rules::parse("r", text).unwrap());
     assert_eq!(of(&text), of(&json));
     assert_eq!(of(&text).len(), 5);
 }

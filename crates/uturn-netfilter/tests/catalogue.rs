@@ -8,7 +8,7 @@ use common::{ends, from, later, small, small_state, tcp};
 use uturn_model::Family;
 use uturn_netfilter::iptables::catalogue::{MATCHES, TARGETS, Treatment};
 use uturn_netfilter::iptables::{self, TableKind};
-use uturn_netfilter::{End, EndKind, Entry, Kernel, Packet, Transport, routes, rules};
+use uturn_netfilter::{End, EndKind, Entry, Kernel, Packet, Transport, policy_rules, routes};
 
 const OUT: &str = "1.000 10.1.0.9:1000 > 10.9.9.9:80 out eth0 via 10.0.0.1";
 
@@ -323,7 +323,7 @@ fn the_way_back_to_the_source_is_asked() {
                 -A PREROUTING -m rpfilter OPTIONS--invert -j DROP\nCOMMIT\n";
     for (options, dropped) in [("", false), ("--validmark ", true)] {
         let mut state = small_state(&text.replace("OPTIONS", options));
-        state.rules = rules::parse(
+        state.rules = policy_rules::parse(
             "rule",
             "0: from all lookup local\n10: from all to 10.1.0.9 fwmark 0x1 lookup 7\n32766: from all lookup main\n",
         )
@@ -415,7 +415,7 @@ fn a_transparent_proxy_gets_what_is_routed_to_it() {
         "-p tcp -j TPROXY --on-port 15001 --on-ip 127.0.0.1 --tproxy-mark 0x1/0x1",
     );
     let mut state = small_state(&text);
-    state.rules = rules::parse(
+    state.rules = policy_rules::parse(
         "rule",
         "0: from all lookup local\n10: from all fwmark 0x1/0x1 lookup 100\n32766: from all lookup main\n",
     )

@@ -8,14 +8,14 @@ mod common;
 
 use common::read;
 use uturn_model::Family;
-use uturn_netfilter::{ParseError, addr, ipset, iptables, ipvs, nft, routes, rules, sysctl};
+use uturn_netfilter::{ParseError, addr, ipset, iptables, ipvs, nft, policy_rules, routes, sysctl};
 
 type Read = fn(&str) -> Result<(), Vec<ParseError>>;
 
 const TEXTS: [(&str, &str, Read); 9] = [
     ("iptables-n1", "addr", |text| addr::parse("cut", text).map(drop)),
     ("ipvs-n1", "route", |text| routes::parse("cut", text).map(drop)),
-    ("iptables-n1", "rule", |text| rules::parse("cut", text).map(drop)),
+    ("iptables-n1", "rule", |text| policy_rules::parse("cut", text).map(drop)),
     ("iptables-n1", "sysctl", |text| sysctl::parse("cut", text).map(drop)),
     ("ipvs-n1", "ipset.save", |text| ipset::parse("cut", text).map(drop)),
     ("ipvs-n1", "ipvs.save", |text| ipvs::parse("cut", text).map(drop)),

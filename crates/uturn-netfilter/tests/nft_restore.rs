@@ -18,7 +18,11 @@ fn can_load() -> bool {
     match through_the_kernel("table ip t {\n\tchain c {\n\t}\n}\n", "") {
         Ok(_) => true,
         Err(why) => {
-            uturn_testing::left_out("loading rules of nftables into a kernel", why);
+            uturn_testing::skip(
+                uturn_testing::Requirement::Nft,
+                "loading rules of nftables into a kernel",
+                why,
+            );
             false
         }
     }
@@ -63,7 +67,11 @@ fn dumps_load_and_come_back() {
             Ok(listed) => listed,
             // A kernel without that module.
             Err(why) if node == "nft" && why.contains("No such file or directory") => {
-                uturn_testing::left_out("loading every kind of rule", why);
+                uturn_testing::skip(
+                    uturn_testing::Requirement::KernelModules,
+                    "loading every kind of rule",
+                    why,
+                );
                 continue;
             }
             Err(why) => panic!("{node}/{file}: {why}"),

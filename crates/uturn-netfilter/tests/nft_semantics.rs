@@ -304,7 +304,7 @@ fn only_a_chain_that_routes_makes_a_mark_count_for_the_route() {
         let more = "default via 10.1.0.9 dev cbr0 table 100\n";
         state.routes.extend(uturn_netfilter::routes::parse("r", more).unwrap());
         let rules = "0: from all lookup local\n100: from all fwmark 0x1 lookup 100\n32766: from all lookup main\n";
-        state.rules = uturn_netfilter::rules::parse("u", rules).unwrap();
+        state.rules = uturn_netfilter::policy_rules::parse("u", rules).unwrap();
         let kernel = Kernel::new(state).unwrap();
         ends(&kernel, tcp("0.0.0.0:40000", "192.0.2.1:80"), &Entry::Local)
     };

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use common::{from, read, small_state, tcp};
 use proptest::prelude::*;
 use uturn_model::Family;
-use uturn_netfilter::{EndKind, Kernel, addr, conntrack, ipset, ipvs, routes, rules};
+use uturn_netfilter::{EndKind, Kernel, addr, conntrack, ipset, ipvs, policy_rules, routes};
 
 fn ip(family: Family) -> BoxedStrategy<String> {
     match family {
@@ -256,7 +256,7 @@ proptest! {
                 ipvs::parse("f", &format!("IP Virtual Server version\n{text}")).err(),
                 addr::parse("f", &text).err(),
                 routes::parse("f", &text).err(),
-                rules::parse("f", &text).err(),
+                policy_rules::parse("f", &text).err(),
                 conntrack::parse("f", &text).err(),
             ];
             for error in faults.into_iter().flatten().flatten() {

@@ -5,10 +5,10 @@
 mod common;
 
 use common::{from, small, small_state, tcp};
-use uturn_netfilter::{Assumed, End, EndKind, Entry, Fact, Kernel, Subject, nft};
+use uturn_netfilter::{Assumptions, End, EndKind, Entry, FactSubject, Kernel, PacketFact, nft};
 
 /// Ends with the cases they hold in, sorted: `the sender's user is 1337: drop`.
-fn cases(kernel: &Kernel, entry: &Entry, assumed: &Assumed) -> Vec<String> {
+fn cases(kernel: &Kernel, entry: &Entry, assumed: &Assumptions) -> Vec<String> {
     let packet = match entry {
         Entry::Local => tcp("10.0.0.2:1000", "10.9.9.9:80"),
         Entry::Interface(_) => tcp("10.1.0.9:1000", "10.9.9.9:80"),
@@ -22,7 +22,8 @@ fn cases(kernel: &Kernel, entry: &Entry, assumed: &Assumed) -> Vec<String> {
 }
 
 fn shown(end: &End) -> String {
-    let cases: Vec<String> = end.open.iter().map(|(one, holds)| one.case(*holds)).collect();
+    let cases: Vec<String> =
+        end.open_questions.iter().map(|(one, holds)| one.describe(*holds)).collect();
     let kind = match &end.kind {
         EndKind::Drop(_) => "drop",
         EndKind::Forward => "out",
@@ -37,13 +38,13 @@ fn output(rules: &str) -> Kernel {
 }
 
 fn local(rules: &str) -> Vec<String> {
-    cases(&output(rules), &Entry::Local, &Assumed::default())
+    cases(&output(rules), &Entry::Local, &Assumptions::default())
 }
 
 fn forwarded(rules: &str) -> Vec<String> {
     let rules: String = rules.split("; ").map(|rule| format!("-A FORWARD {rule}\n")).collect();
     let kernel = small(&format!("*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n"));
-    cases(&kernel, &from("cbr0"), &Assumed::default())
+    cases(&kernel, &from("cbr0"), &Assumptions::default())
 }
 
 const MARKED: &str = "-j MARK --set-xmark";
@@ -61,7 +62,7 @@ fn two_rules_that_ask_for_one_user_are_one_question() {
     );
     let kernel = small(&text);
     assert_eq!(
-        cases(&kernel, &Entry::Local, &Assumed::default()),
+        cases(&kernel, &Entry::Local, &Assumptions::default()),
         ["the sender's user is 1337: mark 5 out", "the sender's user is not 1337: mark 2 out",]
     );
 }
@@ -83,7 +84,7 @@ fn users_and_groups_are_two_questions_and_ranges_of_one_hang_together() {
         "*mangle\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT {}\nCOMMIT\n",
         rules.replace("; ", "\n-A OUTPUT ")
     );
-    let all = cases(&small(&text), &Entry::Local, &Assumed::default());
+    let all = cases(&small(&text), &Entry::Local, &Assumptions::default());
     let marks: Vec<&str> = all.iter().map(|case| case.split(": mark ").nth(1).unwrap()).collect();
     assert_eq!(
         marks,
@@ -113,9 +114,10 @@ fn two_conditions_of_one_match_are_asked_one_by_one() {
 fn what_is_stated_of_the_sender_is_no_question() {
     let kernel =
         output("-m owner --uid-owner 1337 -j ACCEPT; -m owner --gid-owner 1337 -j ACCEPT; -j DROP");
-    let as_user = |user| Assumed::default().knowing(Fact::is(Subject::User, user), true);
+    let as_user =
+        |user| Assumptions::default().with_fact(PacketFact::exactly(FactSubject::User, user), true);
     assert_eq!(cases(&kernel, &Entry::Local, &as_user(1337)), [": mark 0 out"]);
-    let of = |group| as_user(0).knowing(Fact::is(Subject::Group, group), true);
+    let of = |group| as_user(0).with_fact(PacketFact::exactly(FactSubject::Group, group), true);
     assert_eq!(cases(&kernel, &Entry::Local, &of(1337)), [": mark 0 out"]);
     assert_eq!(cases(&kernel, &Entry::Local, &of(0)), [": mark 0 drop"]);
     assert_eq!(cases(&kernel, &Entry::Local, &as_user(0)).len(), 2, "the group is open");
@@ -151,11 +153,11 @@ fn the_same_holds_for_what_else_is_not_known() {
     // Of a packet that is forwarded, one hop less is left.
     let text = "*mangle\n:PREROUTING ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n\
                 -A PREROUTING -m ttl --ttl-eq 3 -j ACCEPT\n-A FORWARD -m ttl --ttl-eq 3 -j DROP\nCOMMIT\n";
-    assert_eq!(cases(&small(text), &from("cbr0"), &Assumed::default()).len(), 4);
+    assert_eq!(cases(&small(text), &from("cbr0"), &Assumptions::default()).len(), 4);
     // What a rule writes is no longer what its sender gave it.
     let text = "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m dscp --dscp 0x08 -j DROP\n\
                 -A FORWARD -j DSCP --set-dscp 0x08\n-A FORWARD -m dscp --dscp 0x08 -j DROP\nCOMMIT\n";
-    assert_eq!(cases(&small(text), &from("cbr0"), &Assumed::default()).len(), 3);
+    assert_eq!(cases(&small(text), &from("cbr0"), &Assumptions::default()).len(), 3);
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn nftables_asks_for_the_same_user() {
     state.nft = nft::parse("nft", rules).unwrap();
     let kernel = Kernel::new(state).unwrap();
     assert_eq!(
-        cases(&kernel, &Entry::Local, &Assumed::default()),
+        cases(&kernel, &Entry::Local, &Assumptions::default()),
         [
             "the sender's user is 1337: mark 0 out",
             "the sender's user is not 1337, the sender's user is not one from 1000 to 2000: mark 1 drop",
@@ -181,5 +183,5 @@ fn nftables_asks_for_the_same_user() {
                  meta skuid != 1337 drop\n }\n}\n";
     state.nft = nft::parse("nft", rules).unwrap();
     let kernel = Kernel::new(state).unwrap();
-    assert_eq!(cases(&kernel, &from("cbr0"), &Assumed::default()), [": mark 0 out"]);
+    assert_eq!(cases(&kernel, &from("cbr0"), &Assumptions::default()), [": mark 0 out"]);
 }

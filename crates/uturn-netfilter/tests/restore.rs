@@ -20,7 +20,11 @@ fn can_load() -> bool {
     match through_the_kernel("iptables", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n") {
         Ok(_) => true,
         Err(why) => {
-            uturn_testing::left_out("loading rules into a kernel", why);
+            uturn_testing::skip(
+                uturn_testing::Requirement::Kernel,
+                "loading rules into a kernel",
+                why,
+            );
             false
         }
     }

@@ -6,7 +6,7 @@ mod common;
 use common::{ends, from, later, rules_of, show, small, small_state, tcp};
 use uturn_model::{Family, StepKind};
 use uturn_netfilter::{
-    EndKind, Entry, Kernel, NodeState, Packet, Transport, addr, iptables, routes, rules,
+    EndKind, Entry, Kernel, NodeState, Packet, Transport, addr, iptables, policy_rules, routes,
 };
 
 const OUT: &str = "1.000 10.1.0.9:1000 > 10.9.9.9:80 out eth0 via 10.0.0.1";
@@ -383,7 +383,7 @@ fn a_connection_keeps_its_mark() {
                 -A PREROUTING -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0x80/0x80\n\
                 -A PREROUTING -j CONNMARK --restore-mark --nfmask 0x80 --ctmask 0x80\nCOMMIT\n";
     let mut state = small_state(text);
-    state.rules = rules::parse(
+    state.rules = policy_rules::parse(
         "rule",
         "0: from all lookup local\n10: from all fwmark 0x80/0x80 iif eth0 lookup 7\n32766: from all lookup main\n",
     )

@@ -273,7 +273,11 @@ fn can_load() -> bool {
     match in_a_namespace("ipset restore && ipset save", "create a hash:ip\n") {
         Ok(_) => true,
         Err(why) => {
-            uturn_testing::left_out("loading sets into a kernel", why);
+            uturn_testing::skip(
+                uturn_testing::Requirement::Ipset,
+                "loading sets into a kernel",
+                why,
+            );
             false
         }
     }
@@ -390,7 +394,11 @@ fn golden_rules_and_sets_load_together() {
             format!("ipset restore <<'SETS'\n{sets}SETS\niptables-restore\niptables-save\n");
         match in_a_namespace(&script, &printed) {
             Ok(saved) => assert_eq!(lines(&saved), lines(&printed), "{node}"),
-            Err(why) => uturn_testing::left_out("loading rules that ask sets", why),
+            Err(why) => uturn_testing::skip(
+                uturn_testing::Requirement::Ipset,
+                "loading rules that ask sets",
+                why,
+            ),
         }
     }
     let all = "-A FORWARD -m set ! --match-set A src,dst,dst --return-nomatch ! --update-counters \
@@ -402,7 +410,11 @@ fn golden_rules_and_sets_load_together() {
         "ipset create A hash:net,net || ipset create A hash:net; iptables-restore; iptables-save";
     match in_a_namespace(script, &printed) {
         Ok(saved) => assert_eq!(lines(&saved), lines(&printed)),
-        Err(why) => uturn_testing::left_out("loading rules that ask sets", why),
+        Err(why) => uturn_testing::skip(
+            uturn_testing::Requirement::Ipset,
+            "loading rules that ask sets",
+            why,
+        ),
     }
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::time::Instant;
 
 use uturn_model::{Client, Flow, NamespacedName, Verdict};
-use uturn_path::{Engine, Met, ScanTarget};
+use uturn_path::{Engine, ScanResult, ScanTarget};
 use uturn_snapshot::{Source, read};
 
 #[cfg(target_os = "linux")]
@@ -45,11 +45,11 @@ fn main() {
             targets.len(),
             size / load.busy,
             met.len(),
-            fine.map(Met::flows).sum::<usize>(),
-            met.iter().map(Met::flows).sum::<usize>(),
+            fine.map(ScanResult::flows).sum::<usize>(),
+            met.iter().map(ScanResult::flows).sum::<usize>(),
             most_memory(),
         );
-        let ways = |one: &Met| one.verdicts.iter().map(|verdict| verdict.routes.len()).sum();
+        let ways = |one: &ScanResult| one.verdicts.iter().map(|verdict| verdict.routes.len()).sum();
         let all: Vec<usize> = met.iter().map(ways).collect();
         println!(
             "  {} ways in all, {} at most of one class",

@@ -7,10 +7,10 @@ use uturn_model::route::{By, Place, Step, StepKind, Way};
 use uturn_model::{Hop, Mechanism, Outcome, Protocol, Supposition};
 use uturn_netfilter::Packet;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request};
+use crate::journey::{PacketState, Peer, add_new};
 use crate::names::{PORT, Resolution};
-use crate::travel::{Party, Trip, add_new};
 
 impl<'a> Engine<'a> {
     /// The end of a flow whose name leads nowhere.
@@ -23,26 +23,27 @@ impl<'a> Engine<'a> {
     /// went for the name. `None` where it may come back: libraries ask again.
     pub(crate) fn question_lost(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         resolution: &Resolution,
-    ) -> Option<Exchange> {
-        let server = resolution.through?;
+    ) -> Result<Option<Exchange>, WalkError> {
+        let Some(server) = resolution.through else { return Ok(None) };
         let dns = self.cluster.dns.service.as_ref();
         if dns.is_none_or(|name| self.gap_of_service(name).is_some()) {
-            return None;
+            return Ok(None);
         }
         let to = SocketAddr::new(server, PORT);
-        let source = self.source(client, to, Protocol::Udp)?;
+        let Some(source) = self.source(client, to, Protocol::Udp)? else { return Ok(None) };
         let packet = Packet::new(Protocol::Udp, source, to);
         if self.gap_at(client, to, Protocol::Udp).is_some() {
-            return None;
+            return Ok(None);
         }
-        let ways = self.call(client, &Request::default(), Trip::new(packet));
+        let ways = self.call(client, &Request::default(), PacketState::new(packet))?;
         let may_answer = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
-        if ways.is_empty() || ways.iter().any(may_answer) {
-            return None;
+        if ways.iter().any(may_answer) {
+            return Ok(None);
         }
-        let worst = ways.into_iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+        let worst = ways.into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
+        let Some(worst) = worst else { return Ok(None) };
         let mut hops = worst.hops;
         let because: Vec<String> = worst.mechanisms.iter().map(ToString::to_string).collect();
         let because = match because.is_empty() {
@@ -64,7 +65,7 @@ impl<'a> Engine<'a> {
         hops.push(Hop { place: Place::Dns, way: Way::Out, steps });
         let mut supposed = resolution.supposed.clone();
         add_new(&mut supposed, worst.supposed);
-        Some(nameless(hops, supposed))
+        Ok(Some(nameless(hops, supposed)))
     }
 }
 

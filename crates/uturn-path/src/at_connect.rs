@@ -14,9 +14,9 @@ use uturn_model::{
 };
 use uturn_netfilter::IpProtocol;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request, ended};
-use crate::travel::{Party, Trip};
+use crate::journey::{PacketState, Peer};
 use crate::unjudged::Gap;
 
 /// Which address of a Service is called.
@@ -42,7 +42,12 @@ enum Connected<'a> {
 
 impl<'a> Engine<'a> {
     /// Calls an address: sends a request to it and waits for what comes back, in every way.
-    pub(crate) fn call(&self, client: Party<'a>, request: &Request, trip: Trip) -> Vec<Exchange> {
+    pub(crate) fn call(
+        &self,
+        client: Peer<'a>,
+        request: &Request,
+        trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let to = trip.packet.leg().dst;
         let protocol = trip.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
@@ -50,14 +55,14 @@ impl<'a> Engine<'a> {
         };
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, trip),
-            Connected::Unknown(gap) => vec![gap.exchange(self.place(client), trip)],
+            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.place(client), trip)]),
             Connected::Nobody(service) => {
                 let mut trip = trip;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
                 let leg = trip.packet.leg();
                 trip.note(self.place(client), step.seeing(leg));
-                vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))]
+                Ok(vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
             Connected::One(service, endpoints) => {
                 let mut ways = Vec::new();
@@ -74,10 +79,10 @@ impl<'a> Engine<'a> {
                             .changing(before, after)
                     });
                     trip.packet = trip.packet.with_leg(after);
-                    self.mind_endpoints(endpoint.ip());
-                    ways.extend(self.exchange(client, request, trip));
+                    self.mind_endpoints(endpoint.ip())?;
+                    ways.extend(self.exchange(client, request, trip)?);
                 }
-                self.merged(ways)
+                Ok(self.merged(ways))
             }
         }
     }
@@ -85,15 +90,15 @@ impl<'a> Engine<'a> {
     fn connected(
         &self,
         proxy: ServiceProxy,
-        client: Party<'a>,
+        client: Peer<'a>,
         to: SocketAddr,
         protocol: IpProtocol,
     ) -> Connected<'a> {
         let node = match client {
-            Party::Pod(pod) => pod.node.as_ref(),
-            Party::Host(node, _) => Some(&node.name),
+            Peer::Pod(pod) => pod.node.as_ref(),
+            Peer::Host(node, _) => Some(&node.name),
             // What they send is met on its way.
-            Party::Balancer(_) | Party::Outside => return Connected::AsIs,
+            Peer::Balancer(_) | Peer::Outside => return Connected::AsIs,
         };
         let Some((service, port, frontend)) = self.frontend(to, protocol) else {
             return Connected::AsIs;

@@ -17,34 +17,34 @@ use uturn_model::{Hop, Mechanism, Outcome};
 
 use uturn_netfilter::IpProtocol;
 
-use crate::again::Pace;
-use crate::elsewhere::Said;
-use crate::engine::{Engine, Fault};
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request, ended};
-use crate::following::{Attempts, picks};
-use crate::travel::{Party, Trip, add_new};
+use crate::failover::{Attempts, picks};
+use crate::journey::{PacketState, Peer, add_new};
+use crate::redirect::Said;
+use crate::retransmission::Pace;
 
 impl<'a> Engine<'a> {
     /// A packet reached a load balancer.
     pub(crate) fn balance(
         &self,
         balancer: usize,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        mut trip: Trip,
-    ) -> Vec<Exchange> {
+        mut trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
-        let place = self.place(Party::Balancer(balancer));
+        let place = self.place(Peer::Balancer(balancer));
         if let Some(step) = self.shut_out(&self.balancers()[balancer].security_groups, &trip) {
             trip.note(place, step);
-            return vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))];
+            return Ok(vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
         }
         let listener =
             find_listener(&self.balancers()[balancer], seen.dst.port(), trip.packet.protocol());
         let Some(listener) = listener else {
             let why = format!("has no listener on port {}", seen.dst.port());
-            let party = Party::Balancer(balancer);
+            let party = Peer::Balancer(balancer);
             trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(
@@ -58,7 +58,7 @@ impl<'a> Engine<'a> {
         };
         if let Some(outcome) = misspoken(listener, request) {
             let why = format!("speaks {} here", listener.protocol);
-            let party = Party::Balancer(balancer);
+            let party = Peer::Balancer(balancer);
             trip.note(place, Step::new(StepKind::Reject, why, self.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
@@ -71,7 +71,7 @@ impl<'a> Engine<'a> {
             }
         };
         if let Some(gap) = served.and_then(|rule| self.gap_behind(rule)) {
-            return vec![gap.exchange(place, trip)];
+            return Ok(vec![gap.exchange(place, trip)]);
         }
         match listener.protocol.layer() {
             Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
@@ -89,20 +89,20 @@ impl<'a> Engine<'a> {
         &self,
         balancer: usize,
         listener: &Listener,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        trip: &Trip,
-    ) -> Vec<Exchange> {
+        trip: &PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
-        let place = self.place(Party::Balancer(balancer));
+        let place = self.place(Peer::Balancer(balancer));
         // Who ends TLS has answered the client before it looks for a target, and can but cut
         // the connection when there is none.
         let ends_tls = listener.protocol.ends_tls();
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {
             true => self.say(balancer, client, asked, trip, ways, turned_away),
-            false => ways,
+            false => Ok(ways),
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
         // What is passed on as it came still speaks what the client spoke.
         let tls = if ends_tls { None } else { request.tls };
         let passed = Request { tls, ..Request::default() };
-        let alive = self.alive(balancer, listener, rule);
+        let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
@@ -121,16 +121,15 @@ impl<'a> Engine<'a> {
         }
         let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
         if self.weights.is_some() && picks_by_client && choice.candidates().len() > 1 {
-            self.fault.borrow_mut().get_or_insert(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         }
         let by = self.by_listener(listener, rule);
         let mut ways = Vec::new();
         for (target, share) in shares {
             let mut there = trip.clone();
             there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
-            for inner in
-                self.ask_target(balancer, listener, &rule.targets[target], seen.src, &passed, trip)
-            {
+            let to = &rule.targets[target];
+            for inner in self.ask_target(balancer, listener, to, seen.src, &passed, trip)? {
                 // Of what is passed on as it came, all that was sent again is in there.
                 let mut trip = if ends_tls { there.clone() } else { there.clone().on_time() };
                 trip.share *= share * inner.share;
@@ -152,36 +151,36 @@ impl<'a> Engine<'a> {
                 let last = inner.mechanisms.iter().find(is_last);
                 let mechanism = last.or(inner.mechanisms.first()).copied();
                 trip.tries.why.extend(inner.lost);
-                let party = Party::Balancer(balancer);
+                let party = Peer::Balancer(balancer);
                 let mut answer = trip.answer();
                 answer.note(place.clone(), passes_back(seen, by.clone()));
-                let home = self.bring_home(party, client, asked, answer, outcome, mechanism);
+                let home = self.bring_home(party, client, asked, answer, outcome, mechanism)?;
                 let late = |way: Exchange| Exchange { late: way.late.max(inner.late), ..way };
                 ways.extend(home.into_iter().map(late));
             }
         }
-        self.merged(ways)
+        Ok(self.merged(ways))
     }
 
     fn ask(
         &self,
         balancer: usize,
         listener: &Listener,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        mut trip: Trip,
-    ) -> Vec<Exchange> {
+        mut trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let seen = trip.packet.leg();
-        let place = self.place(Party::Balancer(balancer));
+        let place = self.place(Peer::Balancer(balancer));
         let (host, path) = asked_of(request, seen);
         let Some(rule) = rules::find(&listener.rules, &host, &path) else {
             let why = format!("no rule of the listener is for {host}{path}");
-            trip.note(place, Step::new(StepKind::Reject, why, self.by(Party::Balancer(balancer))));
+            trip.note(place, Step::new(StepKind::Reject, why, self.by(Peer::Balancer(balancer))));
             let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
             let answer = trip.answer();
             let mechanism = Some(Mechanism::NoRuleForPath);
-            let party = Party::Balancer(balancer);
+            let party = Peer::Balancer(balancer);
             return self.bring_home(party, client, asked, answer, outcome, mechanism);
         };
         if let Some(redirect) = &rule.redirect {
@@ -189,7 +188,7 @@ impl<'a> Engine<'a> {
             let said = Said { redirect, host: &host, path: &path, by };
             return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
         }
-        let alive = self.alive(balancer, listener, rule);
+        let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
@@ -206,14 +205,14 @@ impl<'a> Engine<'a> {
             for target in choice.candidates() {
                 let (plain, target_there) = (Request::default(), &rule.targets[target]);
                 results[target] =
-                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip);
+                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip)?;
             }
-            results.into()
-        });
+            Ok(results.into())
+        })?;
         let is_open = |way: &&Exchange| way.outcome.is_unknown();
         if let Some(open) = results.iter().flatten().find(is_open) {
             trip.note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
-            return vec![ended(trip, Outcome::Unknown, open.mechanisms.first().copied())];
+            return Ok(vec![ended(trip, Outcome::Unknown, open.mechanisms.first().copied())]);
         }
         let begun = trip.tries.delay();
         let mut attempts = Attempts {
@@ -227,9 +226,7 @@ impl<'a> Engine<'a> {
             ways: Vec::new(),
         };
         if self.weights.is_some() {
-            if let Err(fault) = attempts.count(rule, seen, &trip) {
-                self.fault.borrow_mut().get_or_insert(fault);
-            }
+            attempts.count(rule, seen, &trip)?;
         } else {
             for (target, share) in shares {
                 let mut start = trip.clone();
@@ -243,8 +240,8 @@ impl<'a> Engine<'a> {
         let mut answer = trip.answer().on_time();
         answer.hops.clear();
         (answer.share, answer.chance) = (1.0, false);
-        let party = Party::Balancer(balancer);
-        let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None);
+        let party = Peer::Balancer(balancer);
+        let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None)?;
         self.note_all(trip.share, &arrivals);
         let mut home = Vec::with_capacity(ways.len() * arrivals.len());
         for way in ways {
@@ -267,23 +264,23 @@ impl<'a> Engine<'a> {
                 home.push(way);
             }
         }
-        self.merged(home)
+        Ok(self.merged(home))
     }
 
     /// What a load balancer says of its own takes the way home like anything else.
     fn say(
         &self,
         balancer: usize,
-        client: Party<'a>,
+        client: Peer<'a>,
         asked: Leg,
-        trip: &Trip,
+        trip: &PacketState,
         said: Vec<Exchange>,
         outcome: Outcome,
-    ) -> Vec<Exchange> {
-        let party = Party::Balancer(balancer);
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let party = Peer::Balancer(balancer);
         let answer = trip.answer().on_time();
-        let home = self.bring_home(party, client, asked, answer, outcome, None);
-        if home.iter().all(|way| way.outcome == outcome) { said } else { home }
+        let home = self.bring_home(party, client, asked, answer, outcome, None)?;
+        Ok(if home.iter().all(|way| way.outcome == outcome) { said } else { home })
     }
 
     /// The load balancer's own exchange with one target.
@@ -294,8 +291,8 @@ impl<'a> Engine<'a> {
         target: &Target,
         client: SocketAddr,
         request: &Request,
-        trip: &Trip,
-    ) -> Vec<Exchange> {
+        trip: &PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let src = match &listener.profile.source {
             Source::Kept => client,
             Source::Replaced(range) => {
@@ -305,7 +302,7 @@ impl<'a> Engine<'a> {
         };
         let leg = Leg { src, dst: target.address };
         if let Some(lost) = self.lacks_bandwidth(balancer, target, leg, trip) {
-            return vec![lost];
+            return Ok(vec![lost]);
         }
         let packet = trip.packet.with_leg(leg);
         let mut inner = trip.another(packet, Way::Out).sent_by(balancer);
@@ -313,7 +310,7 @@ impl<'a> Engine<'a> {
         if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
-        self.merged(self.exchange(Party::Balancer(balancer), request, inner))
+        Ok(self.merged(self.exchange(Peer::Balancer(balancer), request, inner)?))
     }
 
     /// Where a node pays for its own way to the internet, a public load balancer reaches it
@@ -323,7 +320,7 @@ impl<'a> Engine<'a> {
         balancer: usize,
         target: &Target,
         leg: Leg,
-        trip: &Trip,
+        trip: &PacketState,
     ) -> Option<Exchange> {
         let node = target.kind.node().and_then(|name| self.cluster.nodes.get(name))?;
         let is_public = self.balancers()[balancer].scope == Scope::Public;
@@ -348,7 +345,7 @@ impl<'a> Engine<'a> {
 
     fn without_target(
         &self,
-        trip: Trip,
+        trip: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
@@ -359,7 +356,7 @@ impl<'a> Engine<'a> {
 
     fn without_candidate(
         &self,
-        trip: Trip,
+        trip: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
@@ -370,14 +367,14 @@ impl<'a> Engine<'a> {
 
     fn turns_away(
         &self,
-        mut trip: Trip,
+        mut trip: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
         why: &str,
         mechanism: Mechanism,
     ) -> Vec<Exchange> {
-        trip.note(place, Step::new(StepKind::Drop, why, self.by(Party::Balancer(balancer))));
+        trip.note(place, Step::new(StepKind::Drop, why, self.by(Peer::Balancer(balancer))));
         vec![ended(trip, outcome, Some(mechanism))]
     }
 }

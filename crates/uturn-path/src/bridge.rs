@@ -8,8 +8,8 @@ use uturn_model::route::{By, Leg, Place, Step, StepKind};
 use uturn_model::{DerivedFrom, Family, IpNet, Mechanism, Node, Origin, Pod};
 use uturn_netfilter::{Entry, Packet};
 
-use crate::engine::Engine;
-use crate::travel::{Arrival, Stay, Trip, arrive, lost};
+use crate::engine::{Engine, WalkError};
+use crate::journey::{Arrival, PacketState, Stay, arrive, lost};
 
 /// The switches that show a bridge's frames to rules, for each family.
 pub(crate) const BRIDGE_RULES: [&str; 2] =
@@ -17,29 +17,48 @@ pub(crate) const BRIDGE_RULES: [&str; 2] =
 
 impl<'a> Engine<'a> {
     /// Whether some node is known to have a bridge that shows its frames to no rule.
-    pub fn has_blind_bridges(&self) -> bool {
-        let is_blind = |node: &Node| {
-            let world = || self.world(&node.name);
-            node.bridge_rules == Some(false)
-                || self.cluster.captures.contains_key(&node.name)
-                    && Family::BOTH.iter().any(|family| !world().bridge_shows_rules(*family))
+    ///
+    /// # Errors
+    /// The rules of a captured node cannot be read.
+    pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
+        let is_blind = |node: &Node| -> Result<bool, WalkError> {
+            if node.bridge_rules == Some(false) {
+                return Ok(true);
+            }
+            if !self.cluster.captures.contains_key(&node.name) {
+                return Ok(false);
+            }
+            let runtime = self.runtime(&node.name)?;
+            Ok(Family::BOTH.iter().any(|family| !runtime.bridge_shows_rules(*family)))
         };
-        *self.blind_bridges.get_or_init(|| self.cluster.nodes.values().any(is_blind))
+        if let Some(known) = self.blind_bridges.get() {
+            return Ok(*known);
+        }
+        let mut found = false;
+        for node in self.cluster.nodes.values() {
+            found = found || is_blind(node)?;
+        }
+        Ok(*self.blind_bridges.get_or_init(|| found))
     }
 
     /// Whether a packet goes from a pod to another on the same bridge, which no router sees.
-    pub(crate) fn is_bridged(&self, node: &Node, entry: &Entry, packet: &Packet) -> bool {
-        let Entry::Interface(link) = entry else { return false };
+    pub(crate) fn is_bridged(
+        &self,
+        node: &Node,
+        entry: &Entry,
+        packet: &Packet,
+    ) -> Result<bool, WalkError> {
+        let Entry::Interface(link) = entry else { return Ok(false) };
         let is_here = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
         let share = |net: &IpNet| net.contains(&packet.src) && net.contains(&packet.dst);
-        self.cluster.network.mode.value == NetworkMode::GlobalRouter
+        Ok(self.cluster.network.mode.value == NetworkMode::GlobalRouter
             && node.pod_cidrs.iter().any(share)
             && self.pod_at(packet.dst).is_some_and(is_here)
-            && self.world(&node.name).pod_link(packet.dst) == *link
+            && self.runtime(&node.name)?.pod_link(packet.dst) == *link)
     }
 
     /// The bridge takes a frame from pod to pod, and no rule sees it.
-    pub(crate) fn past_rules(&self, node: &'a Node, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn past_rules(&self, node: &'a Node, mut trip: PacketState) -> Vec<Arrival<'a>> {
         let Some(pod) = self.pod_at(trip.packet.dst) else {
             return vec![lost(trip, Mechanism::NoEndpoint)];
         };
@@ -56,13 +75,13 @@ impl<'a> Engine<'a> {
     /// Whether a pod cannot know the reset that a rule sends it. One for a packet that came over
     /// a bridge is a frame that the kernel hands straight to the bridge's port: nothing
     /// translates it back.
-    pub(crate) fn resets_in_vain(&self, stay: &Stay<'a>, stopped: Leg) -> bool {
+    pub(crate) fn resets_in_vain(&self, stay: &Stay<'a>, stopped: Leg) -> Result<bool, WalkError> {
         let (entry, sent) = &stay.came;
-        let Entry::Interface(link) = entry else { return false };
-        let world = self.world(&stay.node.name);
-        *sent != stopped
-            && world.is_bridge(link, sent.src.ip())
-            && world.bridge_shows_rules(Family::of(sent.src.ip()))
+        let Entry::Interface(link) = entry else { return Ok(false) };
+        let runtime = self.runtime(&stay.node.name)?;
+        Ok(*sent != stopped
+            && runtime.is_bridge(link, sent.src.ip())
+            && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
     }
 }
 
@@ -86,7 +105,11 @@ pub fn is_unseen(by: &By) -> bool {
 }
 
 /// A reset that its pod ignores.
-pub(crate) fn reset_in_vain<'a>(stay: &Stay<'a>, why: Mechanism, mut trip: Trip) -> Arrival<'a> {
+pub(crate) fn reset_in_vain<'a>(
+    stay: &Stay<'a>,
+    why: Mechanism,
+    mut trip: PacketState,
+) -> Arrival<'a> {
     let Leg { src, dst } = trip.packet.leg();
     let asked = stay.came.1.dst;
     let step = Step::new(

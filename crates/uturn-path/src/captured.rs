@@ -14,9 +14,9 @@ use uturn_model::{Cluster, Family, Name};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{NodeState, PolicyRule, RouteEntry};
 
-use crate::census::{Numbers, said};
-use crate::marks::{Words, is_even};
-use crate::node::World;
+use crate::discriminators::{Words, is_even};
+use crate::inventory::{Numbers, said};
+use crate::node::NodeRuntime;
 
 /// Parts of an address's marks begin with this.
 const PART: u32 = u32::MAX;
@@ -38,7 +38,7 @@ impl Captured {
     /// Of these nodes. The ranges that they name are put into `words`.
     pub(crate) fn new(
         cluster: &Cluster,
-        worlds: &[(&Name, Arc<World>)],
+        worlds: &[(&Name, Arc<NodeRuntime>)],
         words: &mut Words,
     ) -> Self {
         let mut captured = Self::default();
@@ -114,7 +114,7 @@ impl Captured {
         }
     }
 
-    fn read_routes(&mut self, world: &World, rules: &str) {
+    fn read_routes(&mut self, world: &NodeRuntime, rules: &str) {
         let state = world.kernel.state();
         let links = Links::new(world, rules);
         // A device may have thousands of addresses, and a route for each.
@@ -152,14 +152,14 @@ fn rules_of(state: &NodeState) -> String {
 
 /// What counts of interfaces.
 struct Links<'w> {
-    world: &'w World,
+    world: &'w NodeRuntime,
     /// The names in rules, and what names in them begin with.
     named: FastSet<&'w str>,
     beginnings: Vec<&'w str>,
 }
 
 impl<'w> Links<'w> {
-    fn new(world: &'w World, rules: &'w str) -> Self {
+    fn new(world: &'w NodeRuntime, rules: &'w str) -> Self {
         let words = || rules.split([' ', '\n', '"', ',', '{', '}']).filter(|word| !word.is_empty());
         let interfaces = &world.kernel.state().interfaces;
         let known: FastSet<&str> = interfaces.iter().map(|one| &*one.name).collect();

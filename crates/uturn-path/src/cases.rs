@@ -21,10 +21,10 @@ use uturn_model::{
     Verdict, Version,
 };
 
-use uturn_netfilter::{Assumed, Question};
+use uturn_netfilter::{Assumptions, Question};
 
-use crate::engine::{Cannot, Engine};
-use crate::mini::outline_with;
+use crate::engine::{Engine, WalkError};
+use crate::reduced_cluster::outline_with;
 
 /// What kube-proxy's mode is called where it is supposed.
 const MODE: &str = "kube-proxy mode";
@@ -62,7 +62,7 @@ struct Table {
 
 impl Engine<'_> {
     /// What becomes of a flow: one verdict for each case of what is not known and matters.
-    pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
+    pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         let told = self.by_rules(flow)?;
         match self.name_in_doubt(flow)? {
             Some(doubt) => self.by_name(flow, &doubt, told),
@@ -75,8 +75,8 @@ impl Engine<'_> {
     fn by_cluster(
         &self,
         flow: &Flow,
-        assumed: &Assumed,
-    ) -> Result<(Vec<Verdict>, Vec<Question>), Cannot> {
+        assumed: &Assumptions,
+    ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
         let cluster = self.cluster();
         let runnings = runnings(cluster);
         let movers = movers(cluster, &flow.from);
@@ -89,7 +89,7 @@ impl Engine<'_> {
         for running in &table.runnings {
             let mut row = Vec::new();
             let read = as_running(cluster, *running);
-            let mut try_one = |cluster: &Cluster| -> Result<(), Cannot> {
+            let mut try_one = |cluster: &Cluster| -> Result<(), WalkError> {
                 let (verdict, met) = self.verdict_of(cluster, flow, assumed)?;
                 row.push(verdict);
                 let new = met.into_iter().filter(|one| !open.contains(one)).collect::<Vec<_>>();
@@ -116,14 +116,14 @@ impl Engine<'_> {
     fn assuming(
         &self,
         flow: &Flow,
-        assumed: &Assumed,
-    ) -> Result<(Vec<Verdict>, Vec<Question>), Cannot> {
+        assumed: &Assumptions,
+    ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
         *self.assumed.borrow_mut() = assumed.clone();
         self.open.borrow_mut().clear();
         // What probes found depends on the rules that they met.
         self.health.borrow_mut().clear();
         let verdicts = self.verdicts(flow);
-        *self.assumed.borrow_mut() = Assumed::default();
+        *self.assumed.borrow_mut() = Assumptions::default();
         self.health.borrow_mut().clear();
         Ok((verdicts?, self.open.take()))
     }
@@ -132,8 +132,8 @@ impl Engine<'_> {
         &self,
         cluster: &Cluster,
         flow: &Flow,
-        assumed: &Assumed,
-    ) -> Result<(Verdict, Vec<Question>), Cannot> {
+        assumed: &Assumptions,
+    ) -> Result<(Verdict, Vec<Question>), WalkError> {
         let mut engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
         engine.keeps_every_way = self.keeps_every_way;
         let (verdicts, open) = engine.assuming(flow, assumed)?;

@@ -14,17 +14,17 @@ use uturn_model::{
     NamespacedName, Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_netfilter::{Assumed, Packet, Question};
+use uturn_netfilter::{Assumptions, Packet, Question};
 
-use crate::aim::{CLIENT_PORT, Target};
-use crate::census::Census;
-use crate::doubts;
 use crate::exchange::Exchange;
-use crate::mini::{Weights, outline_of_listeners, outline_with};
+use crate::ingress_assumptions;
+use crate::inventory::Inventory;
+use crate::journey::{PacketState, Peer, add_new};
 use crate::names::{Names, Resolution};
-use crate::node::World;
+use crate::node::NodeRuntime;
+use crate::reduced_cluster::{Weights, outline_of_listeners, outline_with};
+use crate::resolve::{CLIENT_PORT, Target};
 use crate::scan::Atlas;
-use crate::travel::{Party, Trip, add_new};
 use crate::uncaptured;
 use crate::unjudged::Gap;
 
@@ -40,14 +40,12 @@ pub struct Engine<'a> {
     /// In a small cluster that stands for a large one: how many each part stands for.
     pub(crate) weights: Option<Weights>,
     balancers: OnceCell<Vec<LoadBalancer>>,
-    pub(crate) worlds: BTreeMap<&'a Name, OnceCell<Arc<World>>>,
+    pub(crate) runtimes: BTreeMap<&'a Name, OnceCell<Result<Arc<NodeRuntime>, WalkError>>>,
     /// All who are there, where this is a small cluster beside captured kernels: their rules
     /// lead to whom they please.
-    pub(crate) whole: Option<&'a Census<'a>>,
-    /// What came between, where something did that a verdict cannot say.
-    pub(crate) fault: RefCell<Option<Fault>>,
+    pub(crate) whole: Option<&'a Inventory<'a>>,
     /// What is taken for true of rules that nobody models, and which of them were met.
-    pub(crate) assumed: RefCell<Assumed>,
+    pub(crate) assumed: RefCell<Assumptions>,
     pub(crate) open: RefCell<Vec<Question>>,
     supposed: Vec<Supposition>,
     /// How often a target answers probes from an address, and why not always, as far as it was
@@ -68,18 +66,9 @@ pub struct Engine<'a> {
 /// Who probes, what, and by which protocol.
 type Probed = (IpAddr, SocketAddr, Protocol);
 
-/// Why a walk does not count.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    /// A node's rules cannot be walked.
-    Cannot(Cannot),
-    /// It depends on more than those who stand for others can say.
-    NeedsAll,
-}
-
 impl<'a> Engine<'a> {
     /// Makes a cluster ready. All that stands in the way is said at once.
-    pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<Cannot>> {
+    pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<WalkError>> {
         let mut engine = Self::of(cluster, None);
         engine.check()?;
         engine.supposed = supposed(cluster);
@@ -113,9 +102,8 @@ impl<'a> Engine<'a> {
             tells_worst: false,
             weights,
             balancers: OnceCell::new(),
-            worlds: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
+            runtimes: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
             whole: None,
-            fault: RefCell::new(None),
             assumed: RefCell::default(),
             open: RefCell::default(),
             supposed: Vec::new(),
@@ -131,17 +119,18 @@ impl<'a> Engine<'a> {
     }
 
     /// What somebody wrote is read at once, and kube-proxy's settings are tried.
-    fn check(&self) -> Result<(), Vec<Cannot>> {
+    fn check(&self) -> Result<(), Vec<WalkError>> {
         let cluster = self.cluster;
         let mut faults = Vec::new();
         let mut is_tried = false;
-        for (name, cell) in &self.worlds {
+        for (name, cell) in &self.runtimes {
             let node = &cluster.nodes[*name];
             let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
             let made = match is_written {
-                true => World::new(cluster, node).map(|world| drop(cell.set(world.into()))),
+                true => NodeRuntime::new(cluster, node)
+                    .map(|runtime| drop(cell.set(Ok(Arc::new(runtime))))),
                 false if is_tried => continue,
-                false => World::new(&outline_with(cluster, node), node).map(drop),
+                false => NodeRuntime::new(&outline_with(cluster, node), node).map(drop),
             };
             is_tried |= !is_written;
             faults.extend(made.err());
@@ -151,16 +140,12 @@ impl<'a> Engine<'a> {
     }
 
     /// What a node's kernel knows.
-    pub(crate) fn world(&self, node: &Name) -> &World {
-        let make = || {
-            let node = &self.cluster.nodes[node];
-            let world = World::new(self.cluster, node).unwrap_or_else(|why| {
-                self.fault.borrow_mut().get_or_insert(Fault::Cannot(why));
-                World::bare(node)
-            });
-            Arc::new(world)
-        };
-        self.worlds[node].get_or_init(make)
+    ///
+    /// # Errors
+    /// Its rules cannot be compiled or read.
+    pub(crate) fn runtime(&self, node: &Name) -> Result<&Arc<NodeRuntime>, WalkError> {
+        let make = || NodeRuntime::new(self.cluster, &self.cluster.nodes[node]).map(Arc::new);
+        self.runtimes[node].get_or_init(make).as_ref().map_err(Clone::clone)
     }
 
     pub(crate) fn names(&self) -> &Names<'a> {
@@ -202,8 +187,13 @@ impl<'a> Engine<'a> {
         &self.supposed
     }
 
-    /// The load balancer's rule that a destination leads to, where it names the address of one.
-    pub fn balancer_behind(&self, to: &Destination) -> Option<&uturn_model::lb::Rule> {
+    /// The load balancer's rule that a call by this protocol leads to, if the destination is the
+    /// address of a load balancer that listens there.
+    pub fn balancer_behind(
+        &self,
+        to: &Destination,
+        protocol: Protocol,
+    ) -> Option<&uturn_model::lb::Rule> {
         let (address, port) = match to {
             Destination::Address(address) => (address.ip(), address.port()),
             Destination::Url { host, port, .. } | Destination::Host(host, port) => {
@@ -213,28 +203,22 @@ impl<'a> Engine<'a> {
                 return None;
             }
         };
-        let balancer = self.balancers().iter().find(|one| one.vip == address)?;
-        let listener = balancer.listeners.iter().find(|one| one.port.number() == port)?;
-        listener.rules.first()
+        self.listener(SocketAddr::new(address, port), protocol.into())?.rules.first()
     }
 
     /// What becomes of a flow: one verdict for each reading of what is not known.
-    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
-        let verdict = self.verdict(flow)?;
-        match self.fault.take() {
-            Some(Fault::Cannot(why)) => Err(why),
-            Some(Fault::NeedsAll) | None => Ok(vec![verdict]),
-        }
+    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+        Ok(vec![self.verdict(flow)?])
     }
 
-    fn verdict(&self, flow: &Flow) -> Result<Verdict, Cannot> {
+    fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
         let clients = self.clients(&flow.from)?;
         let share = 1.0 / clients.len() as f64;
         let mut ways = Vec::new();
         let gap = self.gap_of_name(&flow.to);
         for client in clients {
             if let Some(gap) = &gap {
-                ways.push(gap.exchange(self.place(client), Trip::nowhere(flow.protocol)));
+                ways.push(gap.exchange(self.place(client), PacketState::nowhere(flow.protocol)));
                 continue;
             }
             let target = self.aim(client, &flow.to)?;
@@ -247,7 +231,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What becomes of a flow whose target is known already.
-    pub(crate) fn verdict_at(&self, flow: &Flow, target: &Target) -> Result<Verdict, Cannot> {
+    pub(crate) fn verdict_at(&self, flow: &Flow, target: &Target) -> Result<Verdict, WalkError> {
         let mut ways = Vec::new();
         for client in self.clients(&flow.from)? {
             ways.extend(self.ways(client, flow, target)?);
@@ -274,12 +258,12 @@ impl<'a> Engine<'a> {
 
     fn ways(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         flow: &Flow,
         target: &Target,
-    ) -> Result<Vec<Exchange>, Cannot> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         if let Some(resolution) = &target.resolved {
-            if let Some(lost) = self.question_lost(client, resolution) {
+            if let Some(lost) = self.question_lost(client, resolution)? {
                 return Ok(vec![lost]);
             }
             if target.addresses.is_empty() {
@@ -288,7 +272,7 @@ impl<'a> Engine<'a> {
                 }
                 let may_be_outside = resolution.doubt.is_some();
                 let gap = self.gap_of_lost_name(client, &flow.to, may_be_outside);
-                let nowhere = Trip::nowhere(flow.protocol);
+                let nowhere = PacketState::nowhere(flow.protocol);
                 return Ok(vec![match gap {
                     Some(gap) => gap.exchange(self.place(client), nowhere),
                     None => self.unresolved(resolution.clone()),
@@ -302,12 +286,13 @@ impl<'a> Engine<'a> {
                 Client::Outside(Some(own)) => {
                     (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
                 }
-                _ => self.source(client, *address, flow.protocol),
+                _ => self.source(client, *address, flow.protocol)?,
             };
-            let source = source.ok_or_else(|| Cannot::NoAddress(flow.from.to_string(), family))?;
+            let source =
+                source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
             let pace = self.pace(client);
-            let mut trip = Trip::new(packet).briefly(self.is_brief).paced(pace);
+            let mut trip = PacketState::new(packet).briefly(self.is_brief).paced(pace);
             if let Some(resolution) = &target.resolved {
                 trip.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {
@@ -316,7 +301,7 @@ impl<'a> Engine<'a> {
             }
             let asked = match self.gap_at(client, *address, flow.protocol) {
                 Some(gap) => vec![gap.exchange(self.place(client), trip)],
-                None => self.call(client, &target.request, trip),
+                None => self.call(client, &target.request, trip)?,
             };
             for mut way in asked {
                 way.share /= target.addresses.len() as f64;
@@ -334,12 +319,12 @@ impl<'a> Engine<'a> {
     /// The end of a flow that cannot be judged any more once its name is resolved.
     fn ended_at_name(
         &self,
-        client: Party<'a>,
+        client: Peer<'a>,
         protocol: Protocol,
         resolution: &Resolution,
         gap: &Gap,
     ) -> Exchange {
-        let mut trip = Trip::nowhere(protocol);
+        let mut trip = PacketState::nowhere(protocol);
         for step in &resolution.steps {
             trip.note(Place::Dns, step.clone());
         }
@@ -395,7 +380,7 @@ fn supposed(cluster: &Cluster) -> Vec<Supposition> {
     };
     let mut supposed = cluster.supposed.clone();
     supposed.extend(uncaptured::supposed(cluster));
-    supposed.extend(doubts::of_ingresses(cluster));
+    supposed.extend(ingress_assumptions::of_ingresses(cluster));
     let mut unjudged = |about: String, settle: &str| {
         supposed.push(Supposition {
             about: about.into(),
@@ -421,7 +406,7 @@ fn supposed(cluster: &Cluster) -> Vec<Supposition> {
 
 /// Why a flow cannot be walked.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cannot {
+pub enum WalkError {
     /// A node's rules cannot be compiled.
     Compile(Name, Unsupported),
     /// A node's rules cannot be read.
@@ -436,9 +421,11 @@ pub enum Cannot {
     NoAddress(String, Family),
     /// Something is missing that uturn would need.
     Later(String),
+    /// The flow depends on more than a reduced cluster can say: the whole one has to be walked.
+    NeedsWhole,
 }
 
-impl Cannot {
+impl WalkError {
     pub(crate) fn unknown(what: &dyn fmt::Display) -> Self {
         Self::Unknown(what.to_string())
     }
@@ -451,7 +438,7 @@ impl Cannot {
     }
 }
 
-impl fmt::Display for Cannot {
+impl fmt::Display for WalkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Compile(node, why) => write!(f, "node {node}: {why}"),
@@ -461,8 +448,9 @@ impl fmt::Display for Cannot {
             Self::NotPlaced(pod) => write!(f, "pod/{pod} is on no node that is known"),
             Self::NoAddress(who, family) => write!(f, "{who} has no {family} address"),
             Self::Later(what) => f.write_str(what),
+            Self::NeedsWhole => f.write_str("only the whole cluster can tell"),
         }
     }
 }
 
-impl std::error::Error for Cannot {}
+impl std::error::Error for WalkError {}

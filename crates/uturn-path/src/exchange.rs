@@ -8,11 +8,11 @@ use uturn_model::{Hop, Mechanism, Outcome, Supposition};
 
 use uturn_netfilter::IpProtocol;
 
-use crate::again::owe;
 use crate::bridge::is_unseen;
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
+use crate::journey::{Arrival, PacketState, Peer, Stop, add_new};
 use crate::listening::{Listening, Tls};
-use crate::travel::{Arrival, Party, Stop, Trip, add_new};
+use crate::retransmission::owe;
 
 /// One way an exchange can go.
 #[derive(Clone, Debug)]
@@ -44,10 +44,15 @@ pub(crate) struct Request {
 
 impl<'a> Engine<'a> {
     /// Sends a request and waits for what comes back, in every way it can go.
-    pub(crate) fn exchange(&self, from: Party<'a>, request: &Request, trip: Trip) -> Vec<Exchange> {
+    pub(crate) fn exchange(
+        &self,
+        from: Peer<'a>,
+        request: &Request,
+        trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let asked = trip.packet.leg();
         let mut ways = Vec::new();
-        for arrival in self.send(from, trip) {
+        for arrival in self.send(from, trip)? {
             let Arrival { mut trip, stop } = arrival;
             match stop {
                 Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
@@ -58,54 +63,54 @@ impl<'a> Engine<'a> {
                 // tells it on the spot.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
                     let (answer, why) = (trip.answer(), Some(mechanism));
-                    ways.extend(self.bring_home(by, from, asked, answer, outcome, why));
+                    ways.extend(self.bring_home(by, from, asked, answer, outcome, why)?);
                 }
                 Stop::Refused(mechanism, _, outcome) => {
                     ways.push(ended(trip, outcome, Some(mechanism)));
                 }
-                Stop::At(Party::Balancer(balancer)) => {
-                    ways.extend(self.balance(balancer, from, asked, request, trip));
+                Stop::At(Peer::Balancer(balancer)) => {
+                    ways.extend(self.balance(balancer, from, asked, request, trip)?);
                 }
-                Stop::At(Party::Outside) => {
+                Stop::At(Peer::Outside) => {
                     let step = Step::new(
                         StepKind::Answer,
                         "what is outside the cluster is supposed to answer",
-                        self.by(Party::Outside),
+                        self.by(Peer::Outside),
                     );
                     trip.note(Place::Outside, step);
                     ways.push(ended(trip, Outcome::AT_ONCE, None));
                 }
-                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, trip)),
+                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, trip)?),
             }
         }
-        self.merged(ways)
+        Ok(self.merged(ways))
     }
 
     /// A process got the request: it answers, or the kernel refuses for it.
     fn serve(
         &self,
-        from: Party<'a>,
+        from: Peer<'a>,
         asked: Leg,
         request: &Request,
-        at: Party<'a>,
-        mut trip: Trip,
-    ) -> Vec<Exchange> {
+        at: Peer<'a>,
+        mut trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let leg = trip.packet.leg();
         let protocol = trip.packet.protocol();
         let place = self.place(at);
         let listening = self.listening(at, leg.dst, protocol);
-        if matches!(at, Party::Host(_, None))
+        if matches!(at, Peer::Host(_, None))
             && !matches!(listening, Listening::Yes(_))
             && let Some(gap) = self.gap_on_node(leg.dst)
         {
-            return vec![gap.exchange(place, trip)];
+            return Ok(vec![gap.exchange(place, trip)]);
         }
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {
                 let why =
                     format!("whether somebody listens on port {} is not given", leg.dst.port());
                 trip.note(place, Step::new(StepKind::Unknown, why, self.by(at)).seeing(leg));
-                return vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))];
+                return Ok(vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
                 let why = format!("nobody listens on port {}", leg.dst.port());
@@ -135,20 +140,21 @@ impl<'a> Engine<'a> {
     /// the addresses that were asked.
     pub(crate) fn bring_home(
         &self,
-        at: Party<'a>,
-        home: Party<'a>,
+        at: Peer<'a>,
+        home: Peer<'a>,
         asked: Leg,
-        answer: Trip,
+        answer: PacketState,
         outcome: Outcome,
         mechanism: Option<Mechanism>,
-    ) -> Vec<Exchange> {
+    ) -> Result<Vec<Exchange>, WalkError> {
         let expected = Leg { src: asked.dst, dst: asked.src };
-        self.send(at, answer)
+        let arrivals = self.send(at, answer)?;
+        let ways = arrivals
             .into_iter()
             .map(|Arrival { mut trip, stop }| match stop {
                 Stop::At(party) if party == home && trip.packet.leg() == expected => {
                     // A load balancer's own getting is told where it goes on from it.
-                    if !matches!(home, Party::Balancer(_)) {
+                    if !matches!(home, Peer::Balancer(_)) {
                         let step = Step::new(StepKind::Deliver, "has its answer", self.by(home));
                         trip.note(self.place(home), step.seeing(expected));
                     }
@@ -162,17 +168,18 @@ impl<'a> Engine<'a> {
                 Stop::Unknown(why) => ended(trip, Outcome::Unknown, Some(why)),
                 Stop::Refused(why, ..) => ended(trip, Outcome::Hangs, Some(why)),
             })
-            .collect()
+            .collect();
+        Ok(ways)
     }
 
     /// The turn: an answer reached somebody who never asked with these addresses.
-    fn went_astray(&self, trip: &mut Trip, party: Party<'a>, home: Party<'a>) {
+    fn went_astray(&self, trip: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
         let leg = trip.packet.leg();
         let wanted = match home {
-            Party::Balancer(_) => "to the load balancer",
+            Peer::Balancer(_) => "to the load balancer",
             _ => "to who asked, with the address that was asked",
         };
-        if let Party::Pod(pod) = party
+        if let Peer::Pod(pod) = party
             && let Some(node) = &pod.node
         {
             let last = trip.hops.last().and_then(|hop| hop.steps.last());
@@ -232,7 +239,7 @@ impl<'a> Engine<'a> {
 
     /// Whether what is called does not speak TLS: its port says so, or a load balancer ends
     /// TLS for it that was not met.
-    fn is_plain(&self, at: Party<'a>, asked: Leg, leg: Leg, protocol: IpProtocol) -> bool {
+    fn is_plain(&self, at: Peer<'a>, asked: Leg, leg: Leg, protocol: IpProtocol) -> bool {
         match self.speaks_tls(at, leg.dst.port()) {
             Tls::Spoken => false,
             Tls::Plain => true,
@@ -246,28 +253,32 @@ impl<'a> Engine<'a> {
     }
 
     /// Where a party is.
-    pub(crate) fn place(&self, party: Party<'_>) -> Place {
+    pub(crate) fn place(&self, party: Peer<'_>) -> Place {
         match party {
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
-            Party::Host(node, None) => Place::Node(node.name.clone()),
-            Party::Balancer(i) => Place::LoadBalancer(self.balancers()[i].name.clone()),
-            Party::Outside => Place::Outside,
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
+            Peer::Host(node, None) => Place::Node(node.name.clone()),
+            Peer::Balancer(i) => Place::LoadBalancer(self.balancers()[i].name.clone()),
+            Peer::Outside => Place::Outside,
         }
     }
 }
 
 /// Whether a party is on the node that another is.
-fn is_on(party: Party<'_>, node: Party<'_>) -> bool {
-    let Party::Host(node, _) = node else { return false };
+fn is_on(party: Peer<'_>, node: Peer<'_>) -> bool {
+    let Peer::Host(node, _) = node else { return false };
     match party {
-        Party::Pod(pod) => pod.node.as_ref() == Some(&node.name),
-        Party::Host(own, _) => own.name == node.name,
-        Party::Balancer(_) | Party::Outside => false,
+        Peer::Pod(pod) => pod.node.as_ref() == Some(&node.name),
+        Peer::Host(own, _) => own.name == node.name,
+        Peer::Balancer(_) | Peer::Outside => false,
     }
 }
 
 /// The end of one way.
-pub(crate) fn ended(mut trip: Trip, outcome: Outcome, mechanism: Option<Mechanism>) -> Exchange {
+pub(crate) fn ended(
+    mut trip: PacketState,
+    outcome: Outcome,
+    mechanism: Option<Mechanism>,
+) -> Exchange {
     let mut mechanisms = mechanism.into_iter().collect();
     owe(&mut trip, &mut mechanisms);
     let is_said =

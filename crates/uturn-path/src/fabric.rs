@@ -16,8 +16,8 @@ use uturn_model::{
 };
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
-use crate::engine::Engine;
-use crate::travel::{Arrival, Party, Stop, Trip, lost};
+use crate::engine::{Engine, WalkError};
+use crate::journey::{Arrival, PacketState, Peer, Stop, lost};
 
 /// Whether an address is one that the cloud's own health checks come from: security groups
 /// let those in by themselves.
@@ -27,18 +27,22 @@ fn is_prober(address: IpAddr) -> bool {
 
 impl<'a> Engine<'a> {
     /// A packet is in the VPC, out of a node where it comes from one.
-    pub(crate) fn at_fabric(&self, out_of: Option<&'a Node>, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn at_fabric(
+        &self,
+        out_of: Option<&'a Node>,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let leg = trip.packet.leg();
         let groups = out_of.and_then(|node| node.security_groups.as_deref());
         if let Some(step) = groups.and_then(|groups| self.shut_in(groups, &trip)) {
             trip.note(Place::Fabric, step);
-            return vec![lost(trip, Mechanism::SecurityGroup)];
+            return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
         }
         if let Some((balancer, _)) =
             trip.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
         {
             let balancer = *balancer;
-            return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
+            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
         if let Some(back) = trip.fabric.iter().find(|one| one.reply == leg).cloned() {
             let home = Leg { src: back.original.dst, dst: back.original.src };
@@ -51,26 +55,26 @@ impl<'a> Engine<'a> {
             trip.packet = trip.packet.with_leg(home);
         }
         let dst = trip.packet.dst;
-        self.mind_strangers(trip.packet.leg().dst);
+        self.mind_strangers(trip.packet.leg().dst)?;
         if let Some(balancer) = self.balancers().iter().position(|one| one.vip == dst) {
             if self.balancers()[balancer].scope == Scope::Public {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                     trip.note(Place::Fabric, step);
-                    return vec![lost(trip, Mechanism::NoBandwidth)];
+                    return Ok(vec![lost(trip, Mechanism::NoBandwidth)]);
                 }
                 self.go_public(&mut trip);
             }
-            return vec![Arrival { trip, stop: Stop::At(Party::Balancer(balancer)) }];
+            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
         if let Some(gap) = self.gap_of_balancer(dst) {
-            return vec![gap.arrival(trip)];
+            return Ok(vec![gap.arrival(trip)]);
         }
         if trip.way == Way::Out
             && let Some(gap) = self.gap_of_proxy(trip.packet.leg().dst, trip.packet.protocol())
         {
-            return vec![gap.arrival(trip)];
+            return Ok(vec![gap.arrival(trip)]);
         }
-        match self.node_towards(dst) {
+        let arrivals = match self.node_towards(dst) {
             Some(node) if node.routed == Some(false) && self.needs_route(node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);
                 let by = By::new("the VPC's routes", node.origin.clone());
@@ -82,7 +86,7 @@ impl<'a> Engine<'a> {
                 let by = By::new("the pod network", Origin::Derived(DerivedFrom::Fabric));
                 if let Basis::Stated(_) = self.cluster.network.transport.basis {
                     trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                    return vec![lost(trip, Mechanism::NoRoute)];
+                    return Ok(vec![lost(trip, Mechanism::NoRoute)]);
                 }
                 trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotModelled) }]
@@ -95,8 +99,8 @@ impl<'a> Engine<'a> {
                         vec![lost(trip, Mechanism::SecurityGroup)]
                     }
                     None => {
-                        let card = self.world(&node.name).card_for(dst);
-                        self.at_node(node, &Entry::Interface(card), trip)
+                        let card = self.runtime(&node.name)?.card_for(dst);
+                        self.at_node(node, &Entry::Interface(card), trip)?
                     }
                 }
             }
@@ -122,7 +126,7 @@ impl<'a> Engine<'a> {
                 if !self.is_surely_nobodys(dst) {
                     let why = format!("{why} that is given: who has it is not known");
                     trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                    return vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotGiven) }];
+                    return Ok(vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotGiven) }]);
                 }
                 trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(trip, Mechanism::NoRoute)]
@@ -130,7 +134,7 @@ impl<'a> Engine<'a> {
             None => {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                     trip.note(Place::Fabric, step);
-                    return vec![lost(trip, Mechanism::NoBandwidth)];
+                    return Ok(vec![lost(trip, Mechanism::NoBandwidth)]);
                 }
                 let step = Step::new(
                     StepKind::Route,
@@ -138,13 +142,14 @@ impl<'a> Engine<'a> {
                     By::new("the VPC's routes", Origin::Derived(DerivedFrom::Fabric)),
                 );
                 trip.note(Place::Fabric, step.seeing(trip.packet.leg()));
-                vec![Arrival { trip, stop: Stop::At(Party::Outside) }]
+                vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]
             }
-        }
+        };
+        Ok(arrivals)
     }
 
     /// On its way to a public address, a packet of a node gets the node's public address.
-    fn go_public(&self, trip: &mut Trip) {
+    fn go_public(&self, trip: &mut PacketState) {
         let leg = trip.packet.leg();
         let Some(node) = self.node_towards(leg.src.ip()) else { return };
         let stated = node
@@ -222,9 +227,13 @@ impl<'a> Engine<'a> {
 
     /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
     /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
-    pub(crate) fn leave_for_pods(&self, from: &'a Node, mut trip: Trip) -> Vec<Arrival<'a>> {
+    pub(crate) fn leave_for_pods(
+        &self,
+        from: &'a Node,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let leg = trip.packet.leg();
-        self.mind_strangers(leg.dst);
+        self.mind_strangers(leg.dst)?;
         let target = self.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
         if let Some(node) = target {
             let step = || {
@@ -237,15 +246,15 @@ impl<'a> Engine<'a> {
             };
             if let Some(step) = self.shut_tunnel(from, node, leg) {
                 trip.note(Place::Fabric, step);
-                return vec![lost(trip, Mechanism::SecurityGroup)];
+                return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
             }
             trip.tell(|| Place::Fabric, || step().seeing(leg));
-            let world = self.world(&node.name);
-            let link = world.tunnel_from(self.cluster, from, leg.src.ip());
+            let runtime = self.runtime(&node.name)?;
+            let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
             return self.at_node(node, &Entry::Interface(link), trip);
         }
         if self.is_endpoint(leg.dst.ip()) {
-            return vec![Arrival { trip, stop: Stop::At(Party::Outside) }];
+            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]);
         }
         let is_given = self.cluster.extent.pods;
         let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
@@ -253,10 +262,10 @@ impl<'a> Engine<'a> {
         let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
         let by = By::new("the pod network", Origin::Derived(DerivedFrom::Fabric));
         trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
-        match is_given {
+        Ok(match is_given {
             true => vec![lost(trip, mechanism)],
             false => vec![Arrival { trip, stop: Stop::Unknown(mechanism) }],
-        }
+        })
     }
 
     /// Whether the address is one that only exists in rules on nodes.
@@ -313,7 +322,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Why security groups keep a packet out, if they do.
-    pub(crate) fn shut_out(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
+    pub(crate) fn shut_out(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
         let leg = trip.packet.leg();
         if is_prober(leg.src.ip()) {
             return None;
@@ -326,7 +335,7 @@ impl<'a> Engine<'a> {
 
     /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
     /// what goes out let everything go.
-    fn shut_in(&self, groups: &[Text], trip: &Trip) -> Option<Step> {
+    fn shut_in(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
         let leg = trip.packet.leg();
         let asked = asked(trip)?;
         let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
@@ -401,7 +410,7 @@ impl<'a> Engine<'a> {
 
 /// What security groups judge of a packet. They are stateful: an answer passes wherever its
 /// request did.
-fn asked(trip: &Trip) -> Option<(IpProtocol, u16)> {
+fn asked(trip: &PacketState) -> Option<(IpProtocol, u16)> {
     let is_judged = trip.way != Way::Back;
     is_judged.then(|| (trip.packet.protocol(), trip.packet.leg().dst.port()))
 }

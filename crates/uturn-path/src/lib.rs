@@ -12,11 +12,11 @@
 //! that is `uturn-diagnose`.
 //!
 //! **Start reading** at [`engine`]; for many flows at once, at [`scan`]. Then `exchange` (a
-//! request and its reply), `travel` (a packet from place to place; `node` for a node's kernel and
+//! request and its reply), `journey` (a packet from place to place; `node` for a node's kernel and
 //! its pods' links, `fabric` for what is between nodes, tunnels included, `bridge` for what is
-//! special about pods on one, `blame` for why a node stopped it), `listening` (what listens at
-//! the end), `balance` (the load balancer's part; `following` from target to target), `again` (a
-//! first packet that is sent again), `elsewhere` (a redirect that is followed), `at_connect`
+//! special about pods on one, `drop_cause` for why a node stopped it), `listening` (what listens at
+//! the end), `balance` (the load balancer's part; `failover` from target to target), `retransmission` (a
+//! first packet that is sent again), `redirect` (a redirect that is followed), `at_connect`
 //! (calls where another program serves Services in place of kube-proxy).
 //!
 //! What is not known becomes cases in `cases` where each can be walked. What cannot be walked
@@ -31,20 +31,20 @@
 //!
 //! # Classes
 //! A scan of 5,000 nodes, 150,000 pods and 10,000 targets walks a few thousand packets.
-//! `census` counts who is there, once: nodes and pods that no rule of the cluster can tell
+//! `inventory` counts who is there, once: nodes and pods that no rule of the cluster can tell
 //! apart. For each target `scope` finds the Services whose rules its packets can meet, and
-//! `sketch` puts nodes, endpoints and clients into classes and says who stands for each.
-//! Targets of which the same can be said (`telling`) share their verdicts; for others `mini`
+//! `target_classes` puts nodes, endpoints and clients into classes and says who stands for each.
+//! Targets of which the same can be said (`signature`) share their verdicts; for others `reduced_cluster`
 //! makes a small cluster in which each part stands for many, and the engine walks that, one
-//! client a class (`walks`). Numbers come in as shares, where rules or load balancers pick one
-//! of many (`travel`). Where a load balancer asks one target after the other, what a few said
-//! is put in line for all (`ring`), and arithmetic adds it up (`odds`); where what they said
-//! is certain, it is said again of other lines (`lessons`). Sketches are made one after the
-//! other, walks are shared between processors (`errands`, `crew`), and what comes of it does
+//! client a class (`target_walk`). Numbers come in as shares, where rules or load balancers pick one
+//! of many (`journey`). Where a load balancer asks one target after the other, what a few said
+//! is put in line for all (`retry_ring`), and arithmetic adds it up (`failover_probability`); where what they said
+//! is certain, it is said again of other lines (`outcome_reuse`). Sketches are made one after the
+//! other, walks are shared between processors (`schedule`, `parallel`), and what comes of it does
 //! not depend on how many there are. `tests/classes.rs` holds all this against brute force.
 //!
 //! A captured node that is well has what would be worked out without the capture, and some
-//! rules of its own: `faithful` holds the two against each other, and where they come to the
+//! rules of its own: `redundant_capture` holds the two against each other, and where they come to the
 //! same the node is like others of its class. Any other captured node is like no other, and its
 //! rules may do with each Service as they please: beside such ones each target is walked for
 //! itself, with all its endpoints, through the captured kernels as they are. `captured` says
@@ -59,56 +59,56 @@
 //! # Assumptions
 //! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
 
-mod again;
-mod aim;
 mod asking;
 mod at_connect;
 mod balance;
-mod blame;
 mod bridge;
 mod captured;
 pub mod cases;
-mod census;
-mod crew;
-mod crowd;
-mod doubts;
-mod drawing;
-mod elsewhere;
+mod completeness;
+mod discriminators;
+mod drop_cause;
 pub mod engine;
-mod errands;
 mod exchange;
 mod fabric;
-mod faithful;
-mod following;
-mod lessons;
-mod line;
+mod failover;
+mod failover_probability;
+mod ingress_assumptions;
+mod interval_set;
+mod inventory;
+mod journey;
 mod listening;
 mod located;
-mod marks;
-mod mini;
 mod names;
 mod node;
-mod odds;
+mod outcome_reuse;
+mod parallel;
+mod partition;
+mod pod_addresses;
 mod probes;
 mod ranges;
+mod redirect;
+mod reduced_cluster;
+mod redundant_capture;
 mod refusal;
-mod residents;
+mod resolve;
+mod retransmission;
 mod retries;
-mod ring;
+mod retry_ring;
 pub mod scan;
+mod schedule;
 mod scope;
-mod sketch;
+mod signature;
 mod spread;
-mod strangers;
-mod telling;
-mod travel;
+mod target_classes;
+mod target_list;
+mod target_walk;
 mod uncaptured;
 mod unjudged;
 mod unmodelled;
-mod walks;
 
 pub use bridge::is_unseen;
-pub use crowd::Crowd;
-pub use engine::{Cannot, Engine};
+pub use engine::{Engine, WalkError};
+pub use interval_set::IntervalSet;
 pub use probes::Health;
-pub use scan::{ClientClass, Met, Pods, ScanTarget};
+pub use scan::{ClientClass, Pods, ScanResult, ScanTarget};

@@ -13,7 +13,7 @@ use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastSet;
 
 use crate::engine::Engine;
-use crate::travel::Party;
+use crate::journey::Peer;
 
 /// The ports that Kubernetes gives out for Services: no program listens there.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
@@ -56,7 +56,7 @@ impl<'a> Engine<'a> {
     /// Whether a program listens there.
     pub(crate) fn listening(
         &self,
-        at: Party<'a>,
+        at: Peer<'a>,
         to: SocketAddr,
         protocol: IpProtocol,
     ) -> Listening {
@@ -65,7 +65,7 @@ impl<'a> Engine<'a> {
         match at {
             // Kernels answer echo requests.
             _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => SOMEBODY,
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
                 let mut ports = pod.spec.ports().peekable();
                 let same = |one: &ContainerPort| {
                     one.port.number() == to.port() && IpProtocol::from(one.protocol) == protocol
@@ -82,13 +82,13 @@ impl<'a> Engine<'a> {
                     ),
                 }
             }
-            Party::Host(..) if is_stated => Listening::No,
-            Party::Host(..) if self.ends_on_nodes().contains(&(to.ip(), to.port())) => {
+            Peer::Host(..) if is_stated => Listening::No,
+            Peer::Host(..) if self.ends_on_nodes().contains(&(to.ip(), to.port())) => {
                 Listening::Yes("is an endpoint of a Service: somebody listens here")
             }
-            Party::Host(node, None) if self.may_be_a_program(node, to) => Listening::Unknown,
-            Party::Host(..) => Listening::No,
-            Party::Balancer(_) | Party::Outside => SOMEBODY,
+            Peer::Host(node, None) if self.may_be_a_program(node, to) => Listening::Unknown,
+            Peer::Host(..) => Listening::No,
+            Peer::Balancer(_) | Peer::Outside => SOMEBODY,
         }
     }
 
@@ -119,16 +119,16 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether what listens there speaks TLS; nothing where only the caller's word says it.
-    pub(crate) fn speaks_tls(&self, at: Party<'a>, port: u16) -> Tls {
+    pub(crate) fn speaks_tls(&self, at: Peer<'a>, port: u16) -> Tls {
         match at {
-            Party::Pod(pod) | Party::Host(_, Some(pod)) => {
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
                 let name = declared(pod, port).and_then(|one| one.name.as_deref());
                 match tls_of(name, port) {
                     Tls::Unknown if self.cluster.extent.listeners => Tls::Plain,
                     tls => tls,
                 }
             }
-            Party::Host(_, None) | Party::Balancer(_) | Party::Outside => Tls::Spoken,
+            Peer::Host(_, None) | Peer::Balancer(_) | Peer::Outside => Tls::Spoken,
         }
     }
 }

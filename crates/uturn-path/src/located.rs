@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use uturn_model::{Family, Name, Pod, Service};
 
-use crate::census::said;
+use crate::inventory::said;
 use crate::listening::tls_of;
-use crate::sketch::Sketcher;
+use crate::target_classes::Classifier;
 
 /// An endpoint and where it is.
 pub(crate) struct Located {
@@ -21,7 +21,7 @@ pub(crate) struct Located {
     pub(crate) has_zones: bool,
 }
 
-impl<'a> Sketcher<'a> {
+impl<'a> Classifier<'a> {
     /// The endpoints of a Service and where they are.
     pub(crate) fn locate(&mut self, service: &'a Service) -> Rc<[Located]> {
         if let Some(known) = self.located.get(&service.name) {

@@ -18,7 +18,7 @@ use uturn_dns::{Answer, Kind, Question, Rcode};
 use uturn_model::route::{By, StepKind};
 use uturn_model::{Cluster, DerivedFrom, Family, Origin, Pod, Step, Supposition};
 
-use crate::travel::add_new;
+use crate::journey::add_new;
 pub(crate) use servers::PORT;
 use servers::Servers;
 

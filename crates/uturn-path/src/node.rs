@@ -13,18 +13,18 @@ use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Family, Node, ProxyMode, RulesPart, SourceName, Text};
 use uturn_netfilter::{
-    Gap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
+    CaptureGap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
 };
 
 use crate::bridge::{BRIDGE_RULES, shows_rules};
-use crate::engine::Cannot;
+use crate::engine::WalkError;
 use interfaces::{MAIN, POD_CARD, TUNNEL, UPLINK, bind, interfaces, own_addresses, usual_rules};
 
 /// The switches that make a node forward.
 const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
 
 /// One node: its kernel, and which of its interfaces lead where.
-pub(crate) struct World {
+pub(crate) struct NodeRuntime {
     pub(crate) kernel: Kernel,
     /// The interface that leads to the fabric.
     pub(crate) uplink: Text,
@@ -32,26 +32,26 @@ pub(crate) struct World {
     pub(crate) card: Option<Text>,
     /// The one that wraps packets to other nodes' pods, where no capture says which.
     tunnel: Option<Text>,
-    /// The interface of each pod; none means [`World::usual_link`].
+    /// The interface of each pod; none means [`NodeRuntime::usual_link`].
     links: HashMap<IpAddr, Text>,
     usual_link: Text,
     /// The same node, forwarding, where it does not.
     forwarding: OnceLock<Option<Kernel>>,
 }
 
-impl World {
+impl NodeRuntime {
     /// Makes a node's world: from its capture where there is one, else worked out. What a
     /// capture lacks is worked out.
-    pub(crate) fn new(cluster: &Cluster, node: &Node) -> Result<Self, Cannot> {
+    pub(crate) fn new(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
         Self::of(cluster, node, cluster.captures.get(&node.name))
     }
 
     /// The same as if it had not been captured.
-    pub(crate) fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, Cannot> {
+    pub(crate) fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
         Self::of(cluster, node, None)
     }
 
-    fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, Cannot> {
+    fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, WalkError> {
         let has = |file| capture.is_some_and(|one| one.files.contains_key(&file));
         let mut state = match capture {
             Some(capture) => {
@@ -77,7 +77,7 @@ impl World {
                 continue;
             }
             let program = uturn_kubeproxy::compile(&programmed, &node.name, &cluster.proxy, family)
-                .map_err(|why| Cannot::Compile(node.name.clone(), why))?;
+                .map_err(|why| WalkError::Compile(node.name.clone(), why))?;
             if !has_rules(family) {
                 load(&mut state, node, family, &program).map_err(|faults| unreadable(&faults))?;
             } else if lacks_servers {
@@ -128,10 +128,10 @@ impl World {
         let usual_link = pod_network::link(cluster);
         // What else is missing is worked out above, and `uncaptured` says so.
         if let Some(capture) = capture {
-            state.gaps = Gap::all_of(capture, &state);
+            state.gaps = CaptureGap::all_of(capture, &state);
             state.gaps.retain(|gap| match gap {
-                Gap::Sets => true,
-                Gap::Virtual => state.ipvs.0.is_empty(),
+                CaptureGap::Sets => true,
+                CaptureGap::Virtual => state.ipvs.0.is_empty(),
                 _ => false,
             });
         }
@@ -140,15 +140,6 @@ impl World {
         let is_wrapped = cluster.network.transport.value == Transport::Tunnel;
         let tunnel = (is_wrapped && !knows_links).then(|| TUNNEL.into());
         Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
-    }
-
-    /// A node without any rule or route.
-    pub(crate) fn bare(node: &Node) -> Self {
-        let state = NodeState::default();
-        let kernel = Kernel::new(state).expect("nothing is in it that could be wrong");
-        let uplink = Text::from(node.name.as_str());
-        let (usual_link, links, forwarding) = (uplink.clone(), HashMap::new(), OnceLock::new());
-        Self { kernel, uplink, card: None, tunnel: None, links, usual_link, forwarding }
     }
 
     /// Whether an interface leads to the fabric.
@@ -323,6 +314,6 @@ fn load_servers(
     Ok(())
 }
 
-fn unreadable(faults: &[ParseError]) -> Cannot {
-    Cannot::Read(faults.iter().map(ToString::to_string).collect())
+fn unreadable(faults: &[ParseError]) -> WalkError {
+    WalkError::Read(faults.iter().map(ToString::to_string).collect())
 }

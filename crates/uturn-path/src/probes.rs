@@ -11,11 +11,11 @@ use uturn_model::lb::{Listener, ProbeSource, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
-use crate::again::Pace;
 use crate::balance::find_listener;
-use crate::engine::Engine;
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, Request};
-use crate::travel::{Party, Trip};
+use crate::journey::{PacketState, Peer};
+use crate::retransmission::Pace;
 
 /// The port that probes come from: any.
 const PROBE_PORT: u16 = 50_000;
@@ -38,16 +38,31 @@ pub struct Health {
 
 impl<'a> Engine<'a> {
     /// Which targets the health checks find alive.
-    pub(crate) fn alive(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<bool> {
-        self.health_of(balancer, listener, rule).into_iter().map(|one| one.alive).collect()
+    pub(crate) fn alive(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        rule: &Rule,
+    ) -> Result<Vec<bool>, WalkError> {
+        let all = self.health_of(balancer, listener, rule)?;
+        Ok(all.into_iter().map(|one| one.alive).collect())
     }
 
-    /// What the health checks of a listener find, target by target; none when no load
-    /// balancer listens there.
-    pub fn health(&self, listener: SocketAddr, protocol: Protocol) -> Option<Vec<Health>> {
-        let balancer = self.balancers().iter().position(|one| one.vip == listener.ip())?;
+    /// What the health checks of a listener find, target by target; `None` if no load balancer
+    /// listens there.
+    ///
+    /// # Errors
+    /// A probe meets a node whose rules cannot be walked.
+    pub fn health(
+        &self,
+        listener: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Option<Vec<Health>>, WalkError> {
+        let balancer = self.balancers().iter().position(|one| one.vip == listener.ip());
+        let Some(balancer) = balancer else { return Ok(None) };
         let protocol = IpProtocol::from(protocol);
-        let here = find_listener(&self.balancers()[balancer], listener.port(), protocol)?;
+        let here = find_listener(&self.balancers()[balancer], listener.port(), protocol);
+        let Some(here) = here else { return Ok(None) };
         let mut all = Vec::new();
         // What is redirected to another listener is served there.
         let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
@@ -60,17 +75,22 @@ impl<'a> Engine<'a> {
         for (listener, rule) in
             all_rules.flat_map(|one| one.rules.iter().map(move |rule| (one, rule)))
         {
-            for one in self.health_of(balancer, listener, rule) {
+            for one in self.health_of(balancer, listener, rule)? {
                 if !all.contains(&one) {
                     all.push(one);
                 }
             }
         }
-        Some(all)
+        Ok(Some(all))
     }
 
     /// Probes travel like any packet. Each target of each prober is asked once.
-    fn health_of(&self, balancer: usize, listener: &Listener, rule: &Rule) -> Vec<Health> {
+    fn health_of(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        rule: &Rule,
+    ) -> Result<Vec<Health>, WalkError> {
         let healthy = |target: &Target| Health {
             target: target.address,
             node: target.kind.node().cloned(),
@@ -80,7 +100,7 @@ impl<'a> Engine<'a> {
         };
         let is_open = self.gap_behind(rule).is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
-            return rule.targets.iter().map(healthy).collect();
+            return Ok(rule.targets.iter().map(healthy).collect());
         };
         let vip = self.balancers()[balancer].vip;
         let prober = match check.source {
@@ -94,13 +114,13 @@ impl<'a> Engine<'a> {
         };
         let judge = |target: &Target| {
             if is_unknown(target) {
-                return healthy(target);
+                return Ok(healthy(target));
             }
             let pace = Pace::within(check.timeout);
-            let found = self.probe(balancer, listener, prober, target.address, &pace);
+            let found = self.probe(balancer, listener, prober, target.address, &pace)?;
             let (answered, mechanisms) = found;
             // Good and bad probes in a row decide; where chance has a say, the likelier wins.
-            Health { alive: is_mostly(answered), answered, mechanisms, ..healthy(target) }
+            Ok(Health { alive: is_mostly(answered), answered, mechanisms, ..healthy(target) })
         };
         rule.targets.iter().map(judge).collect()
     }
@@ -113,23 +133,23 @@ impl<'a> Engine<'a> {
         prober: IpAddr,
         target: SocketAddr,
         pace: &Pace,
-    ) -> (f64, Vec<Mechanism>) {
+    ) -> Result<(f64, Vec<Mechanism>), WalkError> {
         let protocol = listener.protocol.transport();
         let key = (prober, target, protocol);
         if let Some(known) = self.health.borrow().get(&key) {
-            return known.clone();
+            return Ok(known.clone());
         }
         let ask = |packet: Packet| {
-            let probe = Trip::new(packet).briefly(self.is_brief).paced(pace.clone());
+            let probe = PacketState::new(packet).briefly(self.is_brief).paced(pace.clone());
             let probe = probe.sent_by(balancer);
-            self.exchange(Party::Balancer(balancer), &Request::default(), probe)
+            self.exchange(Peer::Balancer(balancer), &Request::default(), probe)
         };
-        let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target));
+        let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
         // What cannot be judged is not held against the target.
         let is_answered = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
         let (answered, ways) = match protocol {
             Protocol::Udp => {
-                let echoed = ask(echo_request(prober, target.ip()));
+                let echoed = ask(echo_request(prober, target.ip()))?;
                 let is_unrefused =
                     |way: &Exchange| is_answered(way) || matches!(way.outcome, Outcome::Hangs);
                 let share = total(&asked, is_unrefused) * total(&echoed, is_answered);
@@ -145,7 +165,7 @@ impl<'a> Engine<'a> {
             mechanisms.dedup();
         }
         self.health.borrow_mut().insert(key, (answered, mechanisms.clone()));
-        (answered, mechanisms)
+        Ok((answered, mechanisms))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A request that is tried again and again, where targets stand for many.
 //!
-//! Each target of the small cluster is asked once; what that says is put in line (`ring`)
-//! and added up (`odds`). No request is followed from one target to the next, but for the
+//! Each target of the small cluster is asked once; what that says is put in line (`retry_ring`)
+//! and added up (`failover_probability`). No request is followed from one target to the next, but for the
 //! likeliest ways where somebody wants to know them step by step.
 
 use std::cell::Cell;
@@ -12,14 +12,14 @@ use uturn_model::Outcome;
 use uturn_model::lb::{Rule, Scheduler, Target};
 use uturn_model::route::Leg;
 
-use crate::engine::{Engine, Fault};
+use crate::engine::{Engine, WalkError};
 use crate::exchange::{Exchange, ended};
-use crate::following::{Attempts, Waiting};
-use crate::line::{Results, Round};
-use crate::odds::{Failure, Kind};
-use crate::ring::{Asked, Ring};
-use crate::spread::{NEGLIGIBLE, Why};
-use crate::travel::{Trip, add_new};
+use crate::failover::{Attempts, Waiting};
+use crate::failover_probability::{Failure, Kind};
+use crate::journey::{PacketState, add_new};
+use crate::retry_ring::{Asked, RetryRing};
+use crate::spread::{NEGLIGIBLE, ReasonSet};
+use crate::target_list::{Results, Round};
 
 /// So many ways are told step by step, the likeliest first.
 const TOLD_WAYS: usize = 16;
@@ -28,21 +28,23 @@ const SOUGHT: usize = 200_000;
 
 impl Engine<'_> {
     /// What asking each target gives. Where one client speaks for many, it is asked once.
-    pub(crate) fn asked_once(&self, seen: Leg, ask: impl FnOnce() -> Results) -> Results {
+    pub(crate) fn asked_once(
+        &self,
+        seen: Leg,
+        ask: impl FnOnce() -> Result<Results, WalkError>,
+    ) -> Result<Results, WalkError> {
         let Some(line) = self.weights.as_ref().and_then(|weights| weights.line.as_ref()) else {
             return ask();
         };
         let same = |one: &&(_, _, Results)| (one.0, one.1) == (seen.src, seen.dst);
         if let Some((_, _, known)) = line.asked.borrow().iter().find(same) {
-            return Rc::clone(known);
+            return Ok(Rc::clone(known));
         }
-        let results = ask();
+        let results = ask()?;
         line.asked.borrow_mut().push((seen.src, seen.dst, Rc::clone(&results)));
-        results
+        Ok(results)
     }
-}
 
-impl Engine<'_> {
     /// Notes that all that a client sent was asked of targets, and all answers came home.
     pub(crate) fn note_all(&self, sent: f64, arrivals: &[Exchange]) {
         let line = self.weights.as_ref().and_then(|weights| weights.line.as_ref());
@@ -57,11 +59,16 @@ impl Engine<'_> {
 impl Attempts<'_, '_> {
     /// Counts how a request ends after all its attempts, or says that it takes every target
     /// to know.
-    pub(crate) fn count(&mut self, rule: &Rule, seen: Leg, trip: &Trip) -> Result<(), Fault> {
+    pub(crate) fn count(
+        &mut self,
+        rule: &Rule,
+        seen: Leg,
+        trip: &PacketState,
+    ) -> Result<(), WalkError> {
         let profile = &self.listener.profile;
         let candidates = self.choice.candidates();
         if profile.scheduler == Scheduler::SourceHash && candidates.len() > 1 {
-            return Err(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         }
         if !profile.next_target {
             self.ask_one(rule, seen, trip, &candidates);
@@ -70,7 +77,7 @@ impl Attempts<'_, '_> {
         let line = self.engine.weights.as_ref().and_then(|weights| weights.line.as_ref());
         let Some((line, spots)) = line.and_then(|line| Some((line, line.spots(&rule.targets)?)))
         else {
-            return Err(Fault::NeedsAll);
+            return Err(WalkError::NeedsWhole);
         };
         let asked = rule.targets.iter().enumerate().filter(|(_, target)| target.weight > 0);
         let asked = asked.filter_map(|(at, target)| -> Option<Asked> {
@@ -81,7 +88,7 @@ impl Attempts<'_, '_> {
             Some((line.spot(target)?, at, kind))
         });
         let asked: Vec<Asked> = asked.collect();
-        let ring = Ring::new(spots, line.walked.get(), &asked);
+        let ring = RetryRing::new(spots, line.walked.get(), &asked);
         let mut start = trip.clone();
         start.chance |= self.results.iter().flatten().any(|one| one.chance);
         if self.engine.is_brief {
@@ -119,7 +126,7 @@ impl Attempts<'_, '_> {
     }
 
     /// Nothing is tried again.
-    fn ask_one(&mut self, rule: &Rule, seen: Leg, trip: &Trip, candidates: &[usize]) {
+    fn ask_one(&mut self, rule: &Rule, seen: Leg, trip: &PacketState, candidates: &[usize]) {
         let weight = |target: &usize| f64::from(rule.targets[*target].weight);
         let all: f64 = candidates.iter().map(weight).sum();
         for target in candidates {
@@ -134,7 +141,7 @@ impl Attempts<'_, '_> {
     }
 
     /// Tells the likeliest ways step by step.
-    fn tell(&mut self, rule: &Rule, seen: Leg, start: &Exchange, ring: &Ring, line: &[usize]) {
+    fn tell(&mut self, rule: &Rule, seen: Leg, start: &Exchange, ring: &RetryRing, line: &[usize]) {
         let mut order: Vec<usize> = (0..self.ways.len()).collect();
         order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
         if self.engine.tells_worst {
@@ -184,7 +191,7 @@ impl Attempts<'_, '_> {
         rule: &Rule,
         seen: Leg,
         start: &Exchange,
-        (ring, line): (&Ring, &[usize]),
+        (ring, line): (&RetryRing, &[usize]),
         untold: &[usize],
     ) {
         let hears_nothing =
@@ -204,14 +211,15 @@ impl Attempts<'_, '_> {
     /// The ends that requests meet which ask targets of such kinds.
     fn ends_met(
         &self,
-        ring: &Ring,
+        ring: &RetryRing,
         asked: impl Iterator<Item = usize>,
         sought: &mut usize,
-    ) -> HashSet<(Outcome, Why)> {
+    ) -> HashSet<(Outcome, ReasonSet)> {
         let begun = self.begun;
         let after = |timeouts: u32| begun + self.listener.profile.connect_timeout * timeouts;
         let mut ends = HashSet::new();
-        let mut waiting: HashSet<(u32, bool, Why)> = HashSet::from([(0, false, Why::default())]);
+        let mut waiting: HashSet<(u32, bool, ReasonSet)> =
+            HashSet::from([(0, false, ReasonSet::default())]);
         let mut share = 1.0;
         for kind in asked {
             let kind = &ring.kinds[kind];
@@ -248,15 +256,15 @@ fn stands_for(engine: &Engine<'_>, target: &Target) -> u64 {
 }
 
 /// By what ways are told apart.
-fn end_of(way: &Exchange) -> (Outcome, Why) {
-    (way.outcome, Why::of(&way.mechanisms))
+fn end_of(way: &Exchange) -> (Outcome, ReasonSet) {
+    (way.outcome, ReasonSet::of(&way.mechanisms))
 }
 
 /// How asking a target ends.
 fn kind(weight: f64, results: &[Exchange]) -> Kind {
     let mut kind = Kind { weight, ..Kind::default() };
     for one in results {
-        let (mut why, share) = (Why::of(&one.mechanisms), one.share);
+        let (mut why, share) = (ReasonSet::of(&one.mechanisms), one.share);
         if let Outcome::Answered { after } = one.outcome {
             why = why.after(after);
             match kind.answers.iter_mut().find(|known| known.0 == why) {

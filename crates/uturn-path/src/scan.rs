@@ -1,13 +1,13 @@
 //! Every class of client against every target.
 //!
-//! A target is drawn in outline (`sketch`): clients that it cannot tell apart are one class,
+//! A target is drawn in outline (`target_classes`): clients that it cannot tell apart are one class,
 //! and so are nodes and endpoints. What the outline says is made into a small cluster
-//! (`mini`) and walked, one client of each class; numbers of equals come in as shares.
+//! (`reduced_cluster`) and walked, one client of each class; numbers of equals come in as shares.
 //! Targets whose outlines are the same but for names are walked once.
 //!
 //! A load balancer that tries one target after the other asks them in an order. Where they
 //! are of several kinds, clients of a class are told apart by who stands in line around
-//! their own node (`ring`), and arithmetic says what becomes of each (`odds`).
+//! their own node (`retry_ring`), and arithmetic says what becomes of each (`failover_probability`).
 //!
 //! Where a verdict depends on more than classes can say (a load balancer that picks by the
 //! client's address, rules of a capture), nodes or pods are taken one by one for that target.
@@ -24,16 +24,16 @@ use uturn_model::{
 };
 use uturn_netfilter::IpProtocol;
 
-use crate::census::Census;
-use crate::crew::side_by_side;
-use crate::crowd::Crowd;
-use crate::engine::{Cannot, Engine};
-use crate::marks::{Marks, is_even};
-use crate::mini::{mini, outline_of_listeners};
-use crate::ring::Caller;
+use crate::discriminators::{Discriminators, is_even};
+use crate::engine::{Engine, WalkError};
+use crate::interval_set::IntervalSet;
+use crate::inventory::Inventory;
+use crate::journey::Peer;
+use crate::parallel::side_by_side;
+use crate::reduced_cluster::{mini, outline_of_listeners};
+use crate::retry_ring::Caller;
 use crate::scope::{Asked, Listeners, Scope};
-use crate::sketch::{Care, Sketcher};
-use crate::travel::Party;
+use crate::target_classes::{Care, Classifier};
 
 /// Something that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct ScanTarget {
 /// Pods of a cluster, as few or as many as there are.
 #[derive(Clone, Debug)]
 pub struct Pods {
-    crowd: Crowd,
+    crowd: IntervalSet,
     everyone: Arc<Everyone>,
 }
 
@@ -83,7 +83,7 @@ pub struct ClientClass {
 
 /// A class of clients met a target.
 #[derive(Clone, Debug)]
-pub struct Met {
+pub struct ScanResult {
     /// The clients.
     pub clients: ClientClass,
     /// The target.
@@ -92,7 +92,7 @@ pub struct Met {
     pub verdicts: Arc<[Verdict]>,
 }
 
-impl Met {
+impl ScanResult {
     /// The flow that was walked for all of the class.
     pub fn flow(&self) -> Flow {
         Flow {
@@ -153,15 +153,15 @@ impl Pods {
 
 /// All that is worked out once for all targets.
 pub(crate) struct Atlas<'a> {
-    pub(crate) sketcher: Sketcher<'a>,
+    pub(crate) sketcher: Classifier<'a>,
     listeners: Listeners,
     everyone: Arc<Everyone>,
 }
 
 impl<'a> Engine<'a> {
     /// Walks every class of client against every target.
-    pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<Met>, Cannot> {
-        let mut atlas = self.atlas().borrow_mut();
+    pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
+        let mut atlas = self.atlas()?.borrow_mut();
         let targets: Vec<Arc<ScanTarget>> = targets.iter().cloned().map(Arc::new).collect();
         let answers = self.answers(&mut atlas, &targets)?;
         let homes = &atlas.sketcher.census.homes;
@@ -170,7 +170,7 @@ impl<'a> Engine<'a> {
             here.sort_by_key(|(one, _)| {
                 (homes[one.at as usize], one.pod.spec.host_network, one.itself)
             });
-            met.extend(here.into_iter().map(|(one, verdicts)| Met {
+            met.extend(here.into_iter().map(|(one, verdicts)| ScanResult {
                 clients: ClientClass {
                     first: one.pod.name.clone(),
                     at: one.at as usize,
@@ -187,22 +187,22 @@ impl<'a> Engine<'a> {
     }
 
     /// What a class of clients met, hop by hop.
-    pub fn explain(&self, met: &Met) -> Result<Vec<Verdict>, Cannot> {
+    pub fn explain(&self, met: &ScanResult) -> Result<Vec<Verdict>, WalkError> {
         self.explained(met, false)
     }
 
     /// The same where only the likeliest ways that fail are asked for: of many ways, the
     /// others are not told step by step.
-    pub fn explain_worst(&self, met: &Met) -> Result<Vec<Verdict>, Cannot> {
+    pub fn explain_worst(&self, met: &ScanResult) -> Result<Vec<Verdict>, WalkError> {
         self.explained(met, true)
     }
 
-    fn explained(&self, met: &Met, tells_worst: bool) -> Result<Vec<Verdict>, Cannot> {
+    fn explained(&self, met: &ScanResult, tells_worst: bool) -> Result<Vec<Verdict>, WalkError> {
         let flow = met.flow();
         if !self.is_large() {
             return self.verdicts(&flow);
         }
-        let mut atlas = self.atlas().borrow_mut();
+        let mut atlas = self.atlas()?.borrow_mut();
         let scope = self.scope(&atlas, &met.target)?;
         let care = self.care(&atlas, &scope);
         if self.walks_whole(&atlas, &scope, care) {
@@ -218,10 +218,10 @@ impl<'a> Engine<'a> {
             let at = met.clients.at as u32;
             line.begin(Caller { place: atlas.sketcher.census.homes[at as usize], at });
         }
-        let mut verdict = engine.verdict_at(&flow, &sketch.scope.asked.target())?;
-        if engine.fault.take().is_some() {
-            return self.verdicts(&flow);
-        }
+        let mut verdict = match engine.verdict_at(&flow, &sketch.scope.asked.target()) {
+            Err(WalkError::NeedsWhole) => return self.verdicts(&flow),
+            verdict => verdict?,
+        };
         verdict.supposed.splice(0..0, self.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
         for step in hops.flat_map(|hop| &mut hop.steps) {
@@ -236,34 +236,37 @@ impl<'a> Engine<'a> {
         self.cluster.nodes.len() * self.cluster.services.len() > SMALL
     }
 
-    fn atlas(&self) -> &std::cell::RefCell<Atlas<'a>> {
-        self.atlas.get_or_init(|| {
-            let (captured, plain) = self.captured();
-            let mut marks = Marks::new(self.cluster, &captured, &plain);
+    fn atlas(&self) -> Result<&std::cell::RefCell<Atlas<'a>>, WalkError> {
+        if let Some(known) = self.atlas.get() {
+            return Ok(known);
+        }
+        let (captured, plain) = self.captured()?;
+        Ok(self.atlas.get_or_init(|| {
+            let mut marks = Discriminators::new(self.cluster, &captured, &plain);
             let mut census = None;
             let listeners = side_by_side(
                 |hand_out| {
                     hand_out(self.cluster);
-                    census = Some(Census::new(self.cluster, captured, plain, &mut marks));
+                    census = Some(Inventory::new(self.cluster, captured, plain, &mut marks));
                 },
                 |cluster| Listeners::new(&outline_of_listeners(cluster)),
             );
             let listeners = listeners.into_iter().next().expect("handed out above");
             let census = census.expect("made while it was handed out");
             let everyone = Arc::new(Everyone::of(&census));
-            let sketcher = Sketcher::new(census, marks);
+            let sketcher = Classifier::new(census, marks);
             std::cell::RefCell::new(Atlas { sketcher, listeners, everyone })
-        })
+        }))
     }
 
     pub(crate) fn scope(
         &self,
         atlas: &Atlas<'a>,
         target: &ScanTarget,
-    ) -> Result<Scope<'a>, Cannot> {
-        let aim = self.aim(Party::Outside, &target.to)?;
+    ) -> Result<Scope<'a>, WalkError> {
+        let aim = self.aim(Peer::Outside, &target.to)?;
         let Some(to) = aim.addresses.first().copied() else {
-            return Err(Cannot::Later(format!("{} has no address", target.to)));
+            return Err(WalkError::Later(format!("{} has no address", target.to)));
         };
         let protocol = IpProtocol::from(target.protocol);
         let asked = Asked { to, protocol, request: aim.request };
@@ -366,7 +369,7 @@ impl<'a> Engine<'a> {
 const SMALL: usize = 20_000;
 
 impl Everyone {
-    fn of(census: &Census<'_>) -> Self {
+    fn of(census: &Inventory<'_>) -> Self {
         let mut runs: Vec<(Range<u32>, u32)> = census
             .nodes
             .iter()

@@ -14,9 +14,9 @@ use uturn_model::{Cluster, Ingress, NamespacedName, ProxyMode, Service};
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastMap;
 
-use crate::aim::Target;
-use crate::census::Census;
 use crate::exchange::Request;
+use crate::inventory::Inventory;
+use crate::resolve::Target;
 
 /// The ports that clients and probers have: answers go there.
 const OWN_PORTS: [u16; 2] = [40_000, 50_000];
@@ -66,7 +66,7 @@ impl Listeners {
 }
 
 impl<'a> Scope<'a> {
-    pub(crate) fn new(census: &Census<'a>, listeners: &Listeners, asked: Asked) -> Self {
+    pub(crate) fn new(census: &Inventory<'a>, listeners: &Listeners, asked: Asked) -> Self {
         let balancer = listeners.0.get(&asked.to.ip()).cloned();
         let listener = balancer.as_ref().and_then(|balancer| {
             let place = balancer.listeners.iter().position(|one| {
@@ -110,7 +110,7 @@ impl<'a> Scope<'a> {
         Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
     }
 
-    fn find_services(&mut self, census: &Census<'a>) {
+    fn find_services(&mut self, census: &Inventory<'a>) {
         let cluster = census.cluster;
         let mut found: BTreeMap<&NamespacedName, &'a Service> = BTreeMap::new();
         let to = self.asked.to;
@@ -150,7 +150,7 @@ impl<'a> Scope<'a> {
 
     /// The first Ingress with the address says who reaches the load balancer, the first to
     /// listen there says how, and another may own the rule.
-    fn find_ingresses(&mut self, census: &Census<'a>) {
+    fn find_ingresses(&mut self, census: &Inventory<'a>) {
         let at = census.ingresses_at.get(&self.asked.to.ip());
         let served = |one: &&&Ingress| controller::is_served_by_cloud(census.cluster, one);
         let listens = |one: &&&Ingress| {

@@ -18,9 +18,9 @@ const _: () = assert!(Mechanism::ALL.len() <= LATE as usize, "each mechanism has
 /// Mechanisms, a bit for each, and above them how many seconds targets took
 /// that did not time out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Why(pub(crate) u32);
+pub(crate) struct ReasonSet(pub(crate) u32);
 
-impl Why {
+impl ReasonSet {
     pub(crate) fn of(mechanisms: &[Mechanism]) -> Self {
         Self(mechanisms.iter().fold(0, |all, one| all | 1 << *one as u32))
     }
@@ -61,7 +61,7 @@ impl Why {
 
 /// Shares by why and by how many targets said nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spread(pub(crate) Vec<(Why, Row)>);
+pub(crate) struct Spread(pub(crate) Vec<(ReasonSet, Row)>);
 
 /// Shares from a number of timeouts on.
 #[derive(Clone, Debug, Default)]
@@ -103,10 +103,10 @@ impl Row {
 
 impl Spread {
     pub(crate) fn one() -> Self {
-        Self(vec![(Why::default(), Row { from: 0, shares: vec![1.0] })])
+        Self(vec![(ReasonSet::default(), Row { from: 0, shares: vec![1.0] })])
     }
 
-    pub(crate) fn row(&mut self, why: Why) -> &mut Row {
+    pub(crate) fn row(&mut self, why: ReasonSet) -> &mut Row {
         let at = match self.0.iter().position(|(one, _)| *one == why) {
             Some(at) => at,
             None => {
@@ -117,7 +117,7 @@ impl Spread {
         &mut self.0[at].1
     }
 
-    pub(crate) fn add(&mut self, other: &Self, why: Why, timeouts: usize, scale: f64) {
+    pub(crate) fn add(&mut self, other: &Self, why: ReasonSet, timeouts: usize, scale: f64) {
         for (known, row) in &other.0 {
             self.row(known.and(why)).add(row.from + timeouts, &row.shares, scale);
         }
@@ -169,7 +169,7 @@ impl Spread {
     }
 
     /// Each share that counts, with why and after how many timeouts.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Why, u32, f64)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ReasonSet, u32, f64)> + '_ {
         self.0
             .iter()
             .flat_map(|(why, row)| {

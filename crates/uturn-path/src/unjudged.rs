@@ -13,7 +13,7 @@ use uturn_model::{
 
 use crate::engine::Engine;
 use crate::exchange::{Exchange, ended};
-use crate::travel::{Arrival, Party, Stop, Trip};
+use crate::journey::{Arrival, PacketState, Peer, Stop};
 
 /// What keeps a flow from being judged, and which object it belongs to.
 pub(crate) struct Gap {
@@ -55,14 +55,14 @@ impl Gap {
     }
 
     /// The end of a flow that cannot be judged.
-    pub(crate) fn exchange(&self, place: Place, mut trip: Trip) -> Exchange {
+    pub(crate) fn exchange(&self, place: Place, mut trip: PacketState) -> Exchange {
         let leg = trip.packet.leg();
         trip.note(place, self.step().seeing(leg));
         ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 
     /// The end of a packet whose further way cannot be judged.
-    pub(crate) fn arrival<'a>(&self, mut trip: Trip) -> Arrival<'a> {
+    pub(crate) fn arrival<'a>(&self, mut trip: PacketState) -> Arrival<'a> {
         let leg = trip.packet.leg();
         trip.note(Place::Fabric, self.step().seeing(leg));
         Arrival { trip, stop: Stop::Unknown(self.mechanism) }
@@ -73,11 +73,11 @@ impl Engine<'_> {
     /// What keeps every call of an address from being judged, from any client.
     pub(crate) fn gap_at(
         &self,
-        client: Party<'_>,
+        client: Peer<'_>,
         to: SocketAddr,
         protocol: Protocol,
     ) -> Option<Gap> {
-        let is_outside = matches!(client, Party::Outside);
+        let is_outside = matches!(client, Peer::Outside);
         let is_node = self.node_at(to.ip()).is_some();
         let mut open = self.cluster.services.values().filter(|one| !one.unjudged.is_empty());
         open.find_map(|service| {
@@ -143,12 +143,12 @@ impl Engine<'_> {
     /// not be one of the world outside is that of a Service where its namespace is known.
     pub(crate) fn gap_of_lost_name(
         &self,
-        client: Party<'_>,
+        client: Peer<'_>,
         to: &Destination,
         may_be_outside: bool,
     ) -> Option<Gap> {
         let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
-        let (Party::Pod(pod) | Party::Host(_, Some(pod))) = client else { return None };
+        let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = client else { return None };
         let asks_cluster = match pod.spec.dns_policy {
             DnsPolicy::ClusterFirst => !pod.spec.host_network,
             DnsPolicy::ClusterFirstWithHostNet => true,

@@ -104,7 +104,7 @@ fn finding(one: &Finding, evidence: &[Evidence], most: usize) -> Value {
             "by": by(&evidence.by),
             "see": evidence.see(),
         })).collect::<Vec<_>>(),
-        "cures": one.cures,
+        "cures": one.cures.iter().map(|cure| &cure.text).collect::<Vec<_>>(),
     });
     extend(&mut value, outcome(one.outcome));
     value

@@ -1,6 +1,6 @@
 //! Findings for tests.
 
-use uturn_diagnose::{Clients, Code, Evidence, Example, Finding, Severity};
+use uturn_diagnose::{Clients, Code, CureTitle, Evidence, Example, Finding, Severity};
 use uturn_model::{By, Kind, Mechanism, Name, ObjectRef, Origin, Outcome};
 
 use crate::ScanReport;
@@ -22,15 +22,19 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: Example::Written,
         written: Vec::new(),
-        cures: vec!["call svc/shop/front".to_owned()],
+        cures: vec![call("call svc/shop/front")],
         conditions: Vec::new(),
     }
+}
+
+fn call(text: &str) -> CureTitle {
+    CureTitle { name: "call-service", text: text.to_owned() }
 }
 
 /// A report whose every text is this one.
 pub(crate) fn report(text: &str) -> ScanReport {
     let mut one = finding(text, &[text, "other"]);
-    one.cures = vec![text.to_owned()];
+    one.cures = vec![call(text)];
     one.conditions = vec![text.into()];
     let evidence = Evidence {
         place: text.to_owned(),

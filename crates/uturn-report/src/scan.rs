@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use uturn_diagnose::{Evidence, Example, Finding, Severity};
+use uturn_diagnose::group::group;
+use uturn_diagnose::{Evidence, Example, Finding, Group, Severity};
 use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::{Origin, Protocol, Skipped, Supposition, Text, Unjudged};
 
@@ -15,6 +16,8 @@ use crate::{table, words};
 pub struct ScanReport {
     /// What was found.
     pub findings: Vec<Finding>,
+    /// The findings grouped by cause, the worst group first.
+    pub groups: Vec<Group>,
     /// What each of them rests on, in the same order; none where nobody asked.
     pub evidence: Vec<Vec<Evidence>>,
     /// Where the object of each is written, in the same order; none where nobody asked.
@@ -47,6 +50,7 @@ impl ScanReport {
     /// Of findings alone.
     pub fn new(findings: Vec<Finding>) -> Self {
         Self {
+            groups: group(&findings),
             findings,
             evidence: Vec::new(),
             origins: Vec::new(),

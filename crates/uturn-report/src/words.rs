@@ -96,10 +96,10 @@ pub fn grouped(number: usize) -> String {
 }
 
 /// `call svc/shop/front:80, or 3 more`.
-pub fn first_of(all: &[String]) -> String {
+pub fn first_of(all: &[impl std::fmt::Display]) -> String {
     match all {
         [] => String::new(),
-        [only] => only.clone(),
+        [only] => only.to_string(),
         [first, rest @ ..] => format!("{first}, or {} more", rest.len()),
     }
 }

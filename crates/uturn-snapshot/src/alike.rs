@@ -45,7 +45,7 @@ fn as_json(node: &Node<'_>) -> Json {
         Value::Seq(items) => items.iter().map(as_json).collect(),
         Value::Items(_) => unreachable!("all is kept"),
         Value::Map(entries) => {
-            entries.iter().map(|one| (one.key.to_string(), as_json(&one.value))).collect()
+            entries.iter().map(|entry| (entry.key.to_string(), as_json(&entry.value))).collect()
         }
     }
 }
@@ -59,8 +59,8 @@ fn documents(folder: &Path, to: &mut Vec<Json>) {
             documents(&path, to);
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).unwrap();
-            document::read(&text, Keep::All, &mut |one| {
-                to.push(as_json(&one.unwrap()));
+            document::read(&text, Keep::All, &mut |document| {
+                to.push(as_json(&document.unwrap()));
                 ControlFlow::Continue(())
             });
         }
@@ -74,10 +74,12 @@ static OBJECTS: LazyLock<Vec<Json>> = LazyLock::new(|| {
     for folder in ["tests/objects", "../../examples", "../../scenarios"] {
         documents(&tree.join(folder), &mut all);
     }
-    let is_scenario = |one: &Json| one["kind"] == "Scenario";
-    let parts = |one: &Json| one["spec"]["objects"].as_array().cloned().unwrap_or_default();
-    let within: Vec<Json> = all.iter().filter(|one| is_scenario(one)).flat_map(parts).collect();
-    all.retain(|one| !is_scenario(one));
+    let is_scenario = |object: &Json| object["kind"] == "Scenario";
+    let parts =
+        |scenario: &Json| scenario["spec"]["objects"].as_array().cloned().unwrap_or_default();
+    let within: Vec<Json> =
+        all.iter().filter(|object| is_scenario(object)).flat_map(parts).collect();
+    all.retain(|object| !is_scenario(object));
     all.extend(within);
     all
 });

@@ -259,8 +259,8 @@ pub(crate) fn each_document(
     each: &mut dyn FnMut(&Doc<'_>),
 ) {
     let (mut passed, mut ours) = (Vec::new(), false);
-    document::read(&source.text, Keep::Wanted, &mut |one| {
-        match one {
+    document::read(&source.text, Keep::Wanted, &mut |document| {
+        match document {
             Ok(root) => {
                 let version = root.get("apiVersion").and_then(Node::as_str);
                 ours |= version.is_some_and(document::is_ours);

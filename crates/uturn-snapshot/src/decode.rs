@@ -257,8 +257,14 @@ fn step(path: &mut String, key: &str) {
 /// The known word that was probably meant.
 pub(crate) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word = word.to_lowercase();
-    let near = |one: &&&str| distance(&word, &one.to_lowercase()) <= 1 + one.len() / 4;
-    known.iter().filter(near).min_by_key(|one| distance(&word, &one.to_lowercase())).copied()
+    let near = |known_word: &&&str| {
+        distance(&word, &known_word.to_lowercase()) <= 1 + known_word.len() / 4
+    };
+    known
+        .iter()
+        .filter(near)
+        .min_by_key(|known_word| distance(&word, &known_word.to_lowercase()))
+        .copied()
 }
 
 /// How many letters differ (Levenshtein).

@@ -245,9 +245,9 @@ fn read_yaml<'a>(
     each: &mut dyn FnMut(Result<Node<'a>, Trouble>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let mut flow = ControlFlow::Continue(());
-    yaml::read(text, line, &mut |one| {
+    yaml::read(text, line, &mut |document| {
         if flow.is_continue() {
-            flow = each(one);
+            flow = each(document);
         }
     });
     flow
@@ -300,7 +300,7 @@ fn repeated<K: AsRef<str>>(keys: &[K]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     if keys.len() <= 12 {
         for (later, key) in keys.iter().enumerate().skip(1) {
-            let same = |one: &K| one.as_ref() == key.as_ref();
+            let same = |known: &K| known.as_ref() == key.as_ref();
             if let Some(first) = keys[..later].iter().position(same) {
                 found.push((first, later));
             }

@@ -92,7 +92,7 @@ fn step_into<'n>(node: &'n Spanned, step: &At) -> Option<&'n Spanned> {
         At::Key(key) => node.get(key),
         At::Item(at) => node.items().get(*at),
         At::Where(key, wanted) => {
-            node.items().iter().find(|one| one.get(key).and_then(Spanned::text) == Some(wanted))
+            node.items().iter().find(|item| item.get(key).and_then(Spanned::text) == Some(wanted))
         }
     }
 }
@@ -119,7 +119,7 @@ impl Text<'_> {
         };
         if let At::Key(key) = step
             && let What::Map { entries, .. } = &node.what
-            && let Some(pair) = entries.iter().find(|one| one.key == *key)
+            && let Some(pair) = entries.iter().find(|entry| entry.key == *key)
         {
             return self.at(&pair.value, Some(pair.key_end), rest, change);
         }
@@ -216,7 +216,8 @@ impl Text<'_> {
             return Ok(self.after_line(map.end, &tree::pair(key, value, indent)));
         }
         let made = format!("{}: {}", tree::word(key, self.strict), value.flow(self.strict));
-        let last = entries.last().map(|one| (one.key_start, one.value.end.max(one.key_end)));
+        let last =
+            entries.last().map(|entry| (entry.key_start, entry.value.end.max(entry.key_end)));
         Ok(self.add_in_brackets(map, last, &made))
     }
 
@@ -224,8 +225,8 @@ impl Text<'_> {
         let What::Seq { flow, items } = &seq.what else {
             return Err(Refused("something else stands there"));
         };
-        if !flow && let Some(one) = items.get(at).or(items.last()) {
-            let dash = self.text[..one.start].trim_end().len();
+        if !flow && let Some(neighbour) = items.get(at).or(items.last()) {
+            let dash = self.text[..neighbour.start].trim_end().len();
             let dash = self.text[..dash].rfind('-').ok_or(Refused("a list without dashes"))?;
             let first = self.line_start(dash);
             let made = tree::item(value, dash - first);
@@ -235,13 +236,13 @@ impl Text<'_> {
             });
         }
         let made = value.flow(self.strict);
-        if let Some(one) = items.get(at) {
-            let between = self.text[..one.start].trim_end().len();
-            let blank = &self.text[between..one.start];
+        if let Some(following) = items.get(at) {
+            let between = self.text[..following.start].trim_end().len();
+            let blank = &self.text[between..following.start];
             let comma = if blank.is_empty() { " " } else { blank };
-            return Ok(self.splice(one.start, one.start, &format!("{made},{comma}")));
+            return Ok(self.splice(following.start, following.start, &format!("{made},{comma}")));
         }
-        Ok(self.add_in_brackets(seq, items.last().map(|one| (one.start, one.end)), &made))
+        Ok(self.add_in_brackets(seq, items.last().map(|item| (item.start, item.end)), &made))
     }
 
     /// Adds to what stands in brackets: on a line of its own where the last one has that.
@@ -311,7 +312,7 @@ fn with_key(value: Tree, key: &str, text: &str) -> Tree {
     };
     match value {
         Tree::Map(mut entries) => {
-            if entries.iter().all(|(one, _)| one != key) {
+            if entries.iter().all(|(known, _)| known != key) {
                 entries.insert(0, (key.to_owned(), known));
             }
             Tree::Map(entries)

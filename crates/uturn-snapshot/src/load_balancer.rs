@@ -85,7 +85,7 @@ fn balancer(doc: &Doc<'_>) -> Option<LoadBalancer> {
     let vip = doc.need(spec, "vip");
     let scope = doc.need(spec, "scope");
     let security_groups = doc.list(spec, "securityGroups");
-    let listeners = doc.maps(spec, "listeners").filter_map(|one| listener(doc, one)).collect();
+    let listeners = doc.maps(spec, "listeners").filter_map(|item| listener(doc, item)).collect();
     Some(LoadBalancer { name: name?, vip: vip?, scope: scope?, security_groups, listeners })
 }
 
@@ -93,7 +93,7 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Listener> {
     doc.only(node, &["port", "protocol", "profile", "rules"]);
     let port = doc.need::<Port>(node, "port");
     let protocol = doc.need::<ListenerProtocol>(node, "protocol");
-    let rules = doc.maps(node, "rules").filter_map(|one| rule(doc, one)).collect();
+    let rules = doc.maps(node, "rules").filter_map(|item| rule(doc, item)).collect();
     let profile = profile(doc, doc.map(node, "profile"), protocol?.layer());
     Some(Listener { port: port?, protocol: protocol?, profile, rules })
 }
@@ -132,8 +132,8 @@ fn profile<'d>(doc: &Doc<'d>, node: Option<&'d Node<'d>>, layer: Layer) -> Profi
     set(&mut profile.next_target, doc.read(node, "nextTarget"));
     set(&mut profile.scheduler, doc.read(node, "scheduler"));
     set(&mut profile.all_dead_all_alive, doc.read(node, "allDeadAllAlive"));
-    profile.health_check = doc.map(node, "healthCheck").and_then(|one| health_check(doc, one));
-    profile.passive_check = doc.map(node, "passiveCheck").and_then(|one| passive_check(doc, one));
+    profile.health_check = doc.map(node, "healthCheck").and_then(|item| health_check(doc, item));
+    profile.passive_check = doc.map(node, "passiveCheck").and_then(|item| passive_check(doc, item));
     profile
 }
 
@@ -174,7 +174,7 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Rule> {
     });
     let service = doc.need::<NamespacedName>(node, "service");
     let owner = doc.map(node, "owner").map(|owner| object(doc, owner));
-    let targets = doc.maps(node, "targets").filter_map(|one| target(doc, one)).collect();
+    let targets = doc.maps(node, "targets").filter_map(|item| target(doc, item)).collect();
     let service = service?;
     Some(Rule {
         host: doc.read(node, "host"),
@@ -189,7 +189,7 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Rule> {
         service,
         targets,
         redirect: match doc.map(node, "redirect") {
-            Some(one) => Some(redirect(doc, one)?),
+            Some(item) => Some(redirect(doc, item)?),
             None => None,
         },
     })

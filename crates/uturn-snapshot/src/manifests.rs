@@ -133,7 +133,7 @@ impl Manifests {
 
     /// How long all texts are together.
     pub fn bytes(&self) -> usize {
-        self.sources.iter().map(|one| one.text.len()).sum()
+        self.sources.iter().map(|source| source.text.len()).sum()
     }
 
     /// The texts.
@@ -155,9 +155,12 @@ impl Manifests {
     pub fn cluster(&self) -> Result<Cluster, Vec<Fault>> {
         let Some((name, label)) = &self.case else { return Ok(self.load()?.cluster) };
         let all = scenario::read_all(self.sources.clone())?;
-        let cases = all.into_iter().filter(|one| one.name == *name).flat_map(|one| one.cases);
-        let found = cases.into_iter().find(|one| one.label == *label);
-        found.map(|one| one.cluster).ok_or_else(Vec::new)
+        let cases = all
+            .into_iter()
+            .filter(|scenario| scenario.name == *name)
+            .flat_map(|scenario| scenario.cases);
+        let found = cases.into_iter().find(|case| case.label == *label);
+        found.map(|case| case.cluster).ok_or_else(Vec::new)
     }
 
     /// Whether an object is written somewhere.
@@ -180,12 +183,13 @@ impl Manifests {
     /// The same with some things changed.
     pub fn edited(&self, edits: &[Edit]) -> Result<Self, CannotEdit> {
         let mut new = self.clone();
-        for one in edits {
-            let site =
-                new.site(&one.object).ok_or_else(|| CannotEdit::NotWritten(one.object.clone()))?;
-            let path = joined(&site.path, &one.path);
-            let document = edit::apply(new.document(&site), &path, &one.change)
-                .map_err(|why| CannotEdit::Place(one.object.clone(), said(&one.path), why.0))?;
+        for edit in edits {
+            let site = new
+                .site(&edit.object)
+                .ok_or_else(|| CannotEdit::NotWritten(edit.object.clone()))?;
+            let path = joined(&site.path, &edit.path);
+            let document = edit::apply(new.document(&site), &path, &edit.change)
+                .map_err(|why| CannotEdit::Place(edit.object.clone(), said(&edit.path), why.0))?;
             new.sources[site.source].text.replace_range(site.document, &document);
         }
         Ok(new)
@@ -228,11 +232,11 @@ impl Manifests {
     pub fn changed_since(&self, before: &Self) -> Vec<Changed> {
         let old = |at: usize| before.sources.get(at);
         let all = self.sources.iter().enumerate();
-        all.filter(|(at, one)| old(*at).is_none_or(|old| old.text != one.text))
-            .map(|(at, one)| Changed {
-                name: one.name.clone(),
-                before: old(at).map(|one| one.text.clone()),
-                after: one.text.clone(),
+        all.filter(|(at, source)| old(*at).is_none_or(|old| old.text != source.text))
+            .map(|(at, source)| Changed {
+                name: source.name.clone(),
+                before: old(at).map(|source| source.text.clone()),
+                after: source.text.clone(),
             })
             .collect()
     }
@@ -241,9 +245,9 @@ impl Manifests {
     pub fn object(&self, object: &ObjectRef) -> Option<Tree> {
         let site = self.site(object)?;
         let mut found = None;
-        document::read(self.document(&site), Keep::All, &mut |one| {
+        document::read(self.document(&site), Keep::All, &mut |document| {
             found = found.take().or_else(|| {
-                let root = one.ok()?;
+                let root = document.ok()?;
                 let mut node = &root;
                 for step in &site.path {
                     node = match (step, &node.value) {
@@ -274,12 +278,12 @@ impl Manifests {
             Wanted::Object(object) => &object.name,
             Wanted::Scenario(name) => name,
         };
-        for (source, one) in self.sources.iter().enumerate() {
-            if !one.text.contains(wanted) {
+        for (source, file) in self.sources.iter().enumerate() {
+            if !file.text.contains(wanted) {
                 continue;
             }
-            for document in document::cut(&one.text) {
-                let text = &one.text[document.clone()];
+            for document in document::cut(&file.text) {
+                let text = &file.text[document.clone()];
                 if !text.contains(wanted) {
                     continue;
                 }
@@ -334,7 +338,7 @@ impl Manifests {
         let namespace = meta("namespace").unwrap_or("default");
         let same = kind == object.kind.as_str()
             && meta("name") == Some(&*object.name)
-            && object.namespace.as_ref().is_none_or(|one| one.as_str() == namespace);
+            && object.namespace.as_ref().is_none_or(|own| own.as_str() == namespace);
         same.then_some(path)
     }
 
@@ -384,8 +388,8 @@ fn tree(node: &document::Node<'_>) -> Tree {
         Value::Seq(items) => Tree::List(items.iter().map(tree).collect()),
         // Not where all is kept.
         Value::Items(_) => Tree::List(Vec::new()),
-        Value::Map(entries) => {
-            Tree::Map(entries.iter().map(|one| (one.key.to_string(), tree(&one.value))).collect())
-        }
+        Value::Map(entries) => Tree::Map(
+            entries.iter().map(|entry| (entry.key.to_string(), tree(&entry.value))).collect(),
+        ),
     }
 }

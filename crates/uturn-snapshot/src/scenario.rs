@@ -350,7 +350,7 @@ impl FromNode for Mechanism {
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         let text = node.as_str().ok_or_else(String::new)?;
         text.parse().map_err(|_| {
-            let names: Vec<&str> = Self::ALL.iter().map(|one| one.as_str()).collect();
+            let names: Vec<&str> = Self::ALL.iter().map(|value| value.as_str()).collect();
             match crate::decode::closest(text, &names) {
                 Some(close) => format!("a mechanism ({close}?)"),
                 None => format!("a mechanism ({})", names.join(", ")),

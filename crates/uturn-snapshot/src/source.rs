@@ -76,8 +76,9 @@ impl Gathering {
 
     fn folder(&mut self, folder: &Path) {
         let before = self.sources.len() + self.faults.len();
-        let entries = std::fs::read_dir(folder)
-            .and_then(|entries| entries.map(|one| Ok(one?.path())).collect::<io::Result<Vec<_>>>());
+        let entries = std::fs::read_dir(folder).and_then(|entries| {
+            entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()
+        });
         let mut entries = match entries {
             Ok(entries) => entries,
             Err(error) => return self.fault(folder, &error),

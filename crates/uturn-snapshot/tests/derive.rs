@@ -14,7 +14,7 @@ fn cluster(text: &str) -> Cluster {
     match read(vec![Source { name: "a.yaml".into(), text: text.into() }]) {
         Ok(loaded) => loaded.cluster,
         Err(faults) => {
-            panic!("{}", faults.iter().map(|one| format!("{one}\n")).collect::<String>())
+            panic!("{}", faults.iter().map(|fault| format!("{fault}\n")).collect::<String>())
         }
     }
 }
@@ -24,7 +24,7 @@ fn name(text: &str) -> NamespacedName {
 }
 
 fn abouts(cluster: &Cluster) -> Vec<&str> {
-    cluster.supposed.iter().map(|one| &*one.about).collect()
+    cluster.supposed.iter().map(|fact| &*fact.about).collect()
 }
 
 const PULL_REQUEST: &str = "
@@ -281,9 +281,9 @@ endpoints: []
             name.len()
         )
     };
-    let one = format!("{PARTS}{}", service("default/kubernetes"));
-    assert_eq!(unjudged(&one), all, "Services of one namespace");
-    let both = format!("{one}{}", service("kube-system/dns"));
+    let one_service = format!("{PARTS}{}", service("default/kubernetes"));
+    assert_eq!(unjudged(&one_service), all, "Services of one namespace");
+    let both = format!("{one_service}{}", service("kube-system/dns"));
     assert_eq!(unjudged(&both), [""; 0], "all Services and slices");
 }
 
@@ -341,7 +341,7 @@ data:
     assert_eq!(domain(&corefile("{$DOMAIN} in-addr.arpa")), "cluster.local");
     assert_eq!(domain(&corefile("")), "cluster.local");
     let said = cluster(&corefile("corp.internal")).supposed;
-    assert!(said.iter().any(|one| *one.about == *"the cluster's domain"), "{said:?}");
+    assert!(said.iter().any(|fact| *fact.about == *"the cluster's domain"), "{said:?}");
 }
 
 #[test]
@@ -562,10 +562,9 @@ fn pods_decide_where_there_are_no_slices() {
     let shown: Vec<String> = slices
         .iter()
         .flat_map(|slice| {
-            slice
-                .endpoints
-                .iter()
-                .map(|one| format!("{}:{} {}", one.address, slice.ports[0].port, one.ready))
+            slice.endpoints.iter().map(|endpoint| {
+                format!("{}:{} {}", endpoint.address, slice.ports[0].port, endpoint.ready)
+            })
         })
         .collect();
     assert_eq!(shown, ["10.1.1.4:8090 true", "10.1.1.1:8080 true", "10.1.1.2:8080 false"]);

@@ -14,7 +14,7 @@ use uturn_snapshot::{Manifests, Source};
 fn sources(folder: &str) -> Vec<Source> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let read = |path: PathBuf| Source {
         name: path.file_name().unwrap().to_string_lossy().into(),
@@ -44,17 +44,17 @@ fn annotated(manifests: &Manifests, object: &ObjectRef) -> Manifests {
 /// Only lines were added, but for the one that brackets stand on.
 fn is_small(manifests: &Manifests, edited: &Manifests) -> bool {
     let changed = edited.changed_since(manifests);
-    let [one] = changed.as_slice() else { return false };
-    let before: Vec<&str> = one.before.as_deref().unwrap().lines().collect();
-    let gone = before.iter().filter(|line| !one.after.lines().any(|new| new == **line)).count();
-    gone <= 1 && one.after.lines().count() <= before.len() + 2
+    let [change] = changed.as_slice() else { return false };
+    let before: Vec<&str> = change.before.as_deref().unwrap().lines().collect();
+    let gone = before.iter().filter(|line| !change.after.lines().any(|new| new == **line)).count();
+    gone <= 1 && change.after.lines().count() <= before.len() + 2
 }
 
 fn check(manifests: &Manifests) -> usize {
     let cluster = manifests.cluster().unwrap();
     let before = said(&cluster);
-    let services = cluster.services.values().map(|one| one.object());
-    let ingresses = cluster.ingresses.values().map(|one| one.object());
+    let services = cluster.services.values().map(|service| service.object());
+    let ingresses = cluster.ingresses.values().map(|ingress| ingress.object());
     let mut edits = 0;
     for object in services.chain(ingresses).filter(|object| manifests.has(object)) {
         let edited = annotated(manifests, &object);
@@ -64,13 +64,13 @@ fn check(manifests: &Manifests) -> usize {
             uturn_model::Kind::Service => after
                 .services
                 .values_mut()
-                .find(|one| one.object() == object)
-                .map(|one| &mut one.annotations),
+                .find(|service| service.object() == object)
+                .map(|service| &mut service.annotations),
             _ => after
                 .ingresses
                 .values_mut()
-                .find(|one| one.object() == object)
-                .map(|one| &mut one.annotations),
+                .find(|ingress| ingress.object() == object)
+                .map(|ingress| &mut ingress.annotations),
         };
         let annotations = annotations.unwrap();
         assert_eq!(annotations.get(KEY), Some("a: \"b\" # c"), "{object}");

@@ -211,9 +211,9 @@ fn facts_that_contradict_each_other() {
             "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {{kubeProxy: {{mode: {mode}}}}}\n"
         )
     };
-    let (one, other) = (facts("ipvs"), facts("iptables"));
+    let (first, other) = (facts("ipvs"), facts("iptables"));
     assert_eq!(
-        messages_of(&[("a.yaml", &one), ("b.yaml", &other)]),
+        messages_of(&[("a.yaml", &first), ("b.yaml", &other)]),
         "b.yaml:3:26: spec.kubeProxy.mode: contradicts what a.yaml:3:26 states\n"
     );
 }

@@ -17,7 +17,7 @@ fn loaded(text: &str) -> Loaded {
     match read(vec![Source { name: "a.yaml".into(), text: text.into() }]) {
         Ok(loaded) => loaded,
         Err(faults) => {
-            panic!("{}", faults.iter().map(|one| format!("{one}\n")).collect::<String>())
+            panic!("{}", faults.iter().map(|fault| format!("{fault}\n")).collect::<String>())
         }
     }
 }
@@ -163,7 +163,7 @@ status: {phase: Running, podIP: 10.1.1.5}
     assert_eq!(first.pod, Some(name("shop/p")));
     assert!(slices[0].endpoints[1].ready, "ready unless it says otherwise");
     let old = &cluster.slices(&name("shop/b"))[0];
-    assert_eq!(old.endpoints.iter().filter(|one| one.ready).count(), 1);
+    assert_eq!(old.endpoints.iter().filter(|endpoint| endpoint.ready).count(), 1);
     assert_eq!(old.endpoints.len(), 2);
 }
 
@@ -339,8 +339,11 @@ spec: {of: another kind}
     assert_eq!(cluster.dns.service, Some(name("kube-system/kube-dns")));
     assert_eq!(cluster.network.non_masquerade_cidrs.value, ["10.1.0.0/16".parse().unwrap()]);
     assert!(cluster.controller_switches.is("GlobalRouteDirectAccess", "true"));
-    let skipped: Vec<String> =
-        cluster.skipped.iter().map(|one| format!("{} {}", one.kind, one.count)).collect();
+    let skipped: Vec<String> = cluster
+        .skipped
+        .iter()
+        .map(|skipped| format!("{} {}", skipped.kind, skipped.count))
+        .collect();
     assert_eq!(skipped, ["example.com/v1/Service 1", "v1/ConfigMap 1"]);
     assert_eq!(loaded.seen["ConfigMap"], 5);
 }

@@ -17,7 +17,7 @@ fn ours() -> Vec<Scenario> {
     match read_all(sources) {
         Ok(scenarios) => scenarios,
         Err(faults) => {
-            panic!("{}", faults.iter().map(|one| format!("{one}\n")).collect::<String>())
+            panic!("{}", faults.iter().map(|fault| format!("{fault}\n")).collect::<String>())
         }
     }
 }
@@ -53,7 +53,7 @@ fn every_scenario_is_complete() {
 #[test]
 fn the_loop_by_number_of_nodes() {
     let scenarios = ours();
-    let scenario = scenarios.iter().find(|one| &*one.name == "l7-loop").unwrap();
+    let scenario = scenarios.iter().find(|scenario| &*scenario.name == "l7-loop").unwrap();
     let labels: Vec<&str> = scenario.cases.iter().map(|case| case.label.as_str()).collect();
     assert_eq!(
         labels,
@@ -69,7 +69,7 @@ fn the_loop_by_number_of_nodes() {
             "5 nodes, ipvs",
         ]
     );
-    let alone = scenarios.iter().find(|one| &*one.name == "l7-loop-one-node").unwrap();
+    let alone = scenarios.iter().find(|scenario| &*scenario.name == "l7-loop-one-node").unwrap();
     let alone = &alone.cases[0].flows[0];
     let failed = Outcome::Status { code: 504, after: Duration::from_secs(4) };
     assert_eq!(alone.outcomes, [(failed, 1.0)]);
@@ -124,8 +124,11 @@ fn shapes_and_modes() {
     let case = &scenario.cases[0];
     assert_eq!(case.cluster.network.mode.value, NetworkMode::VpcCni);
     assert_eq!(case.cluster.pods.len(), 2);
-    let flows: Vec<String> =
-        case.flows.iter().map(|one| format!("{} {}", one.flow.from, one.flow.protocol)).collect();
+    let flows: Vec<String> = case
+        .flows
+        .iter()
+        .map(|flow| format!("{} {}", flow.flow.from, flow.flow.protocol))
+        .collect();
     assert_eq!(flows, ["node/n1 UDP", "node/n2 UDP", "pod/shop/web-1 TCP"]);
     assert_eq!(case.flows[0].outcomes, [], "nothing is expected");
     assert_eq!(

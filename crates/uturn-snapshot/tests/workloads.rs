@@ -17,10 +17,12 @@ fn cluster(text: &str) -> Cluster {
 /// The endpoints of a Service, by the names of their pods.
 fn endpoints(cluster: &Cluster, service: &str) -> Vec<String> {
     let slices = cluster.endpoints.iter().filter(|(name, _)| name.name.as_str() == service);
-    let ready =
-        slices.flat_map(|(_, all)| all).flat_map(|one| &one.endpoints).filter(|one| one.ready);
+    let ready = slices
+        .flat_map(|(_, all)| all)
+        .flat_map(|slice| &slice.endpoints)
+        .filter(|endpoint| endpoint.ready);
     let mut names: Vec<String> =
-        ready.map(|one| one.pod.as_ref().unwrap().name.to_string()).collect();
+        ready.map(|endpoint| endpoint.pod.as_ref().unwrap().name.to_string()).collect();
     names.sort();
     names
 }
@@ -168,7 +170,7 @@ fn hashes_that_services_select_by_are_those_of_the_pods() {
     assert_eq!(endpoints(&cluster, "stable").len(), 2);
     assert_eq!(endpoints(&cluster, "canary").len(), 2);
     assert!(endpoints(&cluster, "other").is_empty());
-    let said = cluster.supposed.iter().find(|one| one.about.contains("no manifest has")).unwrap();
+    let said = cluster.supposed.iter().find(|fact| fact.about.contains("no manifest has")).unwrap();
     assert!(said.about.contains("2 Services select by"), "{said}");
 }
 
@@ -209,7 +211,7 @@ fn pods_of_jobs_are_endpoints_only_where_no_others_are() {
     let both = cluster(&format!("{web}{cron}{}", service("web", "app: web")));
     assert_eq!(both.pods.len(), 3);
     assert_eq!(endpoints(&both, "web").len(), 2);
-    assert!(both.supposed.iter().any(|one| one.about.contains("pods of Jobs")));
+    assert!(both.supposed.iter().any(|fact| fact.about.contains("pods of Jobs")));
     let alone = cluster(&format!("{cron}{}", service("web", "app: web")));
     assert_eq!(endpoints(&alone, "web").len(), 1);
 }

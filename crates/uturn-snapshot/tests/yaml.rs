@@ -7,7 +7,7 @@ use uturn_snapshot::{Loaded, Source, read};
 
 fn try_read(text: &str) -> Result<Loaded, String> {
     let source = Source { name: "a.yaml".into(), text: text.to_owned() };
-    read(vec![source]).map_err(|faults| faults.iter().map(|one| format!("{one}\n")).collect())
+    read(vec![source]).map_err(|faults| faults.iter().map(|fault| format!("{fault}\n")).collect())
 }
 
 fn read_all(text: &str) -> Loaded {
@@ -125,7 +125,7 @@ fn of_a_key_that_is_there_twice_the_last_counts_and_it_is_said() {
     for (text, place) in [(yaml, "a.yaml:6:3"), (json, "a.yaml:5:3")] {
         let cluster = read_all(text).cluster;
         assert_eq!(cluster.nodes.values().next().unwrap().labels.get("a"), Some("c"));
-        let said = cluster.supposed.iter().find(|one| one.about.contains("twice")).unwrap();
+        let said = cluster.supposed.iter().find(|fact| fact.about.contains("twice")).unwrap();
         assert!(said.about.starts_with(place), "{said}");
         assert_eq!(&*said.taken, "the last");
     }
@@ -147,7 +147,7 @@ fn a_file_has_one_document_up_to_a_line_of_dashes() {
     }
     let cluster = read_all(&format!("{a}...\n{b}")).cluster;
     assert_eq!(cluster.nodes.len(), 1);
-    let said = cluster.supposed.iter().find(|one| one.about.contains("a.yaml:5:1")).unwrap();
+    let said = cluster.supposed.iter().find(|fact| fact.about.contains("a.yaml:5:1")).unwrap();
     assert_eq!(&*said.taken, "not there");
     assert_eq!(
         try_read(&format!("{a}--- {{}}\n")).unwrap_err(),

@@ -1,37 +1,126 @@
 //! What tests of several crates share.
 //!
-//! **Owns** how a test says that it left itself out ([`left_out`]), and how it asks real
-//! tools in a network namespace of its own ([`in_a_namespace`]). **Refuses** everything
+//! **Owns** how a test says that it cannot run on this machine ([`skip`]), and how it runs
+//! real tools in a network namespace of its own ([`in_a_namespace`]). **Refuses** everything
 //! that only one crate's tests need, and to be more than a dev-dependency (but of
 //! `uturn-conformance`, which is nothing but a test).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 
-#![expect(clippy::print_stdout, reason = "a test's words to the person who runs it")]
+#![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Names the file in which `cargo xtask test` collects what was left out.
+/// Names the file in which `cargo xtask test` collects the tests that were skipped.
 pub const LIST: &str = "UTURN_SKIPPED";
+
+/// Lists the requirements that this machine has to meet, with commas between them: a test
+/// that is skipped for the lack of one of them fails. `all` stands for every requirement.
+pub const REQUIRE: &str = "UTURN_REQUIRE";
+
+/// What a test may need and a machine may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// Linux, root, network namespaces and iptables.
+    Kernel,
+    /// nf_tables and the program nft.
+    Nft,
+    /// ipset, in the kernel and as a program.
+    Ipset,
+    /// IPVS in this kernel.
+    Ipvs,
+    /// A part that many kernels are built without: a kind of set, a kind of match, VXLAN.
+    KernelModules,
+    /// User Mode Linux and the programs that run in it.
+    Machine,
+    /// A CoreDNS binary.
+    CoreDns,
+    /// nginx.
+    Nginx,
+    /// Chromium.
+    Browser,
+    /// A build folder that users other than root can read.
+    Unprivileged,
+}
+
+impl Requirement {
+    const ALL: [Self; 10] = [
+        Self::Kernel,
+        Self::Nft,
+        Self::Ipset,
+        Self::Ipvs,
+        Self::KernelModules,
+        Self::Machine,
+        Self::CoreDns,
+        Self::Nginx,
+        Self::Browser,
+        Self::Unprivileged,
+    ];
+
+    /// Its name in [`REQUIRE`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Nft => "nft",
+            Self::Ipset => "ipset",
+            Self::Ipvs => "ipvs",
+            Self::KernelModules => "kernel-modules",
+            Self::Machine => "machine",
+            Self::CoreDns => "coredns",
+            Self::Nginx => "nginx",
+            Self::Browser => "browser",
+            Self::Unprivileged => "unprivileged",
+        }
+    }
+}
+
+impl Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// Says that a test, or a part of one, cannot run on this machine, and why. The test then
 /// returns: cargo counts it as passed, `cargo xtask test` lists it as skipped.
 ///
 /// # Panics
-/// When the list cannot be written: a test must not pass in silence.
-pub fn left_out(what: &str, why: impl Display) {
+/// Where [`REQUIRE`] lists what is missing, or lists something that is no [`Requirement`];
+/// and where the list of skipped tests cannot be written: a test must not pass in silence.
+pub fn skip(missing: Requirement, what: &str, why: impl Display) {
     let line = line(what, &why.to_string());
+    let required = std::env::var(REQUIRE).unwrap_or_default();
+    let required = requirements(&required).unwrap_or_else(|fault| panic!("{REQUIRE}: {fault}"));
+    assert!(!required.contains(&missing), "{REQUIRE} lists {missing:?} ({missing}), but {line}");
     println!("skipped: {line}");
     if let Some(list) = std::env::var_os(LIST) {
         append(list.as_ref(), &line).expect("the list of skipped tests can be written");
     }
 }
 
-/// Runs a shell script in a network namespace of its own, which is gone when it ends, and
-/// gives what it printed, or what it complained of.
+/// Reads a list of requirements.
+fn requirements(list: &str) -> Result<Vec<Requirement>, String> {
+    let mut required = Vec::new();
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        match Requirement::ALL.iter().find(|requirement| requirement.name() == name) {
+            Some(requirement) => required.push(*requirement),
+            None if name == "all" => required.extend(Requirement::ALL),
+            None => {
+                let known = Requirement::ALL.map(Requirement::name).join(", ");
+                return Err(format!("{name:?} is not one of all, {known}"));
+            }
+        }
+    }
+    Ok(required)
+}
+
+/// Runs a shell script in a network namespace of its own, which is gone when the script ends,
+/// and returns what it printed.
+///
+/// # Errors
+/// What the script wrote to stderr, where it failed.
 pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let mut child = Command::new("unshare")
         .args(["-n", "sh", "-ec", script])
@@ -73,11 +162,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_of_many_lines_is_one_line() {
+    fn a_reason_of_many_lines_becomes_one_line() {
         assert_eq!(
             line("lab l7-loop", "no root:\n  run it\tas root\n"),
             "lab l7-loop: no root: run it as root"
         );
+    }
+
+    #[test]
+    fn requirements_are_read_by_name() {
+        assert_eq!(requirements(""), Ok(Vec::new()));
+        assert_eq!(requirements("nft, kernel"), Ok(vec![Requirement::Nft, Requirement::Kernel]));
+        assert_eq!(requirements("all"), Ok(Requirement::ALL.into()));
+        assert!(requirements("kernal").unwrap_err().contains("\"kernal\" is not one of"));
+    }
+
+    /// Is run in a process of its own by the next test.
+    #[test]
+    #[ignore = "fails when UTURN_REQUIRE says so"]
+    fn skips_for_lack_of_nft() {
+        skip(Requirement::Nft, "a test", "no nft");
+    }
+
+    #[test]
+    fn a_test_that_is_skipped_fails_where_what_it_lacks_is_required() {
+        let passes = |required: &str| {
+            let status = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "tests::skips_for_lack_of_nft", "--include-ignored"])
+                .env(REQUIRE, required)
+                .env_remove(LIST)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            status.unwrap().success()
+        };
+        assert!(passes(""));
+        assert!(passes("kernel,machine"));
+        assert!(!passes("kernel,nft"));
+        assert!(!passes("all"));
+        assert!(!passes("nfft"), "a word that is no requirement is refused");
     }
 
     #[test]

@@ -58,20 +58,20 @@ impl Failure {
     }
 }
 
-impl From<uturn_path::Cannot> for Failure {
-    fn from(why: uturn_path::Cannot) -> Self {
-        use uturn_path::Cannot;
+impl From<uturn_path::WalkError> for Failure {
+    fn from(why: uturn_path::WalkError) -> Self {
+        use uturn_path::WalkError;
         let status = match &why {
-            Cannot::Compile(..) => Status::NotHere,
+            WalkError::Compile(..) => Status::NotHere,
             _ => Status::BadInput,
         };
         Self { status, messages: vec![why.to_string()] }
     }
 }
 
-impl From<Vec<uturn_path::Cannot>> for Failure {
-    fn from(all: Vec<uturn_path::Cannot>) -> Self {
-        let all_here = all.iter().all(|one| matches!(one, uturn_path::Cannot::Compile(..)));
+impl From<Vec<uturn_path::WalkError>> for Failure {
+    fn from(all: Vec<uturn_path::WalkError>) -> Self {
+        let all_here = all.iter().all(|one| matches!(one, uturn_path::WalkError::Compile(..)));
         Self {
             status: if all_here { Status::NotHere } else { Status::BadInput },
             messages: all.iter().map(ToString::to_string).collect(),

@@ -179,7 +179,10 @@ pub(super) fn health_of(
     is_open: bool,
 ) -> Option<Check> {
     let what = format!("health checks of {at} are answered");
-    let health = engine.health(at, protocol)?;
+    let health = match engine.health(at, protocol) {
+        Ok(found) => found?,
+        Err(why) => return Some(Check::unknown(what, why.to_string())),
+    };
     if is_open {
         return Some(Check::unknown(what, "what stands behind it is not given"));
     }

@@ -12,7 +12,7 @@ use uturn_model::{
     Client, Cluster, Destination, Flow, Kind, Known, Mechanism, Name, NamespacedName, ObjectRef,
     Port, Protocol, Service, Text, Verdict,
 };
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
 use super::Standing;
@@ -69,7 +69,7 @@ impl<'a> Case<'a> {
         manifests: &'a Manifests,
         engine: &'a Engine<'a>,
         flow: Flow,
-    ) -> Result<Self, Cannot> {
+    ) -> Result<Self, WalkError> {
         let verdicts = engine.cases(&flow)?;
         let mut mechanisms: Vec<Mechanism> =
             verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();
@@ -88,8 +88,8 @@ impl<'a> Case<'a> {
         engine: &'a Engine<'a>,
         listener: SocketAddr,
         protocol: Protocol,
-    ) -> Self {
-        let health = engine.health(listener, protocol).unwrap_or_default();
+    ) -> Result<Self, WalkError> {
+        let health = engine.health(listener, protocol)?.unwrap_or_default();
         let mut mechanisms: Vec<Mechanism> =
             health.iter().flat_map(|one| one.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
@@ -100,7 +100,7 @@ impl<'a> Case<'a> {
             Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
         let aim = aim(engine, &flow, None);
         let subject = Subject::Probes(listener, protocol);
-        Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen: false }
+        Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen: false })
     }
 
     /// The codes of what is wrong.
@@ -275,7 +275,7 @@ fn by_host(engine: &Engine<'_>, host: &Text, port: Port, path: Option<Text>, flo
     if let Ok(ip) = host.parse::<IpAddr>() {
         return at(engine, SocketAddr::new(ip, port.number()), None, path, flow);
     }
-    let owner = engine.balancer_behind(&flow.to).map(|rule| rule.owner.clone());
+    let owner = engine.balancer_behind(&flow.to, flow.protocol).map(|rule| rule.owner.clone());
     let vip =
         owner.as_ref().and_then(|owner| vip_of(engine, owner)).or_else(|| by_rule(engine, host));
     if let Some(ip) = vip {

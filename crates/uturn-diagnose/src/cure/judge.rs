@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use uturn_model::{Cluster, ObjectRef};
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::Tree;
 use uturn_snapshot::manifests::{Changed, Edit};
@@ -17,7 +17,7 @@ use super::{Answer, Case, Cure, Proposal, Standing, Subject};
 pub struct Twin<'a> {
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
-    everything: OnceCell<Result<Vec<Everything>, Cannot>>,
+    everything: OnceCell<Result<Vec<Everything>, WalkError>>,
     /// Copies that were made: many findings are cured by the same edits.
     copies: RefCell<Vec<Rc<Edited>>>,
 }
@@ -34,7 +34,7 @@ struct Edited {
     objects: Vec<(ObjectRef, Tree)>,
     manifests: Manifests,
     cluster: Cluster,
-    everything: OnceCell<Result<Vec<Everything>, Cannot>>,
+    everything: OnceCell<Result<Vec<Everything>, WalkError>>,
 }
 
 impl Edited {
@@ -211,7 +211,8 @@ fn stand(engine: &Engine<'_>, subject: &Subject) -> Result<Standing, String> {
             Ok(standing(flow, &verdicts))
         }
         Subject::Probes(listener, protocol) => {
-            let health = engine.health(*listener, *protocol).unwrap_or_default();
+            let health = engine.health(*listener, *protocol).map_err(|why| why.to_string())?;
+            let health = health.unwrap_or_default();
             let alive = health.iter().filter(|one| one.alive).count();
             let (listener, protocol) = (*listener, *protocol);
             Ok(Standing::Probes { listener, protocol, alive, of: health.len() })

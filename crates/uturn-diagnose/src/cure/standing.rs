@@ -7,7 +7,7 @@ use uturn_model::{
     Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
     Protocol, Verdict,
 };
-use uturn_path::{Cannot, Engine, Met, ScanTarget, cases};
+use uturn_path::{Engine, ScanResult, ScanTarget, WalkError, cases};
 
 use super::Standing;
 
@@ -117,7 +117,7 @@ impl Standing {
 
 /// Everything that can be called, with who calls it.
 pub(crate) struct Everything {
-    pods: HashMap<(Destination, Protocol), Vec<Met>>,
+    pods: HashMap<(Destination, Protocol), Vec<ScanResult>>,
     /// Clients that are no pods.
     others: HashMap<Flow, (ObjectRef, Harm)>,
 }
@@ -127,7 +127,7 @@ const MOST: usize = 400;
 
 impl Everything {
     /// One for each reading of what is not known, that which is taken for true first.
-    pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, Cannot> {
+    pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, WalkError> {
         let mut all = vec![Self::of(engine)?];
         for other in &cases::others(engine.cluster()) {
             let engine = Engine::new(other).map_err(|mut why| why.remove(0))?;
@@ -136,9 +136,9 @@ impl Everything {
         Ok(all)
     }
 
-    fn of(engine: &Engine<'_>) -> Result<Self, Cannot> {
+    fn of(engine: &Engine<'_>) -> Result<Self, WalkError> {
         let targets = engine.targets();
-        let mut pods: HashMap<_, Vec<Met>> = HashMap::new();
+        let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
         for one in engine.scan(&targets)? {
             pods.entry((one.target.to.clone(), one.target.protocol)).or_default().push(one);
         }
@@ -227,14 +227,19 @@ impl Spared {
     }
 }
 
-fn worse_class(before: &[Met], now: &[Met], spared: Option<&Spared>) -> Option<String> {
-    let counts =
-        |pod: &NamespacedName, met: &Met| !spared.is_some_and(|one| one.has(pod, &met.target));
+fn worse_class(
+    before: &[ScanResult],
+    now: &[ScanResult],
+    spared: Option<&Spared>,
+) -> Option<String> {
+    let counts = |pod: &NamespacedName, met: &ScanResult| {
+        !spared.is_some_and(|one| one.has(pod, &met.target))
+    };
     let alike = before.len() == now.len()
         && before.iter().zip(now).all(|(a, b)| {
             a.clients.first == b.clients.first && a.clients.pods.len() == b.clients.pods.len()
         });
-    let say = |who: &NamespacedName, old: &Met, harm: (Harm, Harm)| {
+    let say = |who: &NamespacedName, old: &ScanResult, harm: (Harm, Harm)| {
         tell(&format!("pod/{who}"), &old.target.to, &harm.0, &harm.1)
     };
     if alike {

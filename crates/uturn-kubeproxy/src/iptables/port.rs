@@ -237,7 +237,8 @@ impl<'p> PortWriter<'p> {
             (chains.cluster, Backend::serves_cluster as fn(&Backend) -> bool),
             (chains.local, Backend::serves_local),
         ] {
-            let chosen: Vec<&Door<'_>> = doors.iter().filter(|(one, _)| takes(one)).collect();
+            let chosen: Vec<&Door<'_>> =
+                doors.iter().filter(|(backend, _)| takes(backend)).collect();
             let is_dead_end =
                 chosen.is_empty() && chain == chains.local && self.leads_nowhere(port);
             if chosen.is_empty() && !is_dead_end {
@@ -263,13 +264,13 @@ impl<'p> PortWriter<'p> {
 
     /// Rules that choose one of some endpoints: where the client was before, or by chance.
     pub(super) fn choose(&self, port: &PortPlan<'_>, chosen: &[&Door<'_>], rules: &mut Rules<'_>) {
-        for (one, door) in chosen {
+        for (backend, door) in chosen {
             let Some(seconds) = port.affinity_seconds else { break };
-            let rule = self.choice(rules, port, one);
+            let rule = self.choice(rules, port, backend);
             self.remembered(rule, seconds, *door).jump(*door);
         }
-        for (place, (one, door)) in chosen.iter().enumerate() {
-            let rule = self.choice(rules, port, one);
+        for (place, (backend, door)) in chosen.iter().enumerate() {
+            let rule = self.choice(rules, port, backend);
             match self.odds.one_in(chosen.len() - place) {
                 Some(odds) => rule.words(odds).jump(*door),
                 None => rule.jump(*door),
@@ -287,8 +288,8 @@ impl<'p> PortWriter<'p> {
 
     /// The chains of the endpoints.
     pub(super) fn open(&self, port: &PortPlan<'_>, doors: &[Door<'_>], nat: &mut Table) {
-        for (one, door) in doors {
-            nat.chain(*door, |rules| self.endpoint(port, one, *door, rules));
+        for (backend, door) in doors {
+            nat.chain(*door, |rules| self.endpoint(port, backend, *door, rules));
         }
     }
 
@@ -335,17 +336,22 @@ impl<'p> PortWriter<'p> {
     }
 
     /// Begins a rule that leads to an endpoint.
-    fn choice<'t>(&self, rules: &'t mut Rules<'_>, port: &PortPlan<'_>, one: &Backend) -> Rule<'t> {
+    fn choice<'t>(
+        &self,
+        rules: &'t mut Rules<'_>,
+        port: &PortPlan<'_>,
+        backend: &Backend,
+    ) -> Rule<'t> {
         match (self.remarks, self.features.remarks_name_endpoints) {
-            (true, true) => rules.add().comment(&[&port.name, " -> ", &one.text]),
+            (true, true) => rules.add().comment(&[&port.name, " -> ", &backend.text]),
             (true, false) => rules.add().comment(&[&port.name]),
             (false, _) => rules.add(),
         }
     }
 
     /// The chain of one endpoint.
-    fn endpoint(&self, port: &PortPlan<'_>, one: &Backend, door: Chain, rules: &mut Rules<'_>) {
-        let rule = rules.add().source(one.address());
+    fn endpoint(&self, port: &PortPlan<'_>, backend: &Backend, door: Chain, rules: &mut Rules<'_>) {
+        let rule = rules.add().source(backend.address());
         self.remark(rule, port).jump(MARK_MASQ);
         let mut rule = self.remark(rules.add().protocol(port.protocol), port);
         if port.affinity_seconds.is_some() {
@@ -353,7 +359,7 @@ impl<'p> PortWriter<'p> {
         }
         rule.with_protocol(port.protocol)
             .words("-j DNAT --to-destination")
-            .words(&one.text)
+            .words(&backend.text)
             .finish();
     }
 
@@ -375,7 +381,8 @@ pub(super) type Door<'b> = (&'b Backend, Chain);
 
 /// Every endpoint of a port with its chain.
 pub(super) fn doors<'b>(port: &'b PortPlan<'_>, hash: &PortHash) -> Vec<Door<'b>> {
-    let door = |one: &'b Backend| (one, Chain::hashed("KUBE-SEP-", hash.endpoint(&one.text)));
+    let door =
+        |backend: &'b Backend| (backend, Chain::hashed("KUBE-SEP-", hash.endpoint(&backend.text)));
     port.backends.all.iter().map(door).collect()
 }
 

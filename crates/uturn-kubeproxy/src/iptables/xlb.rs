@@ -41,7 +41,8 @@ impl PortWriter<'_> {
         self.take_node_port(port, outside, nat);
         let doors = doors(port, hash);
         self.open(port, &doors, nat);
-        let all: Vec<&Door<'_>> = doors.iter().filter(|(one, _)| one.serves_cluster()).collect();
+        let all: Vec<&Door<'_>> =
+            doors.iter().filter(|(backend, _)| backend.serves_cluster()).collect();
         nat.chain(chains.cluster, |rules| {
             self.masquerade_strangers(port, rules);
             if !port.external_local {
@@ -50,7 +51,7 @@ impl PortWriter<'_> {
             self.choose(port, &all, rules);
         });
         if port.external_local {
-            let here: Vec<_> = doors.iter().filter(|(one, _)| one.serves_local()).collect();
+            let here: Vec<_> = doors.iter().filter(|(backend, _)| backend.serves_local()).collect();
             nat.chain(chains.local, |rules| self.stay_here(port, chains.cluster, &here, rules));
         }
     }

@@ -81,13 +81,13 @@ impl<'p> Servers<'p> {
             }
             writeln!(out, "{}", self.flags)?;
             behind.clear();
-            behind.extend(server.port.backends.all.iter().filter(|one| match server.choice {
-                Choice::Cluster => one.serves_cluster(),
-                Choice::Local => one.serves_local(),
+            behind.extend(server.port.backends.all.iter().filter(|backend| match server.choice {
+                Choice::Cluster => backend.serves_cluster(),
+                Choice::Local => backend.serves_local(),
             }));
-            behind.sort_unstable_by_key(|one| (one.ip, one.port));
-            for one in &behind {
-                writeln!(out, "-a {address} -r {} -m -w 1", one.text)?;
+            behind.sort_unstable_by_key(|backend| (backend.ip, backend.port));
+            for backend in &behind {
+                writeln!(out, "-a {address} -r {} -m -w 1", backend.text)?;
             }
         }
         Ok(())

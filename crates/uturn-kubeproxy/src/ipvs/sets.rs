@@ -246,7 +246,7 @@ impl Sets {
                 Kind::Port => ("bitmap:port", "range 0-65535"),
             };
             printed = printed.and_then(|()| writeln!(out, "create {name} {kind} {of}"));
-            for entry in self.members[set as usize].iter().filter(|one| one.fits()) {
+            for entry in self.members[set as usize].iter().filter(|member| member.fits()) {
                 printed = printed.and_then(|()| writeln!(out, "add {name} {entry}"));
             }
         }

@@ -33,16 +33,16 @@ impl PortNames {
     }
 
     /// What follows `endpoint-` and `affinity-` of an endpoint. `end` is room to work in.
-    pub(super) fn endpoint(&self, one: &Backend, end: &mut String) -> String {
-        let address = one.address();
+    pub(super) fn endpoint(&self, backend: &Backend, end: &mut String) -> String {
+        let address = backend.address();
         end.clear();
         end.push_str("__");
-        match one.ip {
+        match backend.ip {
             IpAddr::V4(_) => end.push_str(address),
             IpAddr::V6(_) => end.extend(address.chars().map(|it| if it == ':' { '.' } else { it })),
         }
         end.push('/');
-        push_number(end, usize::from(one.port.number()));
+        push_number(end, usize::from(backend.port.number()));
         base(&self.hash.endpoint(end), &self.path, end)
     }
 }

@@ -132,9 +132,9 @@ impl<'p> PortWriter<'p> {
 
     /// Endpoints on this node may turn out to be their own clients.
     fn hairpins(&mut self, port: &PortPlan<'_>) {
-        for one in &port.backends.all {
-            if port.backends.here.contains(&(one.ip, one.port)) {
-                self.sets.hairpins.add_hairpin(one.ip, (port.protocol, one.port));
+        for backend in &port.backends.all {
+            if port.backends.here.contains(&(backend.ip, backend.port)) {
+                self.sets.hairpins.add_hairpin(backend.ip, (port.protocol, backend.port));
             }
         }
     }
@@ -142,13 +142,17 @@ impl<'p> PortWriter<'p> {
     /// Each endpoint has a chain; the chains of the port choose one of these.
     fn through_doors(&mut self, port: &PortPlan<'_>, names: &PortNames) {
         let mut room = String::new();
-        let doors: Vec<Door<'_>> =
-            port.backends.all.iter().map(|one| (one, names.endpoint(one, &mut room))).collect();
-        for (one, door) in &doors {
-            self.door(port, one, door);
+        let doors: Vec<Door<'_>> = port
+            .backends
+            .all
+            .iter()
+            .map(|backend| (backend, names.endpoint(backend, &mut room)))
+            .collect();
+        for (backend, door) in &doors {
+            self.door(port, backend, door);
         }
         for (kind, takes, is_internal) in policies(port) {
-            let chosen = doors.iter().filter(|(one, _)| takes(one));
+            let chosen = doors.iter().filter(|(backend, _)| takes(backend));
             let count = chosen.clone().count();
             if count == 0 {
                 continue;
@@ -177,16 +181,16 @@ impl<'p> PortWriter<'p> {
     }
 
     /// The chain of one endpoint.
-    fn door(&mut self, port: &PortPlan<'_>, one: &Backend, door: &str) {
+    fn door(&mut self, port: &PortPlan<'_>, backend: &Backend, door: &str) {
         let (ip, out) = (self.words.ip, &mut self.chains);
         begin(out, "endpoint-", door);
         if !self.style.generation.has_hairpin_set() {
-            rule(out, &[ip, " saddr ", one.address(), " ", &self.words.masquerade]);
+            rule(out, &[ip, " saddr ", backend.address(), " ", &self.words.masquerade]);
         }
         if port.affinity_seconds.is_some() {
             rule(out, &["update @affinity-", door, " { ", ip, " saddr }"]);
         }
-        rule(out, &["meta l4proto ", port.protocol.lower(), " dnat to ", &one.text]);
+        rule(out, &["meta l4proto ", port.protocol.lower(), " dnat to ", &backend.text]);
         end(out);
         if let Some(seconds) = port.affinity_seconds {
             let out = &mut self.affinity;
@@ -200,7 +204,7 @@ impl<'p> PortWriter<'p> {
     fn straight(&mut self, port: &PortPlan<'_>, names: &PortNames) {
         let protocol = port.protocol.lower();
         for (kind, takes, _) in policies(port) {
-            let chosen = port.backends.all.iter().filter(|one| takes(one));
+            let chosen = port.backends.all.iter().filter(|backend| takes(backend));
             let count = chosen.clone().count();
             if count == 0 {
                 continue;
@@ -209,12 +213,12 @@ impl<'p> PortWriter<'p> {
             begin(out, kind, &names.base);
             push(out, &["\t\tmeta l4proto ", protocol, " dnat ", self.words.ip]);
             push(out, &[" to numgen random mod ", &count.to_string(), " map { "]);
-            for (place, one) in chosen.enumerate() {
+            for (place, backend) in chosen.enumerate() {
                 let comma = if place == 0 { "" } else { ", " };
                 out.push_str(comma);
                 push_number(out, place);
-                push(out, &[" : ", one.address(), " . "]);
-                push_number(out, usize::from(one.port.number()));
+                push(out, &[" : ", backend.address(), " . "]);
+                push_number(out, usize::from(backend.port.number()));
             }
             out.push_str(" }\n");
             end(out);

@@ -71,7 +71,7 @@ impl PortPlan<'_> {
     pub(super) fn add_backends(&mut self, slices: &[&EndpointSlice], node: &Node) -> usize {
         let mut found = self.endpoints_in(slices, node);
         let count = found.len();
-        let here = found.iter().filter(|(_, one)| is_on(one, node));
+        let here = found.iter().filter(|(_, endpoint)| is_on(endpoint, node));
         self.backends.here = here.map(|(backend, _)| (backend.ip, backend.port)).collect();
         self.decide(&mut found, node);
         self.backends.all = found
@@ -93,13 +93,13 @@ impl PortPlan<'_> {
                 {
                     continue;
                 }
-                let of_family = |one: &&Endpoint| Family::of(one.address) == slice.family;
+                let of_family = |endpoint: &&Endpoint| Family::of(endpoint.address) == slice.family;
                 found.extend(
                     slice
                         .endpoints
                         .iter()
                         .filter(of_family)
-                        .map(|one| (Backend::new(one.address, port.port), one)),
+                        .map(|endpoint| (Backend::new(endpoint.address, port.port), endpoint)),
                 );
             }
         }
@@ -124,27 +124,27 @@ impl PortPlan<'_> {
             return self.decide_at_once(found, node);
         }
         let has_last_resort = self.planning.last_resort;
-        let is_last_resort = |one: &Endpoint| has_last_resort && is_going(one);
+        let is_last_resort = |endpoint: &Endpoint| has_last_resort && is_going(endpoint);
         if self.uses_cluster() {
             let topology = self.topology(found, node);
-            for (backend, one) in &mut *found {
-                backend.cluster = one.ready && topology.admits(one, node);
+            for (backend, endpoint) in &mut *found {
+                backend.cluster = endpoint.ready && topology.admits(endpoint, node);
             }
             if !found.iter().any(|(backend, _)| backend.cluster) {
-                for (backend, one) in &mut *found {
-                    backend.cluster = is_last_resort(one);
+                for (backend, endpoint) in &mut *found {
+                    backend.cluster = is_last_resort(endpoint);
                 }
             }
             self.backends.any = found.iter().any(|(backend, _)| backend.cluster);
         }
         if self.uses_local() {
-            let is_ready_here = |one: &Endpoint| one.ready && is_on(one, node);
-            let some_ready = found.iter().any(|(_, one)| is_ready_here(one));
-            for (backend, one) in &mut *found {
-                self.backends.any |= one.ready || is_last_resort(one);
+            let is_ready_here = |endpoint: &Endpoint| endpoint.ready && is_on(endpoint, node);
+            let some_ready = found.iter().any(|(_, endpoint)| is_ready_here(endpoint));
+            for (backend, endpoint) in &mut *found {
+                self.backends.any |= endpoint.ready || is_last_resort(endpoint);
                 backend.local = match some_ready {
-                    true => is_ready_here(one),
-                    false => is_last_resort(one) && is_on(one, node),
+                    true => is_ready_here(endpoint),
+                    false => is_last_resort(endpoint) && is_on(endpoint, node),
                 };
             }
         }
@@ -153,9 +153,9 @@ impl PortPlan<'_> {
     /// The same where both policies are decided at once.
     fn decide_at_once(&mut self, found: &mut [Found<'_>], node: &Node) {
         let only_here = self.internal_local && !self.external_local;
-        for (backend, one) in found {
-            backend.cluster = one.ready && (!only_here || is_on(one, node));
-            backend.local = one.ready && is_on(one, node);
+        for (backend, endpoint) in found {
+            backend.cluster = endpoint.ready && (!only_here || is_on(endpoint, node));
+            backend.local = endpoint.ready && is_on(endpoint, node);
             self.backends.any |= backend.cluster;
         }
     }
@@ -163,9 +163,11 @@ impl PortPlan<'_> {
     /// What hints keep traffic to: they count only if every ready endpoint has some, and
     /// one of them names this node (or, failing that, its zone).
     fn topology(&self, found: &[Found<'_>], node: &Node) -> Topology {
-        let ready = || found.iter().map(|(_, one)| *one).filter(|one| one.ready);
+        let ready =
+            || found.iter().map(|(_, endpoint)| *endpoint).filter(|endpoint| endpoint.ready);
         let holds = |mode: Topology| {
-            ready().all(|one| mode.is_hinted(one)) && ready().any(|one| mode.admits(one, node))
+            ready().all(|endpoint| mode.is_hinted(endpoint))
+                && ready().any(|endpoint| mode.admits(endpoint, node))
         };
         let modes = [
             (self.planning.node_hints, Topology::SameNode),

@@ -54,9 +54,9 @@ impl<'a> Plan<'a> {
                 if service.ports[place + 1..].iter().any(|later| same_key(port, later)) {
                     continue;
                 }
-                let mut one = PortPlan::new(service, port, (cluster_ip, family), planning);
-                plan.endpoints += one.add_backends(&slices, node);
-                plan.ports.push(one);
+                let mut planned = PortPlan::new(service, port, (cluster_ip, family), planning);
+                plan.endpoints += planned.add_backends(&slices, node);
+                plan.ports.push(planned);
             }
         }
         plan
@@ -124,7 +124,7 @@ impl<'a> PortPlan<'a> {
             vips: match planning.reads_ip_mode {
                 true => service.vips(family).collect(),
                 false => {
-                    let all = service.load_balancer.iter().filter_map(|one| one.ip);
+                    let all = service.load_balancer.iter().filter_map(|ingress| ingress.ip);
                     all.filter(of_family).collect()
                 }
             },
@@ -177,9 +177,9 @@ fn is_served(service: &Service) -> bool {
 
 const HEADLESS: &str = "service.kubernetes.io/headless";
 
-fn same_key(one: &ServicePort, other: &ServicePort) -> bool {
+fn same_key(port: &ServicePort, other: &ServicePort) -> bool {
     let key = |port: &ServicePort| (port.name.clone().unwrap_or_default(), port.protocol);
-    key(one) == key(other)
+    key(port) == key(other)
 }
 
 /// Whether a Service wants its endpoints' hints for zones to count.

@@ -18,8 +18,8 @@ pub(crate) fn any_cluster() -> impl Strategy<Value = Cluster> {
         for (number, (mut service, mut endpoints)) in (1..).zip(services) {
             service.name = NamespacedName::new("shop", &format!("s{number}")).unwrap();
             service.cluster_ips = vec![ip(&format!("172.16.1.{number}"))];
-            for (number, one) in (1..).zip(&mut endpoints) {
-                one.address = ip(&format!("10.1.0.{number}"));
+            for (number, endpoint) in (1..).zip(&mut endpoints) {
+                endpoint.address = ip(&format!("10.1.0.{number}"));
             }
             add(&mut cluster, service, endpoints);
         }
@@ -71,9 +71,9 @@ fn any_service() -> impl Strategy<Value = Service> {
         .prop_map(|(kind, policies, ports, modes, ranges, affinity_seconds, external)| {
             let plain = service("s", "172.16.1.1");
             let ports = (1..).zip(ports).map(|(number, (protocol, node_port))| {
-                let mut one = service_port(Some(&format!("p{number}")), protocol, number);
-                one.node_port = node_port.and_then(Port::new);
-                one
+                let mut port = service_port(Some(&format!("p{number}")), protocol, number);
+                port.node_port = node_port.and_then(Port::new);
+                port
             });
             Service {
                 ports: ports.collect(),

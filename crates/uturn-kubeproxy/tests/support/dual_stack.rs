@@ -14,15 +14,18 @@ pub(crate) fn dual_stack(mut cluster: Cluster) -> Cluster {
         twice(&mut service.cluster_ips, address);
         twice(&mut service.external_ips, address);
         twice(&mut service.source_ranges, range);
-        twice(&mut service.load_balancer, |mut one| {
-            one.ip = one.ip.map(address);
-            one
+        twice(&mut service.load_balancer, |mut ingress| {
+            ingress.ip = ingress.ip.map(address);
+            ingress
         });
     }
     for slices in cluster.endpoints.values_mut() {
         twice(slices, |mut slice| {
             slice.family = Family::V6;
-            slice.endpoints.iter_mut().for_each(|one| one.address = address(one.address));
+            slice
+                .endpoints
+                .iter_mut()
+                .for_each(|endpoint| endpoint.address = address(endpoint.address));
             slice
         });
     }

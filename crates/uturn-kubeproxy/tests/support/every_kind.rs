@@ -59,8 +59,8 @@ pub(crate) fn cluster() -> Cluster {
     let term = external_local(load_balancer("term", "172.16.1.17", 30090, "203.0.113.16"));
     let mut ends = everywhere();
     ends.pop();
-    for (one, serving) in ends.iter_mut().zip([true, false]) {
-        (one.ready, one.serving, one.terminating) = (false, serving, true);
+    for (endpoint, serving) in ends.iter_mut().zip([true, false]) {
+        (endpoint.ready, endpoint.serving, endpoint.terminating) = (false, serving, true);
     }
     put(Service { health_check_node_port: Some(port(30997)), ..term }, ends);
     let mut ends = everywhere();

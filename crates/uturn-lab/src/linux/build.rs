@@ -1,5 +1,5 @@
 //! Builds a cluster: the fabric, nodes, and the links between them. Pods are hung off by
-//! [`pods`](super::pods), what lies beyond the VPC is added by [`beyond`](super::beyond).
+//! [`pods`](super::pods), what lies beyond the VPC is added by [`edge`](super::beyond).
 //!
 //! ```text
 //!  pod eth0 ── cbr0 [node] eth0 ── n<i> [fabric] edge ── fabric [edge] ── eth0 [outside]
@@ -21,7 +21,7 @@ use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};
 
-use super::beyond::Beyond;
+use super::edge::Edge;
 use super::namespace::Namespace;
 use super::netlink::{End, Index, Mac, Netlink, Via};
 use super::state::Run;
@@ -42,7 +42,7 @@ pub(crate) struct Twin {
     pub(crate) nodes: BTreeMap<Name, Namespace>,
     pub(crate) pods: BTreeMap<NamespacedName, Namespace>,
     /// Outside clients and public load balancers, where there are any.
-    pub(crate) beyond: Option<Beyond>,
+    pub(crate) edge: Option<Edge>,
 }
 
 impl Twin {
@@ -55,7 +55,7 @@ impl Twin {
         let cluster = plan.cluster;
         let fabric = namespace(run, "fabric")?;
         fabric.run(fabric_kernel).during("set up the fabric")?;
-        let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), beyond: None };
+        let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), edge: None };
         for (number, node) in cluster.nodes.values().enumerate() {
             twin.add_node(run, cluster, number, node)?;
         }
@@ -68,9 +68,11 @@ impl Twin {
             twin.pods.insert(pod.name.clone(), space);
         }
         if public::is_needed(plan) {
-            twin.beyond = Some(Beyond::build(run, plan, &twin.fabric)?);
+            twin.edge = Some(Edge::build(run, plan, &twin.fabric)?);
         }
-        twin.fabric.run(|| dig_holes(&cluster.network)).during("set up the fabric")?;
+        twin.fabric
+            .run(|| discard_unknown_addresses(&cluster.network))
+            .during("set up the fabric")?;
         Ok(twin)
     }
 
@@ -88,7 +90,7 @@ impl Twin {
         match client {
             Client::Pod(name) => self.of_pod(cluster.pods.get(name)?),
             Client::Node(name) => self.nodes.get(name),
-            Client::Outside(address) => self.beyond.as_ref()?.outside.get(address),
+            Client::Outside(address) => self.edge.as_ref()?.clients.get(address),
             Client::Workload(..) => None,
         }
     }
@@ -97,7 +99,7 @@ impl Twin {
     pub(crate) fn of_balancers(&self, scope: Scope) -> Option<&Namespace> {
         match scope {
             Scope::Private => Some(&self.fabric),
-            Scope::Public => self.beyond.as_ref().map(|beyond| &beyond.edge),
+            Scope::Public => self.edge.as_ref().map(|edge| &edge.space),
         }
     }
 
@@ -202,11 +204,11 @@ impl Wire {
 
 /// An address that nobody has, or that only nodes' rules know: packets to it vanish, as in
 /// the cloud. Where there is an edge, everything that is not the VPC's goes there first.
-fn dig_holes(network: &Network) -> io::Result<()> {
+fn discard_unknown_addresses(network: &Network) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
-    let hole = netlink.add_hole()?;
+    let hole = netlink.add_discarding_link()?;
     let Network { vpc_cidrs, pod_cidrs, service_cidrs, .. } = network;
-    let known = [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|one| &one.value);
+    let known = [vpc_cidrs, pod_cidrs, service_cidrs].into_iter().flat_map(|ranges| &ranges.value);
     for range in known.copied().chain(ROUTER.map(everything)) {
         match netlink.add_route(range.trunc(), Via::Link(hole)) {
             // A node has the whole range, or it was named twice.
@@ -239,7 +241,7 @@ pub(crate) fn namespace(run: &Run, what: &str) -> Result<Namespace, LabError> {
 /// Settings of whatever passes packets on between nodes.
 pub(crate) fn fabric_kernel() -> io::Result<()> {
     router_kernel(RpFilter::Off)?;
-    paced(None)?;
+    set_syn_retries(None)?;
     // A VPC does not tell nodes of shorter ways, and carries what a node sends in a load
     // balancer's name: that the load balancer is in this kernel too is the lab's business.
     for which in ["all", "default"] {
@@ -250,7 +252,7 @@ pub(crate) fn fabric_kernel() -> io::Result<()> {
 }
 
 fn node_kernel(node: &Node) -> io::Result<()> {
-    paced(Some(node))?;
+    set_syn_retries(Some(node))?;
     router_kernel(node.rp_filter.unwrap_or(RpFilter::Off))?;
     let sees = if node.bridge_rules == Some(false) { "0" } else { "1" };
     for family in ["iptables", "ip6tables"] {
@@ -265,7 +267,7 @@ fn node_kernel(node: &Node) -> io::Result<()> {
 
 /// When this kernel sends the first packet of a connection again: as the node's does, and
 /// where nobody says which that is, as all did before Linux 6.5.
-pub(crate) fn paced(node: Option<&Node>) -> io::Result<()> {
+pub(crate) fn set_syn_retries(node: Option<&Node>) -> io::Result<()> {
     let version = node.and_then(Node::kernel_version);
     let is_steady = version.is_some_and(|version| version >= (6, 5));
     let value = if is_steady { "4" } else { "0" };
@@ -292,12 +294,12 @@ fn router_kernel(rp_filter: RpFilter) -> io::Result<()> {
     }
     set_ipv6("net/ipv6/conf/all/forwarding", "1")?;
     set_ipv6("net/ipv6/icmp/ratelimit", "0")?;
-    ipv6_at_once()
+    disable_address_detection()
 }
 
 /// Before there are links: their own IPv6 addresses serve at once, as nobody else can have
 /// them. Without one a router asks for no neighbour.
-pub(crate) fn ipv6_at_once() -> io::Result<()> {
+pub(crate) fn disable_address_detection() -> io::Result<()> {
     set_ipv6("net/ipv6/conf/all/accept_dad", "0")?;
     set_ipv6("net/ipv6/conf/default/accept_dad", "0")
 }

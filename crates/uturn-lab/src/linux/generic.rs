@@ -51,7 +51,11 @@ impl Generic {
         let asked = Attributes::default().text(CTRL_ATTR_FAMILY_NAME, name);
         let answers = self.ask(CONTROLLER, CTRL_CMD_GETFAMILY, NLM_F_ACK, &asked)?;
         let id = answers.iter().find_map(|answer| {
-            read_u16(Attribute::all(answer).find(|one| one.kind == CTRL_ATTR_FAMILY_ID)?.value)
+            read_u16(
+                Attribute::all(answer)
+                    .find(|attribute| attribute.kind == CTRL_ATTR_FAMILY_ID)?
+                    .value,
+            )
         });
         let id = id.ok_or_else(|| io::Error::other(format!("netlink names no family {name}")))?;
         Ok(Family { id, version })
@@ -216,10 +220,12 @@ mod tests {
     fn attributes_are_read_back() {
         let inner = Attributes::default().text(1, "rr").port(2, 80);
         let all = Attributes::default().short(3, 2).nested(4, &inner).number(5, 7);
-        let read: Vec<_> = Attribute::all(&all.0).map(|one| (one.kind, one.value)).collect();
-        assert_eq!(read.iter().map(|one| one.0).collect::<Vec<_>>(), [3, 4, 5]);
+        let read: Vec<_> =
+            Attribute::all(&all.0).map(|attribute| (attribute.kind, attribute.value)).collect();
+        assert_eq!(read.iter().map(|attribute| attribute.0).collect::<Vec<_>>(), [3, 4, 5]);
         assert_eq!(read_u16(read[0].1), Some(2));
-        let nested: Vec<_> = Attribute::all(read[1].1).map(|one| (one.kind, one.value)).collect();
+        let nested: Vec<_> =
+            Attribute::all(read[1].1).map(|attribute| (attribute.kind, attribute.value)).collect();
         assert_eq!(nested[0], (1, &b"rr\0"[..]));
         assert_eq!(read_port(nested[1].1), Some(80));
         assert_eq!(read_u32(read[2].1), Some(7));

@@ -13,11 +13,11 @@ use crate::{ProbeEnd, TargetHealth};
 /// How many times faster than its load balancers the lab lives as far as health checks go:
 /// with 5 s between probes and 2 s for an answer, a lab's come every second and wait 0.4 s.
 /// What decides, so many in a row, stays as it is.
-const HURRY: u32 = 5;
+const SPEED_UP: u32 = 5;
 
 /// A target that counts as dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Dead {
+pub(crate) struct DeadTarget {
     pub(crate) listener: SocketAddr,
     pub(crate) protocol: Protocol,
     pub(crate) target: SocketAddr,
@@ -29,17 +29,17 @@ type Key = (SocketAddr, Protocol, usize, SocketAddr);
 
 /// Every target's state, as far as it is decided.
 #[derive(Debug, Default)]
-pub(crate) struct Healths(BTreeMap<Key, (bool, ProbeResult)>);
+pub(crate) struct TargetHealths(BTreeMap<Key, (bool, ProbeResult)>);
 
-impl Healths {
+impl TargetHealths {
     /// Books a report. Whether it was one, and news.
-    pub(crate) fn book(&mut self, event: &Event) -> bool {
+    pub(crate) fn record(&mut self, event: &Event) -> bool {
         let Event::Health { listener, protocol, rule, target, alive, result } = event else {
             return false;
         };
         let transport = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
             .into_iter()
-            .find(|one| one.lower() == protocol)
+            .find(|protocol_of| protocol_of.lower() == protocol)
             .unwrap_or(Protocol::Tcp);
         let before = self.0.insert((*listener, transport, *rule, *target), (*alive, *result));
         before.is_none_or(|(was, _)| was != *alive)
@@ -67,14 +67,14 @@ impl Healths {
         let mut all: Vec<TargetHealth> = decided
             .map(|(target, (alive, result))| TargetHealth { target, alive, latest: end_of(result) })
             .collect();
-        all.sort_unstable_by_key(|one| one.target);
+        all.sort_unstable_by_key(|target| target.target);
         all
     }
 
     /// Targets that count as dead, each once for its listener.
-    pub(crate) fn dead(&self) -> BTreeSet<Dead> {
+    pub(crate) fn dead(&self) -> BTreeSet<DeadTarget> {
         let dead = self.0.iter().filter(|(_, (alive, _))| !alive);
-        dead.map(|((listener, protocol, _, target), (_, result))| Dead {
+        dead.map(|((listener, protocol, _, target), (_, result))| DeadTarget {
             listener: *listener,
             protocol: *protocol,
             target: *target,
@@ -87,13 +87,13 @@ impl Healths {
 /// The same load balancers, with health checks in a hurry. Passive checks are off: what one
 /// flow's failures teach a load balancer would decide the next one's shares, and how often a
 /// flow fails before the load balancer learns would be the machine's business.
-pub(crate) fn hurried(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
+pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     let mut all = all.to_vec();
     for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {
         listener.profile.passive_check = None;
         if let Some(check) = &mut listener.profile.health_check {
-            check.interval /= HURRY;
-            check.timeout /= HURRY;
+            check.interval /= SPEED_UP;
+            check.timeout /= SPEED_UP;
         }
     }
     all
@@ -110,9 +110,9 @@ fn end_of(result: ProbeResult) -> ProbeEnd {
 
 /// How long it takes until every target has been asked once more, and has answered or not:
 /// one that is asked as the time begins may be forgotten, the next one counts.
-pub(crate) fn round(all: &[LoadBalancer]) -> Duration {
-    let hurried = hurried(all);
-    let checks = hurried.iter().flat_map(|lb| &lb.listeners);
+pub(crate) fn probe_round(all: &[LoadBalancer]) -> Duration {
+    let accelerated = accelerated(all);
+    let checks = accelerated.iter().flat_map(|lb| &lb.listeners);
     let checks = checks.filter_map(|listener| listener.profile.health_check.as_ref());
     checks.map(|check| check.interval + check.timeout * 2).max().unwrap_or_default()
 }

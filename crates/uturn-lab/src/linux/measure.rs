@@ -9,24 +9,24 @@ use std::time::Instant;
 use rustix::event::PollFd;
 use uturn_model::{Client, Destination, NamespacedName, Outcome, Pod, Text};
 
-use super::balancer::Seen;
-use super::balancing::Balancing;
+use super::balancer_process::FlowEvent;
 use super::build::Twin;
 use super::client::Attempt;
 use super::interrupt::Watch;
+use super::kernel_parts;
+use super::load_balancers::LoadBalancers;
 use super::names::{self, Found, Names};
 use super::nginx;
-use super::parts;
+use super::observe::{Recorder, lab_namespaces};
 use super::program::Program;
 use super::rules::program_node;
 use super::server::Servers;
-use super::sight::{Recorder, insides};
 use super::state::Run;
 use super::system::During;
 use super::target::{PickedBy, Target};
-use super::wait::{ATTENTION, QUIET, wait};
+use super::wait::{POLL_INTERVAL, QUIET_PERIOD, wait};
 use super::workload::Split;
-use crate::{Evidence, LabError, MeasuredFlow, Plan, Standing, TargetHealth, Watched, Watching};
+use crate::{Evidence, LabError, MeasuredFlow, OnReady, Plan, TargetHealth, Watched, Watching};
 
 pub(crate) fn measure(
     plan: &Plan<'_>,
@@ -38,7 +38,7 @@ pub(crate) fn measure(
 pub(crate) fn watch(
     plan: &Plan<'_>,
     watching: &Watching,
-    standing: Option<Standing<'_>>,
+    standing: Option<OnReady<'_>>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Watched, LabError> {
     let watch = Watch::new()?;
@@ -48,11 +48,12 @@ pub(crate) fn watch(
         let measured = lab.run(progress)?;
         let explanations =
             if watching.explain { lab.explain(&measured, progress)? } else { Vec::new() };
-        let explanations = explanations.into_iter().filter_map(|one| split.whole(one)).collect();
+        let explanations =
+            explanations.into_iter().filter_map(|explanation| split.whole(explanation)).collect();
         let watched = Watched { flows: split.join(plan, &measured), explanations };
         let stays = standing.is_some();
         if let Some(standing) = standing {
-            standing(&watched, &insides(&lab.twin).during("look inside the lab")?);
+            standing(&watched, &lab_namespaces(&lab.twin).during("look inside the lab")?);
             lab.stay()?;
         }
         lab.recorder.take().map(Recorder::finish).transpose()?;
@@ -74,7 +75,7 @@ pub(crate) fn watch(
 struct Lab<'a> {
     plan: &'a Plan<'a>,
     watch: &'a Watch,
-    balancing: Balancing,
+    balancers: LoadBalancers,
     _programs: Vec<Program>,
     _names: Option<Names>,
     _servers: Servers,
@@ -86,7 +87,7 @@ struct Lab<'a> {
     called_before: u64,
     /// When the kernel was last asked for its counts, or the latest flow began: asking takes
     /// longer than most flows.
-    asked: Instant,
+    counters_read_at: Instant,
     /// Whether nothing happened for a while: a slow machine is not given more at once than
     /// it can do without keeping anybody waiting.
     is_quiet: bool,
@@ -124,12 +125,12 @@ impl<'a> Lab<'a> {
         let coredns = names::program(plan)?;
         super::available()?;
         let run = Run::new()?;
-        parts::check(&plan.needs(), &run)?;
+        kernel_parts::check(&plan.needs(), &run)?;
         progress(&format!("building {} nodes", cluster.nodes.len()));
         let needed = Needed::by(plan);
         let twin = Twin::build(&run, plan, |pod| needed.has(pod))?;
-        let has_eyes = watching.explain || watching.captures.is_some();
-        let recorder = has_eyes.then(|| Recorder::start(&twin, watching.captures.clone()));
+        let observes = watching.explain || watching.captures.is_some();
+        let recorder = observes.then(|| Recorder::start(&twin, watching.captures.clone()));
         let recorder = recorder.transpose()?;
         watch.check()?;
         for (name, space) in &twin.nodes {
@@ -140,17 +141,17 @@ impl<'a> Lab<'a> {
             |pod: &Pod| nginx::is_one(pod) || coredns.is_some() && names::serves(cluster, pod);
         let servers = Servers::start(cluster, &twin, has_own)?;
         let programs = nginx::start(&run, cluster, &twin)?;
-        let names = coredns.map(|one| Names::start(&run, plan, &twin, &one)).transpose()?;
+        let names = coredns.map(|program| Names::start(&run, plan, &twin, &program)).transpose()?;
         let found = names.as_ref().map(|names| names.resolve(plan, &twin)).transpose()?;
         let targets = targets(&found.unwrap_or_default())?;
         // Probes begin at once, so all that they meet is there.
-        let mut balancing = Balancing::start(&run, plan, &twin, &targets)?;
-        balancing.await_ready(&twin, watch)?;
+        let mut balancers = LoadBalancers::start(&run, plan, &twin, &targets)?;
+        balancers.await_ready(&twin, watch)?;
         let tallies = vec![Tally::default(); targets.len()];
         Ok(Self {
             plan,
             watch,
-            balancing,
+            balancers,
             _programs: programs,
             _names: names,
             _servers: servers,
@@ -159,7 +160,7 @@ impl<'a> Lab<'a> {
             run,
             targets,
             called_before: 0,
-            asked: Instant::now(),
+            counters_read_at: Instant::now(),
             is_quiet: false,
             tallies,
         })
@@ -176,14 +177,14 @@ impl<'a> Lab<'a> {
                     self.plan.flows[begun].from, self.plan.flows[begun].to
                 ));
                 self.called_before = self.called(begun)?;
-                self.settle(begun);
+                self.update(begun);
                 if self.targets[begun].has_address() {
                     attempts.extend(self.begin(begun)?);
                 } else {
                     let all = self.connects(begun);
                     self.tallies[begun].counts.insert(Outcome::NameNotFound, all);
                 }
-                self.asked = Instant::now();
+                self.counters_read_at = Instant::now();
                 self.is_quiet = false;
                 begun += 1;
             }
@@ -194,7 +195,7 @@ impl<'a> Lab<'a> {
             self.wait_and_go_on(&mut attempts, begun.checked_sub(1))?;
         }
         self.hear(begun.checked_sub(1))?;
-        let called = self.balancing.called(&self.twin)?;
+        let called = self.balancers.called(&self.twin)?;
         let flows = self.plan.flows.iter().zip(&self.targets);
         let flows = flows.zip(std::mem::take(&mut self.tallies));
         Ok(flows
@@ -221,14 +222,16 @@ impl<'a> Lab<'a> {
             return Ok(true);
         }
         let decided = match self.targets[before].picked_by {
-            PickedBy::Nobody => return Ok(self.is_quiet),
+            PickedBy::NoBalancer => return Ok(self.is_quiet),
             PickedBy::Process => self.tallies[before].decided,
             // Asking takes time, in which nobody would be heard.
-            PickedBy::Kernel if !self.is_quiet || self.asked.elapsed() < ATTENTION / 2 => {
+            PickedBy::Kernel
+                if !self.is_quiet || self.counters_read_at.elapsed() < POLL_INTERVAL / 2 =>
+            {
                 return Ok(false);
             }
             PickedBy::Kernel => {
-                self.asked = Instant::now();
+                self.counters_read_at = Instant::now();
                 self.called(before)? - self.called_before
             }
         };
@@ -242,14 +245,14 @@ impl<'a> Lab<'a> {
         if target.picked_by != PickedBy::Kernel {
             return Ok(0);
         }
-        let counts = self.balancing.called(&self.twin)?;
+        let counts = self.balancers.called(&self.twin)?;
         Ok(target.calls().filter_map(|call| counts.get(&call)).sum())
     }
 
     /// Takes the health of a flow's targets as it is when the flow begins.
-    fn settle(&mut self, flow: usize) {
-        let (balancers, healths) = (self.plan.load_balancers, &self.balancing.healths);
-        self.targets[flow].settle(balancers, healths);
+    fn update(&mut self, flow: usize) {
+        let (balancers, healths) = (self.plan.load_balancers, &self.balancers.healths);
+        self.targets[flow].update(balancers, healths);
         self.tallies[flow].health = self.targets[flow].health(balancers, healths);
     }
 
@@ -258,14 +261,14 @@ impl<'a> Lab<'a> {
     }
 
     fn begin_some(&self, flow: usize, count: u64) -> Result<Vec<Attempt>, LabError> {
-        let Target { aim, limit, .. } = &self.targets[flow];
+        let Target { spec, limit, .. } = &self.targets[flow];
         let from = &self.plan.flows[flow].from;
         let space = self
             .twin
             .of_client(self.plan.cluster, from)
             .ok_or_else(|| LabError::Plan(format!("{from} does not run, so it calls nobody")))?;
-        Attempt::begin(space, aim, flow, count, *limit)
-            .during(&format!("connect from {from} to {}", aim.address))
+        Attempt::begin(space, spec, flow, count, *limit)
+            .during(&format!("connect from {from} to {}", spec.address))
     }
 
     /// Waits until something happens, and lets everybody it concerns go on.
@@ -275,39 +278,39 @@ impl<'a> Lab<'a> {
         current: Option<usize>,
     ) -> Result<(), LabError> {
         let soon = if current.is_some_and(|flow| flow + 1 < self.targets.len()) {
-            QUIET
+            QUIET_PERIOD
         } else {
-            ATTENTION
+            POLL_INTERVAL
         };
         let soon = Instant::now() + soon;
         let until = attempts.iter().map(Attempt::deadline).fold(soon, Instant::min);
         let mut waiting: Vec<PollFd<'_>> = attempts.iter().map(Attempt::waits_for).collect();
-        waiting.extend(self.balancing.waits_for());
+        waiting.extend(self.balancers.waits_for());
         let ready = wait(&mut waiting, until)?;
         drop(waiting);
         self.is_quiet = !ready.contains(&true);
         let now = Instant::now();
         for (attempt, ready) in attempts.iter_mut().zip(ready) {
             if ready {
-                attempt.go_on();
+                attempt.advance();
             }
-            attempt.look_at_clock(now);
+            attempt.check_deadline(now);
         }
         self.hear(current)
     }
 
     /// Books what the load balancer has reported.
     fn hear(&mut self, current: Option<usize>) -> Result<(), LabError> {
-        for (flow, seen) in self.balancing.hear(&self.twin, current)? {
+        for (flow, seen) in self.balancers.hear(&self.twin, current)? {
             let tally = &mut self.tallies[flow];
             match seen {
-                Seen::Picked(target) => {
+                FlowEvent::Picked(target) => {
                     tally.decided += 1;
                     *tally.picked.entry(target).or_default() += 1;
                 }
-                Seen::TurnedAway => tally.decided += 1,
-                Seen::TimedOut(target) => *tally.timed_out.entry(target).or_default() += 1,
-                Seen::Other => {}
+                FlowEvent::TurnedAway => tally.decided += 1,
+                FlowEvent::TimedOut(target) => *tally.timed_out.entry(target).or_default() += 1,
+                FlowEvent::Other => {}
             }
         }
         Ok(())

@@ -1,28 +1,28 @@
 //! The lab on Linux: namespaces, links, rules, processes.
 
-mod balancer;
-mod balancing;
-mod beyond;
+mod availability;
+mod balancer_process;
 mod build;
+mod call_counters;
 mod client;
-mod count;
+mod edge;
 mod generic;
 mod health;
 mod interrupt;
 mod ipvs;
+mod kernel_parts;
+mod load_balancers;
 mod measure;
 mod names;
 mod namespace;
 mod netlink;
 mod nginx;
-mod parts;
+mod observe;
 mod pods;
-mod probe;
 mod program;
 mod public;
 mod rules;
 mod server;
-mod sight;
 mod state;
 mod system;
 mod tables;
@@ -31,6 +31,6 @@ mod tunnel;
 mod wait;
 mod workload;
 
+pub(crate) use availability::available;
 pub(crate) use measure::{measure, watch};
-pub(crate) use probe::available;
 pub(crate) use state::sweep;

@@ -186,7 +186,7 @@ impl Netlink {
     ///
     /// A route that is a black hole would not do: who calls from this very place is told of
     /// that.
-    pub(crate) fn add_hole(&mut self) -> io::Result<Index> {
+    pub(crate) fn add_discarding_link(&mut self) -> io::Result<Index> {
         self.add_dummy("hole")?;
         let link = self.index("hole")?;
         let mut message = LinkMessage::default();

@@ -43,7 +43,7 @@ const PROCESS: &str = "daemon off; master_process off; error_log stderr notice;"
 /// Whether a pod is an nginx.
 pub(crate) fn is_one(pod: &Pod) -> bool {
     let mut files = pod.spec.files.iter();
-    files.any(|one| one.text.is_some() && is_config(&one.path) && one.path.ends_with(".conf"))
+    files.any(|file| file.text.is_some() && is_config(&file.path) && file.path.ends_with(".conf"))
 }
 
 fn is_config(path: &str) -> bool {
@@ -86,22 +86,22 @@ impl Root {
     /// Writes its files.
     fn fill(&self, cluster: &Cluster, pod: &Pod) -> Result<io::Result<()>, LabError> {
         let mut files = Vec::new();
-        for one in pod.spec.files.iter().filter(|one| is_config(&one.path)) {
-            let Some(text) = &one.text else {
-                let key = one.key.as_deref().map(|key| format!(" {key:?} of")).unwrap_or_default();
+        for file in pod.spec.files.iter().filter(|file| is_config(&file.path)) {
+            let Some(text) = &file.text else {
+                let key = file.key.as_deref().map(|key| format!(" {key:?} of")).unwrap_or_default();
                 return Err(LabError::Plan(format!(
                     "pod {} is an nginx, and nothing says what{key} ConfigMap {}/{} is, which it \
                      has at {}",
-                    pod.name, pod.name.namespace, one.config_map, one.path
+                    pod.name, pod.name.namespace, file.config_map, file.path
                 )));
             };
-            files.push(File { path: &one.path, text, alone: one.alone });
+            files.push(File { path: &file.path, text, alone: file.alone });
         }
         let write = || -> io::Result<()> {
             for own in OWN.iter().chain([&FOLDER]) {
                 fs::create_dir_all(self.inside(own))?;
             }
-            MADE.iter().try_for_each(|one| fs::create_dir_all(self.inside(one)))?;
+            MADE.iter().try_for_each(|folder| fs::create_dir_all(self.inside(folder)))?;
             // What kinds of files there are is nginx's own knowledge.
             let kinds = fs::read_to_string(Path::new(FOLDER).join("mime.types"));
             let kinds = kinds.unwrap_or_else(|_| "types {}\n".into());

@@ -24,7 +24,10 @@ use uturn_kubeproxy::pod_network;
 use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::{Cluster, Node, Pod};
 
-use super::build::{ROUTER, Twin, Wire, everything, ipv6_at_once, mac, namespace, paced, uplink};
+use super::build::{
+    ROUTER, Twin, Wire, disable_address_detection, everything, mac, namespace, set_syn_retries,
+    uplink,
+};
 use super::namespace::Namespace;
 use super::netlink::{Index, Mac, Netlink, Selector, Via};
 use super::state::Run;
@@ -90,13 +93,15 @@ pub(crate) fn build(
     let place = pod
         .node
         .as_ref()
-        .and_then(|name| cluster.nodes.values().enumerate().find(|(_, one)| one.name == *name));
+        .and_then(|name| cluster.nodes.values().enumerate().find(|(_, node)| node.name == *name));
     let (node_number, node) = place.ok_or_else(|| {
         LabError::Plan(format!("pod {} is on a node that is not known", pod.name))
     })?;
     let doing = format!("build pod {}", pod.name);
     let space = namespace(run, &format!("pod{number}-{}", pod.name.name))?;
-    space.run(|| ipv6_at_once().and_then(|()| paced(Some(node)))).during(&doing)?;
+    space
+        .run(|| disable_address_detection().and_then(|()| set_syn_retries(Some(node))))
+        .during(&doing)?;
     let host = &twin.nodes[&node.name];
     // No other interface's name has a hyphen.
     let link = || (format!("{}-{number}", pod_network::link(cluster)), number);

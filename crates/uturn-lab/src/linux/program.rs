@@ -44,11 +44,11 @@ impl Program {
         ready: &'static str,
         during: &str,
     ) -> Result<Self, LabError> {
-        let (said, says) = io::pipe().during(during)?;
+        let (reader, writer) = io::pipe().during(during)?;
         command
             .stdin(Stdio::null())
-            .stdout(says.try_clone().during(during)?)
-            .stderr(says)
+            .stdout(writer.try_clone().during(during)?)
+            .stderr(writer)
             // Ctrl-C is the lab's to handle: it ends this process when it is done with it.
             .process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
@@ -57,18 +57,18 @@ impl Program {
         drop(command);
         run.started(started.0.id()).during(during)?;
         let file = File::create(log).during(during)?;
-        let (tell, heard) = sync_channel(1);
+        let (ready_sender, ready_receiver) = sync_channel(1);
         let listens = thread::Builder::new().name("program".into());
-        listens.spawn(move || listen(said, file, ready, &tell)).during(during)?;
-        let why = match heard.recv_timeout(START) {
+        listens.spawn(move || listen(reader, file, ready, &ready_sender)).during(during)?;
+        let why = match ready_receiver.recv_timeout(START) {
             Ok(()) => return Ok(started),
             Err(RecvTimeoutError::Disconnected) => "it ended".to_owned(),
             Err(RecvTimeoutError::Timeout) => {
                 format!("it does not serve after {} s", START.as_secs())
             }
         };
-        let said = fs::read_to_string(log).unwrap_or_default();
-        Err(LabError::Program { doing: during.into(), said: format!("{why}\n{said}") })
+        let printed = fs::read_to_string(log).unwrap_or_default();
+        Err(LabError::Program { doing: during.into(), said: format!("{why}\n{printed}") })
     }
 }
 
@@ -81,14 +81,14 @@ impl Drop for Program {
 }
 
 /// Keeps what it says, to its end, and tells when it is ready.
-fn listen(said: PipeReader, mut log: File, ready: &str, tell: &SyncSender<()>) {
-    let mut told = false;
-    for line in BufReader::new(said).lines().map_while(Result::ok) {
+fn listen(reader: PipeReader, mut log: File, ready: &str, ready_sender: &SyncSender<()>) {
+    let mut was_ready = false;
+    for line in BufReader::new(reader).lines().map_while(Result::ok) {
         // What cannot be kept is missed only by who looks for a fault.
         let _ = writeln!(log, "{line}");
-        if !told && line.contains(ready) {
-            told = true;
-            let _ = tell.send(());
+        if !was_ready && line.contains(ready) {
+            was_ready = true;
+            let _ = ready_sender.send(());
         }
     }
 }

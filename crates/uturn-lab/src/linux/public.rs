@@ -22,7 +22,7 @@ pub(crate) fn address_of(node: &Node, family: Family) -> Option<IpAddr> {
 
 /// Where a client outside calls from: its own address, or one out of the ranges that are for
 /// documentation.
-pub(crate) fn address_of_stranger(stated: Option<IpAddr>, family: Family) -> IpAddr {
+pub(crate) fn outside_client_address(stated: Option<IpAddr>, family: Family) -> IpAddr {
     stated.unwrap_or(match family {
         Family::V4 => IpAddr::from([198, 51, 100, 10]),
         Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
@@ -38,7 +38,7 @@ pub(crate) fn is_needed(plan: &Plan<'_>) -> bool {
 /// Which address stands on packets that load balancers send from one of the cloud's own:
 /// those beyond the VPC have others than those inside, as two could not be told apart by
 /// where answers go.
-pub(crate) fn sends_from(scope: Scope, own: IpAddr) -> IpAddr {
+pub(crate) fn source_address(scope: Scope, own: IpAddr) -> IpAddr {
     match (scope, own) {
         (Scope::Private, own) => own,
         (Scope::Public, IpAddr::V4(ip)) => IpAddr::V4((ip.to_bits() + 1).into()),
@@ -48,7 +48,7 @@ pub(crate) fn sends_from(scope: Scope, own: IpAddr) -> IpAddr {
 
 /// Where health checks that do not come from a VIP come from.
 pub(crate) fn probers(family: Family) -> [IpAddr; 2] {
-    [Scope::Private, Scope::Public].map(|scope| sends_from(scope, prober(family)))
+    [Scope::Private, Scope::Public].map(|scope| source_address(scope, prober(family)))
 }
 
 /// All addresses that health checks come from: the load balancers' own among them.

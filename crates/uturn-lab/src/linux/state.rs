@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::namespace;
-use super::sight;
+use super::observe;
 use super::system::During;
 use crate::LabError;
 
@@ -36,7 +36,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn new() -> Result<Self, LabError> {
         let during = "record the run";
-        let _alone = alone().during(during)?;
+        let _guard = lock_folder().during(during)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let nth = RUNS.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{:05x}-{nth}", std::process::id(), now.subsec_micros());
@@ -64,9 +64,9 @@ impl Run {
 
     /// Puts a process on record.
     pub(crate) fn started(&self, process: u32) -> io::Result<()> {
-        let began = began(process).unwrap_or_default();
+        let start_time = start_time(process).unwrap_or_default();
         let mut file = File::options().create(true).append(true).open(self.file("processes"))?;
-        writeln!(file, "{process} {began}")
+        writeln!(file, "{process} {start_time}")
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn sweep() -> Result<Vec<String>, LabError> {
     if !Path::new(FOLDER).exists() {
         return Ok(Vec::new());
     }
-    let alone_guard = alone().during(during)?;
+    let guard = lock_folder().during(during)?;
     let mut removed = Vec::new();
     for entry in fs::read_dir(FOLDER).during(during)? {
         let folder = entry.during(during)?.path();
@@ -91,15 +91,15 @@ pub(crate) fn sweep() -> Result<Vec<String>, LabError> {
         if let Some(id) = folder.file_name().and_then(|name| name.to_str())
             && is_dead
         {
-            bury(id, &folder, &mut removed).during(during)?;
+            clean_up(id, &folder, &mut removed).during(during)?;
         }
     }
-    drop(alone_guard);
+    drop(guard);
     remove_folder();
     Ok(removed)
 }
 
-fn bury(id: &str, folder: &Path, removed: &mut Vec<String>) -> io::Result<()> {
+fn clean_up(id: &str, folder: &Path, removed: &mut Vec<String>) -> io::Result<()> {
     for process in processes(folder)? {
         match kill_process(process, Signal::KILL) {
             Ok(()) => removed.push(format!("process {}", process.as_raw_nonzero())),
@@ -111,7 +111,7 @@ fn bury(id: &str, folder: &Path, removed: &mut Vec<String>) -> io::Result<()> {
         namespace::remove(&name)?;
         removed.push(format!("namespace {name}"));
     }
-    if sight::forget(&tracing(id))? {
+    if observe::forget(&tracing(id))? {
         removed.push(format!("tracer of run {id}"));
     }
     fs::remove_dir_all(folder)?;
@@ -128,13 +128,13 @@ fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
     let same = |line: &str| {
         let (process, was) = line.split_once(' ')?;
         let process = process.parse().ok()?;
-        (began(process)? == was).then(|| Pid::from_raw(i32::try_from(process).ok()?))?
+        (start_time(process)? == was).then(|| Pid::from_raw(i32::try_from(process).ok()?))?
     };
     Ok(text.lines().filter_map(same).collect())
 }
 
 /// When a process began, in the kernel's own count: the 22nd field of its `stat`.
-fn began(process: u32) -> Option<String> {
+fn start_time(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field is a name in brackets that may hold anything.
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -154,7 +154,7 @@ fn is_dead(folder: &Path) -> io::Result<bool> {
 }
 
 /// Keeps others from making and sweeping runs meanwhile.
-fn alone() -> io::Result<File> {
+fn lock_folder() -> io::Result<File> {
     let path = Path::new(FOLDER).join(".lock");
     loop {
         fs::create_dir_all(FOLDER)?;
@@ -174,8 +174,8 @@ fn alone() -> io::Result<File> {
 
 /// Removes the folder of all runs once there is none.
 fn remove_folder() {
-    let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|one| one.path().is_dir());
-    if let Ok(_alone) = alone()
+    let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.path().is_dir());
+    if let Ok(_guard) = lock_folder()
         && fs::read_dir(FOLDER).is_ok_and(|mut entries| !entries.any(is_run))
     {
         let _ = fs::remove_file(Path::new(FOLDER).join(".lock"));

@@ -11,9 +11,9 @@ use uturn_model::{
     Protocol,
 };
 
-use super::client::{Aim, Speech};
-use super::count::Call;
-use super::health::Healths;
+use super::call_counters::Call;
+use super::client::{ClientProtocol, RequestSpec};
+use super::health::TargetHealths;
 use super::names::Found;
 use super::public;
 use super::rules::{is_in_kernel, turns};
@@ -21,7 +21,7 @@ use crate::{LabError, TargetHealth};
 
 /// How long a connect may take to be told from one that hangs, where nobody retries: its
 /// first packet is sent again after 1 s, and then after 2 or 3 s.
-const PATIENCE: Duration = Duration::from_millis(2500);
+const CONNECT_LIMIT: Duration = Duration::from_millis(2500);
 
 /// What the machine may take beyond what must be waited for.
 const SLACK: Duration = Duration::from_millis(1500);
@@ -29,7 +29,7 @@ const SLACK: Duration = Duration::from_millis(1500);
 /// A flow, ready to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    pub(crate) aim: Aim,
+    pub(crate) spec: RequestSpec,
     /// How many connections make a whole turn of whoever picks.
     pub(crate) turns: u64,
     /// How long a connection may take at most.
@@ -48,7 +48,7 @@ pub(crate) struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PickedBy {
     /// No load balancer.
-    Nobody,
+    NoBalancer,
     /// Rules in the kernel (layer 4).
     Kernel,
     /// The load balancer process (layer 7, and whatever ends TLS), which reports each pick.
@@ -66,8 +66,8 @@ impl Target {
             let protocol = flow.protocol;
             return Err(LabError::Plan(format!("flows over {protocol} cannot be measured")));
         }
-        let told = told(flow, found);
-        let family = match told {
+        let resolved = resolved_addresses(flow, found);
+        let family = match resolved {
             Some([]) => return Ok(Self::nameless()),
             Some([first, ..]) => Some(Family::of(*first)),
             None => to_family(cluster, load_balancers, &flow.to),
@@ -75,38 +75,41 @@ impl Target {
         let client = client_address(cluster, &flow.from, family)?;
         let family = Family::of(client);
         let own = |ip: &IpAddr| Family::of(*ip) == family;
-        let told: Vec<IpAddr> = told.unwrap_or_default().iter().copied().filter(own).collect();
-        let mut aim = aim(cluster, load_balancers, &flow.to, family, told.first().copied())?;
-        aim.others.extend(told.iter().skip(1));
+        let resolved: Vec<IpAddr> =
+            resolved.unwrap_or_default().iter().copied().filter(own).collect();
+        let mut spec =
+            request_spec(cluster, load_balancers, &flow.to, family, resolved.first().copied())?;
+        spec.others.extend(resolved.iter().skip(1));
         if flow.protocol == Protocol::Udp {
-            aim.speech = Speech::Datagram;
+            spec.protocol = ClientProtocol::Datagram;
         }
-        let lb = load_balancers.iter().position(|lb| lb.vip == aim.address.ip());
+        let lb = load_balancers.iter().position(|lb| lb.vip == spec.address.ip());
         let scope = lb.map(|lb| load_balancers[lb].scope);
         let sources = sources(cluster, &flow.from, client, scope);
         let mut target = Self {
-            aim,
+            spec,
             turns: 1,
-            limit: PATIENCE,
-            picked_by: PickedBy::Nobody,
+            limit: CONNECT_LIMIT,
+            picked_by: PickedBy::NoBalancer,
             scope,
             place: None,
             sources,
         };
-        target.turns = target.aim.others.len() as u64 + 1;
+        target.turns = target.spec.others.len() as u64 + 1;
         let Some(lb) = lb else { return Ok(target) };
-        let port = target.aim.address.port();
+        let port = target.spec.address.port();
         let listeners = &load_balancers[lb].listeners;
-        let serves =
-            |one: &Listener| one.protocol.transport() == flow.protocol && one.port.number() == port;
+        let serves = |listener: &Listener| {
+            listener.protocol.transport() == flow.protocol && listener.port.number() == port
+        };
         let Some(listener) = listeners.iter().position(serves) else { return Ok(target) };
         target.picked_by = picked_by(&listeners[listener]);
-        if let Speech::Whatever { tls } = &mut target.aim.speech {
+        if let ClientProtocol::Any { tls } = &mut target.spec.protocol {
             *tls = listeners[listener].protocol.ends_tls();
         }
-        target.place = rule(&listeners[listener], &target.aim).map(|rule| [lb, listener, rule]);
+        target.place = rule(&listeners[listener], &target.spec).map(|rule| [lb, listener, rule]);
         target.follow(load_balancers);
-        target.settle(load_balancers, &Healths::default());
+        target.update(load_balancers, &TargetHealths::default());
         Ok(target)
     }
 
@@ -117,24 +120,23 @@ impl Target {
         let balancer = &load_balancers[lb];
         let rule_met = &balancer.listeners[listener].rules[rule_place];
         let Some(redirect) = &rule_met.redirect else { return };
-        let url = redirect.location(&self.aim.host, &self.aim.path);
-        let (host, path) = redirect.aim(&self.aim.host, &self.aim.path);
+        let url = redirect.location(&self.spec.host, &self.spec.path);
+        let (host, path) = redirect.aim(&self.spec.host, &self.spec.path);
         let usual = if redirect.tls { 443 } else { 80 };
-        let next = Aim {
-            address: SocketAddr::new(self.aim.address.ip(), redirect.port.number()),
+        let next = RequestSpec {
+            address: SocketAddr::new(self.spec.address.ip(), redirect.port.number()),
             others: Vec::new(),
             host: match redirect.port.number() {
                 port if port == usual => host.to_owned(),
                 port => format!("{host}:{port}"),
             },
             path: path.to_owned(),
-            speech: if redirect.tls { Speech::Https } else { Speech::Http },
+            protocol: if redirect.tls { ClientProtocol::Https } else { ClientProtocol::Http },
             redirected: None,
         };
-        let there = balancer
-            .listeners
-            .iter()
-            .position(|one| one.port == redirect.port && one.protocol.transport() == Protocol::Tcp);
+        let there = balancer.listeners.iter().position(|listener| {
+            listener.port == redirect.port && listener.protocol.transport() == Protocol::Tcp
+        });
         self.place = there.and_then(|there| {
             let place = rule(&balancer.listeners[there], &next)?;
             Some([lb, there, place])
@@ -142,24 +144,24 @@ impl Target {
         if let Some(there) = there {
             self.picked_by = picked_by(&balancer.listeners[there]);
         }
-        self.aim.redirected = Some((url, Box::new(next)));
+        self.spec.redirected = Some((url, Box::new(next)));
     }
 
     /// Of a name that has no address: nobody is called.
     fn nameless() -> Self {
-        let aim = Aim {
+        let spec = RequestSpec {
             address: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
             others: Vec::new(),
             host: String::new(),
             path: String::new(),
-            speech: Speech::Whatever { tls: false },
+            protocol: ClientProtocol::Any { tls: false },
             redirected: None,
         };
         Self {
-            aim,
+            spec,
             turns: 1,
-            limit: PATIENCE,
-            picked_by: PickedBy::Nobody,
+            limit: CONNECT_LIMIT,
+            picked_by: PickedBy::NoBalancer,
             scope: None,
             place: None,
             sources: Vec::new(),
@@ -168,11 +170,11 @@ impl Target {
 
     /// Whether there is an address to call.
     pub(crate) fn has_address(&self) -> bool {
-        self.aim.address.port() > 0
+        self.spec.address.port() > 0
     }
 
     /// Works out turns and patience, with the targets that are alive now.
-    pub(crate) fn settle(&mut self, load_balancers: &[LoadBalancer], healths: &Healths) {
+    pub(crate) fn update(&mut self, load_balancers: &[LoadBalancer], healths: &TargetHealths) {
         let Some((lb, listener, place)) = self.place(load_balancers) else { return };
         let alive = healths.alive(lb, listener, place);
         let targets = &listener.rules[place].targets;
@@ -181,7 +183,7 @@ impl Target {
             .iter()
             .map(|source| Choice::new(&listener.profile, targets, &alive, *source))
             .collect();
-        let addresses = self.aim.others.len() as u64 + 1;
+        let addresses = self.spec.others.len() as u64 + 1;
         self.turns = choices.iter().map(turns).fold(addresses, least_common_multiple);
         if listener.protocol.layer() == Layer::L7 {
             let most = choices.iter().map(|choice| choice.candidates().len() as u32).max();
@@ -194,7 +196,7 @@ impl Target {
     pub(crate) fn health(
         &self,
         load_balancers: &[LoadBalancer],
-        healths: &Healths,
+        healths: &TargetHealths,
     ) -> Vec<TargetHealth> {
         self.place(load_balancers)
             .map_or_else(Vec::new, |(lb, listener, place)| healths.report(lb, listener, place))
@@ -211,8 +213,8 @@ impl Target {
 
     /// What its connections look like where they begin, each with one of its sources.
     pub(crate) fn calls(&self) -> impl Iterator<Item = Call> {
-        let of_family = |ip: &&IpAddr| Family::of(**ip) == Family::of(self.aim.address.ip());
-        self.sources.iter().filter(of_family).map(|source| (*source, self.aim.address))
+        let of_family = |ip: &&IpAddr| Family::of(**ip) == Family::of(self.spec.address.ip());
+        self.sources.iter().filter(of_family).map(|source| (*source, self.spec.address))
     }
 }
 
@@ -223,10 +225,10 @@ fn picked_by(listener: &Listener) -> PickedBy {
     }
 }
 
-fn rule(listener: &Listener, aim: &Aim) -> Option<usize> {
+fn rule(listener: &Listener, spec: &RequestSpec) -> Option<usize> {
     match listener.protocol.layer() {
         Layer::L4 => (!listener.rules.is_empty()).then_some(0),
-        Layer::L7 => rules::position(&listener.rules, &aim.host, &aim.path),
+        Layer::L7 => rules::position(&listener.rules, &spec.host, &spec.path),
     }
 }
 
@@ -239,7 +241,7 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
 }
 
 /// What servers said of the name that a flow calls, where any were asked.
-fn told<'a>(flow: &Flow, found: &'a Found) -> Option<&'a [IpAddr]> {
+fn resolved_addresses<'a>(flow: &Flow, found: &'a Found) -> Option<&'a [IpAddr]> {
     let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
         return None;
     };
@@ -252,7 +254,7 @@ fn to_family(cluster: &Cluster, all: &[LoadBalancer], to: &Destination) -> Optio
     match to {
         Destination::Address(address) => family(address.ip()),
         Destination::Url { host, .. } | Destination::Host(host, _) => {
-            let of = |one: &Family| resolve(cluster, all, host, *one).map(|_| *one);
+            let of = |family: &Family| resolve(cluster, all, host, *family).map(|_| *family);
             host.parse().ok().and_then(family).or_else(|| Family::BOTH.iter().find_map(of))
         }
         Destination::Pod(name, _) => cluster.pods.get(name)?.ips.first().copied().and_then(family),
@@ -285,7 +287,7 @@ fn client_address(
             Family::BOTH.into_iter().find_map(|family| node.address(family))
         }
         Client::Outside(stated) => {
-            Some(public::address_of_stranger(*stated, wanted.unwrap_or(Family::V4)))
+            Some(public::outside_client_address(*stated, wanted.unwrap_or(Family::V4)))
         }
         Client::Workload(..) => {
             let what = format!("{client} as a client: expected a pod, a node or outside");
@@ -320,47 +322,57 @@ fn unknown(what: &impl std::fmt::Display) -> LabError {
     LabError::Plan(format!("the cluster has no {what}"))
 }
 
-fn aim(
+fn request_spec(
     cluster: &Cluster,
     load_balancers: &[LoadBalancer],
     to: &Destination,
     family: Family,
-    told: Option<IpAddr>,
-) -> Result<Aim, LabError> {
-    let plain = |address: SocketAddr| Aim {
+    resolved: Option<IpAddr>,
+) -> Result<RequestSpec, LabError> {
+    let plain = |address: SocketAddr| RequestSpec {
         address,
         others: Vec::new(),
         host: address.to_string(),
         path: "/".into(),
-        speech: Speech::Whatever { tls: false },
+        protocol: ClientProtocol::Any { tls: false },
         redirected: None,
     };
-    let named = |host: &str, port: Port, path: &str, speech: Speech| {
-        let ip =
-            told.or_else(|| resolve(cluster, load_balancers, host, family)).ok_or_else(|| {
-                LabError::Plan(format!("nothing says what address the name {host} has"))
-            })?;
+    let named = |host: &str, port: Port, path: &str, protocol: ClientProtocol| {
+        let ip = resolved.or_else(|| resolve(cluster, load_balancers, host, family)).ok_or_else(
+            || LabError::Plan(format!("nothing says what address the name {host} has")),
+        )?;
         let host = match (ip, port.number()) {
             (IpAddr::V6(ip), port) if host.parse() == Ok(ip) => format!("[{host}]:{port}"),
-            (_, 80) if speech != Speech::Https => host.to_owned(),
-            (_, 443) if speech == Speech::Https => host.to_owned(),
+            (_, 80) if protocol != ClientProtocol::Https => host.to_owned(),
+            (_, 443) if protocol == ClientProtocol::Https => host.to_owned(),
             (_, port) => format!("{host}:{port}"),
         };
         let address = SocketAddr::new(ip, port.number());
-        Ok(Aim { address, others: Vec::new(), host, path: path.into(), speech, redirected: None })
+        Ok(RequestSpec {
+            address,
+            others: Vec::new(),
+            host,
+            path: path.into(),
+            protocol,
+            redirected: None,
+        })
     };
     match to {
         Destination::Url { tls, host, port, path } => {
-            let speech = if *tls { Speech::Https } else { Speech::Http };
-            named(host, *port, path, speech)
+            let protocol = if *tls { ClientProtocol::Https } else { ClientProtocol::Http };
+            named(host, *port, path, protocol)
         }
-        Destination::Host(host, port) => named(host, *port, "/", Speech::Whatever { tls: false }),
+        Destination::Host(host, port) => {
+            named(host, *port, "/", ClientProtocol::Any { tls: false })
+        }
         Destination::Address(address) => Ok(plain(*address)),
         Destination::Service(name, port) => {
             let service = cluster.services.get(name).ok_or_else(|| unknown(to))?;
-            let wanted = |one: &&uturn_model::service::ServicePort| match port.as_deref() {
+            let wanted = |candidate: &&uturn_model::service::ServicePort| match port.as_deref() {
                 None => true,
-                Some(text) => one.name.as_deref() == Some(text) || one.port.to_string() == text,
+                Some(text) => {
+                    candidate.name.as_deref() == Some(text) || candidate.port.to_string() == text
+                }
             };
             let port = service.ports.iter().find(wanted).ok_or_else(|| unknown(to))?;
             let ip = service.cluster_ip(family).or_else(|| service.cluster_ips.first().copied());
@@ -379,12 +391,16 @@ fn aim(
                 .ok_or_else(|| LabError::Plan(format!("no load balancer serves {to}")))?;
             let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
             let address = SocketAddr::new(lb.vip, call.port.number());
-            Ok(Aim {
+            Ok(RequestSpec {
                 address,
                 others: Vec::new(),
                 host: call.host.map_or_else(|| address.to_string(), |host| host.to_string()),
                 path: call.path.map_or_else(|| "/".into(), |path| path.to_string()),
-                speech: if call.protocol.ends_tls() { Speech::Https } else { Speech::Http },
+                protocol: if call.protocol.ends_tls() {
+                    ClientProtocol::Https
+                } else {
+                    ClientProtocol::Http
+                },
                 redirected: None,
             })
         }
@@ -403,7 +419,9 @@ fn ingress_balancer<'a>(
             && rule.owner == owner
             && (host.is_none() || rule.host.as_deref() == host)
     };
-    load_balancers.iter().find(|lb| lb.listeners.iter().flat_map(|one| &one.rules).any(serves))
+    load_balancers
+        .iter()
+        .find(|lb| lb.listeners.iter().flat_map(|listener| &listener.rules).any(serves))
 }
 
 /// An address for a name, as far as the cluster itself says: literal, stated, a Service's
@@ -431,7 +449,7 @@ fn resolve(
     };
     let ingress = || {
         let has_rule = |lb: &&LoadBalancer| {
-            let mut rules = lb.listeners.iter().flat_map(|one| &one.rules);
+            let mut rules = lb.listeners.iter().flat_map(|listener| &listener.rules);
             rules.any(|rule| rule.host.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(host)))
         };
         load_balancers.iter().find(has_rule).map(|lb| lb.vip)

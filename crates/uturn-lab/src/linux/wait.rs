@@ -9,10 +9,10 @@ use super::system::During;
 use crate::LabError;
 
 /// How soon a signal is noticed.
-pub(crate) const ATTENTION: Duration = Duration::from_millis(100);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long nothing happens where nothing more is about to.
-pub(crate) const QUIET: Duration = Duration::from_millis(20);
+pub(crate) const QUIET_PERIOD: Duration = Duration::from_millis(20);
 
 /// Which descriptors are ready; none when the time is over first.
 pub(crate) fn wait(waiting: &mut [PollFd<'_>], until: Instant) -> Result<Vec<bool>, LabError> {
@@ -22,5 +22,5 @@ pub(crate) fn wait(waiting: &mut [PollFd<'_>], until: Instant) -> Result<Vec<boo
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error).during("wait"),
     }
-    Ok(waiting.iter().map(|one| !one.revents().is_empty()).collect())
+    Ok(waiting.iter().map(|fd| !fd.revents().is_empty()).collect())
 }

@@ -54,8 +54,8 @@ impl Split {
             [only] => MeasuredFlow { flow: flow.clone(), ..only.clone() },
             several => MeasuredFlow {
                 flow: flow.clone(),
-                counts: sum(several.iter().map(|one| &one.counts)),
-                limit: several.iter().map(|one| one.limit).max().unwrap_or_default(),
+                counts: sum(several.iter().map(|flow| &flow.counts)),
+                limit: several.iter().map(|flow| flow.limit).max().unwrap_or_default(),
                 evidence: joined(several),
             },
         };
@@ -64,19 +64,19 @@ impl Split {
 }
 
 fn joined(parts: &[MeasuredFlow]) -> Evidence {
-    let all = || parts.iter().map(|one| &one.evidence);
+    let all = || parts.iter().map(|flow| &flow.evidence);
     Evidence {
-        reached_load_balancer: all().map(|one| one.reached_load_balancer).sum(),
-        picked: sum(all().map(|one| &one.picked)),
-        timed_out: sum(all().map(|one| &one.timed_out)),
+        reached_load_balancer: all().map(|evidence| evidence.reached_load_balancer).sum(),
+        picked: sum(all().map(|evidence| &evidence.picked)),
+        timed_out: sum(all().map(|evidence| &evidence.timed_out)),
         health: all()
-            .map(|one| &one.health)
-            .max_by_key(|one| one.len())
+            .map(|evidence| &evidence.health)
+            .max_by_key(|health| health.len())
             .cloned()
             .unwrap_or_default(),
-        answered_by: sum(all().map(|one| &one.answered_by)),
-        sources_seen: sum(all().map(|one| &one.sources_seen)),
-        forwarded_for: sum(all().map(|one| &one.forwarded_for)),
+        answered_by: sum(all().map(|evidence| &evidence.answered_by)),
+        sources_seen: sum(all().map(|evidence| &evidence.sources_seen)),
+        forwarded_for: sum(all().map(|evidence| &evidence.forwarded_for)),
     }
 }
 

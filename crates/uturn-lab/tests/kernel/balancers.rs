@@ -39,21 +39,30 @@ fn dead_target() {
     };
     spoil(&mut set, &[1]);
     let at_once = |to| ("node/n2", to, Outcome::AT_ONCE);
-    for one in hold(&set, &[at_once(INGRESS), at_once(SERVICE)]) {
-        let states: Vec<_> =
-            one.evidence.health.iter().map(|one| (one.alive, one.latest)).collect();
+    for measured in hold(&set, &[at_once(INGRESS), at_once(SERVICE)]) {
+        let states: Vec<_> = measured
+            .evidence
+            .health
+            .iter()
+            .map(|measured| (measured.alive, measured.latest))
+            .collect();
         let (good, bad) = ((true, ProbeEnd::Answered), (false, ProbeEnd::Refused));
-        assert_eq!(states, [good, bad, good], "{}", one.flow.to);
-        if one.flow.to.to_string() == INGRESS {
-            let picked: Vec<u64> = one.evidence.picked.iter().map(|one| one.1).collect();
+        assert_eq!(states, [good, bad, good], "{}", measured.flow.to);
+        if measured.flow.to.to_string() == INGRESS {
+            let picked: Vec<u64> =
+                measured.evidence.picked.iter().map(|measured| measured.1).collect();
             assert_eq!(picked, [6, 6]);
         }
     }
     spoil(&mut set, &[0, 2]);
     let status = |code| Outcome::Status { code, after: Duration::ZERO };
     let expected = [(OUTSIDE, INGRESS, status(502)), (OUTSIDE, SERVICE, Outcome::Refused)];
-    for one in hold(&set, &expected) {
-        assert!(one.evidence.health.iter().all(|one| !one.alive), "{}", one.flow.to);
+    for measured in hold(&set, &expected) {
+        assert!(
+            measured.evidence.health.iter().all(|measured| !measured.alive),
+            "{}",
+            measured.flow.to
+        );
     }
     for lb in &mut set.1 {
         lb.listeners[0].profile.all_dead_all_alive = false;
@@ -69,12 +78,16 @@ fn probe_source() {
         set_probe_source(&mut set, source);
         let vip = set.1[1].vip;
         for node in set.0.nodes.values_mut() {
-            node.internal_ips.retain(|one| *one != vip);
+            node.internal_ips.retain(|address| *address != vip);
         }
         set.0.nodes.get_mut("n1").unwrap().internal_ips.push(vip);
-        let one = &measure(&mut set, &["node/n2".into()], SERVICE)[0];
-        let state = one.evidence.health.iter().find(|one| one.target.ip() == ip("10.0.0.11"));
-        assert_eq!(state.unwrap().alive, alive, "{source:?}: {:?}", one.evidence);
+        let measured = &measure(&mut set, &["node/n2".into()], SERVICE)[0];
+        let state = measured
+            .evidence
+            .health
+            .iter()
+            .find(|measured| measured.target.ip() == ip("10.0.0.11"));
+        assert_eq!(state.unwrap().alive, alive, "{source:?}: {:?}", measured.evidence);
     }
 }
 
@@ -90,7 +103,7 @@ fn source_hash() {
     for to in [INGRESS, SERVICE] {
         let listener = set.1[usize::from(to == SERVICE)].listeners[0].clone();
         let targets = &listener.rules[0].targets;
-        for (i, one) in measure(&mut set, &from, to).iter().enumerate() {
+        for (i, measured) in measure(&mut set, &from, to).iter().enumerate() {
             let client = ip(&format!("10.1.{}.10", i + 1));
             let choice =
                 uturn_lb::decide::Choice::new(&listener.profile, targets, &[true; 3], client);
@@ -100,7 +113,7 @@ fn source_hash() {
                 (true, Layer::L7) => LATE,
                 (true, Layer::L4) => Outcome::Hangs,
             };
-            assert_eq!(one.counts, [(expected, 12)], "{client} → {to}");
+            assert_eq!(measured.counts, [(expected, 12)], "{client} → {to}");
         }
     }
 }
@@ -115,9 +128,14 @@ fn l4_snat() {
         weight: 10,
         kind: TargetKind::Pod { pod: None, node: None },
     }];
-    for one in measure(&mut set, &[pod("web-1"), pod("web-2")], SERVICE) {
-        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
-        assert_eq!(one.evidence.sources_seen, [(ip("100.127.0.1"), 12)], "{}", one.flow.from);
+    for measured in measure(&mut set, &[pod("web-1"), pod("web-2")], SERVICE) {
+        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
+        assert_eq!(
+            measured.evidence.sources_seen,
+            [(ip("100.127.0.1"), 12)],
+            "{}",
+            measured.flow.from
+        );
     }
 }
 
@@ -129,10 +147,10 @@ fn l4_weights() {
         target.weight = weight;
     }
     let measured = measure(&mut set, &[pod("web-1"), pod("web-2"), pod("web-3")], SERVICE);
-    for (one, hangs) in measured.iter().zip([8, 4, 0]) {
+    for (flow, hangs) in measured.iter().zip([8, 4, 0]) {
         let mut expected = vec![(Outcome::AT_ONCE, 12 - hangs), (Outcome::Hangs, hangs)];
         expected.retain(|(_, count)| *count > 0);
-        assert_eq!(one.counts, expected, "{}", one.flow.from);
+        assert_eq!(flow.counts, expected, "{}", flow.flow.from);
     }
 }
 
@@ -145,7 +163,7 @@ fn tcp_ssl() {
     let measured = measure(&mut set, &[pod("web-1"), "node/n1".into()], "https://10.0.0.200/");
     assert_eq!(measured[0].counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)]);
     assert_eq!(measured[1].counts, [(Outcome::AT_ONCE, 12)]);
-    assert_eq!(measured[0].evidence.picked.iter().map(|one| one.1).collect::<Vec<_>>(), [6, 6]);
+    assert_eq!(measured[0].evidence.picked.iter().map(|pick| pick.1).collect::<Vec<_>>(), [6, 6]);
 }
 
 /// Datagrams loop like connections. A machine that answers pings and refuses none is alive.
@@ -171,10 +189,11 @@ fn udp_listener() {
     let measured = ask(&set, &["pod/shop/web-1", "node/n1"]);
     assert_eq!(measured[0].counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)]);
     assert_eq!(measured[1].counts, [(Outcome::AT_ONCE, 12)]);
-    assert!(measured[0].evidence.health.iter().all(|one| one.alive), "{measured:?}");
+    assert!(measured[0].evidence.health.iter().all(|target| target.alive), "{measured:?}");
     set.1[0].listeners[0].rules[0].targets[0].address.set_port(30999);
-    let one = &ask(&set, &["pod/shop/web-1"])[0];
-    assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)]);
-    let states: Vec<_> = one.evidence.health.iter().map(|one| (one.alive, one.latest)).collect();
+    let measured = &ask(&set, &["pod/shop/web-1"])[0];
+    assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)]);
+    let states: Vec<_> =
+        measured.evidence.health.iter().map(|measured| (measured.alive, measured.latest)).collect();
     assert_eq!(states, [(false, ProbeEnd::Refused), (true, ProbeEnd::Answered)]);
 }

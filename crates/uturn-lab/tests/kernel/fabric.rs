@@ -46,16 +46,16 @@ fn vpc_cni() {
     for to in [INGRESS, "svc/shop/front"] {
         pairs.extend(clients.iter().map(|from| (&**from, to)));
     }
-    for one in measure_pairs(&vpc_cni_set(2), &pairs) {
-        let (from, to) = (one.flow.from.to_string(), one.flow.to.to_string());
+    for measured in measure_pairs(&vpc_cni_set(2), &pairs) {
+        let (from, to) = (measured.flow.from.to_string(), measured.flow.to.to_string());
         let loops = to == INGRESS && from.starts_with("pod/shop/web-");
         match loops {
-            true => assert_eq!(one.counts, [(Outcome::AT_ONCE, 6), (LATE, 6)], "{from}"),
-            false => assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}"),
+            true => assert_eq!(measured.counts, [(Outcome::AT_ONCE, 6), (LATE, 6)], "{from}"),
+            false => assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}"),
         }
         if to == SERVER {
             let own = if from.ends_with('1') { "10.1.1.10" } else { "10.1.2.10" };
-            assert_eq!(one.evidence.sources_seen, [(ip(own), 12)], "{from}");
+            assert_eq!(measured.evidence.sources_seen, [(ip(own), 12)], "{from}");
         }
     }
 }
@@ -68,9 +68,10 @@ fn vpc_cni_strict() {
     for node in set.0.nodes.values_mut() {
         node.rp_filter = Some(RpFilter::Strict);
     }
-    let one = &measure(&mut set, &[pod("web-1")], INGRESS)[0];
-    assert_eq!(one.counts, [(GATEWAY_TIMEOUT, 12)]);
-    let states: Vec<_> = one.evidence.health.iter().map(|one| (one.alive, one.latest)).collect();
+    let measured = &measure(&mut set, &[pod("web-1")], INGRESS)[0];
+    assert_eq!(measured.counts, [(GATEWAY_TIMEOUT, 12)]);
+    let states: Vec<_> =
+        measured.evidence.health.iter().map(|measured| (measured.alive, measured.latest)).collect();
     assert_eq!(states, [(true, ProbeEnd::Answered), (false, ProbeEnd::TimedOut)]);
 }
 
@@ -119,13 +120,13 @@ fn public() {
         let clients = clients(nodes);
         let to = [PUBLIC_INGRESS, PUBLIC_SERVICE];
         let pairs: Vec<_> = clients.iter().flat_map(|from| to.map(|to| (&**from, to))).collect();
-        for one in measure_pairs(&set, &pairs) {
-            let (from, to) = (one.flow.from.to_string(), one.flow.to.to_string());
-            assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}");
-            assert!(one.evidence.reached_load_balancer >= 12, "{from} → {to}");
+        for measured in measure_pairs(&set, &pairs) {
+            let (from, to) = (measured.flow.from.to_string(), measured.flow.to.to_string());
+            assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}");
+            assert!(measured.evidence.reached_load_balancer >= 12, "{from} → {to}");
             if to == PUBLIC_INGRESS {
                 let seen = if from.ends_with('2') { "203.0.113.12" } else { "203.0.113.254" };
-                assert_eq!(one.evidence.forwarded_for, [(seen.into(), 12)], "{from}");
+                assert_eq!(measured.evidence.forwarded_for, [(seen.into(), 12)], "{from}");
             }
         }
     }
@@ -146,12 +147,12 @@ fn public_strangers() {
                 lb.listeners[0].profile.source = tke_snat();
             }
         }
-        for one in measure_pairs(&set, &pairs) {
-            let (from, to) = (one.flow.from.to_string(), one.flow.to.to_string());
-            assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}");
+        for measured in measure_pairs(&set, &pairs) {
+            let (from, to) = (measured.flow.from.to_string(), measured.flow.to.to_string());
+            assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}");
             if to.ends_with("100/") {
                 let own = if from == OUTSIDE { "198.51.100.10" } else { "198.51.100.77" };
-                assert_eq!(one.evidence.forwarded_for, [(own.into(), 12)], "{from} → {to}");
+                assert_eq!(measured.evidence.forwarded_for, [(own.into(), 12)], "{from} → {to}");
             }
         }
     }
@@ -174,7 +175,7 @@ fn no_bandwidth() {
         };
         assert_eq!(measured[0].counts, expected);
         let health = &measured[0].evidence.health;
-        assert!(health.iter().all(|one| one.alive), "{health:?}");
+        assert!(health.iter().all(|target| target.alive), "{health:?}");
         assert_eq!(measured[1].counts, [(Outcome::Hangs, 12)], "who cannot send cannot ask");
     }
 }
@@ -203,10 +204,10 @@ fn node_sg() {
                 ("node/n1", "svc/shop/front", Outcome::AT_ONCE),
             ],
         );
-        for one in &measured[..2] {
-            let health = &one.evidence.health;
+        for flow in &measured[..2] {
+            let health = &flow.evidence.health;
             assert_eq!(health.len(), 2);
-            let same = |one: &TargetHealth| (one.alive, one.latest) == (alive, latest);
+            let same = |flow: &TargetHealth| (flow.alive, flow.latest) == (alive, latest);
             assert!(health.iter().all(same), "{source:?}: {health:?}");
         }
     }
@@ -219,13 +220,14 @@ fn node_sg_one_node() {
     set.0.nodes.get_mut("n1").unwrap().security_groups = Some(vec!["sg-nodes".into()]);
     set_probe_source(&mut set, ProbeSource::Vip);
     let at_once = |to| (OUTSIDE, to, Outcome::AT_ONCE);
-    for one in hold(&set, &[at_once(PUBLIC_SERVICE), at_once(PUBLIC_INGRESS)]) {
-        let alive: Vec<bool> = one.evidence.health.iter().map(|one| one.alive).collect();
-        assert_eq!(alive, [false, true], "{}", one.flow.to);
+    for measured in hold(&set, &[at_once(PUBLIC_SERVICE), at_once(PUBLIC_INGRESS)]) {
+        let alive: Vec<bool> =
+            measured.evidence.health.iter().map(|measured| measured.alive).collect();
+        assert_eq!(alive, [false, true], "{}", measured.flow.to);
     }
     set_probe_source(&mut set, ProbeSource::Reserved);
-    let one = &measure(&mut set, &[OUTSIDE.into()], PUBLIC_SERVICE)[0];
-    assert_eq!(one.counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)], "nobody notices");
+    let measured = &measure(&mut set, &[OUTSIDE.into()], PUBLIC_SERVICE)[0];
+    assert_eq!(measured.counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)], "nobody notices");
 }
 
 /// Rules for what goes out count where there are any.
@@ -262,8 +264,8 @@ fn lb_sg_443() {
         (vec!["sg-80".into(), "sg-unknown".into()], Outcome::AT_ONCE),
     ] {
         set.1[0].security_groups.clone_from(&groups);
-        let one = &measure(&mut set, &[OUTSIDE.into()], url)[0];
-        assert_eq!(one.counts, [(outcome, 12)], "{groups:?}");
+        let measured = &measure(&mut set, &[OUTSIDE.into()], url)[0];
+        assert_eq!(measured.counts, [(outcome, 12)], "{groups:?}");
     }
 }
 
@@ -281,8 +283,8 @@ fn snat_needs_the_group() {
             node.security_groups = Some(vec!["sg-nodes".into()]);
         }
         set.1[0].listeners[0].profile.source = tke_snat();
-        let one = &measure(&mut set, &[pod("web-1")], INGRESS)[0];
-        assert_eq!(one.counts, [(outcome, 12)], "{peer:?}");
+        let measured = &measure(&mut set, &[pod("web-1")], INGRESS)[0];
+        assert_eq!(measured.counts, [(outcome, 12)], "{peer:?}");
     }
 }
 
@@ -317,8 +319,8 @@ fn public_v6() {
             ("pod/shop/web-1", service, Outcome::Hangs),
         ],
     );
-    let one = &measure(&mut set, &[pod("web-1")], ingress)[0];
-    assert_eq!(one.counts, [(Outcome::AT_ONCE, 6), (LATE, 6)]);
+    let measured = &measure(&mut set, &[pod("web-1")], ingress)[0];
+    assert_eq!(measured.counts, [(Outcome::AT_ONCE, 6), (LATE, 6)]);
 }
 
 /// Ports, first to last, and the other side's range.

@@ -76,5 +76,5 @@ fn read_settings(folder: &Path, all: &mut BTreeMap<String, String>) {
 
 pub(crate) fn names(folder: &str) -> BTreeSet<String> {
     let Ok(entries) = fs::read_dir(folder) else { return BTreeSet::new() };
-    entries.map(|one| one.unwrap().file_name().into_string().unwrap()).collect()
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }

@@ -28,5 +28,9 @@ fn main() {
     #[cfg(target_os = "linux")]
     rows::main();
     #[cfg(not(target_os = "linux"))]
-    uturn_testing::left_out("the rows of the lab", "a lab needs Linux");
+    uturn_testing::skip(
+        uturn_testing::Requirement::Kernel,
+        "the rows of the lab",
+        "a lab needs Linux",
+    );
 }

@@ -49,14 +49,24 @@ fn routed() {
         let is_v4 = set.0.nodes.values().all(|node| node.address(Family::V4).is_some());
         let mut set = set;
         for to in ["svc/shop/front", "svc/shop/api"] {
-            for one in measure(&mut set, &clients(2), to) {
-                assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{} → {to}", one.flow.from);
+            for measured in measure(&mut set, &clients(2), to) {
+                assert_eq!(
+                    measured.counts,
+                    [(Outcome::AT_ONCE, 12)],
+                    "{} → {to}",
+                    measured.flow.from
+                );
             }
         }
         let ingress = if is_v4 { INGRESS } else { "http://[fd00::100]/" };
         let pods = ["pod/shop/web-1".to_owned(), "pod/shop/web-2".to_owned()];
-        for one in measure(&mut set, &pods, ingress) {
-            assert_eq!(one.counts, [(Outcome::AT_ONCE, 6), (LATE, 6)], "{}", one.flow.from);
+        for measured in measure(&mut set, &pods, ingress) {
+            assert_eq!(
+                measured.counts,
+                [(Outcome::AT_ONCE, 6), (LATE, 6)],
+                "{}",
+                measured.flow.from
+            );
         }
     }
 }
@@ -86,14 +96,24 @@ fn tunnel() {
     for mode in [NetworkMode::GlobalRouter, NetworkMode::Routed] {
         let mut set = wrapped(in_mode(quick_set(cluster(2)), mode));
         for to in ["svc/shop/front", SERVICE, INGRESS] {
-            for one in measure(&mut set, &clients(2), to) {
-                assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{} → {to}", one.flow.from);
+            for measured in measure(&mut set, &clients(2), to) {
+                assert_eq!(
+                    measured.counts,
+                    [(Outcome::AT_ONCE, 12)],
+                    "{} → {to}",
+                    measured.flow.from
+                );
             }
         }
         let seen = |from: &str, to: &str| {
-            let [one] = &measure_pairs(&set, &[(from, to)])[..] else { panic!("one flow") };
-            assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}: {:?}", one.evidence);
-            let sources = one.evidence.sources_seen.iter();
+            let [measured] = &measure_pairs(&set, &[(from, to)])[..] else { panic!("one flow") };
+            assert_eq!(
+                measured.counts,
+                [(Outcome::AT_ONCE, 12)],
+                "{from} → {to}: {:?}",
+                measured.evidence
+            );
+            let sources = measured.evidence.sources_seen.iter();
             sources.map(|(source, _)| *source).collect::<Vec<IpAddr>>()
         };
         assert_eq!(seen("pod/shop/web-1", "svc/shop/front"), [ip("10.1.1.10")]);

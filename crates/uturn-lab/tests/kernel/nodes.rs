@@ -52,7 +52,13 @@ fn modes() -> Vec<ProxyMode> {
             Ok(_) => true,
             Err(LabError::Unavailable(Unavailable::Part(lacking))) => {
                 assert_eq!(Some(lacking), part);
-                uturn_testing::left_out(
+                let requirement = match lacking {
+                    KernelPart::IpVs => uturn_testing::Requirement::Ipvs,
+                    KernelPart::NfTables => uturn_testing::Requirement::Nft,
+                    KernelPart::Vxlan => uturn_testing::Requirement::KernelModules,
+                };
+                uturn_testing::skip(
+                    requirement,
                     "rows in one of kube-proxy's modes",
                     Unavailable::Part(lacking),
                 );
@@ -91,23 +97,25 @@ fn everything(mode: ProxyMode) {
     let set = || in_mode(mode, quick(2));
     let from = ["pod/shop/web-1", "pod/shop/web-2", "pod/shop/front", "node/n1"].map(String::from);
     let seen = ["10.1.1.10", "10.1.2.10", "10.1.2.1", "10.0.0.11"];
-    for (one, source) in measure(&mut set(), &from, "svc/shop/front").iter().zip(seen) {
-        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
-        assert_eq!(one.evidence.sources_seen, [(source.parse().unwrap(), 12)]);
+    for (measured, source) in measure(&mut set(), &from, "svc/shop/front").iter().zip(seen) {
+        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
+        assert_eq!(measured.evidence.sources_seen, [(source.parse().unwrap(), 12)]);
     }
-    for one in measure(&mut set(), &clients(2), "10.0.0.11:30080") {
-        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
+    for measured in measure(&mut set(), &clients(2), "10.0.0.11:30080") {
+        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
     }
-    for one in measure(&mut set(), &clients(2), "http://10.0.0.200/") {
-        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
-        assert_eq!(one.evidence.reached_load_balancer, 0, "{}", one.flow.from);
+    for measured in measure(&mut set(), &clients(2), "http://10.0.0.200/") {
+        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
+        assert_eq!(measured.evidence.reached_load_balancer, 0, "{}", measured.flow.from);
     }
     let mut empty = set();
     for slice in empty.0.endpoints.values_mut().flatten() {
         slice.endpoints.clear();
     }
-    for one in measure(&mut empty, &["pod/shop/web-1".into(), "node/n1".into()], "svc/shop/front") {
-        assert_eq!(one.counts, [(Outcome::Refused, 12)], "{}", one.flow.from);
+    for measured in
+        measure(&mut empty, &["pod/shop/web-1".into(), "node/n1".into()], "svc/shop/front")
+    {
+        assert_eq!(measured.counts, [(Outcome::Refused, 12)], "{}", measured.flow.from);
     }
 }
 
@@ -116,12 +124,12 @@ fn modes_v6() {
     for mode in modes() {
         let mut set = in_mode(mode, quick_set(cluster_v6(2)));
         for to in ["svc/shop/front", "http://[fd00::200]/", "[fd00::11]:30080"] {
-            for one in measure(&mut set, &from, to) {
+            for measured in measure(&mut set, &from, to) {
                 assert_eq!(
-                    one.counts,
+                    measured.counts,
                     [(Outcome::AT_ONCE, 12)],
                     "{mode}: {} → {to}",
-                    one.flow.from
+                    measured.flow.from
                 );
             }
         }
@@ -149,15 +157,18 @@ fn udp() {
             uturn_lab::measure(&plan, &mut |_| {}).unwrap().remove(0)
         };
         for (from, source) in [("pod/shop/web-1", "10.1.1.10"), ("node/n1", "10.0.0.11")] {
-            let one = asked(from, "svc/shop/front");
-            assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{mode}: {from}");
-            assert_eq!(one.evidence.sources_seen, [(source.parse().unwrap(), 12)], "{mode}");
-            assert_eq!(one.evidence.answered_by, [("pod shop/front".into(), 12)], "{mode}");
+            let measured = asked(from, "svc/shop/front");
+            assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{mode}: {from}");
+            assert_eq!(measured.evidence.sources_seen, [(source.parse().unwrap(), 12)], "{mode}");
+            assert_eq!(measured.evidence.answered_by, [("pod shop/front".into(), 12)], "{mode}");
         }
-        let one = asked("pod/shop/web-1", "pod/shop/front:5354");
-        assert_eq!(one.counts, [(Outcome::Refused, 12)], "{mode}");
-        let one = asked("pod/shop/web-1", "10.0.0.77:53");
-        assert!(matches!(one.counts[..], [(Outcome::Unreachable | Outcome::Hangs, 12)]), "{one:?}");
+        let measured = asked("pod/shop/web-1", "pod/shop/front:5354");
+        assert_eq!(measured.counts, [(Outcome::Refused, 12)], "{mode}");
+        let measured = asked("pod/shop/web-1", "10.0.0.77:53");
+        assert!(
+            matches!(measured.counts[..], [(Outcome::Unreachable | Outcome::Hangs, 12)]),
+            "{measured:?}"
+        );
     }
 }
 
@@ -176,9 +187,9 @@ fn tls() {
         ("10.1.2.20:8443", Outcome::AT_ONCE),
         ("https://10.1.2.20:81/", Outcome::Refused),
     ] {
-        let one = measure(&mut set, &from, to).remove(0);
-        assert_eq!(one.counts, [(outcome, 12)], "{to}");
-        let by = one.evidence.answered_by.len();
+        let measured = measure(&mut set, &from, to).remove(0);
+        assert_eq!(measured.counts, [(outcome, 12)], "{to}");
+        let by = measured.evidence.answered_by.len();
         assert_eq!(by, usize::from(outcome == Outcome::AT_ONCE), "{to}");
     }
 }
@@ -221,7 +232,8 @@ const COREFILE: &str = "\
 /// Names, asked of real CoreDNS through the rules of the client's node.
 fn names() {
     let Some(program) = coredns() else {
-        uturn_testing::left_out(
+        uturn_testing::skip(
+            uturn_testing::Requirement::CoreDns,
             "names in the lab",
             "there is no coredns in the search path, and UTURN_COREDNS names none",
         );
@@ -339,11 +351,11 @@ fn workload() {
         pod.owner = Some(ObjectRef::namespaced((*kind).into(), name));
     }
     let from = ["deploy/shop/web".to_owned()];
-    let one = measure(&mut (cluster, load_balancers), &from, "svc/shop/front").remove(0);
-    assert_eq!(one.flow.from.to_string(), "deploy/shop/web");
-    assert_eq!(one.counts, [(Outcome::AT_ONCE, 24)]);
+    let measured = measure(&mut (cluster, load_balancers), &from, "svc/shop/front").remove(0);
+    assert_eq!(measured.flow.from.to_string(), "deploy/shop/web");
+    assert_eq!(measured.counts, [(Outcome::AT_ONCE, 24)]);
     let seen = ["10.1.1.10", "10.1.2.10"].map(|ip| (ip.parse().unwrap(), 12));
-    assert_eq!(one.evidence.sources_seen, seen);
+    assert_eq!(measured.evidence.sources_seen, seen);
 }
 
 /// What was captured of a node is loaded there, whatever kube-proxy would program.
@@ -391,7 +403,11 @@ fn nginx() {
     let (mut cluster, load_balancers) = quick(2);
     let there = ["/usr/sbin/nginx", "/usr/bin/nginx"].iter().any(|path| Path::new(path).exists());
     if !there {
-        uturn_testing::left_out("an nginx of a cluster's own", "nginx is not installed");
+        uturn_testing::skip(
+            uturn_testing::Requirement::Nginx,
+            "an nginx of a cluster's own",
+            "nginx is not installed",
+        );
         return;
     }
     let pod = cluster.pods.get_mut(&"shop/web-2".parse().unwrap()).unwrap();

@@ -38,7 +38,9 @@ pub(crate) fn main() {
                 let only = arguments.iter().find(|argument| !argument.starts_with('-'));
                 all(only.map_or("", String::as_str));
             }
-            Err(why) => uturn_testing::left_out("the rows of the lab", why),
+            Err(why) => {
+                uturn_testing::skip(uturn_testing::Requirement::Kernel, "the rows of the lab", why)
+            }
         },
     }
 }
@@ -94,9 +96,9 @@ fn all(only: &str) {
 /// node itself is recognised by its address, and has nowhere to go if it is the only one.
 fn l7_loop() {
     for nodes in [1, 2, 3, 5] {
-        for one in measure(&mut quick(nodes), &clients(nodes), INGRESS) {
-            let total: u64 = one.counts.iter().map(|(_, count)| count).sum();
-            let from = one.flow.from.to_string();
+        for measured in measure(&mut quick(nodes), &clients(nodes), INGRESS) {
+            let total: u64 = measured.counts.iter().map(|(_, count)| count).sum();
+            let from = measured.flow.from.to_string();
             let expected = match (from.starts_with("pod/shop/web-"), nodes) {
                 (true, 1) => vec![(Outcome::Status { code: 504, after: TIMEOUT }, total)],
                 (true, _) => {
@@ -106,11 +108,12 @@ fn l7_loop() {
                 (false, 1) => vec![(Outcome::Status { code: 503, after: Duration::ZERO }, total)],
                 (false, _) => vec![(Outcome::AT_ONCE, total)],
             };
-            assert_eq!(one.counts, expected, "{from}, {nodes} nodes: {:?}", one.evidence);
+            assert_eq!(measured.counts, expected, "{from}, {nodes} nodes: {:?}", measured.evidence);
             if from.starts_with("pod/shop/web-") {
-                let picked: Vec<u64> = one.evidence.picked.iter().map(|one| one.1).collect();
+                let picked: Vec<u64> =
+                    measured.evidence.picked.iter().map(|measured| measured.1).collect();
                 assert_eq!(picked, vec![total / u64::from(nodes); nodes.into()], "{from}");
-                assert_eq!(one.evidence.timed_out.len(), 1, "{from}: only its own node fails");
+                assert_eq!(measured.evidence.timed_out.len(), 1, "{from}: only its own node fails");
             }
         }
     }
@@ -129,8 +132,8 @@ fn l7_loop_strict() {
 fn l7_snat() {
     let mut set = quick(2);
     set.1[0].listeners[0].profile.source = tke_snat();
-    for one in measure(&mut set, &clients(2), INGRESS) {
-        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
+    for measured in measure(&mut set, &clients(2), INGRESS) {
+        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
     }
     let measured = measure(&mut set, &["pod/shop/web-1".into()], INGRESS);
     assert_eq!(measured[0].evidence.forwarded_for, [("10.1.1.10".into(), 12)]);
@@ -149,10 +152,10 @@ fn l7_no_rule() {
 /// The node serves the load balancer's address by itself.
 fn l4_iptables() {
     for nodes in [1, 2, 3, 5] {
-        for one in measure(&mut quick(nodes), &clients(nodes), SERVICE) {
-            let total = one.counts.iter().map(|(_, count)| count).sum();
-            assert_eq!(one.counts, [(Outcome::AT_ONCE, total)], "{}", one.flow.from);
-            assert_eq!(one.evidence.reached_load_balancer, 0, "{}", one.flow.from);
+        for measured in measure(&mut quick(nodes), &clients(nodes), SERVICE) {
+            let total = measured.counts.iter().map(|(_, count)| count).sum();
+            assert_eq!(measured.counts, [(Outcome::AT_ONCE, total)], "{}", measured.flow.from);
+            assert_eq!(measured.evidence.reached_load_balancer, 0, "{}", measured.flow.from);
         }
     }
 }
@@ -164,9 +167,9 @@ fn l4_not_on_the_node() {
         for service in set.0.services.values_mut() {
             service.load_balancer.clear();
         }
-        for one in measure(&mut set, &clients(nodes), SERVICE) {
-            let total: u64 = one.counts.iter().map(|(_, count)| count).sum();
-            let from = one.flow.from.to_string();
+        for measured in measure(&mut set, &clients(nodes), SERVICE) {
+            let total: u64 = measured.counts.iter().map(|(_, count)| count).sum();
+            let from = measured.flow.from.to_string();
             let hangs = match (from.starts_with("pod/shop/web-"), nodes) {
                 (true, _) => total / u64::from(nodes),
                 // Nobody is left to be picked.
@@ -175,8 +178,8 @@ fn l4_not_on_the_node() {
             };
             let mut expected = vec![(Outcome::AT_ONCE, total - hangs), (Outcome::Hangs, hangs)];
             expected.retain(|(_, count)| *count > 0);
-            assert_eq!(one.counts, expected, "{from}, {nodes} nodes");
-            assert!(one.evidence.reached_load_balancer >= total, "{from}, {nodes} nodes");
+            assert_eq!(measured.counts, expected, "{from}, {nodes} nodes");
+            assert!(measured.evidence.reached_load_balancer >= total, "{from}, {nodes} nodes");
         }
     }
 }
@@ -185,24 +188,24 @@ fn l4_not_on_the_node() {
 fn cluster_ip() {
     let flows = ["pod/shop/web-1", "pod/shop/web-2", "pod/shop/front", "node/n1"].map(String::from);
     let seen = ["10.1.1.10", "10.1.2.10", "10.1.2.1", "10.0.0.11"];
-    for (one, source) in measure(&mut quick(2), &flows, "svc/shop/front").iter().zip(seen) {
-        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
-        assert_eq!(one.evidence.sources_seen, [(source.parse().unwrap(), 12)]);
-        assert_eq!(one.evidence.answered_by, [("pod shop/front".into(), 12)]);
+    for (measured, source) in measure(&mut quick(2), &flows, "svc/shop/front").iter().zip(seen) {
+        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
+        assert_eq!(measured.evidence.sources_seen, [(source.parse().unwrap(), 12)]);
+        assert_eq!(measured.evidence.answered_by, [("pod shop/front".into(), 12)]);
     }
 }
 
 fn node_port() {
-    for one in measure(&mut quick(2), &clients(2), "10.0.0.11:30080") {
-        assert_eq!(one.counts, [(Outcome::AT_ONCE, 12)], "{}", one.flow.from);
+    for measured in measure(&mut quick(2), &clients(2), "10.0.0.11:30080") {
+        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
     }
 }
 
 fn nobody_listens() {
     let flows = ["pod/shop/web-1".into(), "node/n2".into()];
     for to in ["pod/shop/front:81", "10.0.0.11:81"] {
-        for one in measure(&mut quick(2), &flows, to) {
-            assert_eq!(one.counts, [(Outcome::Refused, 12)], "{} → {to}", one.flow.from);
+        for measured in measure(&mut quick(2), &flows, to) {
+            assert_eq!(measured.counts, [(Outcome::Refused, 12)], "{} → {to}", measured.flow.from);
         }
     }
     let (mut cluster, load_balancers) = quick(1);
@@ -210,8 +213,8 @@ fn nobody_listens() {
         slice.endpoints.clear();
     }
     let flows = ["pod/shop/web-1".into(), "node/n1".into()];
-    for one in measure(&mut (cluster, load_balancers), &flows, "svc/shop/front") {
-        assert_eq!(one.counts, [(Outcome::Refused, 12)], "{}", one.flow.from);
+    for measured in measure(&mut (cluster, load_balancers), &flows, "svc/shop/front") {
+        assert_eq!(measured.counts, [(Outcome::Refused, 12)], "{}", measured.flow.from);
     }
 }
 
@@ -226,8 +229,8 @@ fn ipv6() {
         ("svc/shop/front", all.clone()),
     ] {
         let measured = measure(&mut set, &flows, to);
-        for (one, expected) in measured.iter().zip([&pods, &pods, &all]) {
-            assert_eq!(one.counts, *expected, "{} → {to}", one.flow.from);
+        for (flow, expected) in measured.iter().zip([&pods, &pods, &all]) {
+            assert_eq!(flow.counts, *expected, "{} → {to}", flow.flow.from);
         }
     }
 }

@@ -26,8 +26,8 @@ pub(crate) fn measure_pairs(
 pub(crate) fn hold(set: &Set, expected: &[(&str, &str, Outcome)]) -> Vec<MeasuredFlow> {
     let pairs: Vec<_> = expected.iter().map(|(from, to, _)| (*from, *to)).collect();
     let measured = measure_pairs(set, &pairs);
-    for (one, (from, to, outcome)) in measured.iter().zip(expected) {
-        assert_eq!(one.counts, [(*outcome, 12)], "{from} → {to}: {:?}", one.evidence);
+    for (flow, (from, to, outcome)) in measured.iter().zip(expected) {
+        assert_eq!(flow.counts, [(*outcome, 12)], "{from} → {to}: {:?}", flow.evidence);
     }
     measured
 }
@@ -47,7 +47,7 @@ pub(crate) fn set_probe_source(set: &mut Set, source: ProbeSource) {
 
 pub(crate) fn targets(set: &mut Set) -> impl Iterator<Item = &mut Target> {
     let listeners = set.1.iter_mut().flat_map(|lb| &mut lb.listeners);
-    listeners.flat_map(|one| &mut one.rules).flat_map(|rule| &mut rule.targets)
+    listeners.flat_map(|listener| &mut listener.rules).flat_map(|rule| &mut rule.targets)
 }
 
 pub(crate) fn pod(name: &str) -> String {

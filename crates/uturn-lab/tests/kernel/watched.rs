@@ -33,31 +33,38 @@ fn asymmetric_return() {
     let plan = plan(&cluster, &balancers, &flows);
     let watched = uturn_lab::watch(&plan, &watching, None, &mut |_| {}).unwrap();
     assert_eq!(watched.flows[0].counts, [(Outcome::AT_ONCE, 6), (LATE, 6)]);
-    let [one] = &watched.explanations[..] else { panic!("{watched:?}") };
-    assert_eq!(one.outcome, Some(LATE));
-    assert_eq!(one.mechanism, Some(Mechanism::AsymmetricReturn), "{one:#?}");
+    let [explanation] = &watched.explanations[..] else { panic!("{watched:?}") };
+    assert_eq!(explanation.outcome, Some(LATE));
+    assert_eq!(explanation.mechanism, Some(Mechanism::AsymmetricReturn), "{explanation:#?}");
     let at_pod = |leaves, from: &str, flags: &str| {
-        one.sightings.iter().any(|seen| {
+        explanation.sightings.iter().any(|seen| {
             let fits = seen.packet.starts_with(from) && seen.packet.ends_with(flags);
             seen.place == "pod shop/web-1" && seen.leaves == leaves && fits
         })
     };
-    assert!(at_pod(false, "10.0.0.11:30080 → 10.1.1.10:", "SYN-ACK"), "{one:#?}");
-    assert!(at_pod(true, "10.1.1.10:", "→ 10.0.0.11:30080 RST"), "{one:#?}");
-    let probed = one.sightings.iter().any(|seen| seen.packet.contains("100.64."));
-    assert!(!probed, "health checks are no part of it: {one:#?}");
+    assert!(at_pod(false, "10.0.0.11:30080 → 10.1.1.10:", "SYN-ACK"), "{explanation:#?}");
+    assert!(at_pod(true, "10.1.1.10:", "→ 10.0.0.11:30080 RST"), "{explanation:#?}");
+    let probed = explanation.sightings.iter().any(|seen| seen.packet.contains("100.64."));
+    assert!(!probed, "health checks are no part of it: {explanation:#?}");
 
     let node = packets(&folder.join("n1-eth0.pcap"));
     let has = |all: &[Seen], from: &str, flags| {
-        all.iter().any(|one| one.from == from && one.flags & 0x16 == flags)
+        all.iter().any(|explanation| explanation.from == from && explanation.flags & 0x16 == flags)
     };
-    let to_node = |one: &Seen| one.to == "10.0.0.11:30080" && one.flags & 0x16 == SYN;
-    let client = node.iter().find(|one| to_node(one) && one.from.starts_with("10.1.1.10:"));
+    let to_node =
+        |explanation: &Seen| explanation.to == "10.0.0.11:30080" && explanation.flags & 0x16 == SYN;
+    let client = node
+        .iter()
+        .find(|explanation| to_node(explanation) && explanation.from.starts_with("10.1.1.10:"));
     let client = &client.expect("the load balancer sends it to n1 with the client's address").from;
-    let back = |one: &Seen| one.from == "10.0.0.11:30080" && one.to == *client;
+    let back =
+        |explanation: &Seen| explanation.from == "10.0.0.11:30080" && explanation.to == *client;
     assert!(!node.iter().any(back), "the answer never leaves by n1's link");
     let pod = packets(&folder.join("pod-shop-web-1.pcap"));
-    assert!(pod.iter().any(|one| back(one) && one.flags & 0x16 == SYN | ACK), "it is in the pod");
+    assert!(
+        pod.iter().any(|explanation| back(explanation) && explanation.flags & 0x16 == SYN | ACK),
+        "it is in the pod"
+    );
     assert!(has(&pod, client, RST), "which resets it");
     assert!(has(&packets(&folder.join("fabric-n1.pcap")), "10.0.0.100:80", SYN | ACK));
     fs::remove_dir_all(&folder).unwrap();
@@ -68,8 +75,8 @@ fn reverse_path_filter() {
     let mut set = quick(1);
     forget_vips(&mut set);
     set.0.nodes.values_mut().for_each(|node| node.rp_filter = Some(RpFilter::Strict));
-    let one = explain(&set, SERVICE);
-    assert_eq!(one.mechanism, Some(Mechanism::ReversePathFilter), "{one:#?}");
+    let explanation = explain(&set, SERVICE);
+    assert_eq!(explanation.mechanism, Some(Mechanism::ReversePathFilter), "{explanation:#?}");
 }
 
 fn security_group() {
@@ -84,15 +91,15 @@ fn security_group() {
     for lb in &mut set.1 {
         lb.security_groups = vec!["sg-none".into()];
     }
-    let one = explain(&set, INGRESS);
-    assert_eq!(one.outcome, Some(Outcome::Hangs));
-    assert_eq!(one.mechanism, Some(Mechanism::SecurityGroup), "{one:#?}");
+    let explanation = explain(&set, INGRESS);
+    assert_eq!(explanation.outcome, Some(Outcome::Hangs));
+    assert_eq!(explanation.mechanism, Some(Mechanism::SecurityGroup), "{explanation:#?}");
 }
 
 fn nobody_listens() {
-    let one = explain(&quick(1), "10.1.1.10:81");
-    assert_eq!(one.outcome, Some(Outcome::Refused));
-    assert_eq!(one.mechanism, Some(Mechanism::WrongPort), "{one:#?}");
+    let explanation = explain(&quick(1), "10.1.1.10:81");
+    assert_eq!(explanation.outcome, Some(Outcome::Refused));
+    assert_eq!(explanation.mechanism, Some(Mechanism::WrongPort), "{explanation:#?}");
 }
 
 /// Two labs of one process, and one of another.
@@ -103,11 +110,11 @@ fn two_labs() {
         let (cluster, balancers) = quick(2);
         let flows = [flow("pod/shop/web-1", INGRESS), flow("pod/shop/web-1", SERVICE)];
         let measured = uturn_lab::measure(&plan(&cluster, &balancers, &flows), &mut |_| {});
-        measured.unwrap().into_iter().map(|one| one.counts).collect::<Vec<_>>()
+        measured.unwrap().into_iter().map(|flow| flow.counts).collect::<Vec<_>>()
     };
     let all: Vec<_> = thread::scope(|scope| {
         let both = [scope.spawn(measure), scope.spawn(measure)];
-        both.into_iter().map(|one| one.join().unwrap()).collect()
+        both.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let expected = vec![vec![(Outcome::AT_ONCE, 6), (LATE, 6)], vec![(Outcome::AT_ONCE, 12)]];
     assert_eq!(all, [expected.clone(), expected]);

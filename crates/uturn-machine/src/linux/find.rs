@@ -1,5 +1,5 @@
-//! Whether a machine can be had here: its parts are looked for, and what the host must
-//! allow is tried.
+//! Finds out whether the machine can run here: looks for its parts, and tries what the host must
+//! allow.
 
 use std::env;
 use std::fs;
@@ -22,18 +22,21 @@ const INSIDE: [(&str, &str); 3] =
 pub(super) struct Parts {
     /// The kernel, a program.
     pub(super) kernel: PathBuf,
-    /// What that kernel calls its release: `6.1.176`.
+    /// The kernel's release: `6.1.176`.
     pub(super) release: String,
-    /// What starts the kernel as the first process of a process namespace, so that all of
-    /// it ends with it, and it ends with us.
-    pub(super) leash: Vec<String>,
-    /// Where it keeps its memory, which is a file without a name.
+    /// The command that starts the kernel as the first process of a PID namespace, so that all
+    /// processes of the machine end with the kernel, and the kernel with this process.
+    pub(super) launcher: Vec<String>,
+    /// The folder that holds its memory, an unlinked file.
     pub(super) memory: PathBuf,
-    /// This very executable: the machine's first process.
+    /// This executable, which is the machine's first process.
     pub(super) init: PathBuf,
 }
 
-/// Looks for all parts; `mib` is how much memory the machine is to have.
+/// Looks for all parts of a machine with `mib` MiB of memory.
+///
+/// # Errors
+/// If a program or the kernel's modules are missing, or the host does not allow namespaces.
 pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
     let kernel = need("linux.uml", "user-mode-linux")?;
     for (program, package) in INSIDE {
@@ -48,25 +51,25 @@ pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
     let init = env::current_exe()
         .and_then(fs::canonicalize)
         .map_err(|why| host("finding this very executable", why.to_string()))?;
-    // The kernel takes its command line apart at blanks and quotes.
+    // The kernel splits its command line at blanks and quotes.
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
     if !init.to_str().is_some_and(|path| path.chars().all(is_plain)) {
         let said = format!("no blanks, quotes or letters beyond ASCII in {}", init.display());
         return Err(host("naming this very executable on the command line of a kernel", said));
     }
-    Ok(Parts { kernel, release, leash: leash()?, memory: memory(mib)?, init })
+    Ok(Parts { kernel, release, launcher: launcher()?, memory: memory(mib)?, init })
 }
 
-/// Where a program is: in the search path, or where Debian puts what only root needs.
+/// Looks for a program in the search path and in the `sbin` folders.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Without it, killing the machine would set the processes that stand for its own free, and
-/// they would go on as processes of the host.
-fn leash() -> Result<Vec<String>, Unavailable> {
+/// The command that starts the kernel in a PID namespace. Without it, killing the kernel would
+/// leave the host processes that represent the machine's processes running.
+fn launcher() -> Result<Vec<String>, Unavailable> {
     let [bind, unshare] = [need("setpriv", "util-linux")?, need("unshare", "util-linux")?];
     let root = ["--pid", "--fork", "--kill-child"];
     let user = ["--user", "--map-current-user", "--pid", "--fork", "--kill-child"];
@@ -86,7 +89,7 @@ fn leash() -> Result<Vec<String>, Unavailable> {
     Err(host("making a process namespace, with and without a user namespace", said))
 }
 
-/// A place with room for so much memory from which programs may run.
+/// A folder with room for `mib` MiB that is not mounted `noexec`.
 fn memory(mib: u32) -> Result<PathBuf, Unavailable> {
     let fits = |place: &PathBuf| {
         statvfs(place).is_ok_and(|at| {
@@ -110,7 +113,7 @@ fn host(tried: &str, said: String) -> Unavailable {
     Unavailable::Host { tried: tried.into(), said }
 }
 
-/// What a program prints, without the end of its last line, or what it complains of.
+/// A program's trimmed standard output, or its status and standard error if it fails.
 fn output(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();

@@ -1,8 +1,8 @@
 //! The inside: the machine's first process.
 //!
-//! It sets the machine up ([`root`], [`tools`]), runs the job that the tape names, passes on
-//! what the job says, and ends the machine: with the job, or when the line is cut, because
-//! then nobody is left who wants it.
+//! It sets the machine up ([`root`], [`tools`]), runs the job that the channel holds, passes on
+//! the job's output, and powers the machine off when the job ends or when the outside closes the
+//! serial line, because then the caller is gone.
 
 use std::convert::Infallible;
 use std::env;
@@ -20,42 +20,43 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_op
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::tape::{Frame, MOST, Writer};
-use super::{letter, root, tools};
+use super::channel::{Frame, MOST, Writer};
+use super::{job_encoding, root, tools};
 use crate::{Ended, Job};
 
-/// What the kernel's command line says to its first process, with the kernel's release.
+/// The environment variable of the first process, set on the kernel's command line to the
+/// kernel's release.
 pub(super) const INSIDE: &str = "UTURN_MACHINE";
 
-/// The byte on the line that says that there is something new on the tape.
+/// The byte on the serial line that announces a new frame in the channel.
 pub(super) const WAKE: u8 = 6;
 
-/// How often processes that nobody waits for are buried.
-const BURIAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// How often orphaned processes are reaped.
+const REAP_INTERVAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Whether this process is the first of a machine: then it must call [`inside`], before
+/// Whether this process is the first process of a machine. If so, it must call [`inside`] before
 /// anything else.
 pub fn is_inside() -> bool {
     getpid().is_init() && env::var_os(INSIDE).is_some()
 }
 
-/// What the first process of a machine does. When it returns, the machine is over.
+/// Runs the machine's first process. The machine ends when it returns.
 pub fn inside() -> ExitCode {
     let Err(why) = serve();
-    // The kernel's console is all that is left to speak to, and nobody may hear it.
+    // Only the kernel's console is left to report to, and it may not be read.
     let _ = fs::write("/dev/console", format!("uturn: {why}\n"));
     let _ = reboot(RebootCommand::PowerOff);
     ExitCode::FAILURE
 }
 
-/// Ends with the machine, or with why it could not even say that it failed.
+/// Powers the machine off. Returns only if the outside could not be told of a failure.
 fn serve() -> io::Result<Infallible> {
     let mut outside = Outside::find()?;
     let over = match begin(&outside) {
         Ok(running) => running.serve(&mut outside)?,
         Err(why) => Frame::Cannot(why.to_string()),
     };
-    outside.tell(&over)?;
+    outside.send(&over)?;
     reboot(RebootCommand::PowerOff)?;
     Err(io::Error::other("the machine would not end"))
 }
@@ -64,15 +65,15 @@ fn begin(outside: &Outside) -> io::Result<Running> {
     let release = env::var(INSIDE).map_err(io::Error::other)?;
     root::set_up(&release)?;
     tools::set_up(&release)?;
-    let job = outside.tape.letter()?;
-    let job = letter::read(&job).ok_or_else(|| io::Error::other("the job cannot be read"))?;
+    let job = outside.channel.job()?;
+    let job = job_encoding::read(&job).ok_or_else(|| io::Error::other("the job cannot be read"))?;
     job.shared.iter().try_for_each(|folder| root::share(folder))?;
     Running::start(job)
 }
 
-/// The tape and the line.
+/// The channel and the serial line.
 struct Outside {
-    tape: Writer,
+    channel: Writer,
     line: File,
 }
 
@@ -87,18 +88,19 @@ impl Outside {
         let mut raw = tcgetattr(&line)?;
         raw.make_raw();
         tcsetattr(&line, OptionalActions::Now, &raw)?;
-        Ok(Self { tape: Writer::new(device)?, line })
+        Ok(Self { channel: Writer::new(device)?, line })
     }
 
-    fn tell(&mut self, frame: &Frame) -> io::Result<()> {
-        self.tape.write(frame)?;
-        // If the line is full, the outside has been woken often enough.
+    fn send(&mut self, frame: &Frame) -> io::Result<()> {
+        self.channel.write(frame)?;
+        // A full line means that the outside has wake-ups to read already.
         let _ = self.line.write(&[WAKE]);
         Ok(())
     }
 
-    /// Nothing is ever sent inwards: the line can be read when it is cut.
-    fn is_cut(&mut self) -> bool {
+    /// Whether the outside has closed the line. It never sends anything, so the line is only
+    /// readable then.
+    fn is_closed(&mut self) -> bool {
         match self.line.read(&mut [0; 64]) {
             Ok(length) => length == 0,
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
@@ -106,7 +108,7 @@ impl Outside {
     }
 }
 
-/// The job at work.
+/// The running job.
 struct Running {
     job: Pid,
     over: OwnedFd,
@@ -148,22 +150,22 @@ impl Running {
         Ok(Self { job, over, out, err })
     }
 
-    /// Passes on what the job says until it is over, and tells how it ended.
+    /// Passes on the job's output until the job ends. Returns how it ended.
     fn serve(mut self, outside: &mut Outside) -> io::Result<Frame> {
         let mut ended = None;
         loop {
-            // What is in the pipes once the job is over is all that it said; whom it left
-            // running has no say.
+            // Output that is in the pipes when the job ends is still passed on. Output of
+            // processes that the job left running is not.
             pass_on(&mut self.out, Frame::Out, outside)?;
             pass_on(&mut self.err, Frame::Err, outside)?;
             if let Some(ended) = ended {
                 return Ok(Frame::Ended(ended));
             }
             self.wait(outside)?;
-            if outside.is_cut() {
+            if outside.is_closed() {
                 reboot(RebootCommand::PowerOff)?;
             }
-            ended = self.bury()?;
+            ended = self.reap()?;
         }
     }
 
@@ -171,15 +173,15 @@ impl Running {
         let pipes = [&self.out, &self.err].into_iter().flatten().map(AsFd::as_fd);
         let all = pipes.chain([self.over.as_fd(), outside.line.as_fd()]);
         let mut all: Vec<PollFd<'_>> =
-            all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-        match poll(&mut all, Some(&BURIAL)) {
+            all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        match poll(&mut all, Some(&REAP_INTERVAL)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Buries whoever died; how the job ended, if it was among them.
-    fn bury(&self) -> io::Result<Option<Ended>> {
+    /// Reaps processes that have ended. Returns how the job ended if it is among them.
+    fn reap(&self) -> io::Result<Option<Ended>> {
         let mut ended = None;
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -199,7 +201,7 @@ fn end(how: WaitStatus) -> Ended {
     }
 }
 
-/// Passes on what is in a pipe; forgets the pipe at its end.
+/// Passes on what is in a pipe. Sets the pipe to `None` at its end.
 fn pass_on(
     pipe: &mut Option<OwnedFd>,
     frame: impl Fn(Vec<u8>) -> Frame,
@@ -209,7 +211,7 @@ fn pass_on(
     while let Some(open) = pipe {
         match rustix::io::read(&*open, &mut bytes) {
             Ok(0) => *pipe = None,
-            Ok(length) => outside.tell(&frame(bytes[..length].to_vec()))?,
+            Ok(length) => outside.send(&frame(bytes[..length].to_vec()))?,
             Err(Errno::AGAIN) => break,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -219,7 +221,7 @@ fn pass_on(
 }
 
 fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) -> io::Result<()> {
-    // A job that does not read to the end does not want to.
+    // A job need not read its whole input, so a failed write is no error.
     let write = move || drop(stdin.write_all(&bytes));
     thread::Builder::new().spawn(write).map(drop)
 }

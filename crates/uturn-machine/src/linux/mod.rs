@@ -1,11 +1,11 @@
 //! The machine on Linux: both sides of it.
 
+mod channel;
 mod find;
 mod inside;
-mod letter;
+mod job_encoding;
 mod outside;
 mod root;
-mod tape;
 mod tools;
 
 pub use inside::{inside, is_inside};
@@ -15,7 +15,7 @@ use std::io;
 
 use crate::MachineError;
 
-/// Says what was being done when it failed.
+/// Adds to an error what was being done when it occurred.
 trait During<T> {
     fn during(self, doing: &str) -> Result<T, MachineError>;
 }

@@ -1,4 +1,4 @@
-//! The outside: starts the machine, listens to it, ends it.
+//! The outside: starts the machine, reads its frames, ends it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,22 +15,22 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::channel::{Frame, Reader};
 use super::find::{Parts, parts};
 use super::inside::{INSIDE, WAKE};
-use super::tape::{Frame, Reader};
-use super::{During, letter};
-use crate::{Ended, Job, MachineError, Said, Unavailable};
+use super::{During, job_encoding};
+use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
 
-/// How much memory a machine has that nobody gave more or less.
+/// The default memory of a machine, in MiB.
 const MEMORY: u32 = 1024;
 
-/// How long a machine that is told to end may take for it.
-const PARTING: Duration = Duration::from_secs(5);
+/// How long a killed machine may take to end.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often the tape is looked at when the line is silent.
-const ATTENTION: Duration = Duration::from_millis(500);
+/// How often the channel is read when no wake-up arrives.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A machine that can be started, as often as one likes.
+/// A machine that can be started any number of times.
 #[derive(Clone, Debug)]
 pub struct Machine {
     parts: Parts,
@@ -48,114 +48,120 @@ struct Link {
 }
 
 impl Machine {
-    /// Looks for all that it takes.
+    /// Looks for everything that the machine needs.
     ///
     /// # Errors
-    /// When something is missing, or this host does not allow it: the error says what.
+    /// If a program or a kernel module is missing, or the host does not allow what the machine
+    /// needs. The error names it.
     pub fn find() -> Result<Self, Unavailable> {
         Ok(Self { parts: parts(MEMORY)?, memory: MEMORY, limit: None, stop: None, link: None })
     }
 
-    /// What its kernel is: `User Mode Linux 6.1.176`.
+    /// The name and release of its kernel: `User Mode Linux 6.1.176`.
     pub fn kernel(&self) -> String {
         format!("User Mode Linux {}", self.parts.release)
     }
 
-    /// Gives it so much memory; it takes from the host only what it uses.
+    /// Sets its memory, in MiB. The host only provides what the machine uses.
     #[must_use]
     pub fn with_memory(self, mib: u32) -> Self {
         Self { memory: mib, ..self }
     }
 
-    /// Ends it after this time, whatever its job does.
+    /// Sets a time limit for each job.
     #[must_use]
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit: Some(limit), ..self }
     }
 
-    /// Ends it soon after this becomes true.
+    /// Ends the machine soon after this becomes true.
     #[must_use]
     pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
 
     /// Gives it an Ethernet device, `vec0`, which is down at first. Its other end is this TAP
-    /// device in a network namespace of the host that has a name. It takes root.
+    /// device in a named network namespace of the host. Needs root.
     #[must_use]
     pub fn with_link(self, namespace: &str, device: &str) -> Self {
         Self { link: Some(Link { namespace: namespace.into(), device: device.into() }), ..self }
     }
 
-    /// Starts the machine, runs one job in it, tells `hear` what the job says while it says
-    /// it, and waits until all is over. Must be called from a thread that lives at least as
-    /// long: the machine ends with it.
+    /// Starts the machine, runs one job in it, passes the job's output to `hear` as it arrives,
+    /// and waits until the machine has ended. The calling thread must outlive the machine, which
+    /// is killed when the thread ends.
     ///
     /// # Errors
-    /// When the machine cannot be started, does not live as long as its job, or the time is
-    /// over. Whatever happens, it is gone afterwards.
-    pub fn run(&self, job: &Job, hear: &mut dyn FnMut(Said<'_>)) -> Result<Ended, MachineError> {
+    /// If the machine cannot be started, ends before its job, reaches its time limit or is
+    /// stopped. In every case the machine has ended when this returns.
+    pub fn run(
+        &self,
+        job: &Job,
+        hear: &mut dyn FnMut(JobOutput<'_>),
+    ) -> Result<Ended, MachineError> {
         let until = self.limit.map(|limit| Instant::now() + limit);
-        let mut tape = Reader::new(&letter::write(job)).during("write down the job")?;
-        let mut machine = self.start(&tape).during("start the small machine")?;
+        let mut channel = Reader::new(&job_encoding::write(job)).during("write down the job")?;
+        let mut machine = self.start(&channel).during("start the small machine")?;
         loop {
             let line =
-                machine.listen(self.patience(until)?).during("wait for the small machine")?;
-            // What it said last it said before it ended.
-            while let Some(frame) = tape.next().during("read what the small machine says")? {
+                machine.listen(self.time_to_wait(until)?).during("wait for the small machine")?;
+            // Read the frames even if the line is closed: the machine may have written some
+            // before it ended.
+            while let Some(frame) = channel.next().during("read what the small machine says")? {
                 match frame {
-                    Frame::Out(bytes) => hear(Said::Out(&bytes)),
-                    Frame::Err(bytes) => hear(Said::Err(&bytes)),
+                    Frame::Out(bytes) => hear(JobOutput::Out(&bytes)),
+                    Frame::Err(bytes) => hear(JobOutput::Err(&bytes)),
                     Frame::Ended(how) => return Ok(how),
                     Frame::Cannot(why) => return Err(MachineError::Inside(why)),
                 }
             }
-            if line == Line::Cut {
-                return Err(MachineError::Died { said: machine.last_words() });
+            if line == Line::Closed {
+                return Err(MachineError::Died { said: machine.last_lines() });
             }
         }
     }
 
-    /// How long to wait for the machine before looking again.
-    fn patience(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
+    /// How long to wait for the machine before checking the limit and the stop flag again.
+    fn time_to_wait(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
         if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst)) {
             return Err(MachineError::Stopped);
         }
-        let Some((until, limit)) = until.zip(self.limit) else { return Ok(ATTENTION) };
+        let Some((until, limit)) = until.zip(self.limit) else { return Ok(POLL_INTERVAL) };
         match until.checked_duration_since(Instant::now()) {
             None | Some(Duration::ZERO) => Err(MachineError::Limit(limit)),
-            Some(left) => Ok(left.min(ATTENTION)),
+            Some(left) => Ok(left.min(POLL_INTERVAL)),
         }
     }
 
-    fn start(&self, tape: &Reader) -> io::Result<Running> {
+    fn start(&self, channel: &Reader) -> io::Result<Running> {
         let (line, inner) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
-        let complaints = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
+        let console = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
         let place = self.link.iter().flat_map(|link| ["ip", "netns", "exec", &link.namespace]);
-        let mut words = place.chain(self.parts.leash.iter().map(String::as_str));
+        let mut words = place.chain(self.parts.launcher.iter().map(String::as_str));
         let program = words.next().ok_or_else(|| io::Error::other("no leash"))?;
         let mut command = Command::new(program);
         command
             .args(words)
             .arg(&self.parts.kernel)
             .args(self.command_line())
-            .stdin(tape.memory()?)
+            .stdin(channel.memory()?)
             .stdout(OwnedFd::from(inner))
-            .stderr(complaints.try_clone()?)
+            .stderr(console.try_clone()?)
             .env("TMPDIR", &self.parts.memory)
-            // Ctrl-C is for us; the machine ends with us.
+            // Ctrl-C is handled by this process; the machine ends with it.
             .process_group(0);
         let child = on_one_cpu(|| command.spawn())?;
-        Ok(Running { child, line, complaints, noise: Vec::new() })
+        Ok(Running { child, line, console, unexpected: Vec::new() })
     }
 
     fn command_line(&self) -> Vec<String> {
         let words = [
-            // Its root are the host's files; it may not write to them.
+            // Its root is the host's file system, mounted read-only.
             "rootfstype=hostfs root=/dev/root rootflags=/ ro",
-            // The tape, the line, and where the kernel may complain of the worst.
+            // The channel, the serial line, and a console for the kernel's most serious messages.
             "ubda=/proc/self/fd/0 ssl0=fd:1,fd:1 con=null con0=null,fd:2 quiet loglevel=1",
-            // A place where it cannot leave files.
+            // A folder where it cannot leave files.
             "uml_dir=/proc noreboot",
         ];
         let words = words.iter().flat_map(|words| words.split(' ')).map(String::from);
@@ -172,25 +178,25 @@ impl Machine {
     }
 }
 
-/// Starts a process that stays on one CPU. The machine has no more than one, and goes back
-/// and forth between its kernel and its processes all the time, which are processes of the
-/// host: from one CPU to another that takes three times as long.
+/// Starts a process that stays on one CPU. The machine has only one, and keeps switching between
+/// its kernel and its processes, which are host processes: switches between CPUs take three times
+/// as long.
 fn on_one_cpu(start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let all = sched_getaffinity(None)?;
-    let mut one = CpuSet::new();
-    one.set(sched_getcpu());
-    sched_setaffinity(None, &one)?;
+    let mut cpus = CpuSet::new();
+    cpus.set(sched_getcpu());
+    sched_setaffinity(None, &cpus)?;
     let child = start();
     sched_setaffinity(None, &all)?;
     child
 }
 
-/// How the line is.
+/// The state of the serial line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    Whole,
+    Open,
     /// The machine is gone.
-    Cut,
+    Closed,
 }
 
 /// A machine that runs. Dropping it ends it.
@@ -198,17 +204,17 @@ enum Line {
 struct Running {
     child: Child,
     line: UnixStream,
-    complaints: File,
-    /// What came over the line and was not meant to wake.
-    noise: Vec<u8>,
+    console: File,
+    /// Bytes from the line that are not wake-ups.
+    unexpected: Vec<u8>,
 }
 
 impl Running {
-    /// Waits until there may be something new.
-    fn listen(&mut self, patience: Duration) -> io::Result<Line> {
+    /// Waits for a wake-up, at most this long.
+    fn listen(&mut self, time_to_wait: Duration) -> io::Result<Line> {
         let time = Timespec {
-            tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+            tv_sec: time_to_wait.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time_to_wait.subsec_nanos().into(),
         };
         match poll(&mut [PollFd::new(&self.line, PollFlags::IN)], Some(&time)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -217,28 +223,28 @@ impl Running {
         let mut bytes = [0; 4096];
         loop {
             match self.line.read(&mut bytes) {
-                Ok(0) => return Ok(Line::Cut),
+                Ok(0) => return Ok(Line::Closed),
                 Ok(length) => {
-                    self.noise.extend(bytes[..length].iter().filter(|&&byte| byte != WAKE));
-                    let much = self.noise.len().saturating_sub(64 * 1024);
-                    self.noise.drain(..much);
+                    self.unexpected.extend(bytes[..length].iter().filter(|&&byte| byte != WAKE));
+                    let much = self.unexpected.len().saturating_sub(64 * 1024);
+                    self.unexpected.drain(..much);
                 }
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(Line::Whole),
+                    io::ErrorKind::WouldBlock => return Ok(Line::Open),
                     io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::ConnectionReset => return Ok(Line::Cut),
+                    io::ErrorKind::ConnectionReset => return Ok(Line::Closed),
                     _ => return Err(error),
                 },
             }
         }
     }
 
-    /// The last lines that the kernel, or what starts it, said.
-    fn last_words(&mut self) -> String {
-        let mut said = std::mem::take(&mut self.noise);
-        // What cannot be read cannot be said.
-        let _ = self.complaints.seek(SeekFrom::Start(0));
-        let _ = self.complaints.read_to_end(&mut said);
+    /// The last lines of the kernel's console and of the command that starts it.
+    fn last_lines(&mut self) -> String {
+        let mut said = std::mem::take(&mut self.unexpected);
+        // Unreadable output is left out of the message.
+        let _ = self.console.seek(SeekFrom::Start(0));
+        let _ = self.console.read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said);
         let lines: Vec<&str> = said
             .lines()
@@ -251,11 +257,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Whoever was killed already needs no killing; the rest of the namespace goes with
-        // its first process, and the line is cut when the last of them is gone.
+        // The child may have ended already. The rest of the PID namespace ends with its first
+        // process, and the line closes when the last process is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let limit = Instant::now() + PARTING;
-        while Instant::now() < limit && matches!(self.listen(ATTENTION), Ok(Line::Whole)) {}
+        let limit = Instant::now() + SHUTDOWN_LIMIT;
+        while Instant::now() < limit && matches!(self.listen(POLL_INTERVAL), Ok(Line::Open)) {}
     }
 }

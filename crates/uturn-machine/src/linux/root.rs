@@ -1,4 +1,4 @@
-//! The machine's files: the host's, under a layer in memory that takes what is written.
+//! The machine's file system: the host's, under an overlay in memory that takes the writes.
 
 use std::fs;
 use std::io;
@@ -12,18 +12,18 @@ use rustix::process::pivot_root;
 use super::find::MODULES;
 use super::tools;
 
-/// Where the layer is put together, before it becomes the root.
-const SCAFFOLD: &str = "/run";
+/// Where the overlay is assembled before it becomes the root.
+const STAGING: &str = "/run";
 
-/// Makes the root, with the kernel's own file systems in it.
+/// Makes the root file system and mounts the kernel's own file systems in it.
 pub(super) fn set_up(release: &str) -> io::Result<()> {
     attach("proc", "/proc", "proc", None)?;
-    attach("tmpfs", SCAFFOLD, "tmpfs", None)?;
-    let [upper, work, root] = ["upper", "work", "root"].map(|it| Path::new(SCAFFOLD).join(it));
+    attach("tmpfs", STAGING, "tmpfs", None)?;
+    let [upper, work, root] = ["upper", "work", "root"].map(|it| Path::new(STAGING).join(it));
     for folder in [&upper, &work, &root] {
         fs::create_dir(folder)?;
     }
-    let index = Path::new(SCAFFOLD).join("index");
+    let index = Path::new(STAGING).join("index");
     index_modules(&index, release)?;
     load(&index, &["overlay"])?;
     let options = format!("lowerdir=/,upperdir={},workdir={}", upper.display(), work.display());
@@ -31,7 +31,7 @@ pub(super) fn set_up(release: &str) -> io::Result<()> {
     attach("devtmpfs", root.join("dev"), "devtmpfs", None)?;
     attach("proc", root.join("proc"), "proc", None)?;
     attach("sysfs", root.join("sys"), "sysfs", None)?;
-    // What the host's processes keep there says nothing about the machine.
+    // The host's runtime files do not describe the machine.
     attach("tmpfs", root.join("run"), "tmpfs", None)?;
     std::env::set_current_dir(&root)?;
     pivot_root(".", ".")?;
@@ -44,7 +44,7 @@ pub(super) fn set_up(release: &str) -> io::Result<()> {
     attach("tmpfs", "/dev/shm", "tmpfs", None)
 }
 
-/// Lets what is written to a folder of the host go there.
+/// Makes a folder of the host writable.
 pub(super) fn share(folder: &Path) -> io::Result<()> {
     let options = folder.to_str().filter(|path| !path.contains(','));
     let options = options.ok_or_else(|| {
@@ -54,7 +54,7 @@ pub(super) fn share(folder: &Path) -> io::Result<()> {
     attach("none", folder, "hostfs", Some(options))
 }
 
-/// Loads modules by an index of them.
+/// Loads kernel modules with the index in this folder.
 pub(super) fn load(index: &Path, modules: &[&str]) -> io::Result<()> {
     let output = Command::new(tools::need("modprobe")?)
         .arg("--dirname")
@@ -70,8 +70,8 @@ pub(super) fn load(index: &Path, modules: &[&str]) -> io::Result<()> {
     Err(io::Error::other(format!("cannot load modules ({}): {said}", modules.join(", "))))
 }
 
-/// A folder that looks to modprobe as if the modules were installed for this kernel. The
-/// package brings their index along.
+/// Makes a folder in which modprobe finds the modules of this kernel. The Debian package includes
+/// their index.
 pub(super) fn index_modules(folder: &Path, release: &str) -> io::Result<()> {
     let modules = folder.join("lib/modules");
     fs::create_dir_all(&modules)?;

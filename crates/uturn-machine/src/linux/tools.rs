@@ -1,5 +1,5 @@
-//! The machine's tools: the `iptables` that its kernel understands, and modules that load
-//! when they are needed.
+//! The machine's tools: the `iptables` that its kernel supports, and kernel modules that load on
+//! demand.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,12 +13,11 @@ use super::root;
 /// The machine's own folder.
 const OWN: &str = "/run/uturn-machine";
 
-/// Where programs are, behind what the job's `PATH` says.
+/// Folders that are appended to the job's `PATH`.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// The kernel has no nf_tables for IP, so `iptables` is the legacy one, whatever it is on
-/// the host.
+/// The kernel has no nf_tables for IP, so `iptables` is always the legacy variant.
 const LEGACY: [&str; 6] = [
     "iptables",
     "iptables-save",
@@ -28,10 +27,10 @@ const LEGACY: [&str; 6] = [
     "ip6tables-restore",
 ];
 
-/// What nobody asks for and every node of a cluster has: programs look whether it is there.
+/// Modules that every cluster node has loaded, and that programs expect without loading them.
 const PRESENT: [&str; 3] = ["br_netfilter", "ip_vs", "tun"];
 
-/// Puts them in place.
+/// Installs the tools and loads the modules.
 pub(super) fn set_up(release: &str) -> io::Result<()> {
     let bin = bin();
     fs::create_dir_all(&bin)?;
@@ -46,7 +45,7 @@ pub(super) fn set_up(release: &str) -> io::Result<()> {
     let text = format!("#!/bin/sh\nexec {} -d {} \"$@\"\n", real.display(), index.display());
     fs::write(&modprobe, text)?;
     fs::set_permissions(&modprobe, Permissions::from_mode(0o755))?;
-    // Whom the kernel asks for what it lacks.
+    // The kernel calls this program to load a missing module.
     fs::write("/proc/sys/kernel/modprobe", format!("{}\n", modprobe.display()))?;
     root::load(&index, &PRESENT)
 }
@@ -57,7 +56,7 @@ pub(super) fn environment(stated: &[(OsString, OsString)]) -> BTreeMap<OsString,
     let path = all.remove(&OsString::from("PATH")).unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     let folders = [bin()].into_iter().chain(folders).chain(FOLDERS.map(PathBuf::from));
-    // No folder has a colon that came out of a path list.
+    // A folder out of a path list has no colon.
     let path = std::env::join_paths(folders).unwrap_or_else(|_| bin().into());
     all.insert("PATH".into(), path);
     all
@@ -72,7 +71,7 @@ pub(super) fn find(program: &Path, environment: &BTreeMap<OsString, OsString>) -
     in_folders(program, std::env::split_paths(path))
 }
 
-/// Where one of the host's programs is.
+/// Looks for a program of the host.
 pub(super) fn need(program: &str) -> io::Result<PathBuf> {
     let found = in_folders(Path::new(program), FOLDERS.map(PathBuf::from));
     found.ok_or_else(|| io::Error::other(format!("no program {program}")))

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use uturn_machine::{Ended, Job, Machine, MachineError, Said};
+use uturn_machine::{Ended, Job, JobOutput, Machine, MachineError};
 
 /// As this argument says, the program is one that asks for a machine and gets killed.
 const ASKS: &str = "--ask-for-a-machine";
@@ -41,7 +41,13 @@ pub(super) fn main() {
     }
     let machine = match Machine::find() {
         Ok(machine) => machine.with_limit(LIMIT),
-        Err(why) => return uturn_testing::left_out("the small machine", why),
+        Err(why) => {
+            return uturn_testing::skip(
+                uturn_testing::Requirement::Machine,
+                "the small machine",
+                why,
+            );
+        }
     };
     let wanted = |name: &str| {
         let mut words = words.iter().filter(|word| !word.starts_with('-')).peekable();
@@ -71,8 +77,8 @@ fn shell(script: &str) -> Job {
 fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = machine.run(job, &mut |said| match said {
-        Said::Out(bytes) => out.extend(bytes),
-        Said::Err(bytes) => err.extend(bytes),
+        JobOutput::Out(bytes) => out.extend(bytes),
+        JobOutput::Err(bytes) => err.extend(bytes),
     })?;
     Ok((String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap(), ended))
 }
@@ -121,7 +127,11 @@ fn rules_sets_and_virtual_servers_load(machine: &Machine) {
 
     let ipvsadm = ["/usr/sbin/ipvsadm", "/sbin/ipvsadm"];
     if !ipvsadm.iter().any(|program| Path::new(program).exists()) {
-        return uturn_testing::left_out("virtual servers in the small machine", "no ipvsadm");
+        return uturn_testing::skip(
+            uturn_testing::Requirement::Machine,
+            "virtual servers in the small machine",
+            "no ipvsadm",
+        );
     }
     let script = "ipvsadm -A -t 10.0.0.1:80 -s rr; ipvsadm -Ln";
     let (out, err, ended) = run(machine, &shell(script)).unwrap();
@@ -161,7 +171,7 @@ fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
     let slow = std::thread::spawn(move || BufReader::with_capacity(512, ear).lines().count());
     let mut mouth = mouth;
     let ended = machine.run(&shell("seq 1 300000"), &mut |said| {
-        let Said::Out(bytes) = said else { return };
+        let JobOutput::Out(bytes) = said else { return };
         heard.extend(bytes);
         mouth.write_all(bytes).unwrap();
     });
@@ -220,14 +230,20 @@ fn nobody_gets_one_too() {
     };
     match as_nobody(Path::new("test")).arg("-x").arg(&own).status() {
         Ok(status) if status.success() => {}
-        _ => return uturn_testing::left_out(what, "this program is in a folder of root's alone"),
+        _ => {
+            return uturn_testing::skip(
+                uturn_testing::Requirement::Unprivileged,
+                what,
+                "this program is in a folder of root's alone",
+            );
+        }
     }
     println!("nobody_gets_one_too …");
     let script = "id -u; iptables -A INPUT -j DROP; iptables-save -t filter | grep -c DROP; exit 9";
     let output = as_nobody(&own).arg(ASKS).arg(script).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("cannot carry the small machine") {
-        return uturn_testing::left_out(what, said);
+        return uturn_testing::skip(uturn_testing::Requirement::Unprivileged, what, said);
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{said}");
     assert_eq!(output.status.code(), Some(9), "{said}");
@@ -238,10 +254,10 @@ fn ask() {
     let script = env::args().nth(2).unwrap();
     let machine = Machine::find().unwrap_or_else(|why| panic!("{why}"));
     let ended = machine.run(&shell(&script), &mut |said| match said {
-        Said::Out(bytes) => {
+        JobOutput::Out(bytes) => {
             io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).unwrap();
         }
-        Said::Err(bytes) => io::stderr().write_all(bytes).unwrap(),
+        JobOutput::Err(bytes) => io::stderr().write_all(bytes).unwrap(),
     });
     let Ended::Exit(code) = ended.unwrap() else { panic!("a script ends by itself") };
     std::process::exit(code);

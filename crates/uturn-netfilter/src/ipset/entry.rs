@@ -1,4 +1,4 @@
-//! What sets hold.
+//! The entries of IP sets.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use uturn_model::{Family, IpNet, Origin, Text};
 
 use crate::packet::IpProtocol;
 
-/// How a set keeps its entries, and what these are made of.
+/// The type of a set: how it stores entries, and of which parts they consist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetKind {
     /// `hash:…`
@@ -16,11 +16,11 @@ pub enum SetKind {
     Bitmap(Vec<PartKind>),
     /// `list:set`: the names of other sets.
     List,
-    /// One that nobody models.
+    /// A type that is not modelled.
     Other(Text),
 }
 
-/// What a part of an entry is.
+/// The type of one part of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the word of that name")]
 pub enum PartKind {
@@ -48,7 +48,7 @@ impl PartKind {
 }
 
 impl SetKind {
-    /// All that are modelled.
+    /// All types that are modelled.
     const MODELLED: [&'static str; 16] = [
         "bitmap:ip",
         "bitmap:ip,mac",
@@ -104,16 +104,16 @@ impl fmt::Display for SetKind {
 pub struct Entry {
     /// As it was written.
     pub text: Text,
-    /// What it says, part by part; empty in a set of a kind that nobody models.
+    /// Its parts; empty in a set of an unmodelled type.
     pub parts: Vec<Part>,
-    /// The words after it: `timeout 300 comment "…"`.
+    /// The options after it: `timeout 300 comment "…"`.
     pub options: Vec<Text>,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl Entry {
-    /// Whether an option stands after it, such as `nomatch`.
+    /// Whether the entry has an option, such as `nomatch`.
     pub fn has(&self, name: &str) -> bool {
         let mut words = self.options.iter().map(|word| &**word);
         while let Some(word) = words.next() {
@@ -139,20 +139,19 @@ impl Eq for Entry {}
 /// One part of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Addresses from the first to the last.
+    /// An address range.
     Ips(IpAddr, IpAddr),
-    /// A network; its host bits are zero.
+    /// A network, with host bits zero.
     Net(IpNet),
-    /// Ports of a protocol from the first to the last; of ICMP, 256 × type + code. Without
-    /// a protocol, of TCP and UDP.
+    /// A port range of a protocol; for ICMP, 256 × type + code. Without a protocol, TCP and UDP.
     Ports(Option<IpProtocol>, u16, u16),
-    /// A message of ICMP, or a protocol (none), by a name that nobody models.
+    /// An ICMP type or, with `None`, a protocol, by a name that is not modelled.
     Named(Option<IpProtocol>),
-    /// An interface; as a port of a bridge where `bridged`.
+    /// An interface, or a bridge port if `bridged`.
     Iface {
         /// Its name.
         name: Text,
-        /// Whether the bridge's port of that name is meant.
+        /// Whether the bridge port of that name is meant.
         bridged: bool,
     },
     /// A hardware address, as written.
@@ -164,7 +163,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Reads one part; an error says what was expected.
+    /// Parses one part; an error says what was expected.
     pub(super) fn read(
         kind: PartKind,
         word: &str,
@@ -194,7 +193,7 @@ impl Part {
 
 fn addresses(word: &str, family: Family) -> Option<Part> {
     let ip = |word: &str| word.parse::<IpAddr>().ok().filter(|ip| Family::of(*ip) == family);
-    // The kernel takes no ranges of IPv6.
+    // The kernel accepts no IPv6 ranges.
     if let Some((first, last)) = word.split_once('-').filter(|_| family == Family::V4) {
         let (first, last) = (ip(first)?, ip(last)?);
         return (first <= last).then_some(Part::Ips(first, last));

@@ -1,5 +1,4 @@
-//! What `ipset list` prints for people: each set as a block of fields, and its members behind
-//! them.
+//! Parses the output of `ipset list`: each set as a block of fields followed by its members.
 
 use std::borrow::Cow;
 
@@ -8,25 +7,25 @@ use uturn_model::{Origin, SourceName};
 use super::parse::{Fault, Reader, cut};
 use crate::ParseError;
 
-/// Whether a text begins as `ipset list` does.
+/// Whether a text starts like the output of `ipset list`.
 pub(super) fn is_list(text: &str) -> bool {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     first.is_some_and(|line| line.starts_with("Name:"))
 }
 
-/// A block that is being read.
+/// The block being parsed.
 struct Block<'a> {
     name: (Cow<'a, str>, u32),
     origin: Origin,
     kind: Option<&'a str>,
-    /// How many members it says it has.
+    /// The stated number of members.
     count: Option<usize>,
     found: usize,
-    /// Its type is known, and its members follow.
+    /// Whether the type is known and the members follow.
     has_members: bool,
 }
 
-/// Reads such a text into `reader`.
+/// Parses such a text into `reader`.
 pub(super) fn read<'a>(reader: &mut Reader<'a>, file: &SourceName, text: &'a str) {
     let mut block: Option<Block<'a>> = None;
     for (line, number) in text.lines().zip(1u32..) {
@@ -86,13 +85,13 @@ fn field_or_member<'a>(
                 return Err((1, message));
             }
         }
-        // Of no matter for what is in it.
+        // Does not affect the contents.
         _ => {}
     }
     Ok(())
 }
 
-/// A set whose members are not all there is not what the kernel has.
+/// Reports a set with fewer members than stated: the text is incomplete.
 fn end(reader: &mut Reader<'_>, block: Option<Block<'_>>) {
     let Some(block) = block else { return };
     let name = &block.name.0;

@@ -1,8 +1,8 @@
-//! Finds packets in sets without reading them from end to end.
+//! Indexes IP sets, so that a lookup does not scan the entries.
 //!
-//! Every part of an entry is a prefix of some bits: an address, protocol and port, a mark.
-//! Entries are kept by the lengths of their prefixes, in one table for each combination
-//! of lengths, and these are asked from the longest to the shortest, as the kernel does.
+//! Every part of an entry is a prefix of a bit string: an address, a protocol and port, a mark.
+//! Entries are stored by their prefix lengths, one table for each combination of lengths, and the
+//! tables are queried from the longest prefixes to the shortest, as the kernel does.
 
 use std::net::IpAddr;
 
@@ -13,25 +13,25 @@ use super::{Entry, Part, PartKind, Set, SetKind, Sets};
 use crate::hash::{FastMap, FastSet};
 use crate::packet::IpProtocol;
 
-/// All sets, ready to be asked.
+/// All sets, indexed.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
     names: FastMap<Text, usize>,
     sets: Vec<Index>,
 }
 
-/// What a set says of a packet.
+/// The result of a set lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Yes,
     No,
-    /// An entry says that it is not in the set.
+    /// A `nomatch` entry matches.
     Except,
-    /// Nobody can say.
+    /// Not known.
     Unknown,
 }
 
-/// One end of a packet, as sets look at it.
+/// One end of a packet, as sets match it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe<'a> {
     pub(crate) ip: IpAddr,
@@ -40,7 +40,7 @@ pub(crate) struct Probe<'a> {
     pub(crate) protocol: IpProtocol,
     pub(crate) iface: Option<&'a str>,
     pub(crate) mark: u32,
-    /// Whether it came in with a hardware address.
+    /// Whether the packet has a source hardware address.
     pub(crate) has_mac: bool,
 }
 
@@ -64,13 +64,13 @@ type Lengths = [u8; 3];
 struct Table {
     kinds: Vec<PartKind>,
     bitmap: bool,
-    /// What of an address counts.
+    /// The bits of an address that the set compares.
     mask: Option<u128>,
     markmask: u32,
     ifaces: FastMap<Text, u128>,
     wildcards: FastMap<Text, u128>,
-    /// Networks with an interface, by their lengths: shorter ones are asked no more behind one
-    /// that the packet is in, whatever the interface.
+    /// For sets of networks and interfaces: if a longer network contains the packet, shorter ones
+    /// are not queried, whatever their interface.
     with_iface: FastSet<(u8, u128)>,
     by_lengths: Vec<(Lengths, FastMap<Key, Flags>)>,
 }
@@ -78,7 +78,7 @@ struct Table {
 #[derive(Clone, Copy, Debug)]
 struct Flags {
     nomatch: bool,
-    /// Whether a packet meets it depends on more than is known.
+    /// Whether a match depends on something unknown.
     unsure: bool,
 }
 
@@ -94,7 +94,8 @@ impl Lookup {
         self.names.contains_key(name)
     }
 
-    /// Asks a set; `probes` has one end of the packet for each direction of the rule.
+    /// Looks up a packet in a set; `probes` has one end of the packet for each direction in the
+    /// rule.
     pub(crate) fn ask(&self, name: &str, probes: &[Probe<'_>], family: Family) -> Found {
         match self.names.get(name) {
             Some(at) => self.ask_one(*at, probes, family),
@@ -113,7 +114,7 @@ impl Lookup {
             Shape::List(members) => {
                 let mut unknown = false;
                 for member in members {
-                    // No kernel takes a list in a list, and no text with one is read.
+                    // The kernel does not nest lists, and the parser rejects nested lists.
                     if matches!(self.sets[*member].shape, Shape::List(_)) {
                         return Found::Unknown;
                     }
@@ -146,7 +147,7 @@ impl Index {
         };
         let family = set.family();
         let masked = set.option("bitmask").is_some() || set.option("netmask").is_some();
-        // Networks under a further mask are new, and nobody uses them yet.
+        // Networks under an additional mask are a recent feature that no known dump uses.
         if masked && kinds.contains(&PartKind::Net) {
             return Self { family, shape: Shape::Unmodelled };
         }
@@ -204,7 +205,7 @@ impl Table {
                 }
                 Part::Iface { name, .. } => {
                     let names = if wildcard { &mut self.wildcards } else { &mut self.ifaces };
-                    // Zero stands for no interface, odd numbers for the start of a name.
+                    // Zero stands for no interface; odd numbers for name prefixes.
                     let next = (names.len() as u128 + 1) * 2 + u128::from(wildcard);
                     vec![(*names.entry(name.clone()).or_insert(next), IFACE_BITS)]
                 }
@@ -212,7 +213,7 @@ impl Table {
                 Part::Set(_) => Vec::new(),
             });
         }
-        // The hardware address of `bitmap:ip,mac` may be left open.
+        // The hardware address of `bitmap:ip,mac` may be omitted.
         prefixes.resize(3, vec![(0, 0)]);
         if let [Part::Net(_), Part::Iface { bridged: false, .. }] = entry.parts.as_slice() {
             self.with_iface.extend(prefixes[0].iter().map(|(net, length)| (*length, *net)));
@@ -233,12 +234,12 @@ impl Table {
         }
     }
 
-    /// Prefixes under the set's own mask.
+    /// Applies the set's own mask to prefixes.
     fn masked(&self, mut prefixes: Vec<(u128, u8)>, bits: u8) -> Vec<(u128, u8)> {
         if let Some(mask) = self.mask {
             for (value, length) in &mut prefixes {
-                // What the mask leaves out does not count: a network as wide as that, or
-                // wider, is looked for by its own length.
+                // Bits outside the mask are ignored; a network at least as wide as the mask is
+                // stored under its own length.
                 if top(mask, bits, *length) == mask {
                     *length = bits;
                 }
@@ -248,7 +249,7 @@ impl Table {
         prefixes
     }
 
-    /// From the longest prefix to the shortest, those of networks first.
+    /// Sorts from the longest prefix to the shortest, networks first.
     fn sort(&mut self) {
         let kinds = &self.kinds;
         let rank = |lengths: &Lengths| {

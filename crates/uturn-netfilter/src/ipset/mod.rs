@@ -1,9 +1,8 @@
-//! Sets of addresses, ports and interfaces, as `ipset save` prints them.
+//! IP sets, as `ipset save` prints them.
 //!
-//! [`parse`] reads such text into [`Sets`], whose `Display` prints it back to the letter:
-//! entries and options keep the words they were written with, beside what was understood
-//! of them. A set of a type that nobody models keeps its entries as written, and rules
-//! that ask it are walked both ways.
+//! [`parse`] reads such text into [`Sets`], whose `Display` prints it back unchanged: entries and
+//! options keep their original words beside their parsed form. A set of an unmodelled type keeps
+//! its entries as written, and a walk branches on rules that match against it.
 
 mod entry;
 mod list;
@@ -18,8 +17,8 @@ use std::fmt;
 
 use uturn_model::{Family, Origin, Text};
 
-/// All sets of a node, in the order of the text, lists of sets behind all others; no two
-/// have one name.
+/// All sets of a node, in the order of the text except that lists of sets come last; names are
+/// unique.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sets(pub Vec<Set>);
 
@@ -35,9 +34,9 @@ impl Sets {
 pub struct Set {
     /// Its name.
     pub name: Text,
-    /// What its entries are made of.
+    /// Its type.
     pub kind: SetKind,
-    /// The words after its type: `family inet hashsize 1024 …`.
+    /// The options after its type: `family inet hashsize 1024 …`.
     pub options: Vec<Text>,
     /// Its entries, in the order of the text.
     pub entries: Vec<Entry>,
@@ -46,7 +45,7 @@ pub struct Set {
 }
 
 impl Set {
-    /// The family of its addresses; none where it holds no addresses, or both families.
+    /// The family of its addresses; `None` if it has no addresses, or both families.
     pub fn family(&self) -> Option<Family> {
         match (self.option("family"), &self.kind) {
             (Some("inet6"), _) => Some(Family::V6),
@@ -81,7 +80,7 @@ impl PartialEq for Set {
 
 impl Eq for Set {}
 
-/// Whether an option of a set stands without a value.
+/// Whether an option of a set has no value.
 fn is_flag(word: &str) -> bool {
     matches!(word, "counters" | "comment" | "skbinfo" | "forceadd")
 }
@@ -99,7 +98,7 @@ impl fmt::Display for Sets {
                 let mut before = "";
                 for option in &entry.options {
                     match before {
-                        // A remark stands in quotes, whatever it says.
+                        // A comment is always quoted.
                         "comment" => write!(f, " \"{option}\"")?,
                         _ => write!(f, " {}", Word(option))?,
                     }
@@ -112,7 +111,7 @@ impl fmt::Display for Sets {
     }
 }
 
-/// A word, in quotes where it would fall apart without.
+/// A word, quoted if it would otherwise split.
 struct Word<'a>(&'a str);
 
 impl fmt::Display for Word<'_> {

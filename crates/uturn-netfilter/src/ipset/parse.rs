@@ -1,4 +1,4 @@
-//! Reads the text of `ipset save`, line by line, or of `ipset list`.
+//! Parses the output of `ipset save`, line by line, and of `ipset list`.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,12 @@ use super::{Entry, PartKind, Set, SetKind, Sets, is_flag, list};
 use crate::ParseError;
 use crate::hash::FastMap;
 
-/// Reads what `ipset save` printed, or what is written for `ipset restore` by hand as long
-/// as it only creates sets and adds to them; and what `ipset list` printed. All that is wrong
-/// is reported.
+/// Parses the output of `ipset save` or `ipset list`. Also accepts hand-written input of `ipset
+/// restore` that only creates sets and adds entries.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place.
 pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Sets, Vec<ParseError>> {
     let mut reader = Reader {
         file: source.into(),
@@ -38,7 +41,7 @@ pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Sets, Vec<Pars
         let message = "the text ends within this line, expected a line break: the dump is cut";
         reader.errors.push(ParseError::new(&reader.file, number, 1, message));
     }
-    // Lists come last, behind all that they can name, as the kernel itself prints them.
+    // Lists come last, after the sets that they can contain, as in the kernel's own output.
     reader.sets.sort_by_key(|set| set.kind == SetKind::List);
     if reader.errors.is_empty() { Ok(Sets(reader.sets)) } else { Err(reader.errors) }
 }
@@ -52,7 +55,7 @@ pub(super) type Token<'a> = (Cow<'a, str>, u32);
 pub(super) struct Reader<'a> {
     file: SourceName,
     sets: Vec<Set>,
-    /// For each set, the family of its addresses.
+    /// The address family of each set.
     families: Vec<Option<Family>>,
     names: FastMap<Cow<'a, str>, usize>,
     pub(super) errors: Vec<ParseError>,
@@ -61,7 +64,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn line(&mut self, line: &'a str, number: u32) -> Result<(), Fault> {
         let mut words = cut(line)?;
-        // Restoring twice is no matter of what is in the set.
+        // `-exist` does not change the contents of the sets.
         words.retain(|(word, _)| !matches!(&**word, "-exist" | "--exist" | "-!"));
         let mut words = words.into_iter();
         let (command, column) = words.next().unwrap_or((Cow::Borrowed(""), 1));
@@ -225,7 +228,7 @@ fn lacks(word: &str, column: u32) -> Fault {
     (column, format!("found nothing after {word}, expected a value"))
 }
 
-/// Cuts a line into words; what stands in quotes is one.
+/// Splits a line into words; a quoted string is one word.
 pub(super) fn cut(line: &str) -> Result<Vec<Token<'_>>, Fault> {
     let mut words = Vec::new();
     let mut rest = line;

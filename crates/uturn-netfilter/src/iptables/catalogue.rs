@@ -1,24 +1,23 @@
-//! Every match and target that is known by name, and what a walk makes of it.
+//! The catalogue of matches and targets, and how a walk treats each.
 //!
-//! `docs/rules.md` shows the same to people; a test holds the two together, and each line
-//! against a walk.
+//! `docs/rules.md` contains the same list; a test compares the two, and each entry with a walk.
 
-/// What a walk makes of a match or target.
+/// How a walk treats a match or target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// Followed as the kernel would, from the packet, its connection and the node.
+    /// Evaluated as the kernel would, from the packet, its connection and the node.
     Modelled,
-    /// Modelled for some packets; for others both ways, for this reason.
+    /// Evaluated for some packets; for others the walk branches, for this reason.
     Partly(&'static str),
-    /// Taken both ways, for this reason: each way has half the share and names the rule.
+    /// The walk branches, for this reason: each branch has half the share and names the rule.
     BothWays(&'static str),
-    /// It changes nothing that decides a packet's way.
+    /// Has no effect on a packet's path.
     NoEffect,
 }
 
 use Treatment::{BothWays, Modelled, NoEffect, Partly};
 
-/// Matches by name. One that is not here is taken both ways.
+/// Matches by name. A walk branches on any other match.
 pub const MATCHES: &[(&str, Treatment)] = &[
     ("addrtype", Modelled),
     ("bpf", BothWays("a program looks at the packet's bytes")),
@@ -74,8 +73,8 @@ pub const MATCHES: &[(&str, Treatment)] = &[
     ("udp", Modelled),
 ];
 
-/// Targets by name. One that is not here is taken both ways: as if it did nothing, and as
-/// if it kept the packet.
+/// Targets by name. A walk branches on any other target: it has no effect, or it keeps the
+/// packet.
 pub const TARGETS: &[(&str, Treatment)] = &[
     ("ACCEPT", Modelled),
     ("AUDIT", NoEffect),
@@ -120,12 +119,12 @@ pub const TARGETS: &[(&str, Treatment)] = &[
     ("ULOG", NoEffect),
 ];
 
-/// What a walk makes of a match.
+/// How a walk treats a match.
 pub fn of_match(name: &str) -> Treatment {
     find(MATCHES, name)
 }
 
-/// What a walk makes of a target.
+/// How a walk treats a target.
 pub fn of_target(name: &str) -> Treatment {
     find(TARGETS, name)
 }
@@ -136,7 +135,7 @@ fn find(all: &[(&str, Treatment)], name: &str) -> Treatment {
 }
 
 impl Treatment {
-    /// Why it is taken both ways, where it is.
+    /// Why a walk branches on it, if it does.
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Partly(why) | BothWays(why) => Some(why),

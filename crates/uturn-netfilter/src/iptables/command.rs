@@ -1,9 +1,9 @@
-//! Commands besides `-A`, as `iptables-restore` takes them between `*TABLE` and `COMMIT`.
+//! Commands other than `-A` that `iptables-restore` accepts between `*TABLE` and `COMMIT`.
 
 use uturn_model::{Family, Origin};
 
-use super::line::{self, Fault, Scratch};
-use super::open::Open;
+use super::rule::{self, Fault, Scratch};
+use super::table_builder::TableBuilder;
 use super::token::Token;
 use super::{BUILT_IN, Chain, Counters, Policy, Rule, TableKind};
 
@@ -20,7 +20,7 @@ pub(super) enum Command {
     DeleteChain,
     Rename,
     Policy,
-    /// It shows something, or sets counters to zero.
+    /// A command that only lists rules or resets counters.
     Idle,
 }
 
@@ -42,13 +42,13 @@ impl Command {
         })
     }
 
-    /// Whether words of a rule follow.
+    /// Whether a rule specification follows.
     pub(super) fn has_rule(self) -> bool {
         matches!(self, Self::Append | Self::Insert | Self::Replace | Self::Delete | Self::Check)
     }
 }
 
-/// What a rule is read with.
+/// The context in which rules are parsed.
 pub(super) struct Setting<'s> {
     pub(super) family: Family,
     pub(super) origin: Origin,
@@ -56,9 +56,9 @@ pub(super) struct Setting<'s> {
     pub(super) scratch: &'s mut Scratch,
 }
 
-/// Carries out a command that is about chains. `words` begins with it.
+/// Executes a command on a chain. `words` starts with the command.
 pub(super) fn about_chain<'a>(
-    open: &mut Open<'a>,
+    open: &mut TableBuilder<'a>,
     command: Command,
     words: &[Token<'a>],
     origin: Origin,
@@ -131,9 +131,9 @@ pub(super) fn about_chain<'a>(
     }
 }
 
-/// Carries out a command that has a rule, or the number of one, other than `-A`.
+/// Executes a command on a rule, given by specification or number, other than `-A`.
 pub(super) fn about_rule<'a>(
-    open: &mut Open<'a>,
+    open: &mut TableBuilder<'a>,
     command: Command,
     words: &[Token<'a>],
     setting: Setting<'_>,
@@ -167,7 +167,7 @@ pub(super) fn about_rule<'a>(
         return Ok(());
     }
     let mut rule = Rule::new(setting.origin);
-    let jump = line::rule(rest, setting.family, &open.names, &mut rule, setting.scratch)?;
+    let jump = rule::rule(rest, setting.family, &open.names, &mut rule, setting.scratch)?;
     if let Some(jump) = jump {
         open.names
             .find_all(&[((), jump)], |(), name| rule.target = Some(super::Target::Jump(name)));
@@ -211,15 +211,15 @@ pub(super) fn is_built_in(table: TableKind, name: &str) -> bool {
     all.contains(&name)
 }
 
-/// A chain, which must be there.
-fn there(open: &Open<'_>, name: &Token<'_>) -> Result<usize, Fault> {
+/// Looks up a chain that must exist.
+fn there(open: &TableBuilder<'_>, name: &Token<'_>) -> Result<usize, Fault> {
     open.names
         .find(&name.text)
         .ok_or_else(|| (name.column, format!("chain {} is not in this table", name.text)))
 }
 
-/// The same; a built-in one is there even where it is not declared.
-fn find(open: &mut Open<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize, Fault> {
+/// Looks up a chain; a built-in chain exists even if it is not declared.
+fn find(open: &mut TableBuilder<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize, Fault> {
     if open.names.find(&name.text).is_none() && is_built_in(open.table.kind, &name.text) {
         let policy = Some(Policy::Accept);
         return Ok(open.declare(&name.text, policy, Counters::default(), origin.clone()));
@@ -227,8 +227,8 @@ fn find(open: &mut Open<'_>, name: &Token<'_>, origin: &Origin) -> Result<usize,
     there(open, name)
 }
 
-/// How many rules lead to a chain.
-fn users(open: &Open<'_>, name: &str) -> usize {
+/// The number of rules that jump to a chain.
+fn users(open: &TableBuilder<'_>, name: &str) -> usize {
     let rules = open.table.chains.iter().flat_map(|chain| &chain.rules);
     rules.filter(|rule| leads_to(rule).is_some_and(|to| to == name)).count()
 }
@@ -240,8 +240,8 @@ fn leads_to(rule: &Rule) -> Option<&str> {
     }
 }
 
-/// `-X` alone: chains without rules that no rule leads to.
-fn delete_unused(open: &mut Open<'_>) {
+/// `-X` without a chain: deletes empty chains that no rule refers to.
+fn delete_unused(open: &mut TableBuilder<'_>) {
     for at in 0..open.table.chains.len() {
         let Chain { name, policy, rules, .. } = &open.table.chains[at];
         let free = policy.is_none() && rules.is_empty() && open.names.is_there(at);
@@ -251,7 +251,7 @@ fn delete_unused(open: &mut Open<'_>) {
     }
 }
 
-fn rename(open: &mut Open<'_>, from: &Token<'_>, to: &Token<'_>) -> Result<(), Fault> {
+fn rename(open: &mut TableBuilder<'_>, from: &Token<'_>, to: &Token<'_>) -> Result<(), Fault> {
     let at = there(open, from)?;
     if open.names.find(&to.text).is_some() {
         return Err((to.column, format!("chain {} is there already", to.text)));

@@ -1,6 +1,6 @@
-//! The names of ICMP's kinds.
+//! Names of ICMP types.
 
-/// A name with its kind and code; no code stands for any.
+/// A name with its type and code; no code means any.
 type Named = (&'static str, u8, Option<u8>);
 
 const V4: &[Named] = &[
@@ -76,7 +76,7 @@ const V6: &[Named] = &[
     ("redirect", 137, None),
 ];
 
-/// A kind and code of ICMP; `Some(None)` for any.
+/// The ICMP type and code of a name; `Some(None)` for any.
 #[expect(clippy::option_option, reason = "any, one, or none that is known")]
 pub(super) fn kind(word: &str, v6: bool) -> Option<Option<(u8, Option<u8>)>> {
     if word == "any" {

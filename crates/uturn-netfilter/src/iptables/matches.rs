@@ -1,4 +1,4 @@
-//! What a rule can ask of a packet beyond its addresses.
+//! The matches of iptables rules.
 
 use std::net::IpAddr;
 
@@ -8,16 +8,17 @@ use super::{Addresses, Not};
 use crate::ipvs::Forwarding;
 use crate::packet::IpProtocol;
 
-/// One `-m`. Rules come by the hundred thousand, so what is large and rare is boxed.
+/// A match (`-m`). Dumps have hundreds of thousands of rules, so large and rare variants are
+/// boxed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// `comment`: asks nothing.
+    /// `comment`: matches every packet.
     Comment(Text),
     /// `tcp`
     Tcp(Tcp),
     /// `udp`
     Udp(Udp),
-    /// `sctp`, its ports only.
+    /// `sctp`, ports only.
     Sctp(Udp),
     /// `icmp` or `icmp6`
     Icmp(Icmp),
@@ -37,7 +38,7 @@ pub enum Match {
     Statistic(Statistic),
     /// `recent`
     Recent(Box<Recent>),
-    /// `nfacct`: counts in a named object.
+    /// `nfacct`: counts in a named object, and matches every packet.
     Nfacct(Text),
     /// `iprange`
     Iprange(Box<Iprange>),
@@ -47,20 +48,20 @@ pub enum Match {
     Ipvs(Box<IpvsMatch>),
     /// `rpfilter`
     Rpfilter(Rpfilter),
-    /// One that is kept as it was written.
+    /// An unmodelled match, as written.
     Other(Box<Extension>),
 }
 
-/// A match or target kept as it was written.
+/// An unmodelled match or target, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// Its name.
     pub name: Text,
-    /// Its options and their values, each a word.
+    /// Its options and their values, one word each.
     pub words: Vec<Text>,
 }
 
-/// Ports from the first to the last; one port when they are equal.
+/// A range of ports, from `first` to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortRange {
     /// The first.
@@ -70,7 +71,7 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// One port.
+    /// The range of a single port.
     pub fn one(port: u16) -> Self {
         Self { first: port, last: port }
     }
@@ -87,8 +88,7 @@ pub struct Tcp {
     pub sport: Option<Not<PortRange>>,
     /// `--dport`
     pub dport: Option<Not<PortRange>>,
-    /// `--tcp-flags`: those that are looked at, and those of them that must be set, as
-    /// the bits of the header.
+    /// `--tcp-flags`: the mask, and the flags that must be set, as header bits.
     pub flags: Option<Not<(u8, u8)>>,
 }
 
@@ -106,20 +106,20 @@ pub struct Udp {
 pub struct Icmp {
     /// Whether it is ICMPv6.
     pub v6: bool,
-    /// The kind, and a code where one is named; none means any.
+    /// The type, and a code if given; `None` means any.
     pub kind: Option<Not<(u8, Option<u8>)>>,
 }
 
 /// `-m multiport`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multiport {
-    /// Which port is looked at.
+    /// Which port is compared.
     pub side: PortSide,
     /// The ports.
     pub ports: Not<Vec<PortRange>>,
 }
 
-/// Which of a packet's ports.
+/// Which of a packet's ports is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortSide {
     /// `--sports`
@@ -159,7 +159,7 @@ pub struct Conntrack {
     pub reply_dst_port: Option<Not<PortRange>>,
 }
 
-/// A state of a connection, as rules see it.
+/// A conntrack state, as rules match it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the state of that name")]
 pub enum CtState {
@@ -185,7 +185,7 @@ impl CtState {
     ];
 }
 
-/// What connection tracking knows of a connection.
+/// A conntrack status bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the status of that name")]
 pub enum CtStatus {
@@ -205,12 +205,12 @@ impl CtStatus {
     ];
 }
 
-/// Direction of a packet in its connection.
+/// The direction of a packet in its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CtDirection {
-    /// As the first packet went.
+    /// The direction of the first packet.
     Original,
-    /// The other way.
+    /// The direction of replies.
     Reply,
 }
 
@@ -225,16 +225,16 @@ pub struct AddrType {
     pub limit: Option<LimitInterface>,
 }
 
-/// Only addresses of one interface count.
+/// Restricts the address type to one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimitInterface {
-    /// The one the packet came in through.
+    /// The incoming interface.
     In,
-    /// The one it leaves through.
+    /// The outgoing interface.
     Out,
 }
 
-/// What an address is to this node.
+/// The type of an address on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the type of that name")]
 pub enum AddrKind {
@@ -266,14 +266,14 @@ impl AddrKind {
     ];
 }
 
-/// `-m mark` and `-m connmark`: the mark under the mask is the value.
+/// `-m mark` and `-m connmark`: the mark under the mask equals the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkMatch {
-    /// Whether it must not be.
+    /// Whether the match is negated.
     pub not: bool,
     /// The value.
     pub value: u32,
-    /// Which bits count.
+    /// The mask.
     pub mask: u32,
 }
 
@@ -284,37 +284,37 @@ pub enum Statistic {
     Random(Not<Probability>),
     /// `--mode nth`: one packet of `every`, the first after `packet` others.
     Nth {
-        /// Whether all others are meant.
+        /// Whether the match is negated.
         not: bool,
-        /// Of how many.
+        /// The period.
         every: u32,
-        /// Which one.
+        /// The offset within the period.
         packet: u32,
     },
 }
 
-/// Odds as the kernel keeps them: in steps of 2⁻³¹.
+/// A probability as the kernel stores it: in steps of 2⁻³¹.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Probability(u32);
 
 impl Probability {
     const ONE: f64 = 2_147_483_648.0;
 
-    /// The odds nearest to a number from 0 to 1.
+    /// The nearest value to a probability from 0 to 1; `None` outside that range.
     pub fn new(odds: f64) -> Option<Self> {
         (0.0..=1.0).contains(&odds).then(|| Self((odds * Self::ONE).round() as u32))
     }
 
-    /// As a number from 0 to 1.
+    /// The probability as a number from 0 to 1.
     pub fn odds(self) -> f64 {
         f64::from(self.0) / Self::ONE
     }
 }
 
-/// `-m recent`: a list of addresses that rules fill and ask.
+/// `-m recent`: a list of addresses that rules update and match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recent {
-    /// What it does, and whether the opposite is meant.
+    /// The operation, and whether it is negated.
     pub action: Not<RecentAction>,
     /// `--seconds`
     pub seconds: Option<u32>,
@@ -332,16 +332,16 @@ pub struct Recent {
     pub rdest: bool,
 }
 
-/// What `-m recent` does with the packet's address.
+/// The operation of `-m recent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecentAction {
-    /// Puts it on the list.
+    /// Adds the address to the list.
     Set,
-    /// Asks whether it is on the list.
+    /// Matches if the address is on the list.
     Check,
-    /// Asks, and notes the time.
+    /// Matches, and updates the timestamp.
     Update,
-    /// Takes it off the list.
+    /// Removes the address from the list.
     Remove,
 }
 
@@ -354,14 +354,14 @@ pub struct Iprange {
     pub dst: Option<Not<(IpAddr, IpAddr)>>,
 }
 
-/// `-m set`: whether addresses and ports of the packet are in a set.
+/// `-m set`: whether addresses and ports of the packet are in an IP set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetMatch {
-    /// The set's name, and whether the packet must not be in it.
+    /// The set's name, and whether the match is negated.
     pub set: Not<Text>,
-    /// Which end of the packet is looked at, for each part of the set's entries.
+    /// Which end of the packet is compared, for each part of the set's entries.
     pub directions: Vec<SetDirection>,
-    /// `--return-nomatch`: entries that are exceptions match, all others do not.
+    /// `--return-nomatch`: matches only `nomatch` entries.
     pub return_nomatch: bool,
     /// `! --update-counters`
     pub keep_counters: bool,
@@ -369,19 +369,19 @@ pub struct SetMatch {
     pub keep_subcounters: bool,
 }
 
-/// Which end of a packet `-m set` looks at.
+/// The end of a packet that `-m set` compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SetDirection {
-    /// Its source, or where it came in.
+    /// The source, or the incoming interface.
     Source,
-    /// Its destination, or where it leaves.
+    /// The destination, or the outgoing interface.
     Destination,
 }
 
-/// `-m ipvs`: what IPVS did with the packet.
+/// `-m ipvs`: how IPVS treated the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpvsMatch {
-    /// `--ipvs`: it was handled at all; the value is the opposite of `!`.
+    /// `--ipvs`: whether IPVS handled the packet; false if negated.
     pub handled: Option<bool>,
     /// `--vproto`
     pub protocol: Option<Not<IpProtocol>>,
@@ -397,15 +397,15 @@ pub struct IpvsMatch {
     pub control_port: Option<Not<u16>>,
 }
 
-/// `-m rpfilter`: whether the route back to the source leads to where the packet came in.
+/// `-m rpfilter`: whether the route back to the source uses the incoming interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rpfilter {
-    /// `--loose`: through any interface.
+    /// `--loose`: any interface.
     pub loose: bool,
-    /// `--validmark`: the packet's mark counts for the way back.
+    /// `--validmark`: the route lookup considers the packet's mark.
     pub valid_mark: bool,
-    /// `--accept-local`: the node's own addresses are fine.
+    /// `--accept-local`: accepts the node's own addresses.
     pub accept_local: bool,
-    /// `--invert`: packets that fail match.
+    /// `--invert`: matches packets that fail the check.
     pub invert: bool,
 }

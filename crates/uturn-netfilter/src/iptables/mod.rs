@@ -1,37 +1,36 @@
 //! Rules of `iptables` and `ip6tables`, as `iptables-save` prints them.
 //!
-//! [`parse`] reads such text into a [`Ruleset`], whose `Display` prints what
-//! `iptables-restore` loads and `iptables-save` would print again. What this model has no
-//! word for is kept as it was written ([`Extension`]), so nothing is lost on the way.
-//! [`parse_fragment`] loads a part onto what is there, [`catalogue`] says what a walk makes
-//! of each match and target.
+//! [`parse`] reads such text into a [`Ruleset`], whose `Display` prints what `iptables-restore`
+//! loads and `iptables-save` would print again. Matches and targets that are not modelled are
+//! kept as written ([`Extension`]), so nothing is lost. [`parse_fragment`] loads a partial dump
+//! onto existing rules, [`catalogue`] lists how a walk treats each match and target.
 
-mod accept;
-mod accept_sets;
-mod accept_target;
 pub mod catalogue;
+mod chain_names;
 mod command;
-mod foreign;
 mod icmp;
-mod line;
+mod match_list;
+mod match_options;
 mod matches;
-mod names;
-mod open;
+mod other_formats;
 mod parse;
 mod print;
-mod scan;
-mod several;
+mod rule;
+mod set_options;
+mod table_builder;
 mod target;
+mod target_options;
 mod token;
 mod value;
+mod word_end;
 
+pub use match_list::Matches;
 pub use matches::{
     AddrKind, AddrType, Conntrack, CtDirection, CtState, CtStatus, Extension, Icmp, Iprange,
     IpvsMatch, LimitInterface, MarkMatch, Match, Multiport, PortRange, PortSide, Probability,
     Recent, RecentAction, Rpfilter, SetDirection, SetMatch, Statistic, Tcp, Udp,
 };
 pub use parse::{parse, parse_fragment, warnings};
-pub use several::Matches;
 pub use target::{ConnmarkOp, NatPorts, NatTo, Target, Tproxy};
 
 use std::fmt;
@@ -44,12 +43,12 @@ use crate::packet::IpProtocol;
 /// All tables of one family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ruleset {
-    /// Its tables, in the order of the text; no two are the same.
+    /// Its tables, in the order of the text, without duplicates.
     pub tables: Vec<Table>,
 }
 
 impl Ruleset {
-    /// A table, if the text has it.
+    /// A table, if present.
     pub fn table(&self, kind: TableKind) -> Option<&Table> {
         self.tables.iter().find(|table| table.kind == kind)
     }
@@ -58,9 +57,9 @@ impl Ruleset {
 /// A table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Which.
+    /// Which table.
     pub kind: TableKind,
-    /// Its chains, in the order of the text; no two have one name.
+    /// Its chains, in the order of the text; names are unique.
     pub chains: Vec<Chain>,
     /// Where it was written.
     pub origin: Origin,
@@ -81,23 +80,23 @@ impl PartialEq for Table {
 
 impl Eq for Table {}
 
-/// The tables there are.
+/// The iptables tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableKind {
-    /// Before connection tracking.
+    /// Runs before connection tracking.
     Raw,
-    /// Changes packets.
+    /// Modifies packets.
     Mangle,
-    /// Translates addresses.
+    /// NAT.
     Nat,
-    /// Lets packets through, or not.
+    /// Filters packets.
     Filter,
-    /// Labels packets for mandatory access control.
+    /// Sets marks for mandatory access control.
     Security,
 }
 
 impl TableKind {
-    /// All of them, in the order in which a packet meets them.
+    /// All tables, in the order in which a packet traverses them.
     pub const ALL: [Self; 5] = [Self::Raw, Self::Mangle, Self::Nat, Self::Filter, Self::Security];
 
     /// Its name.
@@ -118,7 +117,7 @@ impl fmt::Display for TableKind {
     }
 }
 
-/// The chains that a packet's way begins in.
+/// The built-in chains.
 const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
 /// A chain.
@@ -126,9 +125,9 @@ const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTRO
 pub struct Chain {
     /// Its name.
     pub name: Text,
-    /// What happens at its end; none for a chain that others jump to.
+    /// The verdict at its end; `None` for a user-defined chain.
     pub policy: Option<Policy>,
-    /// Packets and bytes that met the policy.
+    /// The packets and bytes that reached the policy.
     pub counters: Counters,
     /// Its rules, in order.
     pub rules: Vec<Rule>,
@@ -145,17 +144,17 @@ impl PartialEq for Chain {
 
 impl Eq for Chain {}
 
-/// What happens to a packet that reaches the end of a built-in chain.
+/// The verdict for packets that reach the end of a built-in chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
-    /// It passes.
+    /// Accepts the packet.
     Accept,
-    /// It is thrown away.
+    /// Drops the packet.
     Drop,
 }
 
 impl Policy {
-    /// As iptables spells it.
+    /// The name that iptables uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "ACCEPT",
@@ -173,33 +172,33 @@ pub struct Counters {
     pub bytes: u64,
 }
 
-/// A rule. They come by the hundred thousand, so what is large and rare is boxed.
+/// A rule. Dumps have hundreds of thousands of them, so large and rare fields are boxed.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// `[packets:bytes]` before it, where the text has them.
+    /// `[packets:bytes]` before the rule, if present.
     pub counters: Option<Box<Counters>>,
     /// `-s`
     pub src: Option<Not<Addresses>>,
     /// `-d`
     pub dst: Option<Not<Addresses>>,
-    /// `-i`; a `+` at its end stands for any rest.
+    /// `-i`; a trailing `+` matches any suffix.
     pub in_interface: Option<Box<Not<Text>>>,
-    /// `-o`, likewise.
+    /// `-o`; a trailing `+` matches any suffix.
     pub out_interface: Option<Box<Not<Text>>>,
     /// `-p`
     pub protocol: Option<Not<IpProtocol>>,
-    /// `-f`: second and further fragments only (false: all but these).
+    /// `-f`: second and further fragments only (false: negated).
     pub fragment: Option<bool>,
     /// `-m …`, in order.
     pub matches: Matches,
-    /// `-j …` or `-g …`; none for a rule that only counts.
+    /// `-j …` or `-g …`; `None` for a rule that only counts.
     pub target: Option<Target>,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl Rule {
-    /// A rule that matches everything and does nothing.
+    /// A rule that matches every packet and has no target.
     pub fn new(origin: Origin) -> Self {
         Self {
             counters: None,
@@ -250,17 +249,17 @@ impl PartialEq for Rule {
 
 impl Eq for Rule {}
 
-/// A condition, or its opposite.
+/// A condition, possibly negated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Not<T> {
-    /// Whether the opposite is meant.
+    /// Whether the condition is negated.
     pub not: bool,
     /// The condition.
     pub value: T,
 }
 
 impl<T> Not<T> {
-    /// The condition itself.
+    /// A condition that is not negated.
     pub fn plain(value: T) -> Self {
         Self { not: false, value }
     }
@@ -270,14 +269,14 @@ impl<T> Not<T> {
     }
 }
 
-/// Addresses that `-s` and `-d` can name.
+/// The addresses that `-s` and `-d` accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Addresses {
     /// A network; its host bits are zero.
     Net(IpNet),
-    /// Those that equal `address` in the bits of `mask`, which is no prefix.
+    /// All addresses that equal `address` in the bits of a non-contiguous `mask`.
     Masked {
-        /// The bits; zero outside the mask.
+        /// The address bits; zero outside the mask.
         address: IpAddr,
         /// Which bits count.
         mask: IpAddr,

@@ -1,49 +1,56 @@
-//! Reads the text of `iptables-save`: tables, chains and, line by line, rules.
+//! Parses the text of `iptables-save` line by line.
 
 use uturn_model::{Family, Origin, SourceName};
 
+use super::chain_names::ChainNames;
 use super::command::{self, Command, Setting};
-use super::foreign::recognise;
-use super::line::{self, Fault};
-use super::names::Names;
-use super::open::Open;
+use super::other_formats::recognise;
+use super::rule::{self, Fault};
+use super::table_builder::TableBuilder;
 use super::token::{self, Token};
 use super::*;
 use crate::ParseError;
 
-/// Reads what `iptables-save` (or `ip6tables-save`, by `family`) printed.
+/// Parses the output of `iptables-save`, or of `ip6tables-save`, depending on `family`.
 ///
-/// Also reads what is written for `iptables-restore` by hand, as long as it only declares
-/// chains and appends rules; built-in chains need not be declared. All that is wrong is
-/// reported, not only the first; but of a text that something else printed, only what it is
-/// and what to run.
+/// Also accepts hand-written input of `iptables-restore` that only declares chains and appends
+/// rules; built-in chains need not be declared.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place. If the text is the output of another
+/// tool, returns a single error that names the tool and the command to run instead.
 pub fn parse(
     source: impl Into<SourceName>,
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
-    read(Reader::new(source.into(), family, Kind::Dump), text)
+    read(Reader::new(source.into(), family, InputKind::Dump), text)
 }
 
-/// Reads a part of a dump, or what is written for `iptables-restore --noflush`, as if it
-/// were loaded onto `base`. A chain that is declared again is emptied first, unless it is
-/// a built-in one; rules are added to chains that are there. Beyond what
-/// [`parse`] reads, a chain need not be declared, `COMMIT` may be missing, a table may come
-/// twice, and all commands are taken that `iptables-restore` takes: `-I`, `-R`, `-D` and `-C`
-/// for rules, `-N`, `-F`, `-X`, `-E`, `-P` and `-Z` for chains.
+/// Parses a partial dump, or input of `iptables-restore --noflush`, as if it were loaded onto
+/// `base`.
+///
+/// A chain that is declared again is flushed first, unless it is built in; rules are appended to
+/// existing chains. Unlike [`parse`], it does not require chain declarations or `COMMIT`, accepts
+/// a table more than once, and accepts all commands of `iptables-restore`: `-I`, `-R`, `-D` and
+/// `-C` for rules, `-N`, `-F`, `-X`, `-E`, `-P` and `-Z` for chains.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place.
 pub fn parse_fragment(
     base: Ruleset,
     source: impl Into<SourceName>,
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
-    let mut reader = Reader::new(source.into(), family, Kind::Fragment);
+    let mut reader = Reader::new(source.into(), family, InputKind::Fragment);
     reader.ruleset = base;
     read(reader, text)
 }
 
-/// What a dump says of itself in remarks: that the other back end has rules too, which
-/// are not in it.
+/// Warnings in a dump's comments: the other back end also has rules, which the dump lacks.
 pub fn warnings(source: impl Into<SourceName>, text: &str) -> Vec<ParseError> {
     let file = source.into();
     let lines = text.lines().zip(1u32..).filter_map(|(line, number)| {
@@ -64,7 +71,7 @@ fn read<'a>(mut reader: Reader<'a>, text: &'a str) -> Result<Ruleset, Vec<ParseE
         if !matches!(&rest[..length], "" | "\r") {
             last = number;
         }
-        // What follows is a line break.
+        // A line break follows.
         match rest.get(length + 1..) {
             Some(next) => rest = next,
             None => return reader.end(last),
@@ -73,33 +80,33 @@ fn read<'a>(mut reader: Reader<'a>, text: &'a str) -> Result<Ruleset, Vec<ParseE
     }
 }
 
-/// What is read.
+/// What the input is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// All there is.
+enum InputKind {
+    /// A complete dump.
     Dump,
-    /// A part, onto something that is there.
+    /// A part, loaded onto existing rules.
     Fragment,
 }
 
 struct Reader<'a> {
-    kind: Kind,
+    kind: InputKind,
     file: SourceName,
     family: Family,
     ruleset: Ruleset,
-    table: Option<Open<'a>>,
-    /// Of a part: tables that it may come back to.
-    parked: Vec<Open<'a>>,
+    table: Option<TableBuilder<'a>>,
+    /// For a fragment: tables that it may continue later.
+    parked: Vec<TableBuilder<'a>>,
     errors: Vec<ParseError>,
     /// Whether there was a table.
     has_table: bool,
-    /// What the text is, where it is none of `iptables-save`.
+    /// The error for a text that is not from `iptables-save`.
     foreign: Option<ParseError>,
-    scratch: line::Scratch,
+    scratch: rule::Scratch,
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: SourceName, family: Family, kind: Kind) -> Self {
+    fn new(file: SourceName, family: Family, kind: InputKind) -> Self {
         Self {
             kind,
             file,
@@ -110,11 +117,11 @@ impl<'a> Reader<'a> {
             errors: Vec::new(),
             has_table: false,
             foreign: None,
-            scratch: line::Scratch::default(),
+            scratch: rule::Scratch::default(),
         }
     }
 
-    /// Reads the first line of `text`, and says how long it is.
+    /// Parses the first line of `text`, and returns its length.
     fn line(&mut self, text: &'a str, number: u32, words: &mut Vec<Token<'a>>) -> usize {
         let indent = text.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let (body, column) = (&text[indent..], indent as u32 + 1);
@@ -140,7 +147,7 @@ impl<'a> Reader<'a> {
         indent + length
     }
 
-    /// Reads a line that has no rule. `behind` is what follows it.
+    /// Parses a line without a rule. `behind` is the text after it.
     fn other(&mut self, body: &str, behind: &str, number: u32, column: u32) -> Result<(), Fault> {
         match body.as_bytes().first() {
             None => Ok(()),
@@ -159,7 +166,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Some remarks say that the text is not all there is.
+    /// Reports comments that say that the text is incomplete.
     fn remark(&self, body: &str) -> Result<(), String> {
         match body.contains("is incompatible, use 'nft' tool") {
             true => Err(format!(
@@ -177,21 +184,21 @@ impl<'a> Reader<'a> {
         let kind = TableKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
             format!("found table {name:?}, expected raw, mangle, nat, filter or security")
         });
-        // Rules of a table that cannot be read are still checked, as those of some table.
+        // Rules of an unreadable table are still checked, as if they belonged to `filter`.
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
         let origin = Origin::line_of(self.file.clone(), number);
         let count = declared(behind);
         let table = Table { kind: shown, chains: Vec::with_capacity(count), origin };
-        self.table = Some(Open::new(table, Names::with_room(count)));
+        self.table = Some(TableBuilder::new(table, ChainNames::with_room(count)));
         kind?;
-        if self.kind == Kind::Fragment {
+        if self.kind == InputKind::Fragment {
             self.put_back(unfinished);
         } else if let Some(before) = unfinished {
             let line = before.table.origin.line();
             return Err(format!("found a new table, expected COMMIT for the one of line {line}"));
         }
         match self.ruleset.table(shown) {
-            Some(_) if self.kind == Kind::Fragment => {
+            Some(_) if self.kind == InputKind::Fragment => {
                 let at = self.ruleset.tables.iter().position(|table| table.kind == shown);
                 if let Some(at) = at {
                     self.resume(at);
@@ -208,7 +215,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes on with a table that is there. Its place is kept by an empty one.
+    /// Continues an existing table, which an empty one replaces meanwhile.
     fn resume(&mut self, at: usize) {
         let kind = self.ruleset.tables[at].kind;
         if let Some(parked) = self.parked.iter().position(|open| open.table.kind == kind) {
@@ -219,10 +226,10 @@ impl<'a> Reader<'a> {
         let empty = Table { kind: place.kind, chains: Vec::new(), origin: place.origin.clone() };
         let table = std::mem::replace(place, empty);
         let names = table.chains.iter().map(|chain| chain.name.clone()).collect();
-        self.table = Some(Open::new(table, names));
+        self.table = Some(TableBuilder::new(table, names));
     }
 
-    fn put_back(&mut self, open: Option<Open<'a>>) {
+    fn put_back(&mut self, open: Option<TableBuilder<'a>>) {
         let Some(open) = open else { return };
         let (kind, origin) = (open.table.kind, open.table.origin.clone());
         let known = self.ruleset.tables.iter().position(|one| one.kind == kind);
@@ -231,12 +238,12 @@ impl<'a> Reader<'a> {
             self.ruleset.tables.push(Table { kind, chains: Vec::new(), origin });
         }
         match self.kind {
-            Kind::Dump => self.ruleset.tables[at] = open.finish(),
-            Kind::Fragment => self.parked.push(open),
+            InputKind::Dump => self.ruleset.tables[at] = open.finish(),
+            InputKind::Fragment => self.parked.push(open),
         }
     }
 
-    /// What the text is, by a line outside of any table.
+    /// The origin of the text, by a line outside of any table.
     fn recognised(&self, line: &str) -> Option<&'static str> {
         let line = line.lines().next()?;
         recognise(line, self.has_table)
@@ -244,7 +251,7 @@ impl<'a> Reader<'a> {
 
     fn commit(&mut self) -> Result<(), String> {
         let open = self.table.take().ok_or("found COMMIT, expected a table before it")?;
-        if self.kind == Kind::Fragment || self.ruleset.table(open.table.kind).is_none() {
+        if self.kind == InputKind::Fragment || self.ruleset.table(open.table.kind).is_none() {
             self.put_back(Some(open));
         }
         Ok(())
@@ -280,7 +287,7 @@ impl<'a> Reader<'a> {
                 .ok_or_else(|| (at(word), format!("found {word:?}, expected counters: [0:0]")))?,
         };
         if let Some(before) = open.names.find(name) {
-            if self.kind == Kind::Dump {
+            if self.kind == InputKind::Dump {
                 let line = open.table.chains[before].origin.line();
                 let message = format!("chain {name} a second time, the first is on line {line}");
                 return Err((at(name), message));
@@ -298,7 +305,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the first line of `text`, and says how long it is.
+    /// Parses the first line of `text`, and returns its length.
     fn append(
         &mut self,
         text: &'a str,
@@ -314,9 +321,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A rule; one that names several addresses with commas is several.
+    /// Parses a rule; one with several comma-separated addresses becomes several.
     fn rules(&mut self, words: &[Token<'a>], number: u32, column: u32) -> Result<(), Fault> {
-        // Hardly any text has such a rule, so that it is looked for only once one is refused.
+        // Such rules are rare, so address lists are only considered after an error.
         let read = self.rule(words, number, column);
         let several = read.as_ref().err().and_then(|(at, _)| {
             words.iter().position(|word| word.column == *at && word.text.contains(','))
@@ -345,7 +352,7 @@ impl<'a> Reader<'a> {
             rest = after;
         }
         let origin = Origin::line_of(self.file.clone(), number);
-        if self.kind == Kind::Fragment {
+        if self.kind == InputKind::Fragment {
             // Rules for one family in a text for both.
             let family = match rest.first().map_or("", Token::bare) {
                 "-4" | "--ipv4" => Some(Family::V4),
@@ -388,7 +395,7 @@ impl<'a> Reader<'a> {
                 let message = format!("table {} has no chain {}", open.table.kind, name.text);
                 return Err((name.column, message));
             }
-            None if self.kind == Kind::Fragment && token::is_plain(&name.text) => {
+            None if self.kind == InputKind::Fragment && token::is_plain(&name.text) => {
                 open.declare(&name.text, None, Counters::default(), origin.clone())
             }
             None => {
@@ -398,7 +405,7 @@ impl<'a> Reader<'a> {
         };
         let (family, scratch) = (self.family, &mut self.scratch);
         open.add(at, origin, |rule, names| {
-            let jump = line::rule(rest, family, names, rule, scratch)?;
+            let jump = rule::rule(rest, family, names, rule, scratch)?;
             if let Some(counted) = counted {
                 rule.counters = Some(Box::new(counted));
             }
@@ -410,10 +417,10 @@ impl<'a> Reader<'a> {
         if let Some(foreign) = self.foreign {
             return Err(vec![foreign]);
         }
-        if self.kind == Kind::Fragment {
+        if self.kind == InputKind::Fragment {
             let open = self.table.take();
             self.put_back(open);
-            for table in std::mem::take(&mut self.parked).into_iter().map(Open::finish) {
+            for table in std::mem::take(&mut self.parked).into_iter().map(TableBuilder::finish) {
                 if let Some(place) =
                     self.ruleset.tables.iter_mut().find(|one| one.kind == table.kind)
                 {
@@ -432,8 +439,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// About how many chains are declared in the next lines: no more than lines of some length
-/// can be, so that no text asks for much more room than it has itself.
+/// An estimate of the number of chains declared in the next lines, bounded by the length of the
+/// text, so that no text reserves much more memory than its own size.
 fn declared(text: &str) -> usize {
     const SHORT: usize = ":INPUT ACCEPT [0:0]".len();
     let lines = text.lines().skip(1).take_while(|line| line.starts_with(':'));
@@ -442,7 +449,7 @@ fn declared(text: &str) -> usize {
     count.min(length / SHORT)
 }
 
-/// Whether a word is what `-s` or `-d` names, without a `!`.
+/// Whether a word is the argument of `-s` or `-d`, without `!`.
 fn is_address_list(words: &[Token<'_>], at: usize) -> bool {
     let option = at.checked_sub(1).map_or("", |before| words[before].bare());
     let not = at.checked_sub(2).is_some_and(|before| words[before].bare() == "!");

@@ -202,7 +202,7 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
             write!(f, " -m statistic --mode nth{not} --every {every} --packet {packet}")
         }
         Match::Recent(recent) => print_recent(f, recent),
-        // Two blanks, as iptables-save has them.
+        // iptables-save prints two spaces here.
         Match::Nfacct(name) => {
             f.write_str(" -m nfacct --nfacct-name  ")?;
             quoted(f, name, plain_option)
@@ -244,12 +244,12 @@ fn print_set(f: &mut Formatter<'_>, set: &SetMatch) -> Result {
             SetDirection::Destination => "dst",
         })
     })?;
-    for (said, option) in [
+    for (is_set, option) in [
         (set.return_nomatch, " --return-nomatch"),
         (set.keep_counters, " ! --update-counters"),
         (set.keep_subcounters, " ! --update-subcounters"),
     ] {
-        if said {
+        if is_set {
             f.write_str(option)?;
         }
     }
@@ -281,7 +281,7 @@ fn print_ipvs(f: &mut Formatter<'_>, ipvs: &IpvsMatch) -> Result {
     option(f, "--vportctl", ipvs.control_port.as_ref(), |f, port| port.fmt(f))
 }
 
-/// A network, and a single address without its length.
+/// A network; a single address without its prefix length.
 fn short(f: &mut Formatter<'_>, net: &Addresses) -> Result {
     match net {
         Addresses::Net(net) if net.prefix_len() == net.max_prefix_len() => net.addr().fmt(f),
@@ -401,7 +401,7 @@ fn print_extension(f: &mut Formatter<'_>, flag: &str, extension: &Extension) -> 
         match is_border(word) {
             _ if &**word == "!" => f.write_char('!'),
             true => quoted(f, word, |_| false),
-            // Its tool always writes this value in quotes.
+            // iptables-save always quotes this value.
             false if &*extension.name == "u32" && !word.starts_with("--") => {
                 quoted(f, word, |_| false)
             }
@@ -437,7 +437,7 @@ fn flags(f: &mut Formatter<'_>, set: u8) -> Result {
     list(f, &names, |f, (name, _)| f.write_str(name))
 }
 
-/// TCP's flags with their bits.
+/// The TCP flags and their header bits.
 pub(super) const TCP_FLAGS: [(&str, u8); 6] =
     [("FIN", 0x01), ("SYN", 0x02), ("RST", 0x04), ("PSH", 0x08), ("ACK", 0x10), ("URG", 0x20)];
 
@@ -450,11 +450,11 @@ fn plain_interface(byte: u8) -> bool {
 }
 
 fn plain_option(byte: u8) -> bool {
-    // All that does not end a bare word: an option in quotes would be none.
+    // Everything that does not end an unquoted word: a quoted option would not be one.
     !matches!(byte, b' ' | b'\t' | b'"' | b'\n' | b'\r')
 }
 
-/// A word, in quotes where it has other than plain bytes.
+/// A word, quoted if it has other than plain bytes.
 fn quoted(f: &mut Formatter<'_>, text: &str, plain: fn(u8) -> bool) -> Result {
     if !text.is_empty() && text != "!" && text.bytes().all(plain) {
         return f.write_str(text);

@@ -1,4 +1,4 @@
-//! What a rule does with a packet.
+//! The targets of iptables rules.
 
 use std::net::IpAddr;
 
@@ -10,75 +10,75 @@ use crate::packet::RejectWith;
 /// `-j …` or `-g …`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// It passes this table.
+    /// Accepted by this table.
     Accept,
-    /// It is thrown away.
+    /// Dropped.
     Drop,
-    /// Back to the chain that jumped here.
+    /// Return to the calling chain.
     Return,
-    /// It is refused.
+    /// Rejected.
     Reject(RejectWith),
-    /// On in a chain, and back here at its end.
+    /// Continue in a chain, and return here at its end.
     Jump(Text),
-    /// On in a chain, and at its end back to where this one would return to.
+    /// Continue in a chain, and at its end return to this chain's caller.
     Goto(Text),
-    /// The packet's mark becomes `(mark & !mask) ^ value`.
+    /// Sets the packet mark to `(mark & !mask) ^ value`.
     Mark {
-        /// Bits that flip.
+        /// The bits to flip.
         value: u32,
-        /// Bits that are cleared before.
+        /// The bits to clear before.
         mask: u32,
     },
-    /// Between the packet's mark and its connection's.
+    /// Sets the connection mark, or copies marks between packet and connection.
     Connmark(ConnmarkOp),
-    /// Another destination.
+    /// Translates the destination.
     Dnat(NatTo),
-    /// Another source.
+    /// Translates the source.
     Snat(NatTo),
-    /// The address of the interface it leaves through as the source.
+    /// Translates the source to the address of the outgoing interface.
     Masquerade(NatPorts),
-    /// The node itself as the destination.
+    /// Translates the destination to the node itself.
     Redirect(NatPorts),
-    /// The destination (before routing) or source (after it) in another network, the
-    /// rest of the address kept.
+    /// Moves the destination (before routing) or source (after routing) to another network,
+    /// keeping the host bits.
     Netmap(IpNet),
-    /// Given to a socket of the node, without a change to its addresses.
+    /// Assigns the packet to a local socket, without changing its addresses.
     Tproxy(Tproxy),
-    /// Writes to the log.
+    /// Logs the packet.
     Log(Extension),
-    /// Follows the packet through the rules.
+    /// Traces the packet through the rules.
     Trace,
-    /// Keeps connection tracking away.
+    /// Disables connection tracking for the packet.
     Notrack {
-        /// Whether it is written `CT --notrack` instead of `NOTRACK`.
+        /// Whether it is written `CT --notrack` rather than `NOTRACK`.
         ct: bool,
     },
-    /// One that nobody models.
+    /// A target that is not modelled.
     Other(Extension),
 }
 
-/// What `-j CONNMARK` does.
+/// The operation of `-j CONNMARK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnmarkOp {
-    /// The connection's mark becomes `(mark & !mask) ^ value`.
+    /// Sets the connection mark to `(mark & !mask) ^ value`.
     Set {
-        /// Bits that flip.
+        /// The bits to flip.
         value: u32,
-        /// Bits that are cleared before.
+        /// The bits to clear before.
         mask: u32,
     },
-    /// The packet's mark is kept with the connection.
+    /// Copies the packet mark to the connection.
     Save {
-        /// Bits taken from the packet.
+        /// The bits of the packet mark to copy.
         nfmask: u32,
-        /// Bits of the connection that are cleared before.
+        /// The bits of the connection mark to clear before.
         ctmask: u32,
     },
-    /// The connection's mark is put on the packet.
+    /// Copies the connection mark to the packet.
     Restore {
-        /// Bits of the packet that are cleared before.
+        /// The bits of the packet mark to clear before.
         nfmask: u32,
-        /// Bits taken from the connection.
+        /// The bits of the connection mark to copy.
         ctmask: u32,
     },
 }
@@ -86,7 +86,7 @@ pub enum ConnmarkOp {
 /// `--to-destination` or `--to-source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NatTo {
-    /// The first and last address; none leaves the address.
+    /// The first and last address; `None` keeps the packet's address.
     pub addresses: Option<(IpAddr, IpAddr)>,
     /// The ports.
     pub ports: Option<PortRange>,
@@ -112,11 +112,11 @@ pub struct NatPorts {
 /// `-j TPROXY`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tproxy {
-    /// `--on-port`; 0 keeps the packet's.
+    /// `--on-port`; 0 keeps the packet's port.
     pub port: u16,
-    /// `--on-ip`; none is the address of the interface it came through.
+    /// `--on-ip`; `None` for the address of the incoming interface.
     pub address: Option<IpAddr>,
-    /// `--tproxy-mark`: bits that flip.
+    /// `--tproxy-mark`: the bits to flip.
     pub value: u32,
     /// Bits that are cleared before.
     pub mask: u32,

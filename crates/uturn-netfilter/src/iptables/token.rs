@@ -1,21 +1,21 @@
-//! Cuts a line into words the way `iptables-restore` does.
+//! Splits a line into words as `iptables-restore` does.
 
 use std::borrow::Cow;
 
-use super::scan;
+use super::word_end;
 
 /// A word of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) text: Cow<'a, str>,
-    /// Whether any of it stood in quotes: such a word is never an option.
+    /// Whether any part of it was quoted: a quoted word is never an option.
     pub(super) quoted: bool,
     /// From 1.
     pub(super) column: u32,
 }
 
 impl<'a> Token<'a> {
-    /// The word where it stands, unless it stands there in another form.
+    /// The word as a slice of the text, unless escapes change it.
     pub(super) fn as_written(&self) -> Option<&'a str> {
         match self.text {
             Cow::Borrowed(text) => Some(text),
@@ -23,18 +23,18 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// The word as an option or `!`: what stands in quotes is no option.
+    /// The word if it can be an option or `!`; empty if it was quoted.
     pub(super) fn bare(&self) -> &str {
         if self.quoted && self.text != "!" { "" } else { &self.text }
     }
 
-    /// Whether an option that belongs to the rule itself, or another match, begins here.
+    /// Whether an option of the rule itself, or another match, starts here.
     pub(super) fn is_border(&self) -> bool {
         is_border(self.bare())
     }
 }
 
-/// Options of the rule itself: they end the options of a match that nobody models.
+/// Options of the rule itself, which end the options of an unmodelled match.
 pub(super) fn is_border(word: &str) -> bool {
     word.starts_with('-')
         && matches!(
@@ -64,13 +64,13 @@ pub(super) fn is_border(word: &str) -> bool {
         )
 }
 
-/// How long the first line of `text` is, without its end.
+/// The length of the first line of `text`, without its line break.
 pub(super) fn line(text: &str) -> usize {
     text.find('\n').unwrap_or(text.len())
 }
 
-/// Puts the words of the first line of `text` into `words`, and gives the length of that
-/// line; `Err` has the column of a quote without an end. `column` is that of the first byte.
+/// Splits the first line of `text` into `words`, and returns the line's length; `Err` is the
+/// column of an unclosed quote. `column` is the column of the first byte.
 pub(super) fn cut<'a>(
     text: &'a str,
     column: u32,
@@ -87,7 +87,7 @@ pub(super) fn cut<'a>(
             return Ok(at);
         }
         let start = at;
-        at = scan::end_of_word(bytes, start);
+        at = word_end::end_of_word(bytes, start);
         let here = column + start as u32;
         if bytes.get(at) == Some(&b'"') {
             let (text, end) = quoted(text, start, at).map_err(|quote| column + quote as u32)?;
@@ -99,11 +99,11 @@ pub(super) fn cut<'a>(
     }
 }
 
-/// A word that starts at `start` and has its first quote at `at`: the word and where it
-/// ends, or where the quote without an end is.
+/// A word that starts at `start` and has its first quote at `at`: the word and its end, or the
+/// place of the unclosed quote.
 fn quoted(text: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
     let bytes = text.as_bytes();
-    let end = scan::end_of_quote(bytes, at + 1);
+    let end = word_end::end_of_quote(bytes, at + 1);
     let ends = matches!(bytes.get(end + 1), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
     if start == at && bytes.get(end) == Some(&b'"') && ends {
         return Ok((text[at + 1..end].into(), end + 1));
@@ -130,9 +130,9 @@ fn quoted(text: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), 
     }
 }
 
-/// Whether it can be a name: it is read back as one word wherever it stands.
+/// Whether a chain can have this name: it parses as one word everywhere.
 pub(super) fn is_plain(name: &str) -> bool {
-    // Almost every name is made of these only.
+    // Almost every name consists of these bytes only.
     let usual = name.bytes().fold(true, |all, byte| all & USUAL[usize::from(byte)]);
     let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\');
     !name.is_empty() && (usual || !name.contains(odd))

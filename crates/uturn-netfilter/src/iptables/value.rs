@@ -1,4 +1,4 @@
-//! Words that have a value: addresses, ports, numbers, marks.
+//! Parses values: addresses, ports, numbers, marks.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -6,10 +6,10 @@ use uturn_model::{Family, IpNet};
 
 use super::print::TCP_FLAGS;
 use super::{Addresses, PortRange};
-use crate::services;
+use crate::port_names;
 
-/// What is before and behind the first `between`, which must be ASCII. Words are so short
-/// that looking at each byte is the quickest way.
+/// Splits at the first `between`, which must be ASCII. Words are short, so a byte loop is
+/// fastest.
 pub(super) fn split_once(word: &str, between: char) -> Option<(&str, &str)> {
     let at = word.bytes().position(|byte| char::from(byte) == between)?;
     Some((&word[..at], &word[at + 1..]))
@@ -29,10 +29,9 @@ pub(super) fn port_range(word: &str, between: char) -> Option<PortRange> {
     (first <= last).then_some(PortRange { first, last })
 }
 
-/// A port by its number, or by a name that is the same everywhere: people write them, no tool
-/// prints them.
+/// A port by its number or well-known name; names occur in hand-written rules only.
 fn port(word: &str) -> Option<u16> {
-    word.parse().ok().or_else(|| services::port(word))
+    word.parse().ok().or_else(|| port_names::port(word))
 }
 
 pub(super) fn number(word: &str) -> Option<u32> {
@@ -42,7 +41,7 @@ pub(super) fn number(word: &str) -> Option<u32> {
     }
 }
 
-/// `value/mask`; without a mask, every bit counts.
+/// `value/mask`; without a mask, all bits.
 pub(super) fn masked(word: &str) -> Option<(u32, u32)> {
     match split_once(word, '/') {
         Some((value, mask)) => Some((number(value)?, number(mask)?)),
@@ -57,7 +56,7 @@ pub(super) fn address(word: &str, family: Family) -> Option<IpAddr> {
     }
 }
 
-/// An address as the standard library reads it, in half the time: most rules have one.
+/// Parses an address as the standard library does, in half the time: most rules have one.
 fn ipv4(word: &[u8]) -> Option<Ipv4Addr> {
     let (mut address, mut rest) = (0, word);
     for place in 0..4 {
@@ -92,7 +91,7 @@ pub(super) fn tcp_flags(word: &str) -> Option<u8> {
     }
 }
 
-/// `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, or one address.
+/// `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, or a single address.
 pub(super) fn addresses(word: &str, family: Family) -> Option<Addresses> {
     let Some((ip, mask)) = split_once(word, '/') else {
         return Some(Addresses::Net(address(word, family)?.into()));

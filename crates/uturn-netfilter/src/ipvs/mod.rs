@@ -1,16 +1,15 @@
-//! Virtual servers of IPVS, as `ipvsadm -Sn` prints them.
+//! IPVS virtual servers.
 //!
-//! [`parse`] reads that text, what `ipvsadm -Ln` shows and what stands in
-//! `/proc/net/ip_vs`, and tells them apart by itself. [`VirtualServers`] prints what
-//! `ipvsadm -R` loads.
+//! [`parse`] recognises and reads the output of `ipvsadm -Sn` and `ipvsadm -Ln`, and
+//! `/proc/net/ip_vs`. [`VirtualServers`] prints what `ipvsadm -R` loads.
 
+mod listing;
 mod parse;
 mod save;
-mod shares;
-mod table;
+mod scheduler;
 
 pub use parse::parse;
-pub(crate) use shares::Picks;
+pub(crate) use scheduler::Picks;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,20 +19,20 @@ use uturn_model::{By, Family, Origin, Protocol, Text};
 
 use crate::packet::{Connection, IpProtocol, Scheduled};
 
-/// All virtual servers of a node, in the order of the text; no two have one address.
+/// All virtual servers of a node, in the order of the text, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VirtualServers(pub Vec<VirtualServer>);
 
 /// A virtual server.
 #[derive(Clone, Debug)]
 pub struct VirtualServer {
-    /// Which packets it takes.
+    /// The packets that it accepts.
     pub at: VirtualAddress,
-    /// How it picks a real server: `rr`, `wrr`, `sh`, …
+    /// The scheduler: `rr`, `wrr`, `sh`, …
     pub scheduler: Text,
-    /// Whether a client keeps its real server.
+    /// Its persistence: whether a client keeps its real server.
     pub persistence: Option<Persistence>,
-    /// `-o`: every packet is scheduled anew.
+    /// `-o`: schedules every packet on its own.
     pub one_packet: bool,
     /// Other options, as written.
     pub options: Vec<Text>,
@@ -43,21 +42,21 @@ pub struct VirtualServer {
     pub origin: Origin,
 }
 
-/// Which packets a virtual server takes.
+/// The packets that a virtual server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VirtualAddress {
-    /// Those to an address; port 0 stands for any.
+    /// Packets to an address; port 0 stands for any.
     Address {
-        /// Of this protocol.
+        /// The protocol.
         protocol: Protocol,
-        /// To there.
+        /// The address.
         address: SocketAddr,
     },
-    /// Those with a mark.
+    /// Packets with a mark.
     Mark {
         /// The mark.
         mark: u32,
-        /// Of this family.
+        /// Their family.
         family: Family,
     },
 }
@@ -65,20 +64,20 @@ pub enum VirtualAddress {
 /// How long a client keeps its real server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Persistence {
-    /// Seconds after its last connection; none where the text does not tell.
+    /// Seconds after its last connection; `None` if the text does not say.
     pub seconds: Option<u32>,
-    /// Clients that share a prefix of this length count as one.
+    /// Clients that share a prefix of this length are treated as one.
     pub prefix: u8,
 }
 
 /// A real server.
 #[derive(Clone, Debug)]
 pub struct RealServer {
-    /// Where it listens; port 0 stands for the packet's own.
+    /// Its address; port 0 stands for the packet's own port.
     pub address: SocketAddr,
-    /// How packets get there.
+    /// How packets are forwarded to it.
     pub method: Forwarding,
-    /// Its weight; with 0, it gets no new connections.
+    /// Its weight; with 0, it receives no new connections.
     pub weight: u32,
     /// Other options, as written.
     pub options: Vec<Text>,
@@ -86,19 +85,19 @@ pub struct RealServer {
     pub origin: Origin,
 }
 
-/// How packets get to a real server.
+/// The forwarding method of a real server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Forwarding {
-    /// `-m`: the destination is translated, and back in the answer.
+    /// `-m`: NAT of the destination, reversed for the reply.
     Masquerade,
-    /// `-g`: sent on as they are. The real server answers for the address itself.
+    /// `-g`: direct routing. The real server itself has the virtual address.
     Direct,
-    /// `-i`: the same, inside another packet.
+    /// `-i`: in an IP-in-IP tunnel.
     Tunnel,
 }
 
 impl Forwarding {
-    /// The option that `ipvsadm` has for it.
+    /// The option of `ipvsadm` for this method.
     pub fn option(self) -> &'static str {
         match self {
             Self::Masquerade => "-m",
@@ -109,8 +108,8 @@ impl Forwarding {
 }
 
 impl VirtualServers {
-    /// Tells connections that went through IPVS from those that a rule translated: a list
-    /// of connections alone does not say which is which.
+    /// Marks the connections that IPVS scheduled, which a conntrack list does not distinguish
+    /// from those that a rule translated.
     pub fn recognize(&self, connections: &mut [Connection]) {
         let servers: HashMap<(IpProtocol, SocketAddr), &VirtualServer> = self
             .0
@@ -154,7 +153,7 @@ impl VirtualAddress {
         }
     }
 
-    /// The port that it takes; none for any.
+    /// The port; `None` for any.
     pub(crate) fn port(self) -> Option<u16> {
         match self {
             Self::Address { address, .. } => Some(address.port()).filter(|port| *port > 0),

@@ -1,18 +1,21 @@
-//! Tells the forms of a list of virtual servers apart, and puts it together.
+//! Recognises the format of a list of virtual servers, and assembles the result.
 
 use std::collections::HashMap;
 
 use uturn_model::SourceName;
 
 use super::{RealServer, VirtualAddress, VirtualServer, VirtualServers};
-use super::{save, table};
+use super::{listing, save};
 use crate::ParseError;
 
 /// Column and message.
 pub(super) type Fault = (u32, String);
 
-/// Reads what `ipvsadm -Sn` or `ipvsadm -Ln` printed, or what stood in `/proc/net/ip_vs`.
-/// All that is wrong is reported.
+/// Parses the output of `ipvsadm -Sn` or `ipvsadm -Ln`, or the contents of `/proc/net/ip_vs`.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place.
 pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<VirtualServers, Vec<ParseError>> {
     let mut list = List {
         file: source.into(),
@@ -21,7 +24,7 @@ pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<VirtualServers
         errors: Vec::new(),
     };
     if text.trim_start().starts_with("IP Virtual Server version") {
-        table::read(text, &mut list);
+        listing::read(text, &mut list);
     } else {
         save::read(text, &mut list);
     }
@@ -33,7 +36,7 @@ pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<VirtualServers
     if list.errors.is_empty() { Ok(VirtualServers(list.servers)) } else { Err(list.errors) }
 }
 
-/// What was read so far.
+/// What was parsed so far.
 pub(super) struct List {
     pub(super) file: SourceName,
     servers: Vec<VirtualServer>,

@@ -1,4 +1,4 @@
-//! Lines of `ipvsadm -Sn`.
+//! Parses the lines of `ipvsadm -Sn`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -18,7 +18,7 @@ pub(super) fn read(text: &str, list: &mut List) {
     }
 }
 
-/// The options of a line, before it is known what it makes.
+/// The options of a line, before it is known what the line defines.
 #[derive(Default)]
 struct Options {
     address: Option<(Protocol, SocketAddr)>,
@@ -68,7 +68,7 @@ fn read_line(line: &str, number: u32, list: &mut List) -> Result<(), Fault> {
             "-6" | "--ipv6" => options.v6 = true,
             "-s" | "--scheduler" => options.scheduler = Some(value("a scheduler")?.into()),
             "-p" | "--persistent" => {
-                // Without a number, as long as ipvsadm takes it for.
+                // ipvsadm's default for a persistence without a number.
                 options.seconds = Some(300);
                 if let Some(seconds) = words.peek().and_then(|next| next.parse().ok()) {
                     options.seconds = Some(seconds);

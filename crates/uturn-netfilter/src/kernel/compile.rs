@@ -1,4 +1,4 @@
-//! Rules made ready: jumps are resolved, long chains have an index.
+//! Compiles iptables rules: resolves jumps and indexes long chains.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 use uturn_model::{By, Text};
 
 use super::index::{self, Index};
-use super::question::{self, Asked, Numbers};
+use super::unknown_condition::{self, ConditionNumbers, UnknownCondition};
 use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
 
-/// Where in its way a packet meets tables.
+/// The netfilter hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hook {
     Prerouting,
@@ -36,33 +36,33 @@ impl Hook {
     }
 }
 
-/// One family's tables.
+/// The compiled tables of one family.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     tables: [Option<Program>; 5],
 }
 
 impl Programs {
-    /// A table's program, with the table's place in the ruleset.
+    /// The compiled form of a table.
     pub(super) fn table(&self, kind: TableKind) -> Option<&Program> {
         self.tables[kind as usize].as_ref()
     }
 }
 
-/// A table, made ready. Chains and rules are numbered as in the ruleset.
+/// A compiled table. Chains and rules are numbered as in the ruleset.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The table's place in the ruleset.
+    /// The index of the table in the ruleset.
     pub(super) table: usize,
     pub(super) chains: Vec<CompiledChain>,
-    /// What rules ask that may not be known, for those that ask such things.
-    asked: Vec<Vec<Asked>>,
+    /// The conditions whose answer may be unknown, for the rules that have any.
+    asked: Vec<Vec<UnknownCondition>>,
     base: [Option<usize>; 5],
 }
 
 impl Program {
-    /// What a rule asks that may not be known.
-    pub(super) fn asked(&self, rule: &CompiledRule) -> &[Asked] {
+    /// The conditions of a rule whose answer may be unknown.
+    pub(super) fn asked(&self, rule: &CompiledRule) -> &[UnknownCondition] {
         self.asked.get(rule.asks as usize).map_or(&[], Vec::as_slice)
     }
 
@@ -81,16 +81,16 @@ pub(super) struct CompiledChain {
 pub(super) struct CompiledRule {
     to: u32,
     asks: u32,
-    /// Whether it does nothing to any packet.
+    /// Whether the rule affects no packet.
     pub(super) inert: bool,
-    said: OnceLock<Box<Said>>,
+    texts: OnceLock<Box<RuleTexts>>,
 }
 
-/// What is said of a rule in steps, made when it is first needed.
+/// Texts for the steps of a walk, built on first use.
 #[derive(Debug)]
-struct Said {
+struct RuleTexts {
     by: By,
-    /// For the odds at which it was picked first: these are mostly the same.
+    /// For the probability with which the rule was first picked; other probabilities are rare.
     picked: OnceLock<(u64, Text)>,
 }
 
@@ -104,35 +104,36 @@ impl CompiledRule {
 
     /// The rule as evidence.
     pub(super) fn by(&self, rule: &Rule, chain: &Chain) -> &By {
-        &self.said(rule, chain).by
+        &self.texts(rule, chain).by
     }
 
-    /// What is said where it was picked at these odds; `say` makes the words.
+    /// The text for a rule that was picked with this probability; `make` builds it.
     pub(super) fn picked(
         &self,
         rule: &Rule,
         chain: &Chain,
         odds: f64,
-        say: impl Fn() -> Text,
+        make: impl Fn() -> Text,
     ) -> Text {
-        let (known, text) = self.said(rule, chain).picked.get_or_init(|| (odds.to_bits(), say()));
-        if *known == odds.to_bits() { text.clone() } else { say() }
+        let (known, text) = self.texts(rule, chain).picked.get_or_init(|| (odds.to_bits(), make()));
+        if *known == odds.to_bits() { text.clone() } else { make() }
     }
 
-    fn said(&self, rule: &Rule, chain: &Chain) -> &Said {
-        self.said
-            .get_or_init(|| Box::new(Said { by: rule.by(&chain.name), picked: OnceLock::new() }))
+    fn texts(&self, rule: &Rule, chain: &Chain) -> &RuleTexts {
+        self.texts.get_or_init(|| {
+            Box::new(RuleTexts { by: rule.by(&chain.name), picked: OnceLock::new() })
+        })
     }
 }
 
-/// Whether a rule changes neither a packet nor its way: it only counts or writes.
+/// Whether a rule changes neither a packet nor its path: it only counts or logs.
 fn is_inert(rule: &Rule) -> bool {
     let writes = matches!(rule.target, None | Some(Target::Log(_) | Target::Trace));
     writes && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
 }
 
 impl CompiledChain {
-    /// The first rule from `from` on that can match.
+    /// The index of the first rule at or after `from` that can match.
     pub(super) fn next(&self, from: usize, packet: &Packet) -> Option<usize> {
         match &self.index {
             Some(index) => index.next(from, packet),
@@ -143,7 +144,7 @@ impl CompiledChain {
 
 pub(super) fn programs(ruleset: &Ruleset, errors: &mut Vec<LoadError>) -> Programs {
     let mut programs = Programs::default();
-    let mut numbers = Numbers::default();
+    let mut numbers = ConditionNumbers::default();
     for (at, table) in ruleset.tables.iter().enumerate() {
         programs.tables[table.kind as usize] = Some(program(at, table, &mut numbers, errors));
     }
@@ -153,15 +154,15 @@ pub(super) fn programs(ruleset: &Ruleset, errors: &mut Vec<LoadError>) -> Progra
 fn program(
     at: usize,
     table: &Table,
-    asked_alike: &mut Numbers,
+    asked_alike: &mut ConditionNumbers,
     errors: &mut Vec<LoadError>,
 ) -> Program {
     let numbers: HashMap<&str, usize> =
         table.chains.iter().enumerate().map(|(i, chain)| (&*chain.name, i)).collect();
-    let mut asked: Vec<Vec<Asked>> = Vec::new();
+    let mut asked: Vec<Vec<UnknownCondition>> = Vec::new();
     let mut asks = |rule: &Rule| {
         let own = asked.len() as u32;
-        let all = question::of_rule(rule, &format!(" {at} {own}"), asked_alike);
+        let all = unknown_condition::of_rule(rule, &format!(" {at} {own}"), asked_alike);
         if all.is_empty() {
             return CompiledRule::NONE;
         }
@@ -185,7 +186,7 @@ fn program(
                         to: to.map_or(CompiledRule::NONE, |to| to as u32),
                         asks: asks(rule),
                         inert: is_inert(rule),
-                        said: OnceLock::new(),
+                        texts: OnceLock::new(),
                     }
                 })
                 .collect(),
@@ -217,7 +218,7 @@ fn check(
                 "chain {} of table {table} leads to {to}, and there is no such chain",
                 chain.name
             )),
-            // Those have no policy of their own: a packet would not come back.
+            // Base chains are no valid jump target: a packet would not return from them.
             Some(_) if Hook::ALL.iter().any(|hook| hook.chain() == &**to) => {
                 error(format!(
                     "chain {} of table {table} leads to the built-in chain {to}",
@@ -256,7 +257,7 @@ fn find_loops(table: &Table, chains: &[CompiledChain], errors: &mut Vec<LoadErro
     }
     let mut seen = vec![Seen::Not; chains.len()];
     for start in 0..chains.len() {
-        // The way from `start` on: each chain with the next of its rules.
+        // The path from `start`: each chain with the index of its next rule.
         let mut way = vec![(start, 0)];
         while let Some((chain, rule)) = way.last_mut() {
             let at = *chain;

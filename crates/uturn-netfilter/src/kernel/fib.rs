@@ -1,4 +1,4 @@
-//! Routing tables and the policy that picks them.
+//! Routing tables and the policy rules that select them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,35 +7,36 @@ use std::sync::OnceLock;
 
 use uturn_model::{By, DerivedFrom, Family, IpNet, Origin, Supposition, Text};
 
-use crate::fact::{Fact, Facts, Subject};
-use crate::gaps::UNSEEN;
+use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::hash::{FastMap, FastSet};
 use crate::packet::{IpProtocol, Packet};
+use crate::packet_facts::{FactSubject, Facts, PacketFact};
 use crate::policy::{PolicyRule, RuleAction, Suppress};
 use crate::state::{NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
-/// All tables of both families.
+/// The routing tables of both families.
 #[derive(Debug)]
 pub(super) struct Fib {
     routes: Vec<Known>,
     tables: FastMap<(Family, u32), Lengths>,
     rules: Vec<PolicyRule>,
-    /// The addresses of the interfaces.
+    /// The addresses of all interfaces.
     addresses: FastSet<IpAddr>,
-    /// Whether the short check of a packet's source is not enough.
+    /// Whether there are policy rules besides the defaults, so that the shortcut for checking a
+    /// packet's source does not apply.
     pub(super) custom: bool,
 }
 
-/// A table's routes by length of prefix and network; those to one network by metric.
+/// The routes of a table by prefix length and network; routes to the same network by metric.
 type Lengths = BTreeMap<u8, FastMap<IpAddr, Vec<usize>>>;
 
 #[derive(Debug)]
 struct Known {
     route: RouteEntry,
-    said: OnceLock<(By, Text)>,
+    evidence: OnceLock<(By, Text)>,
 }
 
-/// What is asked of the tables.
+/// A route lookup.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Query<'a> {
     pub(super) src: Option<IpAddr>,
@@ -43,60 +44,61 @@ pub(super) struct Query<'a> {
     pub(super) iif: &'a str,
     pub(super) oif: Option<&'a str>,
     pub(super) mark: u32,
-    /// Its protocol and ports, where the kernel looks at them for this look-up.
+    /// The protocol and ports, if the kernel considers them in this lookup.
     pub(super) transport: Option<(IpProtocol, (u16, u16))>,
-    /// Whether a process of the node may have sent it.
+    /// Whether a local process may have sent the packet.
     pub(super) from_here: bool,
 }
 
 impl Query<'_> {
-    /// What is looked at of a packet's protocol.
+    /// The protocol and ports of a packet that policy rules can select by.
     pub(super) fn transport(packet: &Packet) -> Option<(IpProtocol, (u16, u16))> {
         Some((packet.protocol(), packet.transport.ports()))
     }
 }
 
-/// What is taken for true where rules ask what is not known, and what they ask besides.
+/// How a lookup treats policy rules whose selectors are not known to match, and what it found out
+/// about them.
 #[derive(Debug)]
-pub(super) struct Asking<'a, 'w> {
+pub(super) struct PolicyQuery<'a, 'w> {
     pub(super) facts: &'w Facts,
-    /// Rules of which it was taken that they apply, or not, by their places.
+    /// Rules that are assumed to match or not, by index.
     pub(super) taken: &'w [(usize, bool)],
-    /// Whether to stop at a rule that asks something else.
+    /// Whether to stop at a rule that is undecided.
     pub(super) stops: bool,
-    /// Rules that were passed over.
-    pub(super) passed_over: Vec<&'a PolicyRule>,
+    /// Rules that were skipped.
+    pub(super) skipped: Vec<&'a PolicyRule>,
     pub(super) supposed: Vec<Supposition>,
 }
 
-impl<'w> Asking<'_, 'w> {
-    /// Where no question can be asked, rules that ask what is not known are passed over.
-    pub(super) fn in_passing(facts: &'w Facts) -> Self {
-        let (passed_over, supposed) = (Vec::new(), Vec::new());
-        Self { facts, taken: &[], stops: false, passed_over, supposed }
+impl<'w> PolicyQuery<'_, 'w> {
+    /// For lookups on which a walk does not branch: skips rules that are undecided.
+    pub(super) fn without_branching(facts: &'w Facts) -> Self {
+        let (skipped, supposed) = (Vec::new(), Vec::new());
+        Self { facts, taken: &[], stops: false, skipped, supposed }
     }
 }
 
-/// What a rule asks that is not known.
+/// Why it is undecided whether a policy rule matches.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Open {
-    /// This.
-    Fact(Fact),
-    /// Something of its own.
+pub(super) enum Undecided {
+    /// It depends on this fact.
+    Fact(PacketFact),
+    /// It depends on something that only this rule tests.
     Rule,
 }
 
-/// What the tables say.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer<'a> {
-    /// A route, and how many of equal rank there are.
+    /// A route, and the number of routes with the same rank.
     Route(&'a RouteEntry, usize),
-    /// A policy rule ends it.
+    /// A policy rule ends the lookup.
     Rule(&'a PolicyRule),
-    /// No table knows the destination.
+    /// No table has a route.
     Nothing,
-    /// Whether a rule applies is not known: its place, and what it asks.
-    Open(usize, &'a PolicyRule, Open),
+    /// It is undecided whether a rule matches: its index, the rule, and why.
+    Undecided(usize, &'a PolicyRule, Undecided),
 }
 
 impl Fib {
@@ -145,10 +147,10 @@ impl Fib {
         let list = networks.entry(route.dst.network()).or_default();
         let at = list.partition_point(|at| self.routes[*at].route.metric <= route.metric);
         list.insert(at, self.routes.len());
-        self.routes.push(Known { route, said: OnceLock::new() });
+        self.routes.push(Known { route, evidence: OnceLock::new() });
     }
 
-    /// The kernel adds this route with every address.
+    /// Adds the `local` route that the kernel creates for an interface address.
     fn add_local(&mut self, ip: IpAddr, device: &Text) {
         let found = self.find(Family::of(ip), TABLE_LOCAL, ip, None).map(|(route, _)| route);
         if found.is_some_and(|route| route.kind == RouteKind::Local) {
@@ -166,7 +168,7 @@ impl Fib {
         });
     }
 
-    /// All of 127.0.0.0/8 is the node itself.
+    /// Adds the `local` route for 127.0.0.0/8.
     fn add_loopback(&mut self, device: &Text) {
         let net: IpNet = "127.0.0.0/8".parse().expect("a constant range");
         let all = IpAddr::from([127, 255, 255, 254]);
@@ -178,11 +180,11 @@ impl Fib {
         self.add(route);
     }
 
-    /// Asks the tables in the order of the policy.
+    /// Looks up a route, following the policy rules in order.
     pub(super) fn look_up<'a>(
         &'a self,
         query: Query<'_>,
-        asking: &mut Asking<'a, '_>,
+        policy_query: &mut PolicyQuery<'a, '_>,
     ) -> Answer<'a> {
         let family = Family::of(query.dst);
         let mut at = 0;
@@ -192,15 +194,15 @@ impl Fib {
             if !rule.concerns(family) {
                 continue;
             }
-            match applies(rule, query, asking.facts) {
+            match applies(rule, query, policy_query.facts) {
                 Ok(true) => {}
                 Ok(false) => continue,
-                Err(open) => match asking.taken.iter().find(|(taken, _)| *taken == place) {
+                Err(open) => match policy_query.taken.iter().find(|(taken, _)| *taken == place) {
                     Some((_, true)) => {}
                     Some((_, false)) => continue,
-                    None if asking.stops => return Answer::Open(place, rule, open),
+                    None if policy_query.stops => return Answer::Undecided(place, rule, open),
                     None => {
-                        asking.passed_over.push(rule);
+                        policy_query.skipped.push(rule);
                         continue;
                     }
                 },
@@ -209,18 +211,18 @@ impl Fib {
                 RuleAction::Lookup(table) => {
                     match self.find(family, *table, query.dst, query.oif) {
                         Some((RouteEntry { kind: RouteKind::Throw, .. }, _)) | None => {}
-                        Some((route, _)) if suppresses(&rule.suppress, route, asking) => {}
+                        Some((route, _)) if suppresses(&rule.suppress, route, policy_query) => {}
                         Some((route, equals)) => return Answer::Route(route, equals),
                     }
                 }
-                // A later one only: the kernel takes no other.
+                // Only forward jumps: the kernel accepts no others.
                 RuleAction::Goto(to) => {
                     let target = self.rules[at..].iter().position(|one| one.priority == *to);
                     at += target.unwrap_or(0);
                 }
                 RuleAction::Nop => {}
-                RuleAction::Vrf => asking.supposed.push(no_vrf()),
-                RuleAction::Unknown(_) => asking.passed_over.push(rule),
+                RuleAction::Vrf => policy_query.supposed.push(no_vrf()),
+                RuleAction::Unknown(_) => policy_query.skipped.push(rule),
                 RuleAction::Unreachable | RuleAction::Prohibit | RuleAction::Blackhole => {
                     return Answer::Rule(rule);
                 }
@@ -229,7 +231,7 @@ impl Fib {
         Answer::Nothing
     }
 
-    /// The best route of a table, and how many others are as good.
+    /// The best route of a table, and the number of other routes with the same rank.
     fn find(
         &self,
         family: Family,
@@ -255,7 +257,7 @@ impl Fib {
         None
     }
 
-    /// Routes as good as `best`, without it.
+    /// The routes with the same rank as `best`, without `best`.
     pub(super) fn equals<'a>(&'a self, best: &RouteEntry) -> Vec<&'a RouteEntry> {
         let all = self.beside(best).map(|known| &known.route);
         all.filter(|route| {
@@ -264,7 +266,7 @@ impl Fib {
         .collect()
     }
 
-    /// Routes of one table to the same network.
+    /// The routes of the same table to the same network.
     fn beside(&self, route: &RouteEntry) -> impl Iterator<Item = &Known> {
         let (dst, table) = (route.dst, route.table);
         let lengths = self.tables.get(&(Family::of(dst.addr()), table));
@@ -278,29 +280,29 @@ impl Fib {
         self.addresses.contains(&ip)
     }
 
-    /// What the table `local` says of an address.
+    /// The route of the table `local` for an address.
     pub(super) fn local(&self, ip: IpAddr) -> Option<&RouteEntry> {
         self.find(Family::of(ip), TABLE_LOCAL, ip, None).map(|(route, _)| route)
     }
 
-    /// A route as evidence, and where it leads: `through eth0, next 10.0.0.1`.
-    pub(super) fn said(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
-        let say = || (of_route(route), through(route));
+    /// A route as evidence, with its direction: `through eth0, next 10.0.0.1`.
+    pub(super) fn evidence(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
+        let make = || (of_route(route), through(route));
         match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
-            Some(known) => Cow::Borrowed(known.said.get_or_init(say)),
-            None => Cow::Owned(say()),
+            Some(known) => Cow::Borrowed(known.evidence.get_or_init(make)),
+            None => Cow::Owned(make()),
         }
     }
 
     /// A route as evidence.
     pub(super) fn by(&self, route: &RouteEntry) -> By {
-        self.said(route).0.clone()
+        self.evidence(route).0.clone()
     }
 }
 
 fn through(route: &RouteEntry) -> Text {
     let dev = route.dev.as_deref().unwrap_or("");
-    if dev == UNSEEN {
+    if dev == UNKNOWN_INTERFACE {
         return "through an interface that nothing names".into();
     }
     match route.via {
@@ -310,25 +312,25 @@ fn through(route: &RouteEntry) -> Text {
 }
 
 fn of_route(route: &RouteEntry) -> By {
-    if route.dev.as_deref() == Some(UNSEEN) {
+    if route.dev.as_deref() == Some(UNKNOWN_INTERFACE) {
         return By::new("routes of the node", Origin::Derived(DerivedFrom::NotCaptured));
     }
     By::new(route.to_string(), route.origin.clone())
 }
 
-/// Whether a rule applies, or what would have to be known for that.
-fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, Open> {
+/// Whether a rule matches; `Err` says why that is undecided.
+fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, Undecided> {
     let within = |net: &Option<IpNet>, ip: Option<IpAddr>| {
         net.is_none_or(|net| ip.is_some_and(|ip| net.contains(&ip)))
     };
-    // Bits of the value outside the mask do not count, unlike those of `-m mark`.
+    // Unlike in `-m mark`, value bits outside the mask are ignored.
     let marked = rule.mark.is_none_or(|(value, mask)| (query.mark ^ value) & mask == 0);
     let more = &rule.more;
     let (protocol, ports) = match query.transport {
         Some((protocol, ports)) => (Some(protocol), ports),
         None => (None, (0, 0)),
     };
-    // In IPv4, a source that is still to be chosen is 0.0.0.0.
+    // For IPv4, a source that is still to be selected is 0.0.0.0.
     let still = (query.dst.is_ipv4() && query.from_here).then_some(Ipv4Addr::UNSPECIFIED.into());
     let known = within(&rule.from, query.src.or(still))
         && within(&rule.to, Some(query.dst))
@@ -343,36 +345,41 @@ fn applies(rule: &PolicyRule, query: Query<'_>, facts: &Facts) -> Result<bool, O
     }
     let mut open = None;
     if let Some((first, last)) = more.users {
-        let fact = Fact { subject: Subject::User, first, last };
-        // What no process has sent counts as root's.
-        let nobodys = !query.from_here || facts.tell(Fact::is(Subject::Socket, 1)) == Some(false);
-        match if nobodys { Some(first == 0) } else { facts.tell(fact) } {
+        let fact = PacketFact { subject: FactSubject::User, first, last };
+        // Packets that no process sends count as sent by root.
+        let from_no_process = !query.from_here
+            || facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false);
+        match if from_no_process { Some(first == 0) } else { facts.answer(fact) } {
             Some(true) => {}
             Some(false) => return Ok(rule.invert),
-            None => open = Some(Open::Fact(fact)),
+            None => open = Some(Undecided::Fact(fact)),
         }
     }
     if let Some(class) = more.class {
-        let fact = Fact::is(Subject::Class, class.into());
-        match facts.tell(fact) {
+        let fact = PacketFact::exactly(FactSubject::Class, class.into());
+        match facts.answer(fact) {
             Some(true) => {}
             Some(false) => return Ok(rule.invert),
-            None => open = open.or(Some(Open::Fact(fact))),
+            None => open = open.or(Some(Undecided::Fact(fact))),
         }
     }
     if more.tunnel.is_some_and(|tunnel| tunnel != 0) {
-        // What is made here came through no tunnel.
+        // Locally generated packets came through no tunnel.
         if query.iif == "lo" {
             return Ok(rule.invert);
         }
-        open = open.or(Some(Open::Rule));
+        open = open.or(Some(Undecided::Rule));
     }
     open.map_or(Ok(!rule.invert), Err)
 }
 
-/// Whether a rule passes over the route that its table has.
-fn suppresses(suppress: &Suppress, route: &RouteEntry, asking: &mut Asking<'_, '_>) -> bool {
-    // A route that ends the look-up is never passed over.
+/// Whether a rule suppresses the route found in its table.
+fn suppresses(
+    suppress: &Suppress,
+    route: &RouteEntry,
+    policy_query: &mut PolicyQuery<'_, '_>,
+) -> bool {
+    // A route that ends the lookup is never suppressed.
     let ends =
         matches!(route.kind, RouteKind::Blackhole | RouteKind::Unreachable | RouteKind::Prohibit);
     if ends {
@@ -382,7 +389,7 @@ fn suppresses(suppress: &Suppress, route: &RouteEntry, asking: &mut Asking<'_, '
         return true;
     }
     if let Some(group) = &suppress.group {
-        asking.supposed.push(Supposition {
+        policy_query.supposed.push(Supposition {
             about: format!("interfaces of group {group}").into(),
             taken: "there are none".into(),
             because: "the groups of interfaces are not known".into(),

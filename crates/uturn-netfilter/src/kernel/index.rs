@@ -1,4 +1,4 @@
-//! Finds the rules of a long chain that can match a packet at all, for iptables and nftables.
+//! Finds the rules of a long chain that can match a packet, for iptables and nftables.
 
 use std::net::IpAddr;
 
@@ -6,37 +6,37 @@ use crate::hash::FastMap;
 use crate::iptables::{Addresses, Match, Not, PortRange, PortSide, Rule};
 use crate::packet::{IpProtocol, Packet};
 
-/// Chains with fewer rules that an index could tell apart are read from top to bottom.
+/// Chains with fewer indexable rules are evaluated from top to bottom.
 const INDEX_FROM: usize = 12;
 
-/// A rule for more ports than this is no rule for a port.
-const MOST_PORTS: usize = 32;
+/// A rule that matches more ports than this is not indexed by port.
+const MAX_PORTS: usize = 32;
 
-/// The rules of a chain by what a packet must have, each in one list only; every list is
-/// in order.
+/// The rules of a chain by what a matching packet must have. Each rule is in exactly one list;
+/// every list is in order.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     by_destination: Nets,
     by_port: FastMap<(IpProtocol, u16), Vec<u32>>,
     by_source: Nets,
-    /// All others.
+    /// Rules without a key.
     rest: Vec<u32>,
 }
 
-/// What of a rule is the best to tell it by. Networks are the length of their prefix and
-/// its bits, as a number.
+/// The most selective condition of a rule. A network is given by its prefix length and its bits
+/// as a number.
 pub(super) enum Key {
     Destination(u8, u128),
     Ports(IpProtocol, Vec<PortRange>),
     Source(u8, u128),
-    /// Any packet may match it.
+    /// Any packet may match.
     None,
-    /// It does nothing to any packet.
+    /// The rule affects no packet.
     Inert,
 }
 
 impl Index {
-    /// None where it would not pay.
+    /// Returns `None` if an index would not pay off.
     pub(super) fn new<R>(rules: &[R], key: impl Fn(&R) -> Key) -> Option<Self> {
         if rules.len() < INDEX_FROM {
             return None;
@@ -62,7 +62,7 @@ impl Index {
         (rules.len() - index.rest.len() >= INDEX_FROM).then_some(index)
     }
 
-    /// The first rule from `from` on that can match.
+    /// The index of the first rule at or after `from` that can match.
     pub(super) fn next(&self, from: usize, packet: &Packet) -> Option<usize> {
         let from = from as u32;
         let first = |list: &[u32]| list.get(list.partition_point(|at| *at < from)).copied();
@@ -80,7 +80,7 @@ impl Index {
     }
 }
 
-/// Networks of one family, by the length of their prefix.
+/// Networks of one family by prefix length.
 #[derive(Debug, Default)]
 struct Nets(Vec<(u8, FastMap<u128, Vec<u32>>)>);
 
@@ -96,14 +96,14 @@ impl Nets {
         self.0[place].1.entry(bits).or_default().push(at);
     }
 
-    /// The rules for each network that has the address.
+    /// The rule lists of all networks that contain the address.
     fn lists(&self, ip: IpAddr) -> impl Iterator<Item = &[u32]> {
         let lengths = self.0.iter();
         lengths.filter_map(move |(length, nets)| nets.get(&network(ip, *length)).map(Vec::as_slice))
     }
 }
 
-/// The first bits of an address.
+/// The network bits of an address.
 fn network(ip: IpAddr, length: u8) -> u128 {
     let (bits, width) = match ip {
         IpAddr::V4(ip) => (u128::from(ip.to_bits()), 32),
@@ -113,13 +113,13 @@ fn network(ip: IpAddr, length: u8) -> u128 {
     bits.checked_shr(rest).unwrap_or(0)
 }
 
-/// Whether a rule for so many ports is one for a port.
+/// Whether the ranges are few enough to index a rule by port.
 pub(super) fn are_few(ranges: &[PortRange]) -> bool {
     let counts = ranges.iter().map(|range| usize::from(range.last - range.first) + 1);
-    counts.sum::<usize>() <= MOST_PORTS
+    counts.sum::<usize>() <= MAX_PORTS
 }
 
-/// What to tell a rule of iptables by.
+/// The index key of an iptables rule.
 pub(super) fn key(rule: &Rule) -> Key {
     let net = |some: Option<Not<Addresses>>| match some {
         Some(Not { not: false, value: Addresses::Net(net) }) if net.prefix_len() > 0 => Some(net),
@@ -143,7 +143,7 @@ pub(super) fn key(rule: &Rule) -> Key {
     }
 }
 
-/// The destination ports that a match asks for.
+/// The destination ports that a match requires.
 fn ports(rule: &Rule, one: &Match) -> Option<(IpProtocol, Vec<PortRange>)> {
     let single = |protocol, wanted: Option<Not<PortRange>>| match wanted {
         Some(Not { not: false, value }) => Some((protocol, vec![value])),

@@ -1,10 +1,10 @@
-//! IPVS: what it does with a packet in its three hooks.
+//! IPVS: how its three hooks treat a packet.
 //!
-//! In INPUT and OUTPUT it first looks for answers of real servers, then for requests to
-//! virtual ones; in FORWARD for answers only. So a forwarded request is never scheduled,
-//! and one made on the node always is, whether the virtual address is bound or not. A
-//! scheduled request that leaves the node goes through all of OUTPUT, with its new
-//! destination, and on to POSTROUTING.
+//! In INPUT and OUTPUT it first looks for replies of real servers, then for requests to virtual
+//! servers; in FORWARD for replies only. So a request that the node forwards is never scheduled,
+//! and one made on the node always is, whether the virtual address is bound or not. A scheduled
+//! request that leaves the node traverses all of OUTPUT with its new destination, then
+//! POSTROUTING.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use super::Kernel;
 use super::compile::Hook;
 use super::fib::Query;
 use super::route::Routed;
-use super::walk::{OpenWays, Tracking, Walk};
+use super::walk::{OpenBranches, Tracking, Walk};
 use crate::hash::FastMap;
 use crate::ipvs::{Forwarding, Picks, RealServer, VirtualAddress, VirtualServer, VirtualServers};
 use crate::packet::{
@@ -25,62 +25,62 @@ use crate::packet::{
 };
 use crate::state::RouteKind;
 
-/// Virtual servers by what they take.
+/// The virtual servers by address and by mark.
 #[derive(Debug)]
-pub(super) struct Virtual {
+pub(super) struct VirtualServerIndex {
     by_address: FastMap<(IpProtocol, SocketAddr), usize>,
     by_mark: FastMap<(Family, u32), usize>,
-    /// What is said of each, in their order.
-    said: Vec<OnceLock<Said>>,
-    /// What is said of a packet that one of them took.
+    /// The texts for each virtual server, by index.
+    texts: Vec<OnceLock<ServerTexts>>,
+    /// The step text for a packet that was scheduled.
     sent: Text,
 }
 
-/// What is said of a virtual server in steps, made when it is first needed.
+/// Texts for the steps of a walk about one virtual server, built on first use.
 #[derive(Debug)]
-struct Said {
+struct ServerTexts {
     by: By,
     picks: Picks,
-    ways: Vec<Way>,
+    choices: Vec<Choice>,
     supposed: Vec<Supposition>,
-    /// Of each real server.
+    /// Evidence for each real server.
     real: Vec<By>,
 }
 
 /// A real server that can be picked.
 #[derive(Debug)]
-struct Way {
+struct Choice {
     at: usize,
     share: f64,
     why: Text,
 }
 
-impl Said {
+impl ServerTexts {
     fn new(server: &VirtualServer) -> Self {
         let (picks, odds) = server.odds();
         let way = |(at, share): (usize, f64)| {
             let real = server.servers[at].address;
-            let why = format!("{real} picked one time in {}", super::tables::one_in(share));
-            Way { at, share, why: why.into() }
+            let why = format!("{real} picked one time in {}", super::xtables::one_in(share));
+            Choice { at, share, why: why.into() }
         };
         let by =
             |real: &RealServer| By::new(format!("-a {} {real}", server.at), real.origin.clone());
         Self {
             by: server.by(),
             picks,
-            ways: odds.into_iter().map(way).collect(),
+            choices: odds.into_iter().map(way).collect(),
             supposed: suppositions(server, picks),
             real: server.servers.iter().map(by).collect(),
         }
     }
 }
 
-impl Virtual {
+impl VirtualServerIndex {
     pub(super) fn new(servers: &VirtualServers) -> Self {
         let mut all = Self {
             by_address: FastMap::default(),
             by_mark: FastMap::default(),
-            said: Vec::with_capacity(servers.0.len()),
+            texts: Vec::with_capacity(servers.0.len()),
             sent: "sent to a real server".into(),
         };
         for (at, server) in servers.0.iter().enumerate() {
@@ -92,16 +92,16 @@ impl Virtual {
                     all.by_mark.insert((family, mark), at);
                 }
             }
-            all.said.push(OnceLock::new());
+            all.texts.push(OnceLock::new());
         }
         all
     }
 
-    fn said(&self, at: usize, server: &VirtualServer) -> &Said {
-        self.said[at].get_or_init(|| Said::new(server))
+    fn texts(&self, at: usize, server: &VirtualServer) -> &ServerTexts {
+        self.texts[at].get_or_init(|| ServerTexts::new(server))
     }
 
-    /// The virtual server that takes a packet: by its mark, by its address, by its address
+    /// The virtual server for a packet: by its mark, by its address and port, or by its address
     /// with any port.
     fn of(&self, packet: &Packet) -> Option<usize> {
         let marked = || self.by_mark.get(&(packet.family(), packet.mark));
@@ -116,26 +116,26 @@ impl Virtual {
     }
 }
 
-/// What IPVS has done with a packet so far.
+/// How far IPVS has processed a packet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Handled {
-    /// It had its turn: no hook of IPVS looks at the packet again.
+pub(super) struct IpvsState {
+    /// IPVS has handled the packet: no further IPVS hook considers it.
     pub(super) done: bool,
-    /// The real server that this copy of the walk is to take.
+    /// The real server that this branch of the walk picks.
     pick: Option<usize>,
-    /// The packet as a request.
+    /// The scheduled request.
     pub(super) request: Option<Rc<Scheduled>>,
-    /// What IPVS remembers of a connection that nobody else does.
+    /// The connection that only IPVS records, and conntrack does not.
     pub(super) untracked: Option<Rc<Connection>>,
 }
 
 impl Kernel {
-    /// An answer of a real server gets the virtual address as its source.
+    /// Rewrites the source of a real server's reply to the virtual address.
     pub(super) fn answer_virtual(
         &self,
         walk: &mut Walk,
         known: &[Connection],
-        open: &mut OpenWays,
+        open: &mut OpenBranches,
     ) -> Routed {
         let leg = walk.packet.leg();
         let protocol = walk.packet.protocol();
@@ -153,12 +153,12 @@ impl Kernel {
         walk.packet = walk.packet.with_leg(after);
         let why = "an answer of a real server: it gets the virtual server's address";
         let by = By::kernel(format!("IPVS: {} → {}", scheduled.address, scheduled.real));
-        walk.trail.add(Step::new(StepKind::Untranslate, why, by).changing(leg, after));
+        walk.log.add(Step::new(StepKind::Untranslate, why, by).changing(leg, after));
         walk.ipvs.done = true;
         if !scheduled.tracked {
             walk.tracking = Tracking::Untracked;
         }
-        // Its new source may call for another way.
+        // The new source may select another route.
         if walk.hook != Hook::Input && self.fib.custom && self.state.sysctls.ipvs_snat_reroute() {
             self.route_again(walk, open)?;
         }
@@ -166,12 +166,12 @@ impl Kernel {
         Ok(())
     }
 
-    /// A request to a virtual server goes to one of its real servers.
+    /// Schedules a request to a virtual server to one of its real servers.
     pub(super) fn schedule(
         &self,
         walk: &mut Walk,
         known: &[Connection],
-        open: &mut OpenWays,
+        open: &mut OpenBranches,
     ) -> Routed {
         let leg = walk.packet.leg();
         let protocol = walk.packet.protocol();
@@ -198,18 +198,18 @@ impl Kernel {
             return Ok(());
         };
         let server = &self.state.ipvs.0[at];
-        let said = self.servers.said(at, server);
+        let texts = self.servers.texts(at, server);
         let picked = match walk.ipvs.pick {
             Some(picked) => picked,
-            None => match pick(server, said, walk, known, open) {
+            None => match pick(server, texts, walk, known, open) {
                 Some(picked) => picked,
                 None => {
                     walk.note(
                         StepKind::Reject,
                         "the virtual server has no real server",
-                        said.by.clone(),
+                        texts.by.clone(),
                     );
-                    let with = RejectWith::usual(walk.packet.family());
+                    let with = RejectWith::default_for(walk.packet.family());
                     return Err(EndKind::Reject(with));
                 }
             },
@@ -223,17 +223,17 @@ impl Kernel {
             method: real.method,
             tracked: self.state.sysctls.ipvs_conntrack() && walk.tracking.connection().is_some(),
         };
-        self.send(walk, scheduled, self.servers.sent.clone(), said.real[picked].clone(), open)
+        self.send(walk, scheduled, self.servers.sent.clone(), texts.real[picked].clone(), open)
     }
 
-    /// Sends a request to its real server, by the server's method.
+    /// Forwards a request to its real server, by the server's forwarding method.
     fn send(
         &self,
         walk: &mut Walk,
         scheduled: Scheduled,
         why: Text,
         by: By,
-        open: &mut OpenWays,
+        open: &mut OpenBranches,
     ) -> Routed {
         let (before, real) = (walk.packet.leg(), scheduled.real);
         let (method, came_in) = (scheduled.method, walk.hook == Hook::Input);
@@ -244,7 +244,7 @@ impl Kernel {
             Forwarding::Masquerade => {
                 let after = Leg { dst: real, ..before };
                 walk.packet = walk.packet.with_leg(after);
-                walk.trail.add(Step::new(StepKind::Translate, why, by).changing(before, after));
+                walk.log.add(Step::new(StepKind::Translate, why, by).changing(before, after));
             }
             Forwarding::Direct => {
                 walk.note(StepKind::Balance, format!("{why} as it is: {}", real.ip()), by);
@@ -268,7 +268,7 @@ impl Kernel {
             let loops = real.ip().is_loopback() && real.ip().is_ipv4() && came_in;
             if loops && method == Forwarding::Masquerade {
                 let why = format!("a packet from outside may not go to {}", real.ip());
-                return Err(walk.dropped(DropReason::MartianDestination, why, habit()));
+                return Err(walk.dropped(DropReason::MartianDestination, why, kernel_behaviour()));
             }
             if !came_in {
                 self.take(walk, route);
@@ -278,23 +278,23 @@ impl Kernel {
         }
         if src.is_loopback() {
             let why = format!("a packet from {src} may not leave the node");
-            return Err(walk.dropped(DropReason::MartianSource, why, habit()));
+            return Err(walk.dropped(DropReason::MartianSource, why, kernel_behaviour()));
         }
-        // Without translation, the real server itself is the next hop.
+        // Without NAT, the real server itself is the next hop.
         let hop = Some(real.ip()).filter(|_| method != Forwarding::Masquerade);
         if method == Forwarding::Tunnel {
-            // What is around the packet is another packet, and meets rules of its own.
+            // The outer packet traverses the rules on its own.
             self.take(walk, route);
-            if let Some(way) = &mut walk.way {
+            if let Some(way) = &mut walk.route {
                 way.via = way.via.or(hop);
             }
             walk.in_tunnel();
             return Err(EndKind::Forward);
         }
-        self.spread(walk, route, equals, open, |walk| {
+        self.branch_over_routes(walk, route, equals, open, |walk| {
             walk.iif = None;
             walk.before = walk.packet;
-            if let Some(way) = &mut walk.way {
+            if let Some(way) = &mut walk.route {
                 way.via = way.via.or(hop);
                 walk.oif = Some(way.dev.clone());
             }
@@ -303,7 +303,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What connection tracking, or IPVS alone, remembers of a scheduled packet.
+    /// Records a scheduled packet in conntrack, or in IPVS alone.
     fn remember(&self, walk: &mut Walk, scheduled: &Scheduled) {
         let real = scheduled.real;
         let answered =
@@ -340,15 +340,15 @@ impl Walk {
     }
 }
 
-/// Which real server; copies of the walk take the others.
+/// Picks a real server; branches pick the others.
 fn pick(
     server: &VirtualServer,
-    said: &Said,
+    texts: &ServerTexts,
     walk: &mut Walk,
     known: &[Connection],
-    open: &mut OpenWays,
+    open: &mut OpenBranches,
 ) -> Option<usize> {
-    // Only a virtual server whose clients keep their real server can be for any port.
+    // Only a persistent virtual server can accept any port.
     let any_port = matches!(server.at, VirtualAddress::Address { .. })
         && server.at.port().is_none()
         && server.persistence.is_none();
@@ -357,25 +357,25 @@ fn pick(
     }
     if let Some(kept) = kept(server, walk, known) {
         let why = "the real server that this client had before";
-        walk.note(StepKind::Balance, why, said.by.clone());
+        walk.note(StepKind::Balance, why, texts.by.clone());
         return Some(kept);
     }
-    let (first, others) = said.ways.split_first()?;
+    let (first, others) = texts.choices.split_first()?;
     if !others.is_empty() {
-        for one in &said.supposed {
+        for one in &texts.supposed {
             walk.suppose(one.clone());
         }
-        if said.picks == Picks::Unknown {
+        if texts.picks == Picks::Unknown {
             let why = format!("nobody models the scheduler {}: as if in turns", server.scheduler);
-            walk.meet_unknown(why, said.by.clone());
+            walk.note_unknown(why, texts.by.clone());
         }
     }
     let whole = walk.share;
-    let take = |walk: &mut Walk, way: &Way| {
+    let take = |walk: &mut Walk, way: &Choice| {
         walk.share = whole * way.share;
         walk.ipvs.pick = Some(way.at);
         if way.share < 1.0 {
-            walk.note(StepKind::Balance, way.why.clone(), said.by.clone());
+            walk.note(StepKind::Balance, way.why.clone(), texts.by.clone());
         }
     };
     for other in others {
@@ -387,7 +387,7 @@ fn pick(
     Some(first.at)
 }
 
-/// The real server that a client keeps.
+/// The real server that a persistent client keeps.
 fn kept(server: &VirtualServer, walk: &Walk, known: &[Connection]) -> Option<usize> {
     let persistence = server.persistence?;
     let leg = walk.packet.leg();
@@ -441,6 +441,6 @@ fn suppositions(server: &VirtualServer, picks: Picks) -> Vec<Supposition> {
     all
 }
 
-fn habit() -> By {
+fn kernel_behaviour() -> By {
     By::new("IPVS: no way between loopback and other addresses", Origin::Kernel)
 }

@@ -1,11 +1,11 @@
-//! Whether a rule matches a packet.
+//! Evaluates the matches of an iptables rule.
 
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::Text;
 
 use super::walk::{Tracking, Walk};
-use super::{Kernel, known};
+use super::{Kernel, partial_matches};
 use crate::iptables::{
     AddrKind, AddrType, Addresses, Conntrack, CtDirection, CtState, CtStatus, IpvsMatch,
     LimitInterface, MarkMatch, Match, Not, PortRange, PortSide, Rule, Statistic,
@@ -13,23 +13,23 @@ use crate::iptables::{
 use crate::packet::{Connection, IpProtocol, Transport};
 use crate::state::RouteKind;
 
-/// What a rule's matches say.
+/// Whether a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Answer {
     No,
-    /// It matches, at these odds, if those do of which that is not known; all others agree.
+    /// All matches with a known answer hold, with these odds; those in `unknown` remain.
     Yes {
         odds: f64,
         unknown: Unknown,
     },
 }
 
-/// Which matches of a rule have no known answer, by their places in it.
+/// The matches of a rule whose answer is unknown, as a set of indices.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Unknown(u64);
 
 impl Unknown {
-    /// Places from this one on are one.
+    /// All indices from here on share one bit.
     const LAST: usize = 63;
 
     pub(super) fn is_none(self) -> bool {
@@ -58,17 +58,17 @@ impl Kernel {
             && rule.protocol.is_none_or(|wanted| wanted.holds(|wanted| *wanted == protocol))
             && interface(&rule.in_interface, &walk.iif)
             && match &rule.out_interface {
-                Some(wanted) if walk.leaves_unseen() => walk.may_leave_by(wanted),
+                Some(wanted) if walk.out_is_unknown() => walk.may_leave_by(wanted),
                 wanted => interface(wanted, &walk.oif),
             }
-            // No packet that is walked is a fragment.
+            // No packet in the model is a fragment.
             && rule.fragment != Some(true);
         if !head {
             return Answer::No;
         }
         let (mut odds, mut unknown) = (1.0, Unknown::default());
         for (place, one) in rule.matches.iter().enumerate() {
-            match self.one(one, walk) {
+            match self.match_odds(one, walk) {
                 Some(some) if some <= 0.0 => return Answer::No,
                 Some(some) => odds *= some,
                 None => unknown.add(place),
@@ -77,8 +77,8 @@ impl Kernel {
         Answer::Yes { odds, unknown }
     }
 
-    /// The odds that one match matches; none where nobody models it.
-    fn one(&self, one: &Match, walk: &mut Walk) -> Option<f64> {
+    /// The probability that a match holds; `None` if that is not known.
+    fn match_odds(&self, one: &Match, walk: &mut Walk) -> Option<f64> {
         let packet = &walk.packet;
         let certain = |matches: bool| Some(f64::from(u8::from(matches)));
         let ports = packet.transport.ports();
@@ -137,7 +137,7 @@ impl Kernel {
                 let some = 1.0 / f64::from((*every).max(1));
                 Some(if *not { 1.0 - some } else { some })
             }
-            Match::Recent(wanted) => certain(known::recent(wanted, walk)),
+            Match::Recent(wanted) => certain(partial_matches::recent(wanted, walk)),
             Match::Rpfilter(wanted) => certain(self.comes_from_its_way_back(*wanted, walk)),
             Match::Iprange(range) => {
                 let within = |wanted: &Option<Not<(IpAddr, IpAddr)>>, ip| {
@@ -167,15 +167,15 @@ impl Kernel {
         is(&addrtype.src, walk.packet.src) && is(&addrtype.dst, walk.packet.dst)
     }
 
-    /// The same on a way that has decided what nothing says.
+    /// The type of an address, considering the assumptions of this branch.
     pub(super) fn kind_for(&self, ip: IpAddr, device: Option<&str>, walk: &Walk) -> AddrKind {
-        match walk.blind.is_own(ip) {
+        match walk.capture_assumptions.is_own(ip) {
             Some(true) => AddrKind::Local,
             _ => self.kind_of(ip, device),
         }
     }
 
-    /// What an address is to this node: only the table `local` is asked.
+    /// The type of an address on this node: only the table `local` counts.
     pub(super) fn kind_of(&self, ip: IpAddr, device: Option<&str>) -> AddrKind {
         match ip {
             IpAddr::V4(v4) if v4.octets()[0] == 0 || v4.is_broadcast() => {
@@ -200,7 +200,7 @@ impl Kernel {
     }
 }
 
-/// Whether an interface has the name that a rule wants; a `+` at the end takes any rest.
+/// Whether an interface name fits a pattern; a trailing `+` matches any suffix.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('+') {
         Some(start) => name.starts_with(start),
@@ -217,7 +217,7 @@ pub(super) fn tcp_flags(transport: Transport) -> u8 {
         Transport::Tcp { syn, ack, .. } => match (syn, ack) {
             (true, true) => 0x12,
             (true, false) => 0x02,
-            // All but the first packet carry an acknowledgement.
+            // All but the first packet carry an ACK.
             (false, _) => 0x10,
         },
         _ => 0,
@@ -233,7 +233,7 @@ pub(super) fn state(tracking: &Tracking) -> CtState {
     }
 }
 
-/// Whether a connection's protocol, addresses and ports are those that are asked for.
+/// Whether a connection has the protocol, addresses and ports that a match requires.
 fn tuples(wanted: &Conntrack, connection: &Connection) -> bool {
     let (original, reply) = (connection.original, connection.reply);
     let net = |wanted: &Option<Not<Addresses>>, end: SocketAddr| {
@@ -283,7 +283,7 @@ fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
     }
     let Some(status) = &wanted.status else { return yes };
     let certain = |holds: bool| if holds { yes } else { no };
-    // `NONE` asks for no bit at all, so the kernel never finds it.
+    // `NONE` sets no status bit, so the kernel never finds it.
     let sure: &[CtStatus] = match tracking {
         Tracking::New { confirmed: false, .. } => return certain(status.not),
         Tracking::New { .. } => &[CtStatus::Confirmed],
@@ -291,7 +291,7 @@ fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
     };
     match status.value.iter().any(|one| sure.contains(one)) {
         true => certain(!status.not),
-        // Whether it is ASSURED depends on what came before.
+        // Whether the entry is ASSURED depends on earlier packets.
         false if status.value.contains(&CtStatus::Assured) && sure.len() > 1 => None,
         false => certain(status.not),
     }
@@ -316,6 +316,6 @@ fn handled(wanted: &IpvsMatch, walk: &Walk) -> bool {
         && wanted
             .direction
             .is_none_or(|wanted| tracked && (wanted == CtDirection::Reply) == reply)
-        // No connection that is walked is one that another one controls.
+        // No connection in the model has a controlling connection.
         && wanted.control_port.is_none_or(|wanted| wanted.not)
 }

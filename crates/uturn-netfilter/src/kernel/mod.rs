@@ -1,48 +1,48 @@
 //! Walks packets through one node's kernel.
 //!
-//! [`Kernel::new`] compiles rules and routes once. [`Kernel::walk`] then leads a packet
-//! from stage to stage (`stage`): tables (`tables`, `matching`), connection tracking and
-//! translation (`nat`), IPVS (`ipvs`), route look-ups (`route`, over `fib`). What rules ask
-//! of sets is in `sets`. Where a rule leaves more than one way open, the walk is copied and
-//! each copy goes its own way with its share.
+//! [`Kernel::new`] compiles rules and routes once. [`Kernel::walk`] then moves a packet from
+//! stage to stage (`stages`): iptables tables (`xtables`, `matching`), nftables chains (`nft`),
+//! connection tracking and NAT (`nat`), IPVS (`ipvs`), route lookups (`route`, over `fib`).
+//! `sets` evaluates IP sets. If more than one outcome is possible, the walk is copied, and each
+//! branch continues with its share.
 
-mod blind;
 mod compile;
 mod fib;
+mod incomplete_capture;
 mod index;
 mod ipvs;
-mod known;
 mod matching;
 mod nat;
 mod nft;
-mod question;
+mod partial_matches;
 mod route;
 mod sets;
-mod stage;
-mod tables;
-mod trail;
+mod stages;
+mod step_log;
+mod unknown_condition;
 mod walk;
+mod xtables;
 
 use uturn_model::{Family, Text};
 
 use self::compile::Programs;
 use self::fib::Fib;
-use self::ipvs::Virtual;
-use self::walk::{OpenWays, Walk};
+use self::ipvs::VirtualServerIndex;
+use self::walk::{OpenBranches, Walk};
 use crate::hash::FastMap;
 use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
-use crate::{Assumed, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
+use crate::{Assumptions, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
 
-/// More ways than this are not followed: a walk that meets so many rules that nobody
-/// models ends [`EndKind::Unsettled`](crate::EndKind::Unsettled).
-const MOST_WAYS: usize = 4096;
+/// The maximum number of branches. A walk that needs more ends
+/// [`EndKind::Unsettled`](crate::EndKind::Unsettled).
+const MAX_BRANCHES: usize = 4096;
 
-/// A walk that asks more rules than this is given up likewise: chains that lead to each
-/// other twice, over many levels, would keep it busy for ever.
-const MOST_RULES: u32 = 2_000_000;
+/// The maximum number of rules that one branch evaluates: chains that jump to each other twice on
+/// many levels would take exponential time.
+const MAX_RULES: u32 = 2_000_000;
 
-/// One node's kernel, ready to walk packets through.
+/// One node's kernel, compiled for walks.
 #[derive(Debug)]
 pub struct Kernel {
     state: NodeState,
@@ -50,23 +50,27 @@ pub struct Kernel {
     v6: Programs,
     fib: Fib,
     sets: Lookup,
-    servers: Virtual,
+    servers: VirtualServerIndex,
     nft: nft::Rules,
-    plan: stage::Plan,
+    plan: stages::Plan,
     devices: FastMap<Text, DeviceSwitches>,
 }
 
 impl Kernel {
-    /// Compiles a node's state. A jump to a chain that is not there, a loop of chains, a
-    /// set that is not there and a target in a table where the kernel does not take it are
-    /// errors, as they are for the kernel.
+    /// Compiles a node's state.
+    ///
+    /// # Errors
+    ///
+    /// Returns every error that the kernel would report when it loads the rules: a jump to a
+    /// chain that does not exist, a loop of chains, a match on a set that does not exist, a
+    /// target in a table that does not allow it.
     pub fn new(state: NodeState) -> Result<Self, Vec<LoadError>> {
         let mut errors = Vec::new();
         let v4 = compile::programs(&state.iptables, &mut errors);
         let v6 = compile::programs(&state.ip6tables, &mut errors);
         let sets = Lookup::new(&state.sets);
         sets::check(&state, |name| sets.has(name), &mut errors);
-        let nft = nft::compile(&state.nft, |table| state.counts(table), &mut errors);
+        let nft = nft::compile(&state.nft, |table| state.is_walked(table), &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -76,39 +80,39 @@ impl Kernel {
             .iter()
             .map(|one| (one.name.clone(), DeviceSwitches::of(&one.name, &state.sysctls)))
             .collect();
-        let servers = Virtual::new(&state.ipvs);
-        let plan = stage::Plan::new(&nft);
+        let servers = VirtualServerIndex::new(&state.ipvs);
+        let plan = stages::Plan::new(&nft);
         Ok(Self { state, v4, v6, fib, sets, servers, nft, plan, devices })
     }
 
-    /// Every way that a packet can take, with its share. `known` is what connection
-    /// tracking remembers from before; a packet of such a connection meets no rule of the
-    /// table `nat`.
+    /// Returns every possible end of a packet, with its share. `known` lists the conntrack
+    /// entries at the start; a packet that belongs to one of them does not traverse the table
+    /// `nat`.
     pub fn walk(&self, packet: &Packet, entry: &Entry, known: &[Connection]) -> Vec<End> {
-        self.walk_assuming(packet, entry, known, &Assumed::default())
+        self.walk_assuming(packet, entry, known, &Assumptions::default())
     }
 
-    /// The same, where something is taken for true of rules that nobody models.
+    /// Like [`Kernel::walk`], under assumptions about rules that are not modelled.
     pub fn walk_assuming(
         &self,
         packet: &Packet,
         entry: &Entry,
         known: &[Connection],
-        assumed: &Assumed,
+        assumed: &Assumptions,
     ) -> Vec<End> {
-        let mut open: OpenWays = vec![Box::new(Walk::new(packet, entry, assumed))];
+        let mut open: OpenBranches = vec![Box::new(Walk::new(packet, entry, assumed))];
         let mut ends = Vec::new();
         while let Some(walk) = open.pop() {
-            let crowded = ends.len() + open.len() >= MOST_WAYS;
-            let end = stage::follow(self, walk, known, &mut open, crowded);
-            // Of itself, a list begins with more room than most walks need.
+            let at_limit = ends.len() + open.len() >= MAX_BRANCHES;
+            let end = stages::follow(self, walk, known, &mut open, at_limit);
+            // By default, a list reserves more capacity than most walks need.
             ends.reserve_exact(if ends.is_empty() { 1 + open.len() } else { 0 });
             ends.push(end);
         }
         ends
     }
 
-    /// What it was made from.
+    /// The state that the kernel was compiled from.
     pub fn state(&self) -> &NodeState {
         &self.state
     }
@@ -126,7 +130,7 @@ impl Kernel {
     }
 }
 
-/// One interface's switches for IPv4.
+/// The IPv4 parameters of one interface.
 #[derive(Clone, Copy, Debug)]
 struct DeviceSwitches {
     forwards: bool,

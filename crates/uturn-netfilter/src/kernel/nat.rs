@@ -1,4 +1,4 @@
-//! Connection tracking and address translation.
+//! Connection tracking and network address translation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,25 +7,25 @@ use uturn_model::{By, Family, IpNet, Step, StepKind, Supposition, Text};
 
 use super::Kernel;
 use super::compile::Hook;
-use super::tables::Passed;
-use super::walk::{OpenWays, Tracking, Walk};
+use super::walk::{OpenBranches, Tracking, Walk};
+use super::xtables::StageResult;
 use crate::iptables::{NatPorts, NatTo, PortRange, TableKind, Target};
 use crate::packet::{Connection, DropReason, Packet, Transport};
 
-/// Which end of a connection a hook translates.
+/// Which end of a connection is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Source,
     Destination,
 }
 
-/// Of a wider range of addresses, no more are followed.
-const MOST_ADDRESSES: usize = 256;
+/// Of a larger NAT address range, only this many addresses are followed.
+const MAX_ADDRESSES: usize = 256;
 
 impl Kernel {
-    /// Connection tracking takes a packet up.
+    /// Looks up or creates the packet's conntrack entry.
     pub(super) fn track(&self, walk: &mut Walk, known: &[Connection]) {
-        // Kept away, or seen before on its way through the loopback interface.
+        // Untracked, or already tracked before it was looped back through `lo`.
         if !matches!(walk.tracking, Tracking::NotYet) {
             return;
         }
@@ -47,26 +47,26 @@ impl Kernel {
         };
     }
 
-    /// One end of the packet: by the rules when it is a connection's first, as before
-    /// when the connection is known.
+    /// Translates one end of the packet: by the table `nat` for the first packet of a connection,
+    /// by its conntrack entry for all others.
     pub(super) fn translate(
         &self,
         side: Side,
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
-    ) -> Passed {
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> StageResult {
         match &walk.tracking {
-            Tracking::NotYet | Tracking::Untracked | Tracking::Invalid => Passed::On,
+            Tracking::NotYet | Tracking::Untracked | Tracking::Invalid => StageResult::On,
             Tracking::New { .. } if is_open(side, walk) => {
-                self.pass(TableKind::Nat, walk, open, crowded)
+                self.pass(TableKind::Nat, walk, open, at_limit)
             }
-            Tracking::New { .. } => Passed::On,
+            Tracking::New { .. } => StageResult::On,
             Tracking::Known { connection, reply } => {
                 let (original, answer) = (connection.original, connection.reply);
                 let leg = walk.packet.leg();
                 let translated = match (side, reply) {
-                    // That was IPVS, which does it again by itself.
+                    // IPVS translated the destination, and will do so again.
                     (Side::Destination, false) if !connection.destination_translated() => leg,
                     (Side::Destination, false) => Leg { dst: answer.src, ..leg },
                     (Side::Source, false) => Leg { src: answer.dst, ..leg },
@@ -85,22 +85,22 @@ impl Kernel {
                     };
                     walk.packet = walk.packet.with_leg(translated);
                     let by = By::kernel(format!("connection tracking: {original}"));
-                    walk.trail.add(Step::new(kind, why, by).changing(leg, translated));
+                    walk.log.add(Step::new(kind, why, by).changing(leg, translated));
                 }
-                Passed::On
+                StageResult::On
             }
         }
     }
 
-    /// Does what a target of the table `nat` says. Where it can take one of several
-    /// addresses, copies of the walk take the others.
+    /// Carries out a NAT target. If it can choose among several addresses, branches take the
+    /// others.
     pub(super) fn bind(
         &self,
         target: &Target,
         why: &Text,
         by: By,
         walk: &mut Walk,
-        open: &mut OpenWays,
+        open: &mut OpenBranches,
     ) -> Result<(), DropReason> {
         let (side, (first, others), ports, random) = match target {
             Target::Dnat(to) => (Side::Destination, addresses(to, walk), to.ports, false),
@@ -120,7 +120,7 @@ impl Kernel {
                     true => (Side::Destination, walk.packet.dst),
                     false => (Side::Source, walk.packet.src),
                 };
-                (side, (Some(moved(ip, *net)), Vec::new()), None, false)
+                (side, (Some(remap(ip, *net)), Vec::new()), None, false)
             }
             _ => return Ok(()),
         };
@@ -132,23 +132,25 @@ impl Kernel {
         for ip in others {
             let mut other = walk.fork();
             other.share = share;
-            settle(&mut other, side, ip, ports, random, why, by.clone());
-            // Translated: it goes on behind this stage.
+            translate_end(&mut other, side, ip, ports, random, why, by.clone());
+            // The branch continues after this stage.
             other.frames.clear();
             other.stage += 1;
             open.push(other);
         }
         walk.share = share;
-        settle(walk, side, first, ports, random, why, by);
+        translate_end(walk, side, first, ports, random, why, by);
         match target {
             Target::Redirect(_) => self.redirected(walk),
-            Target::Masquerade(_) if first.is_unspecified() => walk.suppose(hidden_source()),
+            Target::Masquerade(_) if first.is_unspecified() => {
+                walk.suppose(unknown_masquerade_address())
+            }
             _ => {}
         }
         Ok(())
     }
 
-    /// Where REDIRECT leads.
+    /// The address that REDIRECT translates to.
     fn own_address(&self, walk: &Walk) -> Option<IpAddr> {
         let family = walk.packet.family();
         match (walk.hook, family) {
@@ -161,9 +163,9 @@ impl Kernel {
         }
     }
 
-    /// The address that MASQUERADE takes.
+    /// The address that MASQUERADE translates to.
     fn masquerade_address(&self, walk: &Walk) -> Option<IpAddr> {
-        let way = walk.way.as_ref()?;
+        let way = walk.route.as_ref()?;
         let own = self.source_address(&way.dev, way.via, walk.packet.dst);
         own.or_else(|| {
             let unseen = match walk.packet.family() {
@@ -175,8 +177,8 @@ impl Kernel {
     }
 }
 
-/// MASQUERADE takes an address that nothing says.
-fn hidden_source() -> Supposition {
+/// The assumption for MASQUERADE if the node's addresses are unknown.
+fn unknown_masquerade_address() -> Supposition {
     Supposition {
         about: "the address that MASQUERADE takes".into(),
         taken: "one of the node, shown as unspecified".into(),
@@ -185,8 +187,8 @@ fn hidden_source() -> Supposition {
     }
 }
 
-/// An address of the same rest in another network.
-fn moved(ip: IpAddr, net: IpNet) -> IpAddr {
+/// Moves an address to another network, keeping its host bits.
+fn remap(ip: IpAddr, net: IpNet) -> IpAddr {
     match (ip, net) {
         (IpAddr::V4(ip), IpNet::V4(net)) => (ip & net.hostmask() | net.network()).into(),
         (IpAddr::V6(ip), IpNet::V6(net)) => (ip & net.hostmask() | net.network()).into(),
@@ -194,7 +196,7 @@ fn moved(ip: IpAddr, net: IpNet) -> IpAddr {
     }
 }
 
-/// Whether rules may still translate this end of a first packet.
+/// Whether rules may still translate this end of a new connection.
 pub(super) fn is_open(side: Side, walk: &Walk) -> bool {
     match &walk.tracking {
         Tracking::New { src_settled, dst_settled, .. } => match side {
@@ -205,7 +207,7 @@ pub(super) fn is_open(side: Side, walk: &Walk) -> bool {
     }
 }
 
-/// This end stays as it is from now on.
+/// Marks one end of a new connection as final.
 pub(super) fn settle_end(side: Side, walk: &mut Walk) {
     if let Tracking::New { src_settled, dst_settled, .. } = &mut walk.tracking {
         match side {
@@ -215,10 +217,10 @@ pub(super) fn settle_end(side: Side, walk: &mut Walk) {
     }
 }
 
-/// Whether a packet of no known connection begins one.
+/// Whether a packet without a conntrack entry creates one.
 fn begins(packet: &Packet, loose: bool) -> bool {
     match packet.transport {
-        // The middle of a connection is taken up, an answer to nothing is not.
+        // A packet from the middle of a connection may create an entry, a SYN-ACK does not.
         Transport::Tcp { syn, ack, .. } => match (syn, ack) {
             (true, ack) => !ack,
             (false, _) => loose,
@@ -226,13 +228,13 @@ fn begins(packet: &Packet, loose: bool) -> bool {
         Transport::Udp { .. } | Transport::Sctp { .. } => true,
         Transport::Icmp { kind, .. } => match packet.family() {
             Family::V4 => matches!(kind, 8 | 13 | 15 | 17),
-            // Neighbours and routers are not tracked; here they are as good as new.
+            // Conntrack ignores neighbour and router discovery; here it counts as new.
             Family::V6 => kind == 128 || kind >= 130,
         },
     }
 }
 
-/// The first address that DNAT or SNAT can take, and all others; the packet's own when it
+/// The first address that DNAT or SNAT can choose, and all others; the packet's own if the target
 /// names none.
 fn addresses(to: &NatTo, walk: &Walk) -> (Option<IpAddr>, Vec<IpAddr>) {
     let destination = matches!(walk.hook, Hook::Prerouting | Hook::Output);
@@ -241,11 +243,11 @@ fn addresses(to: &NatTo, walk: &Walk) -> (Option<IpAddr>, Vec<IpAddr>) {
     let others = match (first, last) {
         _ if first == last => Vec::new(),
         (IpAddr::V4(first), IpAddr::V4(last)) => {
-            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES).skip(1);
+            let some = (first.to_bits()..=last.to_bits()).take(MAX_ADDRESSES).skip(1);
             some.map(|bits| Ipv4Addr::from_bits(bits).into()).collect()
         }
         (IpAddr::V6(first), IpAddr::V6(last)) => {
-            let some = (first.to_bits()..=last.to_bits()).take(MOST_ADDRESSES).skip(1);
+            let some = (first.to_bits()..=last.to_bits()).take(MAX_ADDRESSES).skip(1);
             some.map(|bits| Ipv6Addr::from_bits(bits).into()).collect()
         }
         _ => Vec::new(),
@@ -253,7 +255,7 @@ fn addresses(to: &NatTo, walk: &Walk) -> (Option<IpAddr>, Vec<IpAddr>) {
     (Some(first), others)
 }
 
-fn settle(
+fn translate_end(
     walk: &mut Walk,
     side: Side,
     ip: IpAddr,
@@ -274,7 +276,7 @@ fn settle(
         Side::Destination => Leg { dst: end, ..before },
     };
     walk.packet = walk.packet.with_leg(after);
-    // Ports that the protocol does not have do not stay.
+    // Ports are not kept for protocols without ports.
     let after = walk.packet.leg();
     if let Tracking::New { connection, src_settled, dst_settled, .. } = &mut walk.tracking {
         match side {
@@ -287,5 +289,5 @@ fn settle(
     } else {
         why.clone()
     };
-    walk.trail.add(Step::new(StepKind::Translate, why, by).changing(before, after));
+    walk.log.add(Step::new(StepKind::Translate, why, by).changing(before, after));
 }

@@ -1,26 +1,26 @@
-//! Route look-ups, with the checks that the kernel makes of a packet's addresses.
+//! Route lookups, with the checks of a packet's addresses.
 
 use std::net::IpAddr;
 
 use uturn_model::{By, DerivedFrom, Family, IpNet, Origin, StepKind};
 
-use super::MOST_WAYS;
+use super::MAX_BRANCHES;
 use super::compile::Hook;
-use super::fib::{Answer, Asking, Open, Query};
-use super::walk::{OpenWays, RouteOut, Walk};
+use super::fib::{Answer, PolicyQuery, Query, Undecided};
+use super::walk::{OpenBranches, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
-use crate::fact::Facts;
-use crate::gaps::Gap;
-use crate::packet::{Doubt, DropReason, EndKind, Packet};
+use crate::capture_gaps::CaptureGap;
+use crate::packet::{DropReason, EndKind, Packet, QuestionSubject};
+use crate::packet_facts::Facts;
 use crate::policy::{PolicyRule, RuleAction};
 use crate::state::{Interface, RouteEntry, RouteKind};
 
-/// A walk goes on, or how it ends.
+/// The walk continues, or ends.
 pub(super) type Routed = Result<(), EndKind>;
 
 impl Kernel {
-    /// Routes a packet that came in, to INPUT or FORWARD.
-    pub(super) fn route_in(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
+    /// Routes an incoming packet to INPUT or FORWARD.
+    pub(super) fn route_in(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         if walk.from_here {
             // It was routed when it was sent.
             walk.oif = None;
@@ -38,7 +38,7 @@ impl Kernel {
         }
         if packet.dst.is_multicast() {
             let by = By::kernel("delivery to groups");
-            walk.meet_unknown("nobody models packets to a group", by);
+            walk.note_unknown("nobody models packets to a group", by);
             return Err(EndKind::Unsettled);
         }
         let query = Query {
@@ -63,11 +63,11 @@ impl Kernel {
             Family::V6 => self.state.sysctls.ip_forward(Family::V6),
         };
         if !local {
-            self.suppose_gap(Gap::Routes, walk);
-            self.suppose_gap(Gap::Policy, walk);
+            self.suppose_gap(CaptureGap::Routes, walk);
+            self.suppose_gap(CaptureGap::Policy, walk);
         }
         let stated = self.state.sysctls.get(&format!("net.ipv4.conf.{iif}.forwarding")).is_some();
-        let gap = Gap::Forwarding(packet.family());
+        let gap = CaptureGap::Forwarding(packet.family());
         if !local && !forwards && !stated && self.state.gaps.contains(&gap) {
             walk.suppose(gap.supposition());
         } else if !local && !forwards {
@@ -85,10 +85,10 @@ impl Kernel {
                 return Err(walk.dropped(reason, why, by));
             }
             let strict = DeviceSwitches { rp_filter: 1, ..switches };
-            if self.state.gaps.contains(&Gap::ReversePath)
+            if self.state.gaps.contains(&CaptureGap::ReversePath)
                 && self.source_fault(walk, &iif, strict, oif).is_some()
             {
-                walk.suppose(Gap::ReversePath.supposition());
+                walk.suppose(CaptureGap::ReversePath.supposition());
             }
         }
         if local {
@@ -105,15 +105,15 @@ impl Kernel {
             let why = "a packet that was given to a proxy is not forwarded: no rule leads it here";
             return Err(walk.dropped(DropReason::Invalid, why, self.fib.by(route)));
         }
-        self.spread(walk, route, equals, open, |walk| {
-            walk.oif = walk.way.as_ref().map(|way| way.dev.clone());
+        self.branch_over_routes(walk, route, equals, open, |walk| {
+            walk.oif = walk.route.as_ref().map(|way| way.dev.clone());
             walk.enter(Hook::Forward);
         });
         Ok(())
     }
 
-    /// Routes a packet made on the node, before its first rule.
-    pub(super) fn route_out(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
+    /// Routes a locally generated packet before its first rule.
+    pub(super) fn route_out(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         let packet = walk.packet;
         let src = Some(packet.src).filter(|src| !src.is_unspecified());
         if self.is_taken_as_own(walk) {
@@ -132,13 +132,13 @@ impl Kernel {
         };
         let (route, equals) = self.ask(walk, query, Some(open))?;
         if !matches!(route.kind, RouteKind::Local) {
-            self.suppose_gap(Gap::Routes, walk);
-            self.suppose_gap(Gap::Policy, walk);
+            self.suppose_gap(CaptureGap::Routes, walk);
+            self.suppose_gap(CaptureGap::Policy, walk);
         }
         self.may_leave(walk, route)?;
         walk.unrouted = false;
-        self.spread(walk, route, equals, open, |walk| {
-            let Some(way) = &walk.way else { return };
+        self.branch_over_routes(walk, route, equals, open, |walk| {
+            let Some(way) = &walk.route else { return };
             if src.is_none() {
                 let own = match way.local {
                     true => Some(route.src.unwrap_or(packet.dst)),
@@ -156,9 +156,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// Routes a packet made on the node again, after a rule changed it. Rules of OUTPUT
-    /// still see the interface of the first route.
-    pub(super) fn route_again(&self, walk: &mut Walk, open: &mut OpenWays) -> Routed {
+    /// Reroutes a locally generated packet after a rule changed it. Rules of OUTPUT still see the
+    /// interface of the first route.
+    pub(super) fn route_again(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         let packet = walk.packet;
         let query = Query {
             src: Some(packet.src),
@@ -181,13 +181,13 @@ impl Kernel {
         let (route, equals) = asked?;
         self.may_leave(walk, route)?;
         let stage = walk.stage;
-        // A copy goes on behind this stage, as the walk itself will.
-        self.spread(walk, route, equals, open, |walk| walk.stage = stage + 1);
+        // The copy continues after this stage, as the walk itself will.
+        self.branch_over_routes(walk, route, equals, open, |walk| walk.stage = stage + 1);
         walk.stage = stage;
         Ok(())
     }
 
-    /// A packet from 127.0.0.0/8 leaves the node only where that is switched on.
+    /// Drops a packet from 127.0.0.0/8 that would leave the node, unless `route_localnet` is set.
     fn may_leave(&self, walk: &mut Walk, route: &RouteEntry) -> Routed {
         let src = walk.packet.src;
         let dev = route.dev.as_deref().unwrap_or("");
@@ -203,13 +203,13 @@ impl Kernel {
         Err(walk.dropped(DropReason::MartianSource, why, by))
     }
 
-    /// Gives a walk its route, and copies of it the routes that are as good.
-    pub(super) fn spread(
+    /// Assigns the route to the walk; branches take the routes of equal rank.
+    pub(super) fn branch_over_routes(
         &self,
         walk: &mut Walk,
         route: &RouteEntry,
         equals: usize,
-        open: &mut OpenWays,
+        open: &mut OpenBranches,
         then: impl Fn(&mut Walk),
     ) {
         if equals > 0 {
@@ -230,8 +230,8 @@ impl Kernel {
         let local =
             matches!(route.kind, RouteKind::Local | RouteKind::Broadcast | RouteKind::Anycast);
         let dev = if local { "lo".into() } else { route.dev.clone().unwrap_or_else(|| "".into()) };
-        let said = self.fib.said(route);
-        let (by, through) = &*said;
+        let evidence = self.fib.evidence(route);
+        let (by, through) = &*evidence;
         let mut why = String::with_capacity(64);
         if local {
             push_ip(&mut why, walk.packet.dst);
@@ -242,31 +242,34 @@ impl Kernel {
             why.push(' ');
             why.push_str(through);
         }
-        walk.blind.forget_out();
-        walk.way = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
+        walk.capture_assumptions.forget_out();
+        walk.route = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
         walk.note(StepKind::Route, why.as_str(), by.clone());
     }
 
-    /// A route, or why there is none.
+    /// Looks up a route; `Err` says why there is none.
     pub(super) fn ask<'a>(
         &'a self,
         walk: &mut Walk,
         query: Query<'_>,
-        mut open: Option<&mut OpenWays>,
+        mut open: Option<&mut OpenBranches>,
     ) -> Result<(&'a RouteEntry, usize), EndKind> {
         let dst = query.dst;
         let answer = loop {
-            let stops = open.as_ref().is_some_and(|open| open.len() < MOST_WAYS);
-            let mut asking =
-                Asking { stops, taken: &walk.ruled, ..Asking::in_passing(&walk.facts) };
-            let answer = self.fib.look_up(query, &mut asking);
-            let Asking { passed_over, supposed, .. } = asking;
-            if let (Answer::Open(place, rule, about), Some(open)) = (answer, &mut open) {
+            let stops = open.as_ref().is_some_and(|open| open.len() < MAX_BRANCHES);
+            let mut policy_query = PolicyQuery {
+                stops,
+                taken: &walk.policy_answers,
+                ..PolicyQuery::without_branching(&walk.facts)
+            };
+            let answer = self.fib.look_up(query, &mut policy_query);
+            let PolicyQuery { skipped, supposed, .. } = policy_query;
+            if let (Answer::Undecided(place, rule, about), Some(open)) = (answer, &mut open) {
                 part(walk, (place, rule, about), open);
                 continue;
             }
-            for rule in passed_over {
-                walk.meet_unknown("nobody models this routing rule: passed over", of_policy(rule));
+            for rule in skipped {
+                walk.note_unknown("nobody models this routing rule: passed over", of_policy(rule));
             }
             for one in supposed {
                 walk.suppose(one);
@@ -299,11 +302,12 @@ impl Kernel {
                     RuleAction::Blackhole => {
                         (DropReason::Blackhole, format!("packets to {dst} are thrown away"), by)
                     }
-                    // Unlike a route that says so, it makes the whole network unreachable.
+                    // Unlike an unreachable route, an unreachable policy rule reports the network
+                    // as unreachable.
                     _ => (DropReason::NoRoute, format!("{dst} is set to be unreachable"), by),
                 }
             }
-            Answer::Nothing | Answer::Open(..) => (
+            Answer::Nothing | Answer::Undecided(..) => (
                 DropReason::NoRoute,
                 format!("no route leads to {dst}"),
                 By::kernel("routing tables"),
@@ -312,8 +316,8 @@ impl Kernel {
         Err(walk.dropped(reason, why, by))
     }
 
-    /// What the kernel finds wrong with the source of an IPv4 packet; `oif` is the
-    /// interface it would leave through.
+    /// The check that the source of an IPv4 packet fails, if any; `oif` is the interface that the
+    /// packet would leave through.
     fn source_fault(
         &self,
         walk: &Walk,
@@ -361,7 +365,7 @@ impl Kernel {
             from_here: false,
         };
         let interface = self.interface(iif);
-        match self.fib.look_up(back, &mut Asking::in_passing(&walk.facts)) {
+        match self.fib.look_up(back, &mut PolicyQuery::without_branching(&walk.facts)) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => {
                 if !switches.accept_local {
                     return local_source();
@@ -377,7 +381,8 @@ impl Kernel {
                     interface.is_some_and(|one| one.addresses.iter().all(|(ip, _)| ip.is_ipv6()));
                 match switches.rp_filter {
                     _ if here => None,
-                    // An interface without an address cannot tell; only a set filter drops.
+                    // An interface without an address skips the lookup; only an enabled filter
+                    // drops.
                     0 => None,
                     1 => strict(),
                     _ if bare => strict(),
@@ -401,12 +406,12 @@ impl Kernel {
             Answer::Route(..) | Answer::Rule(_) | Answer::Nothing if switches.rp_filter > 0 => {
                 strict()
             }
-            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing | Answer::Open(..) => None,
+            Answer::Route(..) | Answer::Rule(_) | Answer::Nothing | Answer::Undecided(..) => None,
         }
     }
 
-    /// The route from a packet's destination to its source, and whether it (or one as
-    /// good) leads through an interface.
+    /// The route from a packet's destination back to its source, and whether it or one of equal
+    /// rank uses an interface.
     pub(super) fn way_back(
         &self,
         packet: Packet,
@@ -417,7 +422,8 @@ impl Kernel {
         let query =
             Query { src, dst: packet.src, iif: "lo", oif: None, mark, transport, from_here };
         let facts = Facts::default();
-        let Answer::Route(route, equals) = self.fib.look_up(query, &mut Asking::in_passing(&facts))
+        let Answer::Route(route, equals) =
+            self.fib.look_up(query, &mut PolicyQuery::without_branching(&facts))
         else {
             return None;
         };
@@ -442,8 +448,8 @@ impl Kernel {
         own(self.interface(device)?, family).next().map(|(ip, _)| ip)
     }
 
-    /// The address that the kernel takes on `device` to talk to `dst`: in IPv4, one in the
-    /// net of the next hop; in IPv6, the one nearest to the destination.
+    /// Source address selection for `dst` on `device`: for IPv4, an address in the network of the
+    /// next hop; for IPv6, the one with the longest common prefix.
     pub(super) fn source_address(
         &self,
         device: &str,
@@ -480,38 +486,45 @@ impl Kernel {
     }
 }
 
-/// Takes both ways where a rule of the policy asks what is not known: a copy is routed as if
-/// the rule asked in vain.
-fn part(walk: &mut Walk, (place, rule, about): (usize, &PolicyRule, Open), open: &mut OpenWays) {
+/// Branches on a policy rule that is undecided: a copy is routed as if the rule did not match.
+fn part(
+    walk: &mut Walk,
+    (place, rule, about): (usize, &PolicyRule, Undecided),
+    open: &mut OpenBranches,
+) {
     let mut other = walk.fork();
     for (way, met) in [(&mut *walk, true), (&mut *other, false)] {
         way.share /= 2.0;
         let applies = if met { "as if it applied" } else { "as if it did not apply" };
         let (doubt, holds, why) = match about {
-            Open::Fact(fact) => {
+            Undecided::Fact(fact) => {
                 let holds = met != rule.invert;
                 way.facts.add(fact, holds);
                 match fact.subject.is_sender() {
-                    true => (Doubt::Sender(fact), holds, fact.words(holds)),
-                    false => (Doubt::Match, met, format!("{fact}: {applies}")),
+                    true => (QuestionSubject::Sender(fact), holds, fact.describe(holds)),
+                    false => (QuestionSubject::Match, met, format!("{fact}: {applies}")),
                 }
             }
-            Open::Rule => {
-                way.ruled.push((place, met));
-                (Doubt::Match, met, format!("the tunnel it came through is not known: {applies}"))
+            Undecided::Rule => {
+                way.policy_answers.push((place, met));
+                (
+                    QuestionSubject::Match,
+                    met,
+                    format!("the tunnel it came through is not known: {applies}"),
+                )
             }
         };
-        way.meet_open(doubt, holds, why, of_policy(rule));
+        way.note_branch(doubt, holds, why, of_policy(rule));
     }
     open.push(other);
 }
 
-/// A rule of the policy as evidence.
+/// A policy rule as evidence.
 fn of_policy(rule: &PolicyRule) -> By {
     By::new(rule.to_string(), rule.origin.clone())
 }
 
-/// Addresses that may not come in at all.
+/// Why an incoming packet's addresses are martian, if they are.
 fn martian(packet: &Packet, iif: &str, switches: DeviceSwitches) -> Option<(DropReason, String)> {
     let (src, dst) = (packet.src, packet.dst);
     let source = |what: &str| {
@@ -542,8 +555,8 @@ fn martian(packet: &Packet, iif: &str, switches: DeviceSwitches) -> Option<(Drop
     }
 }
 
-/// The primary addresses of an interface that packets can leave with. An address in the
-/// net of an earlier one is secondary.
+/// The primary addresses of an interface that can be a source address. An address in the network
+/// of an earlier one is secondary.
 fn own(interface: &Interface, family: Family) -> impl Iterator<Item = (IpAddr, u8)> + '_ {
     let all = interface.addresses.iter().enumerate();
     all.filter(move |(at, (ip, length))| {
@@ -555,7 +568,7 @@ fn own(interface: &Interface, family: Family) -> impl Iterator<Item = (IpAddr, u
     .map(|(_, address)| *address)
 }
 
-/// What `Display` would add, without its detours: every way of a packet says it.
+/// Equivalent to `Display` without its overhead; every branch of a walk builds such texts.
 fn push_ip(text: &mut String, ip: IpAddr) {
     let IpAddr::V4(ip) = ip else {
         text.push_str(&ip.to_string());
@@ -581,7 +594,7 @@ fn shared_bits(a: IpAddr, b: IpAddr) -> u32 {
     }
 }
 
-/// The first of the greatest; the standard `max_by_key` takes the last.
+/// Returns the first maximum, where the standard `max_by_key` returns the last.
 trait FirstMax: Iterator + Sized {
     fn rev_max_by_key<K: Ord>(self, key: impl Fn(&Self::Item) -> K) -> Option<Self::Item> {
         self.reduce(|best, one| if key(&one) > key(&best) { one } else { best })

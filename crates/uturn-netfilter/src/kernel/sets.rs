@@ -1,4 +1,4 @@
-//! What rules ask of sets, and which sets they name.
+//! Evaluates matches against IP sets, and finds the sets that rules name.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use uturn_model::{By, Family, Supposition, Text};
 use super::Kernel;
 use super::walk::Walk;
 use crate::LoadError;
-use crate::gaps::Gap;
+use crate::capture_gaps::CaptureGap;
 use crate::ipset::{Found, Probe};
 use crate::iptables::{Extension, Match, Rule, Ruleset, SetDirection, SetMatch, Target};
 use crate::packet::Transport;
 use crate::state::NodeState;
 
-/// A rule that names a set that is not there cannot be loaded. Said once a set, with its
-/// first rule.
+/// Reports every set that rules name and that does not exist, once, at its first rule: the kernel
+/// cannot load such a rule.
 pub(super) fn check(state: &NodeState, has: impl Fn(&str) -> bool, errors: &mut Vec<LoadError>) {
-    if state.gaps.contains(&Gap::Sets) {
+    if state.gaps.contains(&CaptureGap::Sets) {
         return;
     }
     let mut missing: BTreeMap<&str, (&Rule, usize)> = BTreeMap::new();
@@ -69,9 +69,9 @@ fn named<'a>(rule: &'a Rule, names: &mut Vec<&'a str>) {
 }
 
 impl Kernel {
-    /// Whether `-m set` matches; none where nobody can say.
+    /// The probability that `-m set` matches; `None` if that is unknown.
     pub(super) fn in_set(&self, set: &SetMatch, walk: &Walk) -> Option<f64> {
-        if self.state.gaps.contains(&Gap::Sets) && !self.sets.has(&set.set.value) {
+        if self.state.gaps.contains(&CaptureGap::Sets) && !self.sets.has(&set.set.value) {
             return None;
         }
         let packet = &walk.packet;
@@ -111,8 +111,7 @@ impl Kernel {
     }
 }
 
-/// What is taken for true where a rule changes a set: that it does not matter for the
-/// packet itself.
+/// The assumption for a rule that changes a set: the change does not affect the packet itself.
 pub(super) fn change(extension: &Extension, family: Family, by: &By) -> Supposition {
     let name: Text = extension.words.get(1).cloned().unwrap_or_else(|| "".into());
     Supposition {

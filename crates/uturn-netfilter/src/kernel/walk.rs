@@ -1,111 +1,109 @@
-//! A walk on its way.
+//! The state of a walk.
 
 use std::net::IpAddr;
 
 use uturn_model::route::Leg;
 use uturn_model::{By, Step, StepKind, Supposition, Text};
 
-use super::blind::Taken;
 use super::compile::Hook;
-use super::ipvs::Handled;
-use super::nft::Place;
-use super::question::Place as AskedAt;
-use super::trail::Trail;
-use crate::fact::Facts;
-use crate::gaps::UNSEEN;
+use super::incomplete_capture::CaptureAssumptions;
+use super::ipvs::IpvsState;
+use super::nft::NftPosition;
+use super::step_log::StepLog;
+use super::unknown_condition::AnswerScope;
+use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::packet::{
-    Assumed, Connection, Doubt, DropReason, End, EndKind, Entry, Packet, Question,
+    Assumptions, Connection, DropReason, End, EndKind, Entry, Packet, Question, QuestionSubject,
 };
+use crate::packet_facts::Facts;
 
-/// Ways that are still to be followed. Boxed, since a walk is large and goes from hand to
-/// hand.
-pub(super) type OpenWays = Vec<Box<Walk>>;
+/// Branches that are still to be walked. Boxed, because a walk is large and is moved often.
+pub(super) type OpenBranches = Vec<Box<Walk>>;
 
-/// One way of a packet, as far as it has come. Copied by [`Walk::fork`] only.
+/// One branch of a walk, and how far it has come. Copied only by [`Walk::fork`].
 #[derive(Debug)]
 pub(super) struct Walk {
     pub(super) share: f64,
     pub(super) packet: Packet,
     pub(super) hook: Hook,
-    /// The next stage of the hook.
+    /// The index of the hook's next stage.
     pub(super) stage: usize,
-    /// Made on the node.
+    /// Whether the packet was generated locally.
     pub(super) from_here: bool,
-    /// Not routed yet (made on the node only).
+    /// Whether the packet still needs its first route (locally generated packets only).
     pub(super) unrouted: bool,
     pub(super) iif: Option<Text>,
-    /// The interface that rules see; while a packet is in OUTPUT, a new route does not
-    /// change it.
+    /// The outgoing interface that rules see; rerouting in OUTPUT does not change it.
     pub(super) oif: Option<Text>,
-    pub(super) way: Option<RouteOut>,
+    pub(super) route: Option<RouteOut>,
     pub(super) tracking: Tracking,
-    pub(super) ipvs: Handled,
-    pub(super) nft: Place,
-    /// The packet as it was before the hook's last translation or change of mark.
+    pub(super) ipvs: IpvsState,
+    pub(super) nft: NftPosition,
+    /// The packet before the hook's last translation or change of mark.
     pub(super) before: Packet,
-    /// Where in a table it is; empty between tables.
+    /// The chain stack within a table; empty between tables.
     pub(super) frames: Vec<Frame>,
-    /// How many rules it has asked.
+    /// The number of rules evaluated.
     pub(super) asked: u32,
-    /// A process has it already: TPROXY gave it to its socket.
+    /// Whether TPROXY assigned the packet to a socket.
     pub(super) proxied: bool,
-    /// A rule threw dice that the connection's next packet would throw anew, should this one
-    /// get no further.
-    pub(super) thrown: bool,
-    pub(super) trail: Trail,
+    /// Whether a random rule decided in a way that a retransmission would repeat with a new
+    /// random number.
+    pub(super) randomized: bool,
+    pub(super) log: StepLog,
     pub(super) unknown: Vec<By>,
-    pub(super) open: Vec<(Question, bool)>,
-    /// What is taken for true of rules that nobody models.
-    pub(super) assumed: Assumed,
+    pub(super) open_questions: Vec<(Question, bool)>,
+    /// Assumptions about rules that are not modelled.
+    pub(super) assumed: Assumptions,
     pub(super) supposed: Vec<Supposition>,
-    /// What is known, or was taken for true, of the packet and its sender.
+    /// Facts about the packet and its sender, known or assumed.
     pub(super) facts: Facts,
-    /// What was taken for true of matches that nobody models.
-    pub(super) answered: Vec<(u32, AskedAt, bool)>,
-    /// The same of nftables.
-    pub(super) taken: Vec<(u32, Leg, Hook, bool)>,
-    /// Rules of the routing policy that were taken to apply, or not, by their places.
-    pub(super) ruled: Vec<(usize, bool)>,
-    /// It is to be routed again, whatever changed.
+    /// Answers that this branch gives to unknown iptables conditions.
+    pub(super) answers: Vec<(u32, AnswerScope, bool)>,
+    /// Answers that this branch gives to unknown nftables conditions and actions.
+    pub(super) nft_answers: Vec<(u32, Leg, Hook, bool)>,
+    /// Policy routing rules that are assumed to match or not, by index.
+    pub(super) policy_answers: Vec<(usize, bool)>,
+    /// Whether to reroute even if no routing field changed.
     pub(super) reroutes: bool,
-    /// What `-m recent` put on its lists.
-    pub(super) listed: Vec<(Text, IpAddr)>,
-    /// What was taken for true of what a capture does not say.
-    pub(super) blind: Taken,
+    /// Entries that `-m recent` has added to its lists.
+    pub(super) recent_entries: Vec<(Text, IpAddr)>,
+    /// Assumptions about state that the capture lacks.
+    pub(super) capture_assumptions: CaptureAssumptions,
 }
 
-/// Where a packet goes next.
+/// The result of a route lookup.
 #[derive(Clone, Debug)]
 pub(super) struct RouteOut {
     pub(super) dev: Text,
     pub(super) via: Option<IpAddr>,
-    /// To the node itself.
+    /// Whether the destination is the node itself.
     pub(super) local: bool,
 }
 
-/// A chain on its way.
+/// A position in a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) chain: usize,
-    /// The next rule.
+    /// The index of the next rule.
     pub(super) rule: usize,
-    /// The odds that are left after random rules that did not match.
+    /// The probability that remains after random rules that did not match.
     pub(super) odds: f64,
-    /// The rule that led here: chain and rule.
+    /// The rule that jumped here: chain and rule.
     pub(super) caller: Option<(usize, usize)>,
 }
 
-/// What connection tracking makes of a packet.
+/// The packet's conntrack state.
 #[derive(Clone, Debug)]
 pub(super) enum Tracking {
-    /// It was not there yet.
+    /// Not tracked yet.
     NotYet,
-    /// It is kept away.
+    /// NOTRACK.
     Untracked,
-    /// It finds no sense in it.
+    /// INVALID.
     Invalid,
-    /// The first packet of a connection, which of its ends are settled, and whether it has
-    /// already left once (to come back in through the loopback interface).
+    /// The first packet of a connection: which of its ends are final, and whether it has left
+    /// once already (and is looped back through `lo`).
     New { connection: Connection, src_settled: bool, dst_settled: bool, confirmed: bool },
     /// A packet of a known connection.
     Known { connection: Connection, reply: bool },
@@ -128,13 +126,13 @@ impl Tracking {
 }
 
 impl Walk {
-    pub(super) fn new(packet: &Packet, entry: &Entry, assumed: &Assumed) -> Self {
+    pub(super) fn new(packet: &Packet, entry: &Entry, assumed: &Assumptions) -> Self {
         let (hook, iif) = match entry {
             Entry::Interface(name) => (Hook::Prerouting, Some(name.clone())),
             Entry::Local => (Hook::Output, None),
         };
         let from_here = *entry == Entry::Local;
-        // A mark does not travel between nodes, but a process can set one.
+        // A mark does not leave a node, but a local process can set one.
         let packet = Packet { mark: if from_here { packet.mark } else { 0 }, ..*packet };
         Self {
             share: 1.0,
@@ -145,27 +143,27 @@ impl Walk {
             unrouted: from_here,
             iif,
             oif: None,
-            way: None,
+            route: None,
             tracking: Tracking::NotYet,
-            ipvs: Handled::default(),
-            nft: Place::default(),
+            ipvs: IpvsState::default(),
+            nft: NftPosition::default(),
             before: packet,
             frames: Vec::new(),
             asked: 0,
             proxied: false,
-            thrown: false,
-            trail: Trail::default(),
+            randomized: false,
+            log: StepLog::default(),
             unknown: Vec::new(),
-            open: Vec::new(),
+            open_questions: Vec::new(),
             assumed: assumed.clone(),
             supposed: Vec::new(),
             facts: if from_here { assumed.facts().clone() } else { Facts::default() },
-            answered: Vec::new(),
-            ruled: Vec::new(),
+            answers: Vec::new(),
+            policy_answers: Vec::new(),
             reroutes: false,
-            taken: Vec::new(),
-            listed: Vec::new(),
-            blind: Taken::default(),
+            nft_answers: Vec::new(),
+            recent_entries: Vec::new(),
+            capture_assumptions: CaptureAssumptions::default(),
         }
     }
 
@@ -174,35 +172,35 @@ impl Walk {
     }
 
     pub(super) fn note(&mut self, kind: StepKind, why: impl Into<Text>, by: By) {
-        self.trail.add(Step::new(kind, why, by).seeing(self.packet.leg()));
+        self.log.add(Step::new(kind, why, by).seeing(self.packet.leg()));
     }
 
-    /// A copy, to go another way.
+    /// Copies the walk for another branch.
     pub(super) fn fork(&mut self) -> Box<Self> {
         Box::new(Self {
-            trail: self.trail.fork(),
+            log: self.log.fork(),
             iif: self.iif.clone(),
             oif: self.oif.clone(),
-            way: self.way.clone(),
+            route: self.route.clone(),
             tracking: self.tracking.clone(),
             ipvs: self.ipvs.clone(),
             nft: self.nft.clone(),
             frames: {
-                // It goes on at once, mostly into another chain.
+                // The copy continues at once, mostly into another chain.
                 let mut frames = Vec::with_capacity(self.frames.len() + 2);
                 frames.extend_from_slice(&self.frames);
                 frames
             },
             unknown: self.unknown.clone(),
-            open: self.open.clone(),
+            open_questions: self.open_questions.clone(),
             assumed: self.assumed.clone(),
             supposed: self.supposed.clone(),
             facts: self.facts.clone(),
-            answered: self.answered.clone(),
-            ruled: self.ruled.clone(),
-            taken: self.taken.clone(),
-            listed: self.listed.clone(),
-            blind: self.blind.clone(),
+            answers: self.answers.clone(),
+            policy_answers: self.policy_answers.clone(),
+            nft_answers: self.nft_answers.clone(),
+            recent_entries: self.recent_entries.clone(),
+            capture_assumptions: self.capture_assumptions.clone(),
             ..*self
         })
     }
@@ -213,32 +211,37 @@ impl Walk {
         }
     }
 
-    /// Remembers a rule that nobody models.
-    pub(super) fn meet_unknown(&mut self, why: impl Into<Text>, by: By) {
+    /// Records a rule that is not modelled.
+    pub(super) fn note_unknown(&mut self, why: impl Into<Text>, by: By) {
         self.note(StepKind::Unknown, why, by.clone());
         if !self.unknown.contains(&by) {
             self.unknown.push(by);
         }
     }
 
-    /// The same of one that is followed both ways.
-    pub(super) fn meet_open(&mut self, about: Doubt, holds: bool, why: impl Into<Text>, by: By) {
+    /// Records the answer that this branch gives to a question.
+    pub(super) fn note_branch(
+        &mut self,
+        about: QuestionSubject,
+        holds: bool,
+        why: impl Into<Text>,
+        by: By,
+    ) {
         let answered = (Question { by: by.clone(), about }, holds);
-        if !self.open.contains(&answered) {
-            self.open.push(answered);
+        if !self.open_questions.contains(&answered) {
+            self.open_questions.push(answered);
         }
-        self.meet_unknown(why, by);
+        self.note_unknown(why, by);
     }
 
-    /// Ends as dropped, for a reason that is not a rule's.
+    /// Ends the walk with a drop that no rule caused.
     pub(super) fn dropped(&mut self, reason: DropReason, why: impl Into<Text>, by: By) -> EndKind {
         self.note(StepKind::Drop, why, by);
         EndKind::Drop(reason)
     }
 
     pub(super) fn end(self, kind: EndKind) -> End {
-        // A refusal is translated back as an answer would be, though nothing is remembered of
-        // the connection afterwards.
+        // A reject is translated back as a reply would be, though no conntrack entry remains.
         let is_answered = match &kind {
             EndKind::Local | EndKind::Forward | EndKind::Reject(_) => true,
             EndKind::Drop(reason) => matches!(
@@ -248,12 +251,12 @@ impl Walk {
             EndKind::Unsettled => false,
         };
         let leaves = kind == EndKind::Forward;
-        // What rules put on lists and into sets stays there, and mostly it is whom they picked.
-        let is_kept = !self.listed.is_empty() || self.nft.has_added();
-        let anew = self.thrown && !is_kept && matches!(kind, EndKind::Drop(_));
-        let way = self.way.filter(|_| leaves);
-        let named = |dev: &Text| match &**dev == UNSEEN {
-            true => self.blind.name().cloned(),
+        // Entries of recent lists and sets remain, and they usually record the random choice.
+        let is_kept = !self.recent_entries.is_empty() || self.nft.has_added();
+        let redrawn_on_retry = self.randomized && !is_kept && matches!(kind, EndKind::Drop(_));
+        let way = self.route.filter(|_| leaves);
+        let named = |dev: &Text| match &**dev == UNKNOWN_INTERFACE {
+            true => self.capture_assumptions.name().cloned(),
             false => Some(dev.clone()),
         };
         let out = way.as_ref().and_then(|way| named(&way.dev));
@@ -265,10 +268,10 @@ impl Walk {
             out,
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
-            anew,
-            steps: self.trail.into_steps(),
+            redrawn_on_retry,
+            steps: self.log.into_steps(),
             unknown: self.unknown,
-            open: self.open,
+            open_questions: self.open_questions,
             supposed: self.supposed,
         }
     }

@@ -1,4 +1,4 @@
-//! What rules compare, look up and set: expressions.
+//! nftables expressions: what rules compare, look up and set.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::{Counters, Statement};
 /// An expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
-    /// A number, decimal or hexadecimal: the printer knows from the other side which.
+    /// A number, printed in decimal or hexadecimal depending on the other operand.
     Number(u64),
     /// An address.
     Address(IpAddr),
-    /// A name of a value: `tcp`, `established`, `eth0`, `local`, `00:11:22:33:44:55`.
+    /// A symbolic value: `tcp`, `established`, `eth0`, `local`, `00:11:22:33:44:55`.
     Word(Text),
     /// `10.0.0.0/8`
     Prefix(IpAddr, u8),
     /// `80-90`
     Range(Box<(Expr, Expr)>),
-    /// `*`: what no other element holds.
+    /// `*`: the catch-all element.
     Any,
-    /// `established,related`: flags, any of them.
+    /// `established,related`: any of these flags.
     List(Vec<Expr>),
     /// `ip daddr . tcp dport`
     Concat(Vec<Expr>),
@@ -34,59 +34,59 @@ pub enum Expr {
     Payload(&'static str, &'static str),
     /// `meta …`
     Meta(&'static str),
-    /// `ct …`, of the connection or of one of its directions.
+    /// `ct …`, of the connection or one of its directions.
     Ct(Option<TupleDirection>, &'static str),
     /// `fib …`
     Fib(Fib),
     /// `numgen inc|random mod … offset …`
     Numgen {
-        /// In turn; else at random.
+        /// Round robin (`inc`); otherwise random.
         inc: bool,
-        /// How many numbers.
+        /// The modulus.
         modulus: u64,
-        /// The first.
+        /// The offset.
         offset: u64,
     },
-    /// `jhash … mod …`, or `symhash mod …` when it is over nothing that is named.
+    /// `jhash … mod …`; `symhash mod …` if it has no input expression.
     Hash {
-        /// What it is over.
+        /// The input of the hash.
         over: Option<Box<Expr>>,
-        /// How many numbers.
+        /// The modulus.
         modulus: u64,
-        /// Its seed; none when the kernel picks one.
+        /// The seed; `None` if the kernel picks one.
         seed: Option<u64>,
-        /// The first number.
+        /// The offset.
         offset: u64,
     },
     /// `meta mark & 0x4000`
     Binary(BinaryOp, Box<(Expr, Expr)>),
     /// `ip saddr map { … }`: key and map.
     Map(Box<(Expr, Expr)>),
-    /// Something that nobody models, as written: `socket transparent`, `rt nexthop`.
+    /// An expression that is not modelled, as written: `socket transparent`, `rt nexthop`.
     Other(Text),
 }
 
 /// An element of a set or map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// What is looked up.
+    /// The key.
     pub key: Expr,
-    /// What a map gives for it.
+    /// The data of a map element.
     pub data: Option<Data>,
-    /// How long it stays.
+    /// Its timeout.
     pub timeout: Option<Duration>,
-    /// How long it still stays.
+    /// The time until it expires.
     pub expires: Option<Duration>,
-    /// Packets and bytes that met it.
+    /// Its packet and byte counter.
     pub counter: Option<Counters>,
-    /// Other things that it keeps, such as a limit.
+    /// Other stateful expressions of the element, such as a limit.
     pub statements: Vec<Statement>,
     /// Its comment.
     pub comment: Option<Text>,
 }
 
 impl Element {
-    /// An element that is only a key.
+    /// An element with a key only.
     pub fn new(key: Expr) -> Self {
         Self {
             key,
@@ -100,38 +100,38 @@ impl Element {
     }
 }
 
-/// What a map gives.
+/// The data of a map element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// What happens to the packet.
+    /// A verdict.
     Verdict(Verdict),
     /// A value.
     Value(Expr),
 }
 
-/// What happens to a packet.
+/// A verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passes this base chain; later ones still see it.
+    /// Accepted by this base chain; later base chains still see the packet.
     Accept,
-    /// It is thrown away.
+    /// Dropped.
     Drop,
-    /// On with what comes next in the rule.
+    /// Continue with the next statement.
     Continue,
-    /// Back to the chain that jumped here.
+    /// Return to the calling chain.
     Return,
-    /// On in a chain, and back here at its end.
+    /// Continue in a chain, and return here at its end.
     Jump(Text),
-    /// On in a chain, and at its end back to where this one would return to.
+    /// Continue in a chain, and at its end return to this chain's caller.
     Goto(Text),
 }
 
-/// How two sides are compared.
+/// The relation between the operands of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Relation {
-    /// The same, or in the set, range or prefix.
+    /// Equal, or contained in the set, range or prefix.
     Eq,
-    /// Not that.
+    /// Not equal, or not contained.
     Ne,
     /// Any of the flags is set.
     Any,
@@ -163,7 +163,7 @@ impl Relation {
     }
 }
 
-/// Arithmetic on bits.
+/// Bitwise operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the operation of that name")]
 pub enum BinaryOp {
@@ -200,9 +200,9 @@ impl BinaryOp {
 /// A direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TupleDirection {
-    /// That of its first packet.
+    /// The direction of the first packet.
     Original,
-    /// That of the answers.
+    /// The direction of replies.
     Reply,
 }
 
@@ -219,22 +219,22 @@ impl TupleDirection {
     }
 }
 
-/// What the routing tables say of an address.
+/// A `fib` expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fib {
-    /// Asks for the source; else for the destination.
+    /// Looks up the source address; otherwise the destination.
     pub saddr: bool,
     /// With the packet's mark.
     pub mark: bool,
-    /// On the interface that it came in through.
+    /// Restricted to the incoming interface.
     pub iif: bool,
-    /// On the interface that it leaves through.
+    /// Restricted to the outgoing interface.
     pub oif: bool,
-    /// What is wanted.
+    /// The requested result.
     pub result: FibResult,
 }
 
-/// What is wanted of a route.
+/// The result of a `fib` expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the result of that name")]
 pub enum FibResult {
@@ -244,7 +244,7 @@ pub enum FibResult {
     Oifname,
 }
 
-/// The value of an expression that compares by flags.
+/// Whether the value of an expression is a set of flags.
 pub(super) fn has_flags(expr: &Expr) -> bool {
     matches!(
         expr,
@@ -252,7 +252,7 @@ pub(super) fn has_flags(expr: &Expr) -> bool {
     )
 }
 
-/// The words after `meta`.
+/// The keys of `meta`.
 pub(super) const META: [&str; 41] = [
     "length",
     "nfproto",
@@ -297,7 +297,7 @@ pub(super) const META: [&str; 41] = [
     "bri_oifname",
 ];
 
-/// Those of [`META`] that are also written without `meta`.
+/// The keys of [`META`] that may be written without `meta`.
 pub(super) const BARE_META: [&str; 17] = [
     "iif",
     "iifname",
@@ -318,11 +318,11 @@ pub(super) const BARE_META: [&str; 17] = [
     "pkttype",
 ];
 
-/// Those of [`META`] that nft prints without `meta`.
+/// The keys of [`META`] that nft prints without `meta`.
 pub(super) const PRINTED_BARE: [&str; 8] =
     ["iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "iifgroup", "oifgroup"];
 
-/// The words after `ct`.
+/// The keys of `ct`.
 pub(super) const CT: [&str; 29] = [
     "state",
     "direction",
@@ -355,7 +355,7 @@ pub(super) const CT: [&str; 29] = [
     "dst",
 ];
 
-/// Fields of headers.
+/// Header fields by protocol.
 pub(super) const PAYLOAD: [(&str, &[&str]); 19] = [
     (
         "ip",
@@ -430,12 +430,12 @@ pub(super) const PAYLOAD: [(&str, &[&str]); 19] = [
     ("geneve", &["vni", "type"]),
 ];
 
-/// The one of `all` that equals `word`.
+/// The element of `all` that equals `word`.
 pub(super) fn known(all: &[&'static str], word: &str) -> Option<&'static str> {
     all.iter().find(|one| **one == word).copied()
 }
 
-/// A field of a header by its words.
+/// A header field by protocol and name.
 pub(super) fn payload(protocol: &str, field: &str) -> Option<Expr> {
     let (protocol, fields) = PAYLOAD.iter().find(|(one, _)| *one == protocol)?;
     Some(Expr::Payload(protocol, known(fields, field)?))

@@ -1,4 +1,4 @@
-//! The JSON of `nft -j list ruleset`.
+//! Parses the JSON of `nft -j list ruleset`.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::{
 };
 use crate::ParseError;
 
-/// After so many errors, reading ends.
-const MOST_ERRORS: usize = 100;
+/// Parsing stops after this many errors.
+const MAX_ERRORS: usize = 100;
 
-/// The text, its name and its lines.
+/// The text, its name and its line starts.
 pub(super) struct Source<'a> {
     name: &'a SourceName,
     text: &'a str,
     places: Places,
 }
 
-/// What is wrong with a node.
+/// An error and the node it refers to.
 type Wrong<'n, 'a> = (&'n Node<'a>, String);
 
 pub(super) fn read(name: &SourceName, text: &str) -> Result<Ruleset, Vec<ParseError>> {
@@ -39,18 +39,18 @@ pub(super) fn read(name: &SourceName, text: &str) -> Result<Ruleset, Vec<ParseEr
     for node in all {
         if let Err((at, message)) = reader.take(node) {
             errors.push(source.error(at.start, message));
-            if errors.len() >= MOST_ERRORS {
+            if errors.len() >= MAX_ERRORS {
                 break;
             }
         }
     }
-    reader.ruleset.tables.iter_mut().for_each(tell_dynamic);
+    reader.ruleset.tables.iter_mut().for_each(infer_dynamic);
     if errors.is_empty() { Ok(reader.ruleset) } else { Err(errors) }
 }
 
-/// JSON leaves out the flag `dynamic`: a set with a timeout that rules put elements into
-/// has it.
-fn tell_dynamic(table: &mut Table) {
+/// Sets the flag `dynamic`, which nft's JSON omits, on sets with a timeout to which rules add
+/// elements.
+fn infer_dynamic(table: &mut Table) {
     let statements = table.chains.iter().flat_map(|chain| &chain.rules);
     let put: HashSet<&Text> = statements
         .flat_map(|rule| &rule.statements)
@@ -141,7 +141,7 @@ impl Reader<'_> {
                 Some(expr) => {
                     self.source.statements(expr.list().ok_or_else(|| wrong("the list `expr`"))?)
                 }
-                // Old releases leave out what they have no words for.
+                // Old releases omit rules that they cannot express.
                 None => vec![Statement::Unknown("a rule that nft did not print".into())],
             };
             for statement in &mut statements {
@@ -207,7 +207,7 @@ fn base(body: &Node<'_>) -> Result<Option<Base>, &'static str> {
 }
 
 impl Source<'_> {
-    /// The types of a key or of a map's data, part by part, and whether they are written as
+    /// The types of a key or of a map's data, part by part, and whether they are given as
     /// expressions.
     fn types(&self, node: &Node<'_>) -> (Vec<Text>, bool) {
         let Some(expr) = node.field("typeof") else {
@@ -245,7 +245,7 @@ impl Source<'_> {
     }
 }
 
-/// An object's lines, as the text has them.
+/// The body of an object, as `nft list` prints it.
 fn object(kind: &str, body: &Node<'_>) -> Option<Vec<Text>> {
     let number = |name: &str| -> Option<u64> { body.field(name)?.number() };
     let mut lines: Vec<Text> = Vec::new();

@@ -1,14 +1,16 @@
-//! JSON with the places of its values: what is not understood is kept as it was written,
-//! and rules say where they stand.
+//! A JSON reader that keeps the place of every value.
+//!
+//! Written by hand because a value that is not understood is kept exactly as written, and each
+//! rule records its line and column; serde_json reports places only in errors.
 
 use std::borrow::Cow;
 
 use uturn_model::{Origin, SourceName};
 
-/// Lists within lists, at most.
-const DEEPEST: u16 = 96;
+/// The maximum nesting of lists and objects.
+const MAX_DEPTH: u16 = 96;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node<'a> {
     pub(super) start: usize,
@@ -53,7 +55,7 @@ impl<'a> Node<'a> {
         matches!(self.value, Json::Null)
     }
 
-    /// One value is as good as a list of one.
+    /// The elements of a list; nft also writes a single value for a list of one.
     pub(super) fn many(&self) -> &[Self] {
         match &self.value {
             Json::List(list) => list,
@@ -84,7 +86,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Where lines begin.
+/// The line starts of a text.
 pub(super) struct Places {
     starts: Vec<usize>,
 }
@@ -103,7 +105,7 @@ impl Places {
     }
 }
 
-/// Reads one value; what is wrong is said with its place.
+/// Reads one JSON value; an error gives its byte offset and a message.
 pub(super) fn read(text: &str) -> Result<Node<'_>, (usize, String)> {
     let mut reader = Reader { text, at: 0 };
     let node = reader.node(0)?;
@@ -143,7 +145,7 @@ impl<'a> Reader<'a> {
     fn node(&mut self, depth: u16) -> Read<Node<'a>> {
         self.skip_blank();
         let start = self.at;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err((start, "lists within lists, too many".to_owned()));
         }
         let value = match self.peek() {
@@ -173,7 +175,7 @@ impl<'a> Reader<'a> {
         Err(self.wanted("a value"))
     }
 
-    /// Whether the next part of a list or object follows; else its end was taken.
+    /// Whether another element of a list or object follows; otherwise consumes its end.
     fn more(&mut self, first: bool, end: u8) -> Read<bool> {
         self.skip_blank();
         match self.peek() {

@@ -1,15 +1,15 @@
-//! Expressions and elements in JSON.
+//! Expressions and elements in nft's JSON.
 
 use std::time::Duration;
 
 use super::expr::{CT, META, known, payload};
 use super::from_json::Source;
 use super::json::{Json, Node};
-use super::read_expr::{MOST_SIDES, value};
+use super::read_expr::{MAX_OPERANDS, value};
 use super::{BinaryOp, Counters, Data, Element, Expr, Fib, FibResult, TupleDirection, Verdict};
 
 impl Source<'_> {
-    /// An expression; what it does not know is kept as written.
+    /// An expression; one that is not modelled is kept as written.
     pub(super) fn expr(&self, node: &Node<'_>) -> Expr {
         self.known_expr(node).unwrap_or_else(|| Expr::Other(self.written(node)))
     }
@@ -47,7 +47,7 @@ impl Source<'_> {
                 let (first, last) = pair()?;
                 Expr::Range(Box::new((self.expr(first), self.expr(last))))
             }
-            // A packet within this one.
+            // A field of an encapsulated packet.
             "payload" if body.field("tunnel").is_some() => {
                 let word = |name: &str| body.text_of(name);
                 let (tunnel, protocol) = (word("tunnel")?, word("protocol")?);
@@ -92,7 +92,7 @@ impl Source<'_> {
                 let (key, map) = (body.field("key")?, body.field("data")?);
                 Expr::Map(Box::new((self.expr(key), self.expr(map))))
             }
-            // Spelled as the text spells it.
+            // Written as `nft list` prints it.
             "rt" => {
                 let family =
                     body.text_of("family").map(|one| format!("{one} ")).unwrap_or_default();
@@ -110,9 +110,9 @@ impl Source<'_> {
         })
     }
 
-    /// `{"|": [a, b, c]}` may have more than two sides.
+    /// `{"|": [a, b, c]}` may have more than two operands.
     fn binary(&self, op: BinaryOp, body: &Node<'_>) -> Option<Expr> {
-        let sides = body.list().filter(|sides| sides.len() <= MOST_SIDES)?;
+        let sides = body.list().filter(|sides| sides.len() <= MAX_OPERANDS)?;
         let mut sides = sides.iter().map(|one| self.expr(one));
         let first = sides.next()?;
         let all = sides.fold(first, |left, right| Expr::Binary(op, Box::new((left, right))));
@@ -142,7 +142,7 @@ impl Source<'_> {
         Some(Expr::Fib(fib))
     }
 
-    /// Elements of a set or, as pairs, of a map.
+    /// The elements of a set or, as pairs, of a map.
     pub(super) fn elements(&self, node: &Node<'_>) -> Option<Vec<Element>> {
         let all = match &node.value {
             Json::List(all) => all.as_slice(),

@@ -1,4 +1,4 @@
-//! Statements in JSON.
+//! Statements in nft's JSON.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::{
 };
 
 impl Source<'_> {
-    /// The statements of a rule; what it does not know is kept as written.
+    /// The statements of a rule; one that is not modelled is kept as written.
     pub(super) fn statements(&self, nodes: &[Node<'_>]) -> Vec<Statement> {
         nodes.iter().map(|node| self.statement(node)).collect()
     }
 
     fn statement(&self, node: &Node<'_>) -> Statement {
         match &node.value {
-            // What nft has no JSON for, it prints as text.
+            // nft prints statements without a JSON form as text.
             Json::Text(text) => {
                 let mut lexer = Lexer::new(text);
                 match lexer.statement() {
@@ -39,7 +39,7 @@ impl Source<'_> {
         }
     }
 
-    /// A statement by its kind and body.
+    /// A statement by its name and body.
     pub(super) fn statement_of(&self, kind: &str, body: &Node<'_>) -> Statement {
         self.known_statement(kind, body).unwrap_or_else(|| Statement::Unknown(self.written(body)))
     }
@@ -177,7 +177,7 @@ fn quota(body: &Node<'_>) -> Option<Quota> {
     })
 }
 
-/// The usual one of a table is said in full, except by old versions.
+/// nft prints the default of a table explicitly, except in old versions.
 fn reject(body: &Node<'_>) -> Option<Reject> {
     if body.is_null() {
         return Some(Reject { kind: RejectKind::Icmpx, code: "".into() });

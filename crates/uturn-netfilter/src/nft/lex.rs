@@ -1,24 +1,24 @@
-//! Words of the text, with their places.
+//! Splits the text of `nft list ruleset` into tokens, with their places.
 
 use uturn_model::{Origin, SourceName};
 
 use crate::ParseError;
 
-/// A piece of the text.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Word(&'a str),
-    /// Without its quotes.
+    /// A quoted string, without its quotes.
     Quoted(&'a str),
-    /// One of `{ } ( ) , ;`
+    /// One of `{ } ( ) , ;`.
     Mark(u8),
-    /// `# …` up to the end of the line.
+    /// `# …` to the end of the line.
     Remark(&'a str),
     Newline,
     End,
 }
 
-/// What is wrong at a place.
+/// An error at a place.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) line: u32,
@@ -34,18 +34,18 @@ impl Fault {
 
 pub(super) type Parsed<T> = Result<T, Fault>;
 
-/// The text and how far it is read. A copy remembers a place to come back to.
+/// The text and the current position. A clone remembers a position to return to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// Where the current token begins and ends.
+    /// The start and end of the current token.
     start: usize,
     end: usize,
     line: u32,
     line_start: usize,
     token: Token<'a>,
-    /// The first quote or block that does not end on its line, or other thing that cannot
-    /// stand there, and what it is.
+    /// The first quote or block that does not end on its line, or other misplaced token, with a
+    /// description.
     unclosed: Option<(u32, u32, &'static str)>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Lexer<'a> {
         self.token
     }
 
-    /// The current word, else nothing.
+    /// The current word; empty if the token is not a word.
     pub(super) fn word(&self) -> &'a str {
         match self.token {
             Token::Word(word) => word,
@@ -86,13 +86,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What is wrong with the first thing that cannot stand where it does.
+    /// The error for the first misplaced token.
     pub(super) fn unclosed(&self) -> Option<Fault> {
         let (line, column, what) = self.unclosed?;
         Some(Fault { line, column, message: what.to_owned() })
     }
 
-    /// The block that begins at `place`, within this line, does not end on it.
+    /// Reports the block that starts at `place` on this line as not closed on it.
     pub(super) fn block_unclosed(&mut self, place: usize) {
         let column = self.column(place) as u32;
         self.unclosed = self.unclosed.or(Some((
@@ -102,7 +102,7 @@ impl<'a> Lexer<'a> {
         )));
     }
 
-    /// What stands here is no rule, in a chain that has nothing else.
+    /// Reports text that is not a rule, in a chain without other content.
     pub(super) fn no_rule(&mut self) {
         let column = self.column(self.start) as u32;
         self.unclosed = self.unclosed.or(Some((
@@ -112,17 +112,17 @@ impl<'a> Lexer<'a> {
         )));
     }
 
-    /// The column of a place within this line.
+    /// The column of a place on this line.
     pub(super) fn column(&self, place: usize) -> usize {
         place.saturating_sub(self.line_start) + 1
     }
 
-    /// Where the current token begins.
+    /// The place of the current token.
     pub(super) fn place(&self) -> usize {
         self.start
     }
 
-    /// From `place` to the current token, without blanks at the end.
+    /// The text from `place` to the current token, without trailing blanks.
     pub(super) fn since(&self, place: usize) -> &'a str {
         self.text[place..self.start.max(place)].trim_end()
     }
@@ -157,7 +157,7 @@ impl<'a> Lexer<'a> {
                 (self.end, self.token) = (at + length, Token::Remark(&rest[..length]));
             }
             b'"' => {
-                // A text ends on its line.
+                // A quoted string ends on its line.
                 let rest = &self.text[at + 1..];
                 let length = rest.bytes().take_while(|byte| !matches!(byte, b'"' | b'\n')).count();
                 let closed = rest.as_bytes().get(length) == Some(&b'"');
@@ -179,7 +179,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Takes the beginning of the word that stands here; the rest of it stands here then.
+    /// Consumes the start of the current word; the rest becomes the current word.
     pub(super) fn take_beginning(&mut self, beginning: &str) {
         if let Token::Word(word) = self.token
             && let Some(rest) = word.strip_prefix(beginning)
@@ -192,7 +192,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Takes the word if it stands here.
+    /// Consumes the word if it is the current token.
     pub(super) fn take(&mut self, word: &str) -> bool {
         let here = self.word() == word;
         if here {
@@ -213,7 +213,7 @@ impl<'a> Lexer<'a> {
         self.token == Token::Mark(mark)
     }
 
-    /// Whether a statement cannot go on here.
+    /// Whether a statement must end here.
     pub(super) fn at_stop(&self) -> bool {
         matches!(
             self.token,
@@ -233,7 +233,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Past the `}` that belongs to a `{` already taken.
+    /// Skips past the `}` of a block whose `{` has been consumed.
     pub(super) fn skip_block(&mut self) {
         let mut depth = 1usize;
         loop {
@@ -250,7 +250,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Any word or text.
+    /// Consumes any word or string.
     pub(super) fn name(&mut self, what: &str) -> Parsed<&'a str> {
         match self.token {
             Token::Word(word) | Token::Quoted(word) => {
@@ -271,7 +271,7 @@ impl<'a> Lexer<'a> {
         if self.take_mark(mark) { Ok(()) } else { Err(self.wanted(what)) }
     }
 
-    /// What stands here is not what was expected.
+    /// The error for a token other than the expected one.
     pub(super) fn wanted(&self, what: &str) -> Fault {
         let found = match self.token {
             Token::Word(word) | Token::Remark(word) => format!("{word:?}"),

@@ -1,18 +1,21 @@
-//! Rules of nftables, as `nft list ruleset` prints them, in text or in JSON (`nft -j`).
+//! nftables rules, as `nft list ruleset` prints them, in text or in JSON (`nft -j`).
 //!
-//! [`parse`] reads either into one model, a [`Ruleset`], whose `Display` prints the text
-//! that `nft -f` loads and `nft list ruleset` would print again. Statements that this
-//! model has no word for are kept as they were written ([`Statement::Unknown`],
-//! [`Statement::Xt`]); matches on things that nobody models are [`Expr::Other`]. Neither
-//! is ever taken for a rule without that condition.
+//! [`parse`] reads either form into one model, a [`Ruleset`], whose `Display` prints text that
+//! `nft -f` loads and `nft list ruleset` would print again. Statements that are not modelled are
+//! kept as written ([`Statement::Unknown`], [`Statement::Xt`]), and so are expressions
+//! ([`Expr::Other`]). A rule is never read as if it lacked such a condition.
 //!
-//! A chain that stands within a rule (`jump { … }`) is given a name, `__chain` and its place;
-//! a rule whose first condition nft could not print, and which therefore begins like a
-//! remark, is a rule.
+//! An anonymous chain (`jump { … }`) gets a name made of `__chain` and its place. A rule whose
+//! first condition nft could not print, and which therefore starts like a comment, is read as a
+//! rule.
 //!
-//! What JSON of nft 1.0 leaves out is then missing here too: the comments of tables and
-//! chains, and fractions of a second. The flag `dynamic` is told from the rules.
+//! The JSON of nft 1.0 omits the comments of tables and chains and fractions of a second, so
+//! these are missing here too. The flag `dynamic` is inferred from the rules.
+//!
+//! The parsers are written by hand: nft has no published grammar for what it prints, and the
+//! output contains constructs that nft itself cannot read back.
 
+mod anonymous_chains;
 mod expr;
 mod from_json;
 mod json;
@@ -26,7 +29,6 @@ mod read;
 mod read_expr;
 mod read_rule;
 mod statement;
-mod unnamed;
 mod warnings;
 
 pub use expr::{BinaryOp, Data, Element, Expr, Fib, FibResult, Relation, TupleDirection, Verdict};
@@ -45,22 +47,27 @@ use crate::hash::FastMap;
 
 pub use crate::iptables::{Counters, Policy};
 
-/// Reads what `nft list ruleset` or `nft -j list ruleset` printed. `source` is how the
-/// text is called in errors and in evidence.
+/// Parses the output of `nft list ruleset` or `nft -j list ruleset`. `source` names the text in
+/// errors and evidence.
+///
+/// # Errors
+///
+/// Returns all errors of the text, each with its place, including tables, chains and sets that
+/// are defined more than once.
 pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let source = source.into();
     let ruleset = match text.trim_start().starts_with('{') {
         true => from_json::read(&source, text),
         false => read::read(&source, text),
     }?;
-    let twice = ruleset.twice();
-    if twice.is_empty() { Ok(ruleset) } else { Err(twice) }
+    let duplicates = ruleset.duplicates();
+    if duplicates.is_empty() { Ok(ruleset) } else { Err(duplicates) }
 }
 
 /// All tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ruleset {
-    /// In the order of the text, which is that of their making.
+    /// In the order of the text, which is the order of creation.
     pub tables: Vec<Table>,
 }
 
@@ -70,8 +77,8 @@ impl Ruleset {
         self.tables.iter().find(|table| table.family == family && &*table.name == name)
     }
 
-    /// Tables, and chains and sets of a table, that are there twice.
-    fn twice(&self) -> Vec<ParseError> {
+    /// Errors for tables, and for chains and sets of a table, that are defined more than once.
+    fn duplicates(&self) -> Vec<ParseError> {
         let mut errors = Vec::new();
         let tables = self.tables.iter().map(|one| (Some(one.family), &one.name, &one.origin));
         named_twice("table", tables, &mut errors);
@@ -104,15 +111,15 @@ fn named_twice<'r>(
 /// A table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Which packets it is for.
+    /// The family of packets that it applies to.
     pub family: TableFamily,
     /// Its name.
     pub name: Text,
-    /// `flags`, such as `dormant`, which switches it off.
+    /// `flags`, such as `dormant`, which disables the table.
     pub flags: Vec<Text>,
     /// Its comment.
     pub comment: Option<Text>,
-    /// Counters, quotas, limits and the like that rules share by name.
+    /// Named counters, quotas, limits and the like.
     pub objects: Vec<Object>,
     /// Sets and maps.
     pub sets: Vec<Set>,
@@ -140,7 +147,7 @@ impl Table {
     }
 }
 
-/// Compares all but where things were written.
+/// Implements equality that ignores origins.
 macro_rules! equal_but_origin {
     ($kind:ident: $($field:ident),+) => {
         impl PartialEq for $kind {
@@ -160,7 +167,7 @@ equal_but_origin!(Set: name, key, typeof_key, data, typeof_data, flags, timeout,
 equal_but_origin!(Object: kind, name, body);
 equal_but_origin!(Flowtable: name, priority, devices, lines);
 
-/// Which packets a table is for.
+/// The family of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the family of that name")]
 pub enum TableFamily {
@@ -177,7 +184,7 @@ impl TableFamily {
     pub const ALL: [Self; 6] =
         [Self::Ip, Self::Ip6, Self::Inet, Self::Arp, Self::Bridge, Self::Netdev];
 
-    /// As nft spells it.
+    /// The name that nft uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ip => "ip",
@@ -205,7 +212,7 @@ impl fmt::Display for TableFamily {
 pub struct Chain {
     /// Its name.
     pub name: Text,
-    /// Where packets enter it; none for a chain that others jump to.
+    /// Its hook, for a base chain; `None` for a regular chain.
     pub base: Option<Base>,
     /// Its comment.
     pub comment: Option<Text>,
@@ -215,34 +222,34 @@ pub struct Chain {
     pub origin: Origin,
 }
 
-/// Where and when packets enter a chain.
+/// The hook and priority of a base chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// What it may do.
+    /// The chain type.
     pub kind: ChainKind,
-    /// Where.
+    /// The hook.
     pub hook: BaseHook,
-    /// Which devices, for `ingress` and `egress`.
+    /// The devices, for `ingress` and `egress`.
     pub devices: Vec<Text>,
-    /// The lower, the earlier; names are worked out (`dstnat - 10` is -110).
+    /// Lower priorities run first; symbolic priorities are resolved (`dstnat - 10` is -110).
     pub priority: i32,
-    /// What happens at its end.
+    /// The verdict at its end.
     pub policy: Policy,
 }
 
-/// What a base chain may do.
+/// The type of a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChainKind {
-    /// Everything but translation.
+    /// Any rules except NAT.
     Filter,
-    /// Translates addresses; sees only the first packet of a connection.
+    /// NAT: sees only the first packet of a connection.
     Nat,
-    /// A packet that it changed is routed again.
+    /// Locally generated packets that it changes are rerouted.
     Route,
 }
 
 impl ChainKind {
-    /// As nft spells it.
+    /// The name that nft uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -256,7 +263,7 @@ impl ChainKind {
     }
 }
 
-/// Where packets enter base chains.
+/// The hook of a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the hook of that name")]
 pub enum BaseHook {
@@ -281,7 +288,7 @@ impl BaseHook {
         Self::Egress,
     ];
 
-    /// As nft spells it.
+    /// The name that nft uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ingress => "ingress",
@@ -302,7 +309,7 @@ impl BaseHook {
 /// A rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// What it asks and does, in order.
+    /// Its conditions and actions, in order.
     pub statements: Vec<Statement>,
     /// Its comment.
     pub comment: Option<Text>,
@@ -327,27 +334,27 @@ impl Rule {
 pub struct Set {
     /// Its name.
     pub name: Text,
-    /// The types of its key, one for each part.
+    /// The types of its key, part by part.
     pub key: Vec<Text>,
-    /// Whether the key is written as an expression (`typeof ip daddr`).
+    /// Whether the key type is given as an expression (`typeof ip daddr`).
     pub typeof_key: bool,
-    /// For a map, the types of what it gives; `verdict` for a verdict map.
+    /// For a map, the types of its data; `verdict` for a verdict map.
     pub data: Option<Vec<Text>>,
-    /// Whether the data is written as an expression.
+    /// Whether the data type is given as an expression.
     pub typeof_data: bool,
-    /// `flags`, in the order of the alphabet.
+    /// `flags`, in alphabetical order.
     pub flags: Vec<Text>,
-    /// How long elements stay that say nothing else.
+    /// The default timeout of its elements.
     pub timeout: Option<Duration>,
     /// `gc-interval`
     pub gc_interval: Option<Duration>,
-    /// The most elements it takes.
+    /// The maximum number of elements.
     pub size: Option<u64>,
     /// `policy performance` or `memory`.
     pub policy: Option<Text>,
     /// `auto-merge`
     pub auto_merge: bool,
-    /// What each element keeps, such as a counter.
+    /// Stateful expressions of each element, such as a counter.
     pub statements: Vec<Statement>,
     /// Its comment.
     pub comment: Option<Text>,
@@ -378,26 +385,26 @@ impl Set {
         }
     }
 
-    /// Whether rules or time change its elements.
+    /// Whether rules or timeouts change its elements.
     pub fn changes(&self) -> bool {
         self.flags.iter().any(|flag| matches!(&**flag, "dynamic" | "timeout"))
     }
 }
 
-/// A named object that rules refer to; its body is kept as nft prints it.
+/// A named stateful object; its body is kept as nft prints it.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// `counter`, `quota`, `limit`, `ct helper`, …
     pub kind: Text,
     /// Its name.
     pub name: Text,
-    /// Its lines.
+    /// The lines of its body.
     pub body: Vec<Text>,
     /// Where it was written.
     pub origin: Origin,
 }
 
-/// A flowtable: connections that a rule puts into it go past the other rules.
+/// A flowtable: connections that a rule adds to it bypass the other rules.
 #[derive(Clone, Debug)]
 pub struct Flowtable {
     /// Its name.
@@ -406,13 +413,13 @@ pub struct Flowtable {
     pub priority: i32,
     /// Its devices.
     pub devices: Vec<Text>,
-    /// Further lines, as written: `flags offload`, `counter`.
+    /// Further lines as written: `flags offload`, `counter`.
     pub lines: Vec<Text>,
     /// Where it was written.
     pub origin: Origin,
 }
 
-/// An expression by its text, such as the key of a set (`typeof ip daddr`).
+/// Parses an expression, such as the key of a set (`typeof ip daddr`).
 pub(crate) fn expression(text: &str) -> Option<Expr> {
     let mut lexer = lex::Lexer::new(text);
     let expr = lexer.expr(0).ok()?;

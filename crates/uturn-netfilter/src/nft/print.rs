@@ -1,10 +1,10 @@
-//! Tables as `nft list ruleset` prints them.
+//! Prints tables as `nft list ruleset` does.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use uturn_model::Text;
 
-use super::print_rule::{Kind, Line, write_duration, write_element, write_statement};
+use super::print_rule::{Line, ValueFormat, write_duration, write_element, write_statement};
 use super::priority::priorities;
 use super::{Base, Chain, Flowtable, Object, Policy, Ruleset, Set, Table, TableFamily};
 
@@ -136,8 +136,9 @@ fn write_elements(f: &mut Formatter<'_>, set: &Set, family: TableFamily) -> fmt:
     if set.elements.is_empty() {
         return Ok(());
     }
-    let keys: Vec<Kind> = set.key.iter().map(|part| Kind::of_type(part)).collect();
-    let data: Vec<Kind> = set.data.iter().flatten().map(|part| Kind::of_type(part)).collect();
+    let keys: Vec<ValueFormat> = set.key.iter().map(|part| ValueFormat::of_type(part)).collect();
+    let data: Vec<ValueFormat> =
+        set.data.iter().flatten().map(|part| ValueFormat::of_type(part)).collect();
     let a_line = match set.key.as_slice() {
         [one] if !set.typeof_key => match &**one {
             "ipv4_addr" | "ether_addr" | "mark" => 2,
@@ -190,7 +191,7 @@ fn write_base(f: &mut Formatter<'_>, base: &Base, family: TableFamily) -> fmt::R
     writeln!(f, "; policy {policy};")
 }
 
-/// By name where one is near.
+/// By name if a named priority is near.
 fn write_priority(
     f: &mut Formatter<'_>,
     family: TableFamily,
@@ -215,7 +216,7 @@ fn write_priority(
     }
 }
 
-/// A text within quotes.
+/// A quoted string.
 pub(super) fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     f.write_str(text)?;

@@ -1,4 +1,4 @@
-//! Rules as `nft list ruleset` prints them.
+//! Prints rules as `nft list ruleset` does.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -36,7 +36,7 @@ impl Display for Line<'_> {
 
 /// How values of a type are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueFormat {
     Plain,
     /// `0x00004000`
     Mark,
@@ -46,8 +46,8 @@ pub(super) enum Kind {
     Quoted,
 }
 
-impl Kind {
-    /// Of the type of a set.
+impl ValueFormat {
+    /// The format of a set's type.
     pub(super) fn of_type(part: &str) -> Self {
         match part.rsplit(' ').next().unwrap_or(part) {
             "mark" => Self::Mark,
@@ -75,10 +75,10 @@ impl Kind {
     }
 }
 
-fn kinds(expr: &Expr) -> Vec<Kind> {
+fn kinds(expr: &Expr) -> Vec<ValueFormat> {
     match expr {
-        Expr::Concat(parts) => parts.iter().map(Kind::of).collect(),
-        one => vec![Kind::of(one)],
+        Expr::Concat(parts) => parts.iter().map(ValueFormat::of).collect(),
+        one => vec![ValueFormat::of(one)],
     }
 }
 
@@ -168,10 +168,10 @@ fn write_match(
         return write_expr(f, &sides.1, &kinds, &[], family);
     }
     write_expr(f, left, &[], &[], family)?;
-    let said = matches!(left, Expr::Binary(..))
+    let is_explicit = matches!(left, Expr::Binary(..))
         || (has_flags(left) && !matches!(right, Expr::Set(_) | Expr::SetRef(_)));
     f.write_str(match relation {
-        Relation::Eq if said => " == ",
+        Relation::Eq if is_explicit => " == ",
         Relation::Eq | Relation::Any => " ",
         Relation::Ne => " != ",
         Relation::None => " ! ",
@@ -183,32 +183,32 @@ fn write_match(
     write_expr(f, right, &kinds, &[], family)
 }
 
-/// As the key of a set is written: `typeof ip daddr`.
+/// The form used as the key of a set: `typeof ip daddr`.
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write_expr(f, self, &[], &[], TableFamily::Inet)
     }
 }
 
-/// `kinds` says how values are written, part by part of a concatenation; `data` how those
-/// of maps are.
+/// `kinds` gives the format of values, part by part of a concatenation; `data` the format of map
+/// data.
 fn write_expr(
     f: &mut Formatter<'_>,
     expr: &Expr,
-    kinds: &[Kind],
-    data: &[Kind],
+    kinds: &[ValueFormat],
+    data: &[ValueFormat],
     family: TableFamily,
 ) -> fmt::Result {
-    let kind = kinds.first().copied().unwrap_or(Kind::Plain);
+    let kind = kinds.first().copied().unwrap_or(ValueFormat::Plain);
     match expr {
         Expr::Number(number) => match kind {
-            Kind::Mark => write!(f, "{number:#010x}"),
-            Kind::Hex => write!(f, "{number:#x}"),
-            Kind::Plain | Kind::Quoted => write!(f, "{number}"),
+            ValueFormat::Mark => write!(f, "{number:#010x}"),
+            ValueFormat::Hex => write!(f, "{number:#x}"),
+            ValueFormat::Plain | ValueFormat::Quoted => write!(f, "{number}"),
         },
         Expr::Address(ip) => write!(f, "{ip}"),
         Expr::Word(word) => match kind {
-            Kind::Quoted if !matches!(&**word, "exists" | "missing") => quoted(f, word),
+            ValueFormat::Quoted if !matches!(&**word, "exists" | "missing") => quoted(f, word),
             _ if is_bare(word) => f.write_str(word),
             _ => quoted(f, word),
         },
@@ -278,8 +278,8 @@ fn write_expr(
             write_offset(f, *offset)
         }
         Expr::Binary(op, sides) => {
-            let own = [Kind::of(&sides.0)];
-            let own = if own[0] == Kind::Plain { kinds } else { &own };
+            let own = [ValueFormat::of(&sides.0)];
+            let own = if own[0] == ValueFormat::Plain { kinds } else { &own };
             let within =
                 |side: &Expr| matches!(side, Expr::Binary(one, _) if rank(*one) < rank(*op));
             for (at, side) in [&sides.0, &sides.1].into_iter().enumerate() {
@@ -290,7 +290,7 @@ fn write_expr(
                 let own = if at > 0 && shift { &[] } else { own };
                 let flags = matches!(side, Expr::List(_));
                 if flags {
-                    // Flags on one side of an operation.
+                    // Flags as an operand are parenthesised.
                     f.write_str("(")?;
                     if let Expr::List(all) = side {
                         for (at, one) in all.iter().enumerate() {
@@ -338,11 +338,11 @@ fn write_offset(f: &mut Formatter<'_>, offset: u64) -> fmt::Result {
     if offset > 0 { write!(f, " offset {offset}") } else { Ok(()) }
 }
 
-/// In a key, several flags are one value: `fin | ack`.
+/// In a key, several flags form one value: `fin | ack`.
 fn write_key(
     f: &mut Formatter<'_>,
     key: &Expr,
-    kinds: &[Kind],
+    kinds: &[ValueFormat],
     family: TableFamily,
 ) -> fmt::Result {
     let (parts, between) = match key {
@@ -361,8 +361,8 @@ fn write_key(
 pub(super) fn write_element(
     f: &mut Formatter<'_>,
     element: &Element,
-    kinds: &[Kind],
-    data: &[Kind],
+    kinds: &[ValueFormat],
+    data: &[ValueFormat],
     family: TableFamily,
 ) -> fmt::Result {
     write_key(f, &element.key, kinds, family)?;
@@ -535,8 +535,8 @@ fn write_update(f: &mut Formatter<'_>, update: &SetUpdate, family: TableFamily) 
         }
         Some(Data::Value(value)) => {
             f.write_str(" : ")?;
-            // A plain number is written as any type takes it.
-            write_expr(f, value, &[Kind::Mark], &[], family)?;
+            // A plain number is valid for every type.
+            write_expr(f, value, &[ValueFormat::Mark], &[], family)?;
         }
     }
     f.write_str(" }")

@@ -1,4 +1,4 @@
-//! Priorities of base chains, and the names that they have.
+//! Priorities of base chains and their names.
 
 use super::lex::{Lexer, Parsed};
 use super::{BaseHook, TableFamily};
@@ -44,7 +44,7 @@ pub(super) fn priority(lexer: &mut Lexer<'_>, family: TableFamily, hook: BaseHoo
     }
 }
 
-/// The names that priorities have in a hook, as every release takes them.
+/// The named priorities of a hook that every release accepts.
 pub(super) fn priorities(family: TableFamily, hook: BaseHook) -> &'static [(&'static str, i32)] {
     match (family, hook) {
         (TableFamily::Bridge, BaseHook::Prerouting) => &[("filter", -200), ("dstnat", -300)],
@@ -62,7 +62,7 @@ pub(super) fn priorities(family: TableFamily, hook: BaseHook) -> &'static [(&'st
     }
 }
 
-/// Those that only releases from 1.0.8 on know.
+/// The named priorities that only releases from 1.0.8 on know.
 fn newer_priorities(family: TableFamily, hook: BaseHook) -> &'static [(&'static str, i32)] {
     match (family, hook) {
         (TableFamily::Arp | TableFamily::Bridge | TableFamily::Netdev, _) => &[],

@@ -1,27 +1,27 @@
-//! The text of `nft list ruleset`: tables and what is in them.
+//! Parses the text of `nft list ruleset`: tables and their contents.
 
 use std::collections::HashMap;
 
 use uturn_model::{SourceName, Text};
 
+use super::anonymous_chains::RuleContext;
 use super::lex::{Lexer, Parsed, Token};
 use super::priority::priority;
-use super::unnamed::Around;
 use super::{
     Base, BaseHook, Chain, ChainKind, Flowtable, Object, Policy, Ruleset, Set, Statement, Table,
     TableFamily,
 };
 use crate::ParseError;
 
-/// After so many errors, reading ends.
-const MOST_ERRORS: usize = 100;
+/// Parsing stops after this many errors.
+const MAX_ERRORS: usize = 100;
 
 pub(super) fn read(source: &SourceName, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let mut reader = Reader { lexer: Lexer::new(text), source, errors: Vec::new() };
     let (mut ruleset, mut places) = (Ruleset::default(), HashMap::new());
     loop {
         reader.lexer.skip_blank();
-        if reader.lexer.token() == Token::End || reader.errors.len() >= MOST_ERRORS {
+        if reader.lexer.token() == Token::End || reader.errors.len() >= MAX_ERRORS {
             break;
         }
         match reader.table_head() {
@@ -46,7 +46,7 @@ pub(super) fn read(source: &SourceName, text: &str) -> Result<Ruleset, Vec<Parse
 }
 
 impl Table {
-    /// A table that is written twice is one.
+    /// Merges a table that appears twice.
     fn add(&mut self, more: Self) {
         self.comment = more.comment.or(self.comment.take());
         self.objects.extend(more.objects);
@@ -95,7 +95,7 @@ impl<'a> Reader<'a, '_> {
     fn table(&mut self, mut table: Table) -> Table {
         loop {
             self.lexer.skip_blank();
-            if self.errors.len() >= MOST_ERRORS
+            if self.errors.len() >= MAX_ERRORS
                 || self.ends(|| format!("table {}", table.name), &table.origin)
             {
                 return table;
@@ -107,7 +107,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Whether a block ends here; with the text is an error.
+    /// Whether a block ends here; reports an error if the text ends first.
     fn ends(&mut self, what: impl Fn() -> String, origin: &uturn_model::Origin) -> bool {
         if self.lexer.token() == Token::End {
             let message =
@@ -194,7 +194,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The rest of a line or statement, braces and all.
+    /// The rest of a line or statement, including blocks in braces.
     fn line(&mut self) -> &'a str {
         let (place, mut depth) = (self.lexer.place(), 0u32);
         loop {
@@ -211,20 +211,20 @@ impl<'a> Reader<'a, '_> {
         self.lexer.since(place)
     }
 
-    /// The chain, and those that its rules hold.
+    /// Parses a chain and the anonymous chains in its rules.
     fn chain(&mut self, mut chain: Chain, family: TableFamily) -> (Chain, Vec<Chain>) {
-        let mut around = Around::new(self.source, family);
+        let mut context = RuleContext::new(self.source, family);
         loop {
             self.lexer.skip_to_rule();
             if self.ends(|| format!("chain {}", chain.name), &chain.origin) {
                 chain.rules.shrink_to_fit();
-                return (chain, around.unnamed);
+                return (chain, context.anonymous);
             }
             let back = self.lexer;
             let head = match self.lexer.word() {
                 "type" => Some(self.base(&mut chain, family)),
                 "policy" => Some(self.policy(&mut chain)),
-                // `offload`: the card does what it can of the chain itself.
+                // `offload`: the network card processes the chain as far as it can.
                 "flags" if chain.base.is_some() => {
                     self.lexer.advance();
                     Some(self.lexer.words().map(drop))
@@ -243,11 +243,11 @@ impl<'a> Reader<'a, '_> {
                     self.lexer.skip_line();
                 }
                 None => {
-                    let rule = self.lexer.rule(&mut around);
+                    let rule = self.lexer.rule(&mut context);
                     chain.rules.push(rule);
                 }
             }
-            // Never twice at the same place.
+            // Always make progress.
             if self.lexer.place() == back.place() {
                 self.lexer.advance();
             }
@@ -306,7 +306,7 @@ impl<'a> Reader<'a, '_> {
             }
             if let Err(fault) = self.set_line(&mut set) {
                 self.errors.push(fault.error(self.source));
-                // Whatever it is, the set is over with it.
+                // Skip the rest of the set.
                 self.lexer.skip_block();
                 return set;
             }

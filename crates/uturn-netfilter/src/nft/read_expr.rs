@@ -1,4 +1,4 @@
-//! Expressions and elements in text.
+//! Parses expressions and elements.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{
     Verdict,
 };
 
-/// Expressions within expressions, at most.
-const DEEPEST: u8 = 24;
+/// The maximum nesting of expressions.
+const MAX_DEPTH: u8 = 24;
 
-/// Sides of one operation, at most.
-pub(super) const MOST_SIDES: usize = 64;
+/// The maximum number of operands of one operation.
+pub(super) const MAX_OPERANDS: usize = 64;
 
 impl<'a> Lexer<'a> {
-    /// Anything that has a value.
+    /// Any expression.
     pub(super) fn expr(&mut self, depth: u8) -> Parsed<Expr> {
         let first = self.arithmetic(depth, 0)?;
         let key = self.concat(first, |lexer| lexer.arithmetic(depth, 0))?;
@@ -53,7 +53,7 @@ impl<'a> Lexer<'a> {
         Ok(Expr::Concat(parts))
     }
 
-    /// `a & b | c`; what binds less than `least` is left.
+    /// `a & b | c`; stops at operators that bind less tightly than `least`.
     fn arithmetic(&mut self, depth: u8, least: u8) -> Parsed<Expr> {
         let (mut left, mut sides) = (self.primary(depth)?, 0);
         while let Some(op) = BinaryOp::from_word(self.word()) {
@@ -68,7 +68,7 @@ impl<'a> Lexer<'a> {
             }
             self.advance();
             sides += 1;
-            if sides > MOST_SIDES {
+            if sides > MAX_OPERANDS {
                 return Err(self.fault("more sides of an operation than any rule has".into()));
             }
             let right = self.arithmetic(depth, rank + 1)?;
@@ -78,7 +78,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn primary(&mut self, depth: u8) -> Parsed<Expr> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.fault("expressions within expressions, too many".into()));
         }
         if self.at_mark(b'(') {
@@ -116,7 +116,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `ip saddr`, where the word is a protocol and a field of it follows.
+    /// `ip saddr`: a protocol followed by one of its fields.
     fn header(&mut self) -> Parsed<Option<Expr>> {
         let protocol = self.word();
         if !PAYLOAD.iter().any(|(one, _)| *one == protocol) {
@@ -186,7 +186,7 @@ impl<'a> Lexer<'a> {
         }
         fib.result = match self.word() {
             "type" => FibResult::Type,
-            // So newer releases list `oif exists` and `oif missing`.
+            // Newer releases print `oif exists` and `oif missing`.
             "oif" | "check" => FibResult::Oif,
             "oifname" => FibResult::Oifname,
             _ => return Err(self.wanted("`type`, `oif`, `oifname` or `check`")),
@@ -242,7 +242,7 @@ impl<'a> Lexer<'a> {
         if self.take("offset") { self.number("a number") } else { Ok(0) }
     }
 
-    /// What is kept as written: the words up to the value that it is compared with.
+    /// An unmodelled expression: the words up to the value that it is compared with.
     fn unmodelled(&mut self) -> Parsed<Expr> {
         let place = self.place();
         let kind = self.word();
@@ -268,8 +268,8 @@ impl<'a> Lexer<'a> {
         Ok(Expr::Other(self.since(place).into()))
     }
 
-    /// A field of a header, or of a packet within (`vxlan ip saddr`), which is not the one
-    /// that is walked.
+    /// A header field of the packet, or of an encapsulated packet (`vxlan ip saddr`), which is
+    /// not modelled.
     fn encapsulated(&mut self, depth: u8) -> Parsed<Expr> {
         let place = self.place();
         if let Some(own) = self.header()? {
@@ -298,7 +298,7 @@ impl<'a> Lexer<'a> {
         Ok(Expr::Other(self.since(place).into()))
     }
 
-    /// The right side of a comparison: values only.
+    /// The right operand of a comparison: constants only.
     pub(super) fn values(&mut self, depth: u8) -> Parsed<Expr> {
         let first = self.literal(depth)?;
         if !self.at_mark(b',') {
@@ -311,7 +311,7 @@ impl<'a> Lexer<'a> {
         Ok(Expr::List(all))
     }
 
-    /// A value, or several with dots between them.
+    /// A constant, or a concatenation of constants.
     pub(super) fn literal(&mut self, depth: u8) -> Parsed<Expr> {
         let first = self.plain(depth)?;
         self.concat(first, |lexer| lexer.plain(depth))
@@ -327,7 +327,7 @@ impl<'a> Lexer<'a> {
         let (mut value, mut sides) = (self.plain(depth)?, 0);
         while self.take("|") {
             sides += 1;
-            if sides > MOST_SIDES {
+            if sides > MAX_OPERANDS {
                 return Err(self.fault("more flags than any element has".into()));
             }
             let next = self.plain(depth)?;
@@ -336,9 +336,9 @@ impl<'a> Lexer<'a> {
         Ok(if sides > 0 { flags(value) } else { value })
     }
 
-    /// One value: a word, a text, a set.
+    /// One constant: a word, a string, a set.
     fn plain(&mut self, depth: u8) -> Parsed<Expr> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.fault("sets within sets, too many".into()));
         }
         match self.token() {
@@ -361,7 +361,7 @@ impl<'a> Lexer<'a> {
                 self.advance();
                 Ok(Expr::Set(self.elements(depth + 1)?))
             }
-            // `(fin | syn)`: one of several flags.
+            // `(fin | syn)`: any of several flags.
             Token::Mark(b'(') => {
                 self.advance();
                 let mut all = vec![self.plain(depth + 1)?];
@@ -375,7 +375,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Elements up to and with the `}`.
+    /// Elements up to and including the `}`.
     pub(super) fn elements(&mut self, depth: u8) -> Parsed<Vec<Element>> {
         let mut elements = Vec::new();
         loop {
@@ -433,7 +433,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What an element keeps and is not modelled: `ct count over 5`, `last used 3s`.
+    /// A stateful expression of an element that is not modelled: `ct count over 5`, `last used
+    /// 3s`.
     fn kept_by_element(&mut self) -> &'a str {
         let (place, next) = (self.place(), ["timeout", "expires", "counter", "comment", ":"]);
         self.advance();
@@ -468,7 +469,7 @@ impl<'a> Lexer<'a> {
         Ok(Some(verdict))
     }
 
-    /// `counter` with its numbers, where it has any.
+    /// `counter`, with its values if present.
     pub(super) fn counter(&mut self) -> Parsed<Option<Counters>> {
         self.advance();
         if !self.take("packets") {
@@ -487,7 +488,7 @@ impl<'a> Lexer<'a> {
         Ok(duration)
     }
 
-    /// What follows the left side of a comparison.
+    /// What follows the left operand of a comparison.
     pub(super) fn comparison(&mut self, left: Expr) -> Parsed<Statement> {
         let named = Relation::from_word(self.word());
         if named.is_some() {
@@ -496,8 +497,8 @@ impl<'a> Lexer<'a> {
         let flags = has_flags(&left);
         let mut right = self.values(0)?;
         if self.word() == "|" {
-            // nft lists `ct state != a,b` as `!= a | b`, and newer releases
-            // `tcp flags & (syn | ack) == syn | ack`.
+            // nft prints `ct state != a,b` as `!= a | b`, and newer releases `tcp flags & (syn |
+            // ack) == syn | ack`.
             let mut all = vec![right];
             while self.take("|") {
                 all.push(self.values(0)?);
@@ -531,7 +532,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// `fin | syn` is the same as `fin,syn`.
+/// `fin | syn` is equivalent to `fin,syn`.
 pub(super) fn flags(expr: Expr) -> Expr {
     fn words(expr: &Expr, all: &mut Vec<Expr>) -> bool {
         match expr {
@@ -547,7 +548,7 @@ pub(super) fn flags(expr: Expr) -> Expr {
     if words(&expr, &mut all) { Expr::List(all) } else { expr }
 }
 
-/// A value by its word, as text and JSON spell it.
+/// A constant by its word, which text and JSON share.
 pub(super) fn value(word: &str) -> Expr {
     let first = word.as_bytes().first().copied().unwrap_or(b' ');
     let may_be_number = first.is_ascii_hexdigit() || first == b':';
@@ -604,7 +605,7 @@ pub(super) fn duration(word: &str) -> Option<Duration> {
             "ms" => 1,
             _ => return None,
         };
-        // Words between digits and letters end it.
+        // Ends at a word between digits and letters.
         if unit == 0 && !rest.is_empty() {
             return None;
         }

@@ -1,16 +1,16 @@
-//! Rules in text: statement after statement.
+//! Parses rules, statement by statement.
 
 use uturn_model::Text;
 
+use super::anonymous_chains::RuleContext;
 use super::lex::{Lexer, Parsed, Token};
-use super::unnamed::Around;
 use super::{
     Expr, Limit, Log, Nat, NatKind, Queue, Quota, Reject, RejectKind, Rule, SetOp, SetUpdate,
     Statement, TableFamily, Tproxy,
 };
 
-/// Words with which an act begins that can follow what is not understood. A condition is not
-/// trusted there: behind `vxlan`, `ip saddr` speaks of another packet.
+/// Keywords of actions, at which parsing resumes after an unknown statement. It does not resume
+/// at a condition: after `vxlan`, `ip saddr` refers to the inner packet.
 const BEGINNINGS: [&str; 21] = [
     "accept",
     "drop",
@@ -35,18 +35,18 @@ const BEGINNINGS: [&str; 21] = [
     "xt",
 ];
 
-/// After what is not understood, so many places are tried to go on from.
-const MOST_TRIES: usize = 64;
+/// After an unknown statement, parsing tries to resume at most at this many words.
+const MAX_TRIES: usize = 64;
 
-/// So many statements do most rules have.
+/// The capacity reserved for a rule's statements, which suffices for most.
 const USUAL: usize = 2;
 
 impl<'a> Lexer<'a> {
-    /// A rule, up to the end of its line. Nothing is wrong with any text: what is not
-    /// understood is kept.
-    pub(super) fn rule(&mut self, around: &mut Around<'_>) -> Rule {
-        let (origin, family) = (self.origin(around.source), around.family);
-        let (statements, comment) = self.statements(around);
+    /// Parses a rule to the end of its line. Accepts any text: what is not understood is kept as
+    /// written.
+    pub(super) fn rule(&mut self, context: &mut RuleContext<'_>) -> Rule {
+        let (origin, family) = (self.origin(context.source), context.family);
+        let (statements, comment) = self.statements(context);
         let mut rule = Rule { statements, comment, origin };
         for statement in &mut rule.statements {
             if let Statement::Reject(reject) = statement
@@ -59,20 +59,19 @@ impl<'a> Lexer<'a> {
         rule
     }
 
-    fn statements(&mut self, around: &mut Around<'_>) -> (Vec<Statement>, Option<Text>) {
+    fn statements(&mut self, context: &mut RuleContext<'_>) -> (Vec<Statement>, Option<Text>) {
         let (mut statements, mut comment) = (Vec::with_capacity(USUAL), None);
         loop {
-            // Where a handle is printed it says nothing; other remarks stand for what nft
-            // could not print.
+            // A handle has no meaning here; other comments stand for what nft could not print.
             if let Token::Remark(remark) = self.token()
                 && !is_handle(remark)
             {
                 let tail = after_remark(remark);
                 let known = remark.len() - tail.as_ref().map_or(0, |(_, rest)| *rest);
                 statements.push(Statement::Unknown(remark[..known].trim_end().into()));
-                if let Some(((more, said), _)) = tail {
+                if let Some(((more, remark_comment), _)) = tail {
                     statements.extend(more);
-                    comment = said.or(comment);
+                    comment = remark_comment.or(comment);
                 }
                 self.advance();
                 break;
@@ -80,15 +79,15 @@ impl<'a> Lexer<'a> {
             if self.at_stop() {
                 break;
             }
-            if let Some(leads) = self.leads_to_unnamed()
-                && around.may_go_deeper()
+            if let Some(leads) = self.leads_to_anonymous()
+                && context.may_go_deeper()
             {
-                let name = self.unnamed(around);
+                let name = self.anonymous(context);
                 statements.push(Statement::Verdict(leads(name)));
                 continue;
             }
             let back = *self;
-            // It stands at the end, or is none.
+            // Only valid at the end of a rule.
             if self.take("comment") {
                 match self.name("a comment") {
                     Ok(text) if self.at_stop() => {
@@ -104,10 +103,10 @@ impl<'a> Lexer<'a> {
                     *self = back;
                     let (unknown, rest) = self.not_understood();
                     statements.push(Statement::Unknown(unknown.into()));
-                    // A remark may still follow.
-                    let Some((more, said)) = rest else { continue };
+                    // A comment may still follow.
+                    let Some((more, remark_comment)) = rest else { continue };
                     statements.extend(more);
-                    comment = said.or(comment);
+                    comment = remark_comment.or(comment);
                     break;
                 }
             }
@@ -116,14 +115,15 @@ impl<'a> Lexer<'a> {
         (statements, comment)
     }
 
-    /// Takes what is not understood, up to the first word from which on all is.
+    /// Consumes an unknown statement, up to the first word from which the rest of the rule
+    /// parses.
     fn not_understood(&mut self) -> (&'a str, Option<Tail>) {
         let place = self.place();
         let mut tries = 0;
         self.advance_within();
-        while !self.at_stop() && self.leads_to_unnamed().is_none() {
+        while !self.at_stop() && self.leads_to_anonymous().is_none() {
             let may_begin = BEGINNINGS.contains(&self.word()) || self.word() == "comment";
-            if may_begin && tries < MOST_TRIES {
+            if may_begin && tries < MAX_TRIES {
                 tries += 1;
                 let back = *self;
                 if let Some(tail) = self.understood() {
@@ -136,7 +136,7 @@ impl<'a> Lexer<'a> {
         (self.since(place), None)
     }
 
-    /// Past a token, or a block in braces.
+    /// Skips a token, or a block in braces.
     fn advance_within(&mut self) {
         let (place, block) = (self.place(), self.at_mark(b'{'));
         self.advance();
@@ -151,7 +151,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The rest of the rule, if all of it is understood.
+    /// The rest of the rule, if all of it parses.
     fn understood(&mut self) -> Option<Tail> {
         let (mut statements, mut comment) = (Vec::new(), None);
         while !self.at_stop() {
@@ -164,13 +164,13 @@ impl<'a> Lexer<'a> {
         self.ends_well().then_some((statements, comment))
     }
 
-    /// Whether a rule ends here, with nothing hidden in a remark.
+    /// Whether the rule ends here, without anything in a comment.
     fn ends_well(&self) -> bool {
         let odd = matches!(self.token(), Token::Remark(remark) if !is_handle(remark));
         self.at_stop() && !odd
     }
 
-    /// One statement; none where no statement begins.
+    /// Parses a statement; `None` if none starts here.
     pub(super) fn statement(&mut self) -> Parsed<Option<Statement>> {
         if let Some(verdict) = self.verdict()? {
             return Ok(Some(Statement::Verdict(verdict)));
@@ -181,7 +181,7 @@ impl<'a> Lexer<'a> {
                 Statement::Named(word.into(), self.object_name()?)
             }
             "synproxy" => {
-                // Alone or with its options: it answers in the server's place.
+                // `synproxy`, with or without options, replies in the server's place.
                 return Ok(None);
             }
             "counter" => Statement::Counter(self.counter()?),
@@ -222,7 +222,7 @@ impl<'a> Lexer<'a> {
         Ok(Some(statement))
     }
 
-    /// An expression and what is done with it.
+    /// Parses an expression and the comparison or lookup that follows it.
     fn compared(&mut self) -> Parsed<Statement> {
         let left = self.expr(0)?;
         if matches!(left, Expr::Word(_) | Expr::Number(_)) {
@@ -254,7 +254,7 @@ impl<'a> Lexer<'a> {
         Ok(false)
     }
 
-    /// The name of an object. One that a map gives (`ip saddr map @m`) is not understood.
+    /// The name of an object. A name looked up in a map (`ip saddr map @m`) is not supported.
     fn object_name(&mut self) -> Parsed<Text> {
         let quoted = matches!(self.token(), Token::Quoted(_));
         let name = self.name("the name of an object")?.into();
@@ -262,7 +262,7 @@ impl<'a> Lexer<'a> {
         if quoted || ends { Ok(name) } else { Err(self.wanted("the end of a statement")) }
     }
 
-    /// `ct helper set "ftp"`, or a match of `ct`.
+    /// `ct helper set "ftp"`, or a condition on `ct`.
     fn ct_object(&mut self) -> Parsed<Option<Statement>> {
         let back = *self;
         self.advance();
@@ -289,7 +289,7 @@ impl<'a> Lexer<'a> {
         self.limit_rate()
     }
 
-    /// What comes after `limit rate`.
+    /// The part after `limit rate`.
     fn limit_rate(&mut self) -> Parsed<Limit> {
         let over = self.take("over");
         let wanted = |lexer: &Self| lexer.wanted("a rate: `10/second` or `1 mbytes/second`");
@@ -333,7 +333,7 @@ impl<'a> Lexer<'a> {
     fn reject(&mut self) -> Parsed<Reject> {
         self.advance();
         if !self.take("with") {
-            // The usual one, which depends on the table.
+            // The default, which depends on the table.
             return Ok(Reject { kind: RejectKind::Icmpx, code: "".into() });
         }
         if self.take("tcp") {
@@ -400,7 +400,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Words with commas between them.
+    /// Words separated by commas.
     pub(super) fn words(&mut self) -> Parsed<Vec<Text>> {
         let mut all = vec![self.name("a word")?.into()];
         while self.take_mark(b',') {
@@ -435,7 +435,7 @@ impl<'a> Lexer<'a> {
         if matches!(kind, NatKind::Dnat | NatKind::Snat) {
             nat.family = self.family();
             nat.prefix = self.take("prefix");
-            // `addr . port to` says what the map gives, which it says itself too.
+            // `addr . port to` names the types of the map's data, which are known from the map.
             if self.take("addr") && !(self.take(".") && self.take("port")) {
                 return Err(self.wanted("`. port`"));
             }
@@ -482,7 +482,7 @@ impl<'a> Lexer<'a> {
             self.advance();
             return Ok((Some(addresses), Some(port)));
         }
-        // The port is looked up: `:tcp dport map { 80 : 8080 }`, behind an address or alone.
+        // The port comes from a map: `:tcp dport map { 80 : 8080 }`, with or without an address.
         let address = match word.split_once(':') {
             Some(("", port)) if !port.is_empty() => Some(None),
             Some((address, port)) if !port.is_empty() && !port.contains(':') => {
@@ -550,7 +550,8 @@ fn is_plain(expr: &Expr) -> bool {
 /// The statements at the end of a rule, and its comment.
 type Tail = (Vec<Statement>, Option<Text>);
 
-/// What a remark hides (`# match-set x dst drop`): the understood end of it, and its length.
+/// The statements inside a comment (`# match-set x dst drop`): its parsable end, and their
+/// length.
 fn after_remark(remark: &str) -> Option<(Tail, usize)> {
     let mut lexer = Lexer::new(remark.trim_start_matches('#'));
     let whole = remark.len() - remark.trim_start_matches('#').len();
@@ -567,7 +568,7 @@ fn is_handle(remark: &str) -> bool {
         .is_some_and(|rest| rest.trim_end().bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What `reject` alone means in a table.
+/// The default of `reject` in a table of this family.
 pub(super) fn usual_reject(family: TableFamily) -> Reject {
     let kind = match family {
         TableFamily::Ip => RejectKind::Icmp,

@@ -1,4 +1,4 @@
-//! What rules do: statements.
+//! nftables statements: conditions and actions of rules.
 
 use std::time::Duration;
 
@@ -6,99 +6,99 @@ use uturn_model::Text;
 
 use super::{Counters, Data, Expr, Relation, Verdict};
 
-/// A statement of a rule: a condition or an act.
+/// A statement of a rule: a condition or an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// A comparison; the rule ends where it does not hold.
+    /// A comparison; ends the rule if it does not hold.
     Match {
-        /// What the packet has.
+        /// The left operand, read from the packet.
         left: Expr,
-        /// How it is compared.
+        /// The relation.
         relation: Relation,
-        /// With what.
+        /// The right operand.
         right: Expr,
     },
-    /// What happens to the packet.
+    /// A verdict.
     Verdict(Verdict),
-    /// A look-up of what happens: key and map. The rule ends where the map has nothing.
+    /// `vmap`: key and verdict map. Ends the rule if the map has no such element.
     Vmap(Expr, Expr),
-    /// `meta mark set …`: what is set, and to what.
+    /// `meta mark set …`: the target and the value.
     Set(Expr, Expr),
-    /// Counts; without numbers where the text has none.
+    /// A counter; `None` if the text has no values.
     Counter(Option<Counters>),
-    /// An object of the table, by kind and name: `counter name "x"`, `ct helper set "x"`.
+    /// A reference to a named object, by kind and name: `counter name "x"`, `ct helper set "x"`.
     Named(Text, Text),
-    /// Holds as long as packets come no faster.
+    /// A rate limit; holds while the rate is not exceeded.
     Limit(Limit),
-    /// Holds up to an amount.
+    /// A quota; holds until it is used up.
     Quota(Quota),
-    /// Translates an address.
+    /// NAT.
     Nat(Nat),
-    /// Refuses.
+    /// Rejects the packet.
     Reject(Reject),
-    /// Writes to the log.
+    /// Logs the packet.
     Log(Log),
-    /// Hands the packet to a program.
+    /// Passes the packet to a userspace program.
     Queue(Queue),
-    /// Keeps connection tracking away.
+    /// Disables connection tracking for the packet.
     Notrack,
-    /// Hands the packet to a socket of the node.
+    /// Assigns the packet to a local socket.
     Tproxy(Tproxy),
-    /// Changes a set.
+    /// Adds an element to a set, or deletes it.
     Update(SetUpdate),
-    /// Puts the connection into a flowtable.
+    /// Adds the connection to a flowtable.
     Flow(Text),
-    /// An extension of iptables: `match`, `target` or `watcher`, and its name. What it was
-    /// told is not in the dump.
+    /// An iptables extension: `match`, `target` or `watcher`, and its name. The dump lacks its
+    /// options.
     Xt(Text, Text),
-    /// What this model has no word for, as written.
+    /// A statement that is not modelled, as written.
     Unknown(Text),
 }
 
 /// `limit rate …`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Holds when it is exceeded.
+    /// Inverted: holds while the rate is exceeded.
     pub over: bool,
-    /// How many.
+    /// The rate.
     pub rate: u64,
-    /// Of what: none for packets, else `bytes`, `kbytes` or `mbytes`.
+    /// The unit: `None` for packets, else `bytes`, `kbytes` or `mbytes`.
     pub unit: Option<Text>,
-    /// In which time: `second`, `minute`, `hour`, `day` or `week`.
+    /// The period: `second`, `minute`, `hour`, `day` or `week`.
     pub per: Text,
-    /// How many more at once; the usual 5 packets or none of the bytes is not printed.
+    /// The burst; the default of 5 packets or 0 bytes is not printed.
     pub burst: Option<(u64, Option<Text>)>,
 }
 
 /// `quota …`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Holds when it is exceeded.
+    /// Inverted: holds once the quota is used up.
     pub over: bool,
     /// The amount and its unit.
     pub amount: (u64, Text),
-    /// How much of it is used up.
+    /// The amount already used.
     pub used: Option<(u64, Text)>,
 }
 
-/// A translation of an address.
+/// A NAT statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nat {
-    /// Which.
+    /// The kind of translation.
     pub kind: NatKind,
-    /// `ip` or `ip6`, in a table for both.
+    /// `ip` or `ip6`, in a table of family `inet`.
     pub family: Option<Text>,
-    /// `prefix`: the network is exchanged and the rest of the address stays.
+    /// `prefix`: replaces the network and keeps the host bits.
     pub prefix: bool,
-    /// The new address, or addresses.
+    /// The new address or addresses.
     pub address: Option<Expr>,
-    /// The new port, or ports.
+    /// The new port or ports.
     pub port: Option<Expr>,
     /// `random`, `fully-random`, `persistent`.
     pub flags: Vec<Text>,
 }
 
-/// Kinds of translation.
+/// The kinds of NAT statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the statement of that name")]
 pub enum NatKind {
@@ -109,7 +109,7 @@ pub enum NatKind {
 }
 
 impl NatKind {
-    /// As nft spells it.
+    /// The name that nft uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dnat => "dnat",
@@ -129,19 +129,19 @@ impl NatKind {
 /// `reject with …`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// By which protocol.
+    /// The kind of reply.
     pub kind: RejectKind,
-    /// Its code, such as `port-unreachable`; empty for a reset.
+    /// The ICMP code, such as `port-unreachable`; empty for a TCP reset.
     pub code: Text,
 }
 
-/// By what a packet is refused.
+/// The kind of reply that a reject sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the protocol of that name")]
 pub enum RejectKind {
     Icmp,
     Icmpv6,
-    /// ICMP or ICMPv6, as the packet is.
+    /// ICMP or ICMPv6, depending on the packet.
     Icmpx,
     TcpReset,
 }
@@ -166,11 +166,11 @@ impl RejectKind {
 /// `log …`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// What the line begins with.
+    /// The prefix of the log line.
     pub prefix: Option<Text>,
     /// Numbers: `group`, `snaplen`, `queue-threshold`, in this order.
     pub numbers: [Option<u64>; 3],
-    /// `level`; the usual `warn` is not printed.
+    /// `level`; the default `warn` is not printed.
     pub level: Option<Text>,
     /// `flags`
     pub flags: Vec<Text>,
@@ -179,7 +179,7 @@ pub struct Log {
 /// `queue …`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Which.
+    /// The queue number or numbers.
     pub to: Option<Expr>,
     /// `bypass`, `fanout`.
     pub flags: Vec<Text>,
@@ -188,7 +188,7 @@ pub struct Queue {
 /// `tproxy …`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tproxy {
-    /// `ip` or `ip6`, in a table for both.
+    /// `ip` or `ip6`, in a table of family `inet`.
     pub family: Option<Text>,
     /// The socket's address.
     pub address: Option<Expr>,
@@ -199,21 +199,21 @@ pub struct Tproxy {
 /// `add @set { … }`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetUpdate {
-    /// How.
+    /// The operation.
     pub op: SetOp,
     /// The set's name.
     pub set: Text,
     /// The element.
     pub key: Expr,
-    /// What a map gives for it.
+    /// The data, for a map.
     pub data: Option<Data>,
-    /// How long it stays.
+    /// The element's timeout.
     pub timeout: Option<Duration>,
-    /// Conditions and counters of the element.
+    /// Stateful expressions of the element.
     pub statements: Vec<Statement>,
 }
 
-/// How a set is changed.
+/// The operation of a set update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the word of that name")]
 pub enum SetOp {

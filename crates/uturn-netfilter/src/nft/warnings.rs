@@ -1,12 +1,12 @@
-//! What a dump of nftables says of itself: tables that are not printed whole.
+//! Warnings for nftables dumps with tables that are not printed in full.
 
 use uturn_model::{Family, SourceName};
 
 use crate::ParseError;
 
-/// Tables that belong to `iptables-nft` and have extensions that `nft` names without what
-/// they were told, where nothing else says it: `lacks` gives the file of the family that is
-/// not there.
+/// Warns about tables of `iptables-nft` with extensions whose options `nft` does not print,
+/// unless an `iptables-save` dump contains them: `lacks` returns the name of the missing file of
+/// a family.
 pub(crate) fn warnings(
     source: impl Into<SourceName>,
     text: &str,
@@ -36,7 +36,7 @@ pub(crate) fn warnings(
     warnings
 }
 
-/// Where an extension stands in a line, outside of quotes.
+/// The place of an extension in a line, outside of quotes.
 fn extension(line: &str) -> Option<usize> {
     let kinds = ["xt match ", "xt target ", "xt watcher "];
     let at = kinds.into_iter().filter_map(|kind| line.find(kind)).min()?;

@@ -6,7 +6,7 @@ use uturn_model::Family;
 use uturn_model::StepKind;
 use uturn_netfilter::{
     Connection, End, EndKind, Entry, Interface, Kernel, NodeState, Packet, RouteEntry, addr,
-    iptables, nft, routes, rules, sysctl,
+    iptables, nft, policy_rules, routes, sysctl,
 };
 
 pub(crate) fn read(node: &str, file: &str) -> String {
@@ -38,7 +38,7 @@ fn without_rules(node: &str, n: u8) -> NodeState {
     let mut state = NodeState {
         interfaces: addr::parse("addr", &read(node, "addr")).unwrap(),
         routes: routes::parse("route", &read(node, "route")).unwrap(),
-        rules: rules::parse("rule", &read(node, "rule")).unwrap(),
+        rules: policy_rules::parse("rule", &read(node, "rule")).unwrap(),
         sysctls: sysctl::parse("sysctl", &read(node, "sysctl")).unwrap(),
         ..NodeState::default()
     };

@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::Leg;
 use uturn_netfilter::{
-    Assumed, Connection, DropReason, End, EndKind, Entry, Fact, Packet, RejectWith, Subject,
-    Transport,
+    Assumptions, Connection, DropReason, End, EndKind, Entry, FactSubject, Packet, PacketFact,
+    RejectWith, Transport,
 };
 
 use crate::around::OWN;
@@ -165,7 +165,7 @@ impl Judge<'_> {
         };
         self.tried.answers += 1;
         // The kernel's own answers are sent by no user.
-        let sender = if by_kernel { Assumed::default() } else { by_root() };
+        let sender = if by_kernel { Assumptions::default() } else { by_root() };
         let walked = self.walk(&reply, &known, &sender);
         // An error about what the kernel itself answered is not looked for.
         let unseen = |end: &End| {
@@ -208,7 +208,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    fn walk(&self, probe: &Probe, known: &[Vec<Connection>], sender: &Assumed) -> Vec<End> {
+    fn walk(&self, probe: &Probe, known: &[Vec<Connection>], sender: &Assumptions) -> Vec<End> {
         let kernel = &self.node.kernel;
         let walk = |known| kernel.walk_assuming(&probe.packet, &probe.entry, known, sender);
         known.iter().flat_map(|known| walk(known)).collect()
@@ -300,10 +300,11 @@ impl Judge<'_> {
 }
 
 /// What is known of who sends the packets of a process of the node.
-fn by_root() -> Assumed {
-    let is = |subject| Fact::is(subject, 0);
-    let root = Assumed::default().knowing(is(Subject::User), true);
-    root.knowing(is(Subject::Group), true).knowing(Fact::is(Subject::AnyGroup, 77), false)
+fn by_root() -> Assumptions {
+    let is = |subject| PacketFact::exactly(subject, 0);
+    let root = Assumptions::default().with_fact(is(FactSubject::User), true);
+    root.with_fact(is(FactSubject::Group), true)
+        .with_fact(PacketFact::exactly(FactSubject::AnyGroup, 77), false)
 }
 
 /// An end of an earlier try, as it would be of this one.

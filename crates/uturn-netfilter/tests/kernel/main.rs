@@ -32,6 +32,7 @@ use dice::Dice;
 use judge::{Tried, judge};
 use node::Refused;
 use shrink::shrink;
+use uturn_testing::Requirement;
 
 /// The seeds of every run, and how many cases of each.
 const SEEDS: [u64; 2] = [1, 2];
@@ -48,12 +49,21 @@ fn tried(case: &Case) -> Result<Tried, Refused> {
     }
 }
 
+/// What a section of a case needs of the machine.
+fn section_requirement(section: &str) -> Requirement {
+    match section {
+        "nft" => Requirement::Nft,
+        _ => Requirement::Kernel,
+    }
+}
+
 fn can_judge(section: &str, rules: &str) -> bool {
     let case = Case::read(&format!("== {section}\n{rules}\n"));
     match tried(&case) {
         Ok(_) => true,
         Err(Refused(why)) => {
-            uturn_testing::left_out(
+            uturn_testing::skip(
+                section_requirement(section),
                 &format!("asking the kernel where packets go by {section}"),
                 why,
             );
@@ -79,7 +89,11 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
             let one = match tried(&case) {
                 Ok(one) => one,
                 Err(Refused(why)) if is_not_for_here(&why) => {
-                    uturn_testing::left_out(&format!("{what}: seed {seed}, case {number}"), why);
+                    uturn_testing::skip(
+                        Requirement::KernelModules,
+                        &format!("{what}: seed {seed}, case {number}"),
+                        why,
+                    );
                     continue;
                 }
                 Err(Refused(why)) => panic!("{what}: seed {seed}, case {number}: {why}\n{case}"),

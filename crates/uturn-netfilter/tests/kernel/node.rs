@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use uturn_model::Family;
-use uturn_netfilter::{Kernel, NodeState, addr, ipset, iptables, nft, routes, rules, sysctl};
+use uturn_netfilter::{
+    Kernel, NodeState, addr, ipset, iptables, nft, policy_rules, routes, sysctl,
+};
 
 use crate::case::Case;
 use crate::wire::Wire;
@@ -103,7 +105,7 @@ impl Node {
         let state = NodeState {
             interfaces: read(addr::parse("addr", part()))?,
             routes: read(routes::parse("route", part()))?,
-            rules: read(rules::parse("rule", part()))?,
+            rules: read(policy_rules::parse("rule", part()))?,
             sets: read(ipset::parse("ipset.save", part()))?,
             sysctls: read(sysctl::parse("sysctl", part()))?,
             iptables: read(iptables::parse("iptables.save", &saved.concat(), Family::V4))?,

@@ -32,7 +32,11 @@ fn kinds() -> &'static [(&'static str, usize)] {
             match crate::tried(&Case::read(&format!("== ipset\n{set}\n"))) {
                 Ok(_) => true,
                 Err(why) => {
-                    uturn_testing::left_out(&format!("asking the kernel about {kind}"), why.0);
+                    uturn_testing::skip(
+                        uturn_testing::Requirement::KernelModules,
+                        &format!("asking the kernel about {kind}"),
+                        why.0,
+                    );
                     false
                 }
             }

@@ -7,7 +7,7 @@ use uturn_model::route::By;
 use uturn_model::{Destination, Flow, Origin, Place, Text, Verdict};
 
 use super::either;
-use crate::engine::{Cannot, Engine};
+use crate::engine::{Engine, WalkError};
 use crate::names::Doubt;
 
 /// Some address outside: documentation has it, nobody inside does.
@@ -21,7 +21,7 @@ pub(super) struct NameInDoubt {
 
 impl Engine<'_> {
     /// The name that a flow calls, where nobody knows what it leads to.
-    pub(super) fn name_in_doubt(&self, flow: &Flow) -> Result<Option<NameInDoubt>, Cannot> {
+    pub(super) fn name_in_doubt(&self, flow: &Flow) -> Result<Option<NameInDoubt>, WalkError> {
         let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
             return Ok(None);
         };
@@ -44,7 +44,7 @@ impl Engine<'_> {
         flow: &Flow,
         doubt: &NameInDoubt,
         nowhere: Vec<Verdict>,
-    ) -> Result<Vec<Verdict>, Cannot> {
+    ) -> Result<Vec<Verdict>, WalkError> {
         let mut cluster = self.cluster().clone();
         match doubt.why {
             Doubt::Outside => {

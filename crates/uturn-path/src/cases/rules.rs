@@ -2,29 +2,34 @@
 //! over the cluster.
 
 use uturn_model::{Flow, Supposition, Text, Verdict};
-use uturn_netfilter::{Assumed, Doubt, Question};
+use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
 use super::either;
-use crate::engine::{Cannot, Engine};
-use crate::travel::add_new;
+use crate::engine::{Engine, WalkError};
+use crate::journey::add_new;
 
 /// Of at most so many rules that nobody models, both is tried.
 const MOST: usize = 3;
 
 impl Engine<'_> {
     /// A verdict for each case of what rules do that nobody models.
-    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, Cannot> {
-        self.split(flow, &Assumed::default(), MOST)
+    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+        self.split(flow, &Assumptions::default(), MOST)
     }
 
     /// The same, with something taken for true of some of them; of so many more, both is tried.
-    fn split(&self, flow: &Flow, assumed: &Assumed, more: usize) -> Result<Vec<Verdict>, Cannot> {
+    fn split(
+        &self,
+        flow: &Flow,
+        assumed: &Assumptions,
+        more: usize,
+    ) -> Result<Vec<Verdict>, WalkError> {
         let (verdicts, open) = self.by_cluster(flow, assumed)?;
         let unasked = |one: &&Question| assumed.answer(one).is_none();
         let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
             return Ok(verdicts);
         };
-        let of = |holds| self.split(flow, &assumed.and(question, holds), more - 1);
+        let of = |holds| self.split(flow, &assumed.with_answer(question, holds), more - 1);
         Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
             verdict.conditions.insert(0, holding(question, holds));
             add_new(&mut verdict.supposed, vec![taken(question, holds)]);
@@ -34,27 +39,27 @@ impl Engine<'_> {
 
 /// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`, `the sender's user is 1337`.
 fn holding(question: &Question, holds: bool) -> Text {
-    question.case(holds).into()
+    question.describe(holds).into()
 }
 
 fn taken(question: &Question, holds: bool) -> Supposition {
     let taken = match (question.about, holds) {
-        (Doubt::Sender(fact), _) => {
+        (QuestionSubject::Sender(fact), _) => {
             return Supposition {
                 about: format!("who sends what rule {} meets", question.by.rule).into(),
-                taken: fact.words(holds).into(),
+                taken: fact.describe(holds).into(),
                 because: "one case of several: no dump says which process sends a packet".into(),
                 settle: "ps -eo user,group,args on the node".into(),
             };
         }
-        (Doubt::Match, true) => "it matches what meets it",
-        (Doubt::Match, false) => "it does not match what meets it",
-        (Doubt::Pass, true) => "it lets pass what it matches",
-        (Doubt::Pass, false) => "it keeps what it matches",
-        (Doubt::Own | Doubt::Out, _) => {
+        (QuestionSubject::Match, true) => "it matches what meets it",
+        (QuestionSubject::Match, false) => "it does not match what meets it",
+        (QuestionSubject::Pass, true) => "it lets pass what it matches",
+        (QuestionSubject::Pass, false) => "it keeps what it matches",
+        (QuestionSubject::Own | QuestionSubject::Out, _) => {
             return Supposition {
                 about: question.by.rule.clone(),
-                taken: question.case(holds).into(),
+                taken: question.describe(holds).into(),
                 because: "one case of several: the capture does not say it".into(),
                 settle: "capture addr and route of the node too".into(),
             };

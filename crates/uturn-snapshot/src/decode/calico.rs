@@ -24,9 +24,11 @@ pub(crate) fn look_into(doc: &Doc<'_>, spec: Option<&Node<'_>>, objects: &mut Ob
         node.get(key).and_then(Node::as_str).is_some_and(|own| own.eq_ignore_ascii_case(value))
     };
     let containers = items(spec.and_then(|spec| spec.get("containers")));
-    let agent = containers.iter().find(|one| is(one, "name", "calico-node"));
+    let agent = containers.iter().find(|container| is(container, "name", "calico-node"));
     let mut switches = items(agent.and_then(|agent| agent.get("env"))).iter();
-    if let Some(switch) = switches.find(|one| is(one, "name", SWITCH) && is(one, "value", "true")) {
+    if let Some(switch) =
+        switches.find(|switch| is(switch, "name", SWITCH) && is(switch, "value", "true"))
+    {
         objects.calico_ebpf.get_or_insert(doc.origin(switch));
     }
 }

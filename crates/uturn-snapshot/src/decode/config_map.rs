@@ -121,7 +121,7 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
         return doc.fault(node, format!("expected a text, found {}", node.describe()));
     };
     let mut first = None;
-    document::read(text, Keep::All, &mut |one| match one {
+    document::read(text, Keep::All, &mut |document| match document {
         Err(trouble) if trouble.note.is_some() => ControlFlow::Continue(()),
         other => {
             first.get_or_insert(other);

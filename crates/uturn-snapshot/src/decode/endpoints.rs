@@ -26,10 +26,10 @@ pub(crate) fn read_slice(doc: &Doc<'_>, objects: &mut Objects) {
         }
         Some(node) => doc.value::<Family>(node),
     };
-    let ports = doc.maps(doc.root, "ports").filter_map(|one| port(doc, one)).collect();
+    let ports = doc.maps(doc.root, "ports").filter_map(|item| port(doc, item)).collect();
     let endpoints: Vec<Endpoint> = doc
         .maps(doc.root, "endpoints")
-        .filter_map(|one| endpoint(doc, one, meta.as_ref().map(|meta| &meta.name.namespace)))
+        .filter_map(|item| endpoint(doc, item, meta.as_ref().map(|meta| &meta.name.namespace)))
         .collect();
     let (Some(meta), Some(family)) = (meta, family) else { return };
     let Some(service) = meta.labels.get(SERVICE) else {
@@ -85,8 +85,8 @@ fn endpoint<'d>(doc: &Doc<'d>, node: &'d Node<'d>, namespace: Option<&Name>) -> 
             .read::<Name>(node, "nodeName")
             .or_else(|| Name::new(topology("kubernetes.io/hostname")?).ok()),
         zone: doc.read(node, "zone").or_else(|| topology("topology.kubernetes.io/zone")),
-        zone_hints: hinted("forZones").filter_map(|one| doc.need(one, "name")).collect(),
-        node_hints: hinted("forNodes").filter_map(|one| doc.need(one, "name")).collect(),
+        zone_hints: hinted("forZones").filter_map(|hint| doc.need(hint, "name")).collect(),
+        node_hints: hinted("forNodes").filter_map(|hint| doc.need(hint, "name")).collect(),
         pod: target_pod(doc, node, namespace),
     })
 }
@@ -113,27 +113,27 @@ pub(crate) fn read_endpoints(doc: &Doc<'_>, objects: &mut Objects) {
     let mut slices = Vec::new();
     for (at, subset) in doc.maps(doc.root, "subsets").enumerate() {
         let ports: Vec<EndpointPort> =
-            doc.maps(subset, "ports").filter_map(|one| port(doc, one)).collect();
+            doc.maps(subset, "ports").filter_map(|item| port(doc, item)).collect();
         let mut endpoints = Vec::new();
         for (key, ready) in [("addresses", true), ("notReadyAddresses", false)] {
-            for one in doc.maps(subset, key) {
-                let Some(address) = doc.need::<IpAddr>(one, "ip") else { continue };
+            for item in doc.maps(subset, key) {
+                let Some(address) = doc.need::<IpAddr>(item, "ip") else { continue };
                 endpoints.push(Endpoint {
                     address,
                     ready,
                     serving: ready,
                     terminating: false,
-                    hostname: doc.read(one, "hostname"),
-                    node: doc.read(one, "nodeName"),
+                    hostname: doc.read(item, "hostname"),
+                    node: doc.read(item, "nodeName"),
                     zone: None,
                     zone_hints: Vec::new(),
                     node_hints: Vec::new(),
-                    pod: target_pod(doc, one, Some(&meta.name.namespace)),
+                    pod: target_pod(doc, item, Some(&meta.name.namespace)),
                 });
             }
         }
         for family in Family::BOTH {
-            let mine = |one: &&Endpoint| Family::of(one.address) == family;
+            let mine = |endpoint: &&Endpoint| Family::of(endpoint.address) == family;
             let endpoints: Vec<Endpoint> = endpoints.iter().filter(mine).cloned().collect();
             let Ok(name) = Name::new(format!("{}-{at}-{}", meta.name.name, family.bits())) else {
                 continue;

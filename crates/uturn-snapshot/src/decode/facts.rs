@@ -185,14 +185,14 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
             node(doc, &entry.value, known);
         }
     }
-    for one in doc.maps(spec, "loadBalancers") {
-        let Some(fact) = load_balancer(doc, one) else { continue };
+    for item in doc.maps(spec, "loadBalancers") {
+        let Some(fact) = load_balancer(doc, item) else { continue };
         let at = *facts.vips.entry(fact.vip).or_insert(facts.load_balancers.len());
         match facts.load_balancers.get(at) {
             Some(first) => {
                 let message =
                     format!("load balancer {} is there twice: first at {}", fact.vip, first.origin);
-                doc.fault(one, message);
+                doc.fault(item, message);
             }
             None => facts.load_balancers.push(fact),
         }
@@ -285,7 +285,7 @@ fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<LoadBalancerFa
     doc.only(node, &["vip", "name", "scope", "probeSource", "securityGroups", "listeners"]);
     let vip = doc.need(node, "vip");
     let security_groups = node.get("securityGroups").map(|_| doc.list(node, "securityGroups"));
-    let listeners = doc.maps(node, "listeners").filter_map(|one| listener(doc, one));
+    let listeners = doc.maps(node, "listeners").filter_map(|item| listener(doc, item));
     let listeners = listeners.collect();
     Some(LoadBalancerFact {
         name: doc.read(node, "name"),
@@ -312,7 +312,7 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ListenerFact> {
 
 fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
     doc.only(node, &["inbound", "outbound"]);
-    let rules = |key| doc.maps(node, key).filter_map(|one| security_rule(doc, one)).collect();
+    let rules = |key| doc.maps(node, key).filter_map(|item| security_rule(doc, item)).collect();
     SecurityGroup {
         name: name.into(),
         inbound: rules("inbound"),
@@ -329,9 +329,9 @@ fn security_rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<SecurityRule> 
     let peer = doc.read::<Any<IpNet>>(node, "peer");
     Some(SecurityRule {
         accept: accept?.0,
-        protocol: protocol.and_then(|one| one.0),
-        ports: ports.and_then(|one| one.0).map(|ports| (ports.0, ports.1)),
-        peer: peer.and_then(|one| one.0),
+        protocol: protocol.and_then(|protocol| protocol.0),
+        ports: ports.and_then(|range| range.0).map(|ports| (ports.0, ports.1)),
+        peer: peer.and_then(|peer| peer.0),
         origin: doc.origin(node),
     })
 }

@@ -22,12 +22,12 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     }
     let is_old = doc.root.get("apiVersion").and_then(Node::as_str) != Some("networking.k8s.io/v1");
     let default = if is_old { "backend" } else { "defaultBackend" };
-    let default_backend = doc.map(spec, default).and_then(|one| backend(doc, one, is_old));
+    let default_backend = doc.map(spec, default).and_then(|item| backend(doc, item, is_old));
     let tls = doc
         .maps(spec, "tls")
-        .map(|one| Tls { hosts: doc.list(one, "hosts"), secret: doc.read(one, "secretName") });
+        .map(|item| Tls { hosts: doc.list(item, "hosts"), secret: doc.read(item, "secretName") });
     let tls = tls.collect();
-    let rules = doc.maps(spec, "rules").map(|one| rule(doc, one, is_old));
+    let rules = doc.maps(spec, "rules").map(|item| rule(doc, item, is_old));
     let rules: Vec<IngressRule> = rules.collect();
     if spec.get(default).is_none() && doc.items(spec, "rules").is_empty() {
         doc.missing(spec, "rules", &format!("at least one rule, or a {default}"));
@@ -58,7 +58,7 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> IngressRule {
     let paths = http.map(|http| doc.maps(http, "paths")).into_iter().flatten();
     IngressRule {
         host: host.and_then(|host| doc.value(host)),
-        paths: paths.filter_map(|one| path(doc, one, is_old)).collect(),
+        paths: paths.filter_map(|item| path(doc, item, is_old)).collect(),
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     if let Some(spec) = doc.map(doc.root, "spec") {
         node.pod_cidrs = doc.list(spec, "podCIDRs");
         if node.pod_cidrs.is_empty() {
-            let empty = spec.get("podCIDR").is_some_and(|one| one.as_str() == Some(""));
+            let empty = spec.get("podCIDR").is_some_and(|cidr| cidr.as_str() == Some(""));
             node.pod_cidrs.extend(
                 (!empty).then(|| doc.read::<uturn_model::IpNet>(spec, "podCIDR")).flatten(),
             );
@@ -26,7 +26,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     }
     if let Some(status) = doc.map(doc.root, "status") {
         for address in doc.maps(status, "addresses") {
-            let list = match address.get("type").and_then(|one| one.as_str()) {
+            let list = match address.get("type").and_then(|kind| kind.as_str()) {
                 Some("InternalIP") => &mut node.internal_ips,
                 Some("ExternalIP") => &mut node.external_ips,
                 _ => continue,
@@ -34,14 +34,15 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             list.extend(doc.need::<IpAddr>(address, "address"));
         }
         for condition in doc.maps(status, "conditions") {
-            if condition.get("type").and_then(|one| one.as_str()) == Some("Ready") {
-                node.ready = condition.get("status").and_then(|one| one.as_str()) == Some("True");
+            if condition.get("type").and_then(|kind| kind.as_str()) == Some("Ready") {
+                node.ready =
+                    condition.get("status").and_then(|status| status.as_str()) == Some("True");
             }
         }
         if let Some(info) = doc.map(status, "nodeInfo") {
             // Distributions write what they like here: what is no version says nothing.
             node.kube_proxy_version =
-                info.get("kubeProxyVersion").and_then(|one| one.as_str()?.parse().ok());
+                info.get("kubeProxyVersion").and_then(|version| version.as_str()?.parse().ok());
             node.kernel = doc.read::<Text>(info, "kernelVersion");
         }
     }

@@ -46,7 +46,8 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
 }
 
 fn read_status<'d>(doc: &Doc<'d>, status: &'d Node<'d>, pod: &mut Pod) {
-    pod.ips = doc.maps(status, "podIPs").filter_map(|one| doc.need::<IpAddr>(one, "ip")).collect();
+    pod.ips =
+        doc.maps(status, "podIPs").filter_map(|item| doc.need::<IpAddr>(item, "ip")).collect();
     if pod.ips.is_empty()
         && let Some(ip) = status.get("podIP").filter(|ip| ip.as_str() != Some(""))
     {
@@ -54,7 +55,7 @@ fn read_status<'d>(doc: &Doc<'d>, status: &'d Node<'d>, pod: &mut Pod) {
     }
     let phase = doc.read::<Phase>(status, "phase");
     let conditions = doc.items(status, "conditions");
-    let ready = conditions.iter().find(|one| is(one, "type", "Ready"));
+    let ready = conditions.iter().find(|condition| is(condition, "type", "Ready"));
     pod.phase = phase.unwrap_or(if pod.ips.is_empty() { Phase::Pending } else { Phase::Running });
     pod.ready = match ready {
         Some(ready) => is(ready, "status", "True"),
@@ -127,18 +128,18 @@ pub(crate) fn spec<'d>(
     let mut read = PodSpec { labels, annotations, ..PodSpec::default() };
     let Some(spec) = spec else { return read };
     read.host_network = doc.read(spec, "hostNetwork").unwrap_or_default();
-    read.containers = doc.maps(spec, "containers").map(|one| container(doc, one)).collect();
+    read.containers = doc.maps(spec, "containers").map(|item| container(doc, item)).collect();
     let sidecars =
-        doc.maps(spec, "initContainers").filter(|one| is(one, "restartPolicy", "Always"));
-    read.containers.extend(sidecars.map(|one| container(doc, one)));
+        doc.maps(spec, "initContainers").filter(|item| is(item, "restartPolicy", "Always"));
+    read.containers.extend(sidecars.map(|item| container(doc, item)));
     read.dns_policy = doc.read(spec, "dnsPolicy").unwrap_or_default();
     if let Some(config) = doc.map(spec, "dnsConfig") {
         read.dns_nameservers = doc.list(config, "nameservers");
         read.dns_searches = doc.list(config, "searches");
         read.dns_ndots = doc
             .maps(config, "options")
-            .find(|one| is(one, "name", "ndots"))
-            .and_then(|one| doc.read::<Loose>(one, "value")?.0.parse().ok());
+            .find(|item| is(item, "name", "ndots"))
+            .and_then(|item| doc.read::<Loose>(item, "value")?.0.parse().ok());
     }
     read.hostname = doc.read(spec, "hostname");
     read.subdomain = doc.read(spec, "subdomain");
@@ -159,16 +160,19 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     // What is wrong with the container is said where it is read.
     let unheard = RefCell::new(Faults::default());
     let trial = Doc::new(doc.file, doc.root, &unheard);
-    let is_nginx = |one: &&Node<'_>| container(&trial, one).program() == "nginx";
-    for mount in
-        doc.maps(spec, "containers").filter(is_nginx).flat_map(|one| doc.maps(one, "volumeMounts"))
+    let is_nginx = |item: &&Node<'_>| container(&trial, item).program() == "nginx";
+    for mount in doc
+        .maps(spec, "containers")
+        .filter(is_nginx)
+        .flat_map(|item| doc.maps(item, "volumeMounts"))
     {
-        let is_it = |one: &&Node<'_>| {
-            one.get("name")
+        let is_it = |volume: &&Node<'_>| {
+            volume
+                .get("name")
                 .is_some_and(|name| name.as_str() == mount.get("name").and_then(Node::as_str))
         };
         let volume = doc.maps(spec, "volumes").find(is_it);
-        let Some(map) = volume.and_then(|one| doc.map(one, "configMap")) else { continue };
+        let Some(map) = volume.and_then(|volume| doc.map(volume, "configMap")) else { continue };
         let Some(config_map) = doc.read::<Text>(map, "name") else { continue };
         let Some(path) = doc.need::<Text>(mount, "mountPath") else { continue };
         let file = |path: Text, key| ConfigFile {
@@ -180,7 +184,7 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
         };
         let items: Vec<(Text, Text)> = doc
             .maps(map, "items")
-            .filter_map(|one| Some((doc.need(one, "key")?, doc.need(one, "path")?)))
+            .filter_map(|item| Some((doc.need(item, "key")?, doc.need(item, "path")?)))
             .collect();
         match doc.read::<Text>(mount, "subPath") {
             Some(sub) => {
@@ -214,8 +218,8 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
                 protocol,
                 host_port: port
                     .get("hostPort")
-                    .filter(|one| u16::from_node(one) != Ok(0))
-                    .and_then(|one| doc.value(one)),
+                    .filter(|port| u16::from_node(port) != Ok(0))
+                    .and_then(|port| doc.value(port)),
             })
         })
         .collect();
@@ -238,7 +242,7 @@ fn probed(container: &Node<'_>, ports: &[ContainerPort]) -> Vec<Port> {
         let port = ways.filter_map(|way| probe.get(way)?.get("port")).next()?;
         let named = || {
             let name = port.as_str()?;
-            ports.iter().find(|one| one.name.as_deref() == Some(name)).map(|one| one.port)
+            ports.iter().find(|port| port.name.as_deref() == Some(name)).map(|port| port.port)
         };
         u16::from_node(port).ok().and_then(Port::new).or_else(named)
     });

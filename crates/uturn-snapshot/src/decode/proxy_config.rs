@@ -50,7 +50,8 @@ pub(crate) fn read(doc: &Doc<'_>) -> ProxyConfig {
         config.masquerade_bit = masquerade_bit(doc, nftables).or(config.masquerade_bit);
     }
     if let Some(ipvs) = doc.map(root, "ipvs") {
-        config.ipvs_scheduler = doc.read::<Text>(ipvs, "scheduler").filter(|one| !one.is_empty());
+        config.ipvs_scheduler =
+            doc.read::<Text>(ipvs, "scheduler").filter(|scheduler| !scheduler.is_empty());
         config.strict_arp = doc.read(ipvs, "strictARP");
     }
     if let Some(conntrack) = doc.map(root, "conntrack") {
@@ -94,7 +95,7 @@ fn node_port_addresses<'d>(doc: &Doc<'d>, root: &'d Node<'d>) -> Option<NodePort
     let items = doc.items(root, "nodePortAddresses");
     match items {
         [] => None,
-        [one] if one.as_str() == Some("primary") => Some(NodePortAddresses::Primary),
+        [word] if word.as_str() == Some("primary") => Some(NodePortAddresses::Primary),
         _ => Some(NodePortAddresses::Ranges(doc.list(root, "nodePortAddresses"))),
     }
 }

@@ -9,10 +9,10 @@ use crate::document::Node;
 /// `matchLabels` and `matchExpressions` under `key`; nothing when the key is missing.
 pub(crate) fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Selector> {
     let node = doc.map(parent, key)?;
-    let expressions = doc.maps(node, "matchExpressions").filter_map(|one| {
-        let key = doc.need::<Text>(one, "key");
-        let values = doc.list::<Text>(one, "values");
-        let operator = match doc.need::<Text>(one, "operator")?.as_ref() {
+    let expressions = doc.maps(node, "matchExpressions").filter_map(|item| {
+        let key = doc.need::<Text>(item, "key");
+        let values = doc.list::<Text>(item, "values");
+        let operator = match doc.need::<Text>(item, "operator")?.as_ref() {
             "In" => Operator::In(values),
             "NotIn" => Operator::NotIn(values),
             "Exists" => Operator::Exists,
@@ -20,7 +20,7 @@ pub(crate) fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option
             other => {
                 let message =
                     format!("expected In, NotIn, Exists or DoesNotExist, found {other:?}");
-                doc.fault(one.get("operator").unwrap_or(one), message);
+                doc.fault(item.get("operator").unwrap_or(item), message);
                 return None;
             }
         };

@@ -24,7 +24,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let kind = kind(doc, spec);
     let headless = is_none(spec.get("clusterIP"));
     let ports: Vec<ServicePort> =
-        doc.maps(spec, "ports").filter_map(|one| port(doc, one)).collect();
+        doc.maps(spec, "ports").filter_map(|item| port(doc, item)).collect();
     let listed = doc.items(spec, "ports").len();
     if listed == 0 && !headless && !matches!(kind, Some(ServiceKind::ExternalName(_))) {
         doc.missing(
@@ -98,9 +98,9 @@ fn is_none(node: Option<&Node<'_>>) -> bool {
 fn cluster_ips<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<IpAddr> {
     let given = |node: &&Node<'_>| !matches!(node.as_str(), Some("" | "None"));
     let several = doc.items(spec, "clusterIPs").iter().filter(given);
-    let mut ips: Vec<IpAddr> = several.filter_map(|one| doc.value(one)).collect();
+    let mut ips: Vec<IpAddr> = several.filter_map(|ip| doc.value(ip)).collect();
     if ips.is_empty() {
-        ips.extend(spec.get("clusterIP").filter(given).and_then(|one| doc.value::<IpAddr>(one)));
+        ips.extend(spec.get("clusterIP").filter(given).and_then(|ip| doc.value::<IpAddr>(ip)));
     }
     ips
 }
@@ -137,15 +137,16 @@ fn check_names<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, ports: &[ServicePort]) {
             None if matches!(item.value, Value::Map(_)) => {
                 doc.missing(item, "name", "a name, since the Service has several ports");
             }
-            Some(this) if items[..at].iter().any(|one| name(one).as_ref() == Some(&this)) => {
+            Some(this) if items[..at].iter().any(|item| name(item).as_ref() == Some(&this)) => {
                 doc.fault(item, format!("two ports have the name {this:?}"));
             }
             _ => {}
         }
     }
     for (at, port) in ports.iter().enumerate() {
-        let same = |one: &&ServicePort| (one.port, one.protocol) == (port.port, port.protocol);
-        if ports.len() == items.len() && ports[..at].iter().any(|one| same(&one)) {
+        let same =
+            |other: &&ServicePort| (other.port, other.protocol) == (port.port, port.protocol);
+        if ports.len() == items.len() && ports[..at].iter().any(|earlier| same(&earlier)) {
             doc.fault(&items[at], format!("two ports are {} {}", port.protocol, port.port));
         }
     }
@@ -168,10 +169,10 @@ pub(crate) fn load_balancer(doc: &Doc<'_>) -> Vec<LbIngress> {
     };
     let given = |node: &&Node<'_>| node.as_str() != Some("");
     doc.maps(status, "ingress")
-        .map(|one| LbIngress {
-            ip: one.get("ip").filter(given).and_then(|ip| doc.value(ip)),
-            hostname: one.get("hostname").filter(given).and_then(|name| doc.value(name)),
-            mode: doc.read(one, "ipMode").unwrap_or_default(),
+        .map(|item| LbIngress {
+            ip: item.get("ip").filter(given).and_then(|ip| doc.value(ip)),
+            hostname: item.get("hostname").filter(given).and_then(|name| doc.value(name)),
+            mode: doc.read(item, "ipMode").unwrap_or_default(),
         })
         .collect()
 }

@@ -15,9 +15,9 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let spec = doc.map(doc.root, "spec").and_then(|spec| doc.map(spec, "loadBalancer"));
     let mut listeners = Vec::new();
     if let Some(spec) = spec {
-        let l4 = doc.maps(spec, "l4Listeners").map(|one| listener(doc, one, Layer::L4));
+        let l4 = doc.maps(spec, "l4Listeners").map(|item| listener(doc, item, Layer::L4));
         listeners.extend(l4.flatten());
-        let l7 = doc.maps(spec, "l7Listeners").map(|one| listener(doc, one, Layer::L7));
+        let l7 = doc.maps(spec, "l7Listeners").map(|item| listener(doc, item, Layer::L7));
         listeners.extend(l7.flatten());
     }
     let Some(meta) = meta else { return };
@@ -37,11 +37,11 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<Liste
     let rules: Vec<&Node<'_>> =
         doc.maps(node, "domains").flat_map(|domain| doc.maps(domain, "rules")).collect();
     let parts = || std::iter::once(node).chain(rules.iter().copied());
-    let checks: Vec<&Node<'_>> = parts().filter_map(|one| doc.map(one, "healthCheck")).collect();
+    let checks: Vec<&Node<'_>> = parts().filter_map(|part| doc.map(part, "healthCheck")).collect();
     let source = checks.iter().find_map(|check| doc.read::<u8>(check, "sourceIpType"));
     Some(ListenerConfig {
         keepalive: doc.read::<u8>(node, "keepaliveEnable").map(|on| on == 1),
-        scheduler: parts().find_map(|one| doc.read::<Scheduler>(one, "scheduler")),
+        scheduler: parts().find_map(|part| doc.read::<Scheduler>(part, "scheduler")),
         health_check: checks.iter().find_map(|check| doc.read(check, "enable")),
         probe_source: source.map(|kind| match kind {
             0 => ProbeSource::Vip,

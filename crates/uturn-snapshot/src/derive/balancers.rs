@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
+use uturn_lb::controller;
 use uturn_model::cluster::Provider;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
@@ -19,13 +20,7 @@ const PUBLIC: &str = "203.0.113.0/24";
 
 /// Whether the cloud's controller serves this Ingress.
 pub(super) fn is_of_cloud(ingress: &Ingress, objects: &Objects) -> bool {
-    let classes = &objects.ingress_classes.0;
-    let ours = |controller: &str| controller.contains("qcloud") || controller.contains("tencent");
-    match ingress.class.as_deref() {
-        Some("qcloud") => true,
-        Some(class) => classes.get(class).is_some_and(|class| ours(&class.controller)),
-        None => classes.values().find(|one| one.is_default).is_none_or(|one| ours(&one.controller)),
-    }
+    controller::is_of_cloud(ingress, &objects.ingress_classes.0)
 }
 
 /// Finds the load balancers of which it is not known how they behave: those of clouds without a

@@ -56,8 +56,9 @@ pub(super) fn read<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Nod
 /// What [`read`] gives for a text, if nothing is wrong with it that kubectl would refuse.
 pub(super) fn read_whole(text: &str, line: u32) -> Option<Vec<Result<Node<'_>, Trouble>>> {
     let mut found = Vec::new();
-    read(text, line, &mut |one| found.push(one));
-    let is_wrong = |one: &Result<_, Trouble>| matches!(one, Err(trouble) if trouble.note.is_none());
+    read(text, line, &mut |document| found.push(document));
+    let is_wrong =
+        |document: &Result<_, Trouble>| matches!(document, Err(trouble) if trouble.note.is_none());
     (!found.iter().any(is_wrong)).then_some(found)
 }
 

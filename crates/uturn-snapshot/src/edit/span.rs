@@ -44,7 +44,7 @@ impl Spanned {
         match &self.what {
             What::Map { entries, .. } => {
                 // Of a key that is there twice, the last counts.
-                entries.iter().rev().find(|one| one.key == key).map(|one| &one.value)
+                entries.iter().rev().find(|entry| entry.key == key).map(|entry| &entry.value)
             }
             _ => None,
         }

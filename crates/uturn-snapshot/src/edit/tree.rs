@@ -40,7 +40,7 @@ impl Tree {
             Self::Text(text) => word(text, strict),
             Self::Bare(text) => text.clone(),
             Self::List(items) => {
-                let items: Vec<String> = items.iter().map(|one| one.flow(strict)).collect();
+                let items: Vec<String> = items.iter().map(|item| item.flow(strict)).collect();
                 format!("[{}]", items.join(", "))
             }
             Self::Map(entries) => {
@@ -97,7 +97,7 @@ fn pairs(entries: &[(String, Tree)], indent: usize) -> String {
 }
 
 fn list(items: &[Tree], indent: usize) -> String {
-    items.iter().map(|one| item(one, indent)).collect()
+    items.iter().map(|child| item(child, indent)).collect()
 }
 
 /// Whether a text can stand as lines below its key.

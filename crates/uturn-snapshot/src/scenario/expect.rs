@@ -71,11 +71,11 @@ type Expected = (Vec<(Outcome, f64)>, Option<Vec<Mechanism>>);
 /// The first expectation that fits; all of them are read, for their faults.
 fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -> Option<Expected> {
     let mut first: Option<Option<Expected>> = None;
-    for one in doc.maps(node, "expect") {
-        doc.only(one, &["when", "outcomes", "mechanisms"]);
-        let fits = size.fits(doc, one) && first.is_none();
-        let outcomes = outcomes(doc, each, one, fits.then_some(size.nodes));
-        let mechanisms = mechanisms(doc, one);
+    for item in doc.maps(node, "expect") {
+        doc.only(item, &["when", "outcomes", "mechanisms"]);
+        let fits = size.fits(doc, item) && first.is_none();
+        let outcomes = outcomes(doc, each, item, fits.then_some(size.nodes));
+        let mechanisms = mechanisms(doc, item);
         if fits {
             first = Some(outcomes.map(|outcomes| (outcomes, mechanisms)));
         }
@@ -112,7 +112,7 @@ impl Size {
     fn fits_none<'d>(self, doc: &Doc<'d>, node: &'d Node<'d>) -> String {
         let modes_matter = doc
             .maps(node, "expect")
-            .filter_map(|one| one.get("when"))
+            .filter_map(|item| item.get("when"))
             .any(|when| when.get("mode").is_some());
         let mode = if modes_matter { format!(" in mode {}", self.mode) } else { String::new() };
         format!("none of these fits the case of {} nodes{mode}", self.nodes)
@@ -149,11 +149,11 @@ pub(super) fn probes<'d>(
             doc.missing(node, "expect", "who is found alive");
         }
         let mut found = None;
-        for one in doc.maps(node, "expect") {
-            doc.only(one, &["when", "alive", "mechanisms"]);
-            let alive = doc.need::<Alive>(one, "alive");
-            let mechanisms = mechanisms(doc, one);
-            if size.fits(doc, one) && found.is_none() {
+        for item in doc.maps(node, "expect") {
+            doc.only(item, &["when", "alive", "mechanisms"]);
+            let alive = doc.need::<Alive>(item, "alive");
+            let mechanisms = mechanisms(doc, item);
+            if size.fits(doc, item) && found.is_none() {
                 found = Some((alive, mechanisms));
             }
         }

@@ -1,10 +1,10 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use uturn_diagnose::cure::{self, Case, Twin};
-use uturn_diagnose::{Alike, Code, Example, Finding, diagnose};
+use uturn_diagnose::{Alike, Code, CureTitle, Example, Finding, diagnose};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
-use uturn_path::{Cannot, Engine};
+use uturn_path::{Engine, WalkError};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_snapshot::{Fault, Loaded, Manifests};
@@ -135,9 +135,9 @@ fn case_of<'a>(
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
     finding: &Finding,
-) -> Result<Option<Case<'a>>, Cannot> {
+) -> Result<Option<Case<'a>>, WalkError> {
     if let Example::Probes(listener, protocol) = finding.example {
-        return Ok(Some(Case::probes(manifests, engine, listener, protocol)));
+        return Case::probes(manifests, engine, listener, protocol).map(Some);
     }
     flow_of(engine, finding).map(|flow| Case::flow(manifests, engine, flow)).transpose()
 }
@@ -158,7 +158,7 @@ pub(super) fn flow_of(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
         |name: &&NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let clients = || finding.clients.iter().filter(asks_cluster);
     let flow = finding.example.flow()?;
-    if !matches!(finding.example, Example::Met(_)) {
+    if !matches!(finding.example, Example::Scanned(_)) {
         return Some(flow);
     }
     let at = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
@@ -223,7 +223,7 @@ pub(super) fn of_flow(
     manifests: &Manifests,
     cluster: &Cluster,
     flow: &Flow,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<CureTitle>, Failure> {
     if !may_take(manifests) {
         return Ok(Vec::new());
     }
@@ -233,8 +233,9 @@ pub(super) fn of_flow(
 }
 
 /// What the cures that work are called.
-pub(super) fn titles(cures: &[cure::Cure]) -> Vec<String> {
-    cures.iter().filter(|one| one.is_offered()).map(|one| one.title.clone()).collect()
+pub(super) fn titles(cures: &[cure::Cure]) -> Vec<CureTitle> {
+    let offered = cures.iter().filter(|cure| cure.is_offered());
+    offered.map(|cure| CureTitle { name: cure.name, text: cure.title.clone() }).collect()
 }
 
 fn report_of(twin: &Twin<'_>, case: &Case<'_>) -> CureReport {

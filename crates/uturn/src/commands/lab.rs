@@ -49,22 +49,23 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
 fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
     sweep(printer)?;
     let scenarios = scenarios::read(scenarios::own(&args.files)?)?;
-    let labels =
-        |one: &Scenario| one.cases.iter().map(|case| case.label.clone()).collect::<Vec<_>>();
+    let labels = |scenario: &Scenario| {
+        scenario.cases.iter().map(|case| case.label.clone()).collect::<Vec<_>>()
+    };
     print(
         printer,
         args.output,
         |style| {
             let rows: Vec<Vec<String>> = scenarios
                 .iter()
-                .map(|one| {
-                    let nodes = one.cases.iter().map(|case| case.nodes.to_string());
-                    let modes = one.cases.iter().map(|case| case.cluster.proxy.mode.value);
+                .map(|scenario| {
+                    let nodes = scenario.cases.iter().map(|case| case.nodes.to_string());
+                    let modes = scenario.cases.iter().map(|case| case.cluster.proxy.mode.value);
                     vec![
-                        one.name.to_string(),
+                        scenario.name.to_string(),
                         distinct(nodes).join(" "),
                         distinct(modes.map(|mode| mode.to_string())).join(" "),
-                        one.shows.to_string(),
+                        scenario.shows.to_string(),
                     ]
                 })
                 .collect();
@@ -73,13 +74,13 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
         || {
             let all: Vec<_> = scenarios
                 .iter()
-                .map(|one| {
+                .map(|scenario| {
                     json!({
-                        "name": &*one.name,
-                        "cases": labels(one),
-                        "shows": &*one.shows,
-                        "seed": &*one.seed,
-                        "file": one.origin.to_string(),
+                        "name": &*scenario.name,
+                        "cases": labels(scenario),
+                        "shows": &*scenario.shows,
+                        "seed": &*scenario.seed,
+                        "file": scenario.origin.to_string(),
                     })
                 })
                 .collect();
@@ -92,9 +93,9 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
 /// Each once, in the order of their first.
 fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
-    for one in all {
-        if !seen.contains(&one) {
-            seen.push(one);
+    for word in all {
+        if !seen.contains(&word) {
+            seen.push(word);
         }
     }
     seen
@@ -115,12 +116,14 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
         for case in &mut scenario.cases {
             let cluster = &mut case.cluster;
             let there = captures.iter().filter(|(name, _)| cluster.nodes.contains_key(*name));
-            cluster.captures.extend(there.map(|(name, one)| (name.clone(), one.clone())));
+            cluster.captures.extend(there.map(|(name, capture)| (name.clone(), capture.clone())));
         }
     }
     let cases: Vec<Named<'_>> = scenarios
         .iter()
-        .flat_map(|one| one.cases.iter().map(|case| Named { scenario: &one.name, case }))
+        .flat_map(|scenario| {
+            scenario.cases.iter().map(|case| Named { scenario: &scenario.name, case })
+        })
         .collect();
     if cases.is_empty() {
         return Err(Failure::usage("no case has that many nodes and that mode"));
@@ -146,10 +149,12 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
         return Ok(Status::Found);
     }
     // What was asked for and could not be run is no agreement.
-    let ran = |one: &(CaseReport, &Named<'_>)| one.0.not_run.is_none();
+    let ran = |ran_case: &(CaseReport, &Named<'_>)| ran_case.0.not_run.is_none();
     let all: Vec<_> = reports.into_iter().zip(&cases).collect();
     // Who wants the machine wants what a machine can run.
-    let all_ran = all.iter().all(|one| ran(one) || args.vm && !place::in_any_machine(one.1.case));
+    let all_ran = all
+        .iter()
+        .all(|ran_case| ran(ran_case) || args.vm && !place::in_any_machine(ran_case.1.case));
     Ok(if all_ran && all.iter().any(ran) { Status::Clean } else { Status::NotHere })
 }
 
@@ -173,7 +178,7 @@ impl Rounds<'_> {
         let crew: Vec<Named<'_>> = here.iter().map(|at| cases[*at]).collect();
         let mut failed = None;
         crew::measure(&crew, self.how, size, self.printer, &mut |at, measured, seconds| {
-            let (one, at) = (&crew[at], here[at]);
+            let (case, at) = (&crew[at], here[at]);
             let measured = match measured {
                 // Nothing is built then.
                 Ok(Err(LabError::Unavailable(Unavailable::Part(part)))) => {
@@ -187,7 +192,7 @@ impl Rounds<'_> {
                 Err(why) => Err(why),
             };
             let made = measured
-                .and_then(|found| report(one, found, place::here(), seconds, self.predicts));
+                .and_then(|found| report(case, found, place::here(), seconds, self.predicts));
             match made {
                 Ok(made) => reports[at] = Some(made),
                 Err(why) => drop(failed.get_or_insert(why)),
@@ -253,7 +258,7 @@ fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Re
     let mut rules = case.cluster.captures.clone();
     rules.extend(how.captures()?);
     let engine = Engine::new(&case.cluster)?;
-    let flows: Vec<Flow> = case.flows.iter().map(|one| one.flow.clone()).collect();
+    let flows: Vec<Flow> = case.flows.iter().map(|flow| flow.flow.clone()).collect();
     let program = env::current_exe()
         .map_err(|why| Failure::not_here(format!("cannot tell where uturn itself is: {why}")))?;
     let plan = Plan {
@@ -270,7 +275,7 @@ fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Re
 
 /// What became of a case; without flows, why it could not be built.
 fn report(
-    one: &Named<'_>,
+    named: &Named<'_>,
     measured: Result<Vec<MeasuredFlow>, String>,
     place: String,
     seconds: f64,
@@ -278,24 +283,24 @@ fn report(
 ) -> Result<CaseReport, Failure> {
     let measured = match measured {
         Ok(measured) => measured,
-        Err(why) => return Ok(one.not_run(why)),
+        Err(why) => return Ok(named.not_run(why)),
     };
-    let engine = Engine::new(&one.case.cluster)?;
-    let probes = one
+    let engine = Engine::new(&named.case.cluster)?;
+    let probes = named
         .case
         .probes
         .iter()
         .map(|expected| health::judge(&engine, expected, &measured, predicts))
-        .collect();
-    let judged = one
+        .collect::<Result<_, _>>()?;
+    let judged = named
         .case
         .flows
         .iter()
         .zip(measured)
         .map(|(expected, measured)| judge(&engine, expected, measured, predicts));
     Ok(CaseReport {
-        scenario: one.scenario.to_owned(),
-        case: one.case.label.clone(),
+        scenario: named.scenario.to_owned(),
+        case: named.case.label.clone(),
         flows: judged.collect::<Result<_, _>>()?,
         probes,
         seconds,
@@ -322,15 +327,17 @@ fn judge(
     let states = !expected.outcomes.is_empty();
     let wanted = outcomes_within(&expected.outcomes, measured.limit);
     if states && let Agreement::Differs(all) = agrees(&wanted, &measured.counts, exact) {
-        differences.extend(
-            all.iter().map(|one| format!("measured against expected: {}", one.told("expected"))),
-        );
+        differences.extend(all.iter().map(|difference| {
+            format!("measured against expected: {}", difference.describe("expected"))
+        }));
     }
     if predicts {
         differences.extend(unlike(expected, &verdict));
         let seen = within(&verdict, measured.limit);
         if let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact) {
-            differences.extend(all.iter().map(|one| format!("measured against predicted: {one}")));
+            differences.extend(
+                all.iter().map(|difference| format!("measured against predicted: {difference}")),
+            );
         }
     }
     Ok(FlowReport {
@@ -347,7 +354,7 @@ fn judge(
 fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
     let mut differences = Vec::new();
     let share_in = |list: &[(Outcome, f64)], outcome: Outcome| {
-        list.iter().find(|(one, _)| *one == outcome).map_or(0.0, |(_, share)| *share)
+        list.iter().find(|(known, _)| *known == outcome).map_or(0.0, |(_, share)| *share)
     };
     if expected.outcomes.is_empty() {
         return differences;
@@ -371,7 +378,7 @@ fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
         wanted.sort_unstable();
         if wanted != verdict.mechanisms {
             let names = |list: &[Mechanism]| {
-                let names: Vec<&str> = list.iter().map(|one| one.as_str()).collect();
+                let names: Vec<&str> = list.iter().map(|mechanism| mechanism.as_str()).collect();
                 if names.is_empty() { "none".to_owned() } else { names.join(", ") }
             };
             differences.push(format!(
@@ -388,8 +395,8 @@ fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
 fn sweep(printer: &Printer) -> Result<(), Failure> {
     match uturn_lab::sweep() {
         Ok(removed) => {
-            for one in &removed {
-                printer.detail(&format!("taken down: {one}"));
+            for thing in &removed {
+                printer.detail(&format!("taken down: {thing}"));
             }
             if !removed.is_empty() {
                 let what = words::count(removed.len(), "thing");

@@ -1,7 +1,7 @@
 //! Where something is asked for that is not there: what there is instead.
 
 use uturn_model::Cluster;
-use uturn_path::Cannot;
+use uturn_path::WalkError;
 
 use crate::status::Failure;
 
@@ -9,9 +9,9 @@ use crate::status::Failure;
 const MOST: usize = 3;
 
 /// Why a flow cannot be walked, with what its words may have meant.
-pub(super) fn told(why: Cannot, cluster: &Cluster) -> Failure {
+pub(super) fn told(why: WalkError, cluster: &Cluster) -> Failure {
     match &why {
-        Cannot::Unknown(what) => match instead(what, cluster) {
+        WalkError::Unknown(what) => match instead(what, cluster) {
             Some(instead) => Failure::usage(format!("{why}; {instead}")),
             None => why.into(),
         },

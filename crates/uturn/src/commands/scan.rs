@@ -3,9 +3,10 @@
 use uturn_diagnose::alike::alike;
 use uturn_diagnose::cases::together;
 use uturn_diagnose::cure::Twin;
+use uturn_diagnose::group::group;
 use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
-use uturn_path::{Engine, Met, ScanTarget, cases};
+use uturn_path::{Engine, ScanResult, ScanTarget, cases};
 use uturn_report::html::{self, Shown};
 use uturn_report::{ScanReport, json, junit, sarif, scan};
 
@@ -56,6 +57,8 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     let gone = known.gone(&found);
     let (mut findings, set_aside) = known.set_aside(&engines[0], found, printer);
+    // Before cures are tried on some of the findings: what a group has in common is not that.
+    let groups = group(findings.iter().map(|(_, finding)| finding));
     let alike = alike(findings.iter().map(|(_, one)| one));
     let cures = cure::name(&twin, &mut findings, &alike);
     let evidence = |at: usize| {
@@ -80,11 +83,12 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     };
     let engine = &engines[0];
     let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
-    let is_open = |met: &&Met| met.verdicts.iter().any(Verdict::is_open);
+    let is_open = |met: &&ScanResult| met.verdicts.iter().any(Verdict::is_open);
     let open = met.iter().filter(is_open);
     let report = ScanReport {
         origins: findings.iter().map(|(_, one)| aside::origin(engine, &one.subject)).collect(),
         findings: findings.into_iter().map(|(_, one)| one).collect(),
+        groups,
         evidence,
         aside: set_aside,
         gone,
@@ -94,9 +98,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
             FailOn::Error => Some(Severity::Error),
             FailOn::Never => None,
         },
-        flows: met.iter().map(Met::flows).sum(),
-        fine: fine.map(Met::flows).sum(),
-        open: open.map(Met::flows).sum(),
+        flows: met.iter().map(ScanResult::flows).sum(),
+        fine: fine.map(ScanResult::flows).sum(),
+        open: open.map(ScanResult::flows).sum(),
         network: Some(cluster.network.clone()),
         unjudged: cluster.unjudged.clone(),
         supposed: engine.supposed().to_vec(),
@@ -129,7 +133,7 @@ fn shown(
         let engine = &engines[*at];
         let (flow, verdicts) = match &finding.example {
             // Rules of a large cluster are not written in full for a single flow.
-            Example::Met(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
+            Example::Scanned(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
             _ => match cure::flow_of(engine, finding) {
                 Some(flow) => {
                     let verdicts = engine.verdicts(&flow)?;

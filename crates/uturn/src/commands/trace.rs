@@ -33,6 +33,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     };
     let value = || {
         let mut value = json::trace(&flow, &verdicts, &all);
+        let cures: Vec<&str> = cures.iter().map(|cure| &*cure.text).collect();
         json::extend(&mut value, serde_json::json!({ "cures": cures }));
         value
     };
@@ -45,7 +46,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
 
 /// The codes of what goes wrong.
 fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
-    let kind = kind_of(engine, &flow.to);
+    let kind = kind_of(engine, &flow);
     let mut codes: Vec<Code> =
         verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, kind)).collect();
     codes.sort_unstable();
@@ -54,8 +55,8 @@ fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> 
 }
 
 /// What a destination belongs to: an Ingress where one of its listeners serves it.
-fn kind_of(engine: &Engine<'_>, to: &Destination) -> Kind {
-    match (to, engine.balancer_behind(to)) {
+fn kind_of(engine: &Engine<'_>, flow: &Flow) -> Kind {
+    match (&flow.to, engine.balancer_behind(&flow.to, flow.protocol)) {
         (Destination::Ingress { .. }, _) => Kind::Ingress,
         (_, Some(rule)) => rule.owner.kind,
         _ => Kind::Service,

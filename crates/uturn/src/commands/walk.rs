@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use uturn_model::{Capture, CaptureFile, Family, Name};
 use uturn_netfilter::{
-    Assumed, DropReason, End, EndKind, Entry, Fact, Kernel, NodeState, ParseError, Subject,
-    iptables,
+    Assumptions, DropReason, End, EndKind, Entry, FactSubject, Kernel, NodeState, PacketFact,
+    ParseError, iptables,
 };
 use uturn_report::walk::{self, Case, WalkEnd};
 use uturn_snapshot::Source;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
     let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| said(&all))?;
     let mut state = NodeState::from_capture(&capture).map_err(|all| said(&all))?;
     warn(&NodeState::warnings(&capture), printer);
-    state.complete(&capture);
+    state.fill_capture_gaps(&capture);
     load(&mut state, &capture, args, printer)?;
     let entry = match &args.interface {
         None => Entry::Local,
@@ -109,11 +109,11 @@ fn said<T: ToString>(faults: &[T]) -> Failure {
 }
 
 /// What is stated of who sends the packet.
-fn sender(args: &Walk) -> Assumed {
-    let stated = [(Subject::User, args.uid), (Subject::Group, args.gid)];
+fn sender(args: &Walk) -> Assumptions {
+    let stated = [(FactSubject::User, args.uid), (FactSubject::Group, args.gid)];
     let stated = stated.into_iter().filter_map(|(subject, owner)| Some((subject, owner?.0)));
-    stated.fold(Assumed::default(), |assumed, (subject, number)| {
-        assumed.knowing(Fact::is(subject, number), true)
+    stated.fold(Assumptions::default(), |assumed, (subject, number)| {
+        assumed.with_fact(PacketFact::exactly(subject, number), true)
     })
 }
 
@@ -131,9 +131,9 @@ fn shown(end: End, entry: &Entry) -> WalkEnd {
     };
     let case = |(question, holds): &(uturn_netfilter::Question, bool)| Case {
         rule: question.by.to_string(),
-        question: question.case(true),
+        question: question.describe(true),
         holds: *holds,
-        words: question.case(*holds),
+        words: question.describe(*holds),
     };
     WalkEnd {
         share: end.share,
@@ -142,7 +142,7 @@ fn shown(end: End, entry: &Entry) -> WalkEnd {
         came_in,
         leaves_by: end.out.as_deref().map(str::to_owned),
         leg: end.packet.leg(),
-        cases: vec![end.open.iter().map(case).collect()],
+        cases: vec![end.open_questions.iter().map(case).collect()],
         unknown: end.unknown.iter().map(ToString::to_string).collect(),
         supposed: end.supposed,
         steps: end.steps,

@@ -197,11 +197,15 @@ fn in_browser(folder: &Folder, page: &str) -> Option<String> {
         Ok(output) if output.status.success() => output,
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            uturn_testing::left_out("the page in a browser", why);
+            uturn_testing::skip(uturn_testing::Requirement::Browser, "the page in a browser", why);
             return None;
         }
         Err(why) => {
-            uturn_testing::left_out("the page in a browser", format!("chromium: {why}"));
+            uturn_testing::skip(
+                uturn_testing::Requirement::Browser,
+                "the page in a browser",
+                format!("chromium: {why}"),
+            );
             return None;
         }
     };

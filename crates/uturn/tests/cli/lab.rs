@@ -16,7 +16,11 @@ fn lab(args: &[&str]) -> Option<Output> {
         return Some(output);
     }
     let why = String::from_utf8_lossy(&output.stderr);
-    uturn_testing::left_out(&format!("lab {}", args.join(" ")), why);
+    uturn_testing::skip(
+        uturn_testing::Requirement::Kernel,
+        &format!("lab {}", args.join(" ")),
+        why,
+    );
     None
 }
 
@@ -255,7 +259,11 @@ fn an_nginx_has_the_configuration_of_its_config_map() {
     let is_there =
         ["/usr/sbin/nginx", "/usr/bin/nginx"].iter().any(|path| Path::new(path).exists());
     if !is_there {
-        return uturn_testing::left_out("an nginx with a ConfigMap", "nginx is not installed");
+        return uturn_testing::skip(
+            uturn_testing::Requirement::Nginx,
+            "an nginx with a ConfigMap",
+            "nginx is not installed",
+        );
     }
     let folder = Folder::new("lab-nginx");
     let file = folder.file("own-nginx.yaml", NGINX).0.join("own-nginx.yaml");

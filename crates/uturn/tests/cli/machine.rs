@@ -10,7 +10,7 @@ use serde_json::Value;
 fn cases(what: &str, output: &Output, status: i32) -> Option<Vec<Value>> {
     let why = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(3) && (why.contains("machine needs") || why.contains("carry")) {
-        uturn_testing::left_out(what, why);
+        uturn_testing::skip(uturn_testing::Requirement::Machine, what, why);
         return None;
     }
     assert_eq!(output.status.code(), Some(status), "{}", told(output));
@@ -168,7 +168,11 @@ fn who_is_not_root_gets_it_unasked() {
         command.arg(program).args(args).current_dir("/").stdin(Stdio::null()).output()
     };
     if !as_nobody("test", &["-x", program]).is_ok_and(|output| output.status.success()) {
-        return uturn_testing::left_out(what, "uturn is built in a folder of root's alone");
+        return uturn_testing::skip(
+            uturn_testing::Requirement::Unprivileged,
+            what,
+            "uturn is built in a folder of root's alone",
+        );
     }
     let args = ["lab", "verify", "l4-iptables", "--nodes", "1", "--connects", "3", "-o", "json"];
     // The case in nftables mode runs nowhere.

@@ -37,7 +37,7 @@ impl Question {
         Ok((question, begun))
     }
 
-    pub(super) fn go_on(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
+    pub(super) fn advance(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
         let mut bytes = [0; 4096];
         loop {
             let count = match self.socket.recv(&mut bytes) {

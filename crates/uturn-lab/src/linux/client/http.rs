@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use uturn_model::Outcome;
 
-use super::{Aim, Ending, Speech};
+use super::{ClientProtocol, Ending, RequestSpec};
 use crate::linux::server::{Answer, WANTS_TLS};
 
 /// A request on its way, and what has come back.
@@ -18,26 +18,26 @@ pub(super) struct Plain {
     stream: TcpStream,
     /// What is still to be sent.
     request: Option<String>,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     /// Whether an answer that asks for TLS is good enough.
-    takes_whatever: bool,
+    accepts_tls_hint: bool,
 }
 
 impl Plain {
-    pub(super) fn new(aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
-        Ok(Self::on(open(aim.address)?, aim))
+    pub(super) fn new(spec: &RequestSpec) -> io::Result<(Self, io::Result<()>)> {
+        Ok(Self::on(open(spec.address)?, spec))
     }
 
     /// On a socket that was opened before.
-    pub(super) fn on(socket: Socket, aim: &Aim) -> (Self, io::Result<()>) {
-        let begun = begin(&socket, aim.address);
-        let takes_whatever = matches!(aim.speech, Speech::Whatever { .. });
-        let (stream, request) = (socket.into(), Some(request(aim)));
-        (Self { stream, request, heard: Vec::new(), takes_whatever }, begun)
+    pub(super) fn on(socket: Socket, spec: &RequestSpec) -> (Self, io::Result<()>) {
+        let begun = begin(&socket, spec.address);
+        let accepts_tls_hint = matches!(spec.protocol, ClientProtocol::Any { .. });
+        let (stream, request) = (socket.into(), Some(request(spec)));
+        (Self { stream, request, received: Vec::new(), accepts_tls_hint }, begun)
     }
 
     pub(super) fn location(&self) -> Option<String> {
-        location(&self.heard)
+        location(&self.received)
     }
 
     pub(super) fn waits_for(&self) -> PollFd<'_> {
@@ -45,7 +45,7 @@ impl Plain {
         PollFd::new(&self.stream, flags)
     }
 
-    pub(super) fn go_on(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
+    pub(super) fn advance(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
         match self.request.take() {
             Some(request) => {
                 if let Some(error) = self.stream.take_error()? {
@@ -55,8 +55,8 @@ impl Plain {
                 self.stream.write_all(request.as_bytes())?;
                 Ok(None)
             }
-            None if read(&mut self.stream, &mut self.heard)? => {
-                read_answer(&self.heard, waited, self.takes_whatever).map(Some)
+            None if read(&mut self.stream, &mut self.received)? => {
+                read_answer(&self.received, waited, self.accepts_tls_hint).map(Some)
             }
             None => Ok(None),
         }
@@ -77,18 +77,18 @@ pub(super) fn begin(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     }
 }
 
-pub(super) fn request(aim: &Aim) -> String {
-    let Aim { host, path, .. } = aim;
+pub(super) fn request(spec: &RequestSpec) -> String {
+    let RequestSpec { host, path, .. } = spec;
     format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
 }
 
 /// Reads what is there; whether that was all.
-fn read(stream: &mut TcpStream, heard: &mut Vec<u8>) -> io::Result<bool> {
+fn read(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<bool> {
     let mut bytes = [0; 4096];
     loop {
         match stream.read(&mut bytes) {
             Ok(0) => return Ok(true),
-            Ok(count) => heard.extend_from_slice(&bytes[..count]),
+            Ok(count) => received.extend_from_slice(&bytes[..count]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -96,8 +96,8 @@ fn read(stream: &mut TcpStream, heard: &mut Vec<u8>) -> io::Result<bool> {
 }
 
 /// Where an answer sends the client.
-pub(super) fn location(heard: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(heard);
+pub(super) fn location(received: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(received);
     let (head, _) = text.split_once("\r\n\r\n")?;
     let found = head.lines().find_map(|line| line.strip_prefix("Location: "))?;
     Some(found.to_owned())
@@ -105,11 +105,11 @@ pub(super) fn location(heard: &[u8]) -> Option<String> {
 
 /// What a whole answer means.
 pub(super) fn read_answer(
-    heard: &[u8],
+    received: &[u8],
     after: Duration,
-    takes_whatever: bool,
+    accepts_tls_hint: bool,
 ) -> io::Result<Ending> {
-    let text = String::from_utf8_lossy(heard);
+    let text = String::from_utf8_lossy(received);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         // Closed before it said anything of use.
         return Ok((Outcome::Reset, None));
@@ -117,7 +117,7 @@ pub(super) fn read_answer(
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
     match status {
         None => Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP/1.1")),
-        Some(_) if takes_whatever && head.contains(WANTS_TLS) => {
+        Some(_) if accepts_tls_hint && head.contains(WANTS_TLS) => {
             Ok((Outcome::Answered { after }, Answer::from_text(body)))
         }
         Some(code @ 300..) => Ok((Outcome::Status { code, after }, None)),
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn answers_are_told_from_refusals() {
         let after = Duration::from_secs(4);
-        let read = |heard: &[u8]| read_answer(heard, after, false);
+        let read = |received: &[u8]| read_answer(received, after, false);
         let good = b"HTTP/1.1 200 OK\r\n\r\nby pod a/b\nsource 10.0.0.1\nforwarded-for \n";
         let (outcome, answer) = read(good).unwrap();
         assert_eq!(outcome, Outcome::Answered { after });
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn who_wants_tls_has_answered_too() {
-        let heard = format!("HTTP/1.1 400 Bad Request\r\n{WANTS_TLS}\r\n\r\n");
-        let outcome = |takes| read_answer(heard.as_bytes(), Duration::ZERO, takes).unwrap().0;
+        let received = format!("HTTP/1.1 400 Bad Request\r\n{WANTS_TLS}\r\n\r\n");
+        let outcome = |takes| read_answer(received.as_bytes(), Duration::ZERO, takes).unwrap().0;
         assert_eq!(outcome(false), Outcome::Status { code: 400, after: Duration::ZERO });
         assert_eq!(outcome(true), Outcome::AT_ONCE);
     }

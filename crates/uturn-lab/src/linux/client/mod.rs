@@ -21,20 +21,20 @@ use tls::Tls;
 
 /// What a client sends, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Aim {
+pub(crate) struct RequestSpec {
     pub(crate) address: SocketAddr,
     /// Where its name has several: the connections take turns.
     pub(crate) others: Vec<IpAddr>,
     pub(crate) host: String,
     pub(crate) path: String,
-    pub(crate) speech: Speech,
+    pub(crate) protocol: ClientProtocol,
     /// Where it goes on if it is told so: the URL, and what that is in numbers.
-    pub(crate) redirected: Option<(String, Box<Aim>)>,
+    pub(crate) redirected: Option<(String, Box<RequestSpec>)>,
 }
 
 /// How a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speech {
+pub(crate) enum ClientProtocol {
     /// HTTP.
     Http,
     /// HTTP under TLS. Whose certificate it is does not matter.
@@ -42,7 +42,7 @@ pub(crate) enum Speech {
     /// Whatever is spoken there: HTTP, under TLS first where that is likely, and in the clear
     /// where it turns out not to be. That somebody answers is enough, even that they would
     /// rather speak TLS.
-    Whatever {
+    Any {
         /// Whether TLS is likely.
         tls: bool,
     },
@@ -60,16 +60,16 @@ pub(crate) struct Attempt {
     pub(crate) flow: usize,
     began: Instant,
     limit: Duration,
-    talk: Talk,
+    session: Session,
     /// For another try in the clear, where TLS turns out not to be spoken.
-    spare: Option<(Socket, Aim)>,
+    plain_retry: Option<(Socket, RequestSpec)>,
     /// For where it is sent.
-    elsewhere: Option<(Socket, Aim)>,
+    redirect: Option<(Socket, RequestSpec)>,
     ending: Option<io::Result<Ending>>,
 }
 
 #[derive(Debug)]
-enum Talk {
+enum Session {
     Plain(Plain),
     Tls(Box<Tls>),
     Datagram(Question),
@@ -79,47 +79,50 @@ impl Attempt {
     /// Begins `count` connections from within a namespace, in order.
     pub(crate) fn begin(
         from: &Namespace,
-        aim: &Aim,
+        spec: &RequestSpec,
         flow: usize,
         count: u64,
         limit: Duration,
     ) -> io::Result<Vec<Self>> {
         let addresses: Vec<IpAddr> =
-            [aim.address.ip()].into_iter().chain(aim.others.iter().copied()).collect();
-        let aims: Vec<Aim> = addresses
+            [spec.address.ip()].into_iter().chain(spec.others.iter().copied()).collect();
+        let specs: Vec<RequestSpec> = addresses
             .into_iter()
-            .map(|ip| Aim { address: SocketAddr::new(ip, aim.address.port()), ..aim.clone() })
+            .map(|ip| RequestSpec {
+                address: SocketAddr::new(ip, spec.address.port()),
+                ..spec.clone()
+            })
             .collect();
-        let turns = aims.iter().cycle().zip(0..count);
-        from.run(|| turns.map(|(aim, _)| Self::new(aim, flow, limit)).collect())
+        let turns = specs.iter().cycle().zip(0..count);
+        from.run(|| turns.map(|(spec, _)| Self::new(spec, flow, limit)).collect())
     }
 
-    fn new(aim: &Aim, flow: usize, limit: Duration) -> io::Result<Self> {
+    fn new(spec: &RequestSpec, flow: usize, limit: Duration) -> io::Result<Self> {
         let began = Instant::now();
-        let mut spare = None;
-        let (talk, begun) = match aim.speech {
-            Speech::Http | Speech::Whatever { tls: false } => {
-                let (plain, begun) = Plain::new(aim)?;
-                (Talk::Plain(plain), begun)
+        let mut plain_retry = None;
+        let (session, begun) = match spec.protocol {
+            ClientProtocol::Http | ClientProtocol::Any { tls: false } => {
+                let (plain, begun) = Plain::new(spec)?;
+                (Session::Plain(plain), begun)
             }
-            Speech::Https | Speech::Whatever { tls: true } => {
-                if aim.speech != Speech::Https {
-                    spare = Some((http::open(aim.address)?, aim.clone()));
+            ClientProtocol::Https | ClientProtocol::Any { tls: true } => {
+                if spec.protocol != ClientProtocol::Https {
+                    plain_retry = Some((http::open(spec.address)?, spec.clone()));
                 }
-                let (tls, begun) = Tls::new(aim)?;
-                (Talk::Tls(Box::new(tls)), begun)
+                let (tls, begun) = Tls::new(spec)?;
+                (Session::Tls(Box::new(tls)), begun)
             }
-            Speech::Datagram => {
-                let (question, begun) = Question::new(aim.address)?;
-                (Talk::Datagram(question), begun)
+            ClientProtocol::Datagram => {
+                let (question, begun) = Question::new(spec.address)?;
+                (Session::Datagram(question), begun)
             }
         };
-        let elsewhere = match &aim.redirected {
-            Some((_, next)) => Some((http::open(next.address)?, aim.clone())),
+        let redirect = match &spec.redirected {
+            Some((_, next)) => Some((http::open(next.address)?, spec.clone())),
             None => None,
         };
         let ending = begun.err().map(failure);
-        Ok(Self { flow, began, limit, talk, spare, elsewhere, ending })
+        Ok(Self { flow, began, limit, session, plain_retry, redirect, ending })
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -138,29 +141,29 @@ impl Attempt {
 
     /// What it waits for.
     pub(crate) fn waits_for(&self) -> PollFd<'_> {
-        match &self.talk {
-            Talk::Plain(plain) => plain.waits_for(),
-            Talk::Tls(tls) => tls.waits_for(),
-            Talk::Datagram(question) => PollFd::new(question, PollFlags::IN),
+        match &self.session {
+            Session::Plain(plain) => plain.waits_for(),
+            Session::Tls(tls) => tls.waits_for(),
+            Session::Datagram(question) => PollFd::new(question, PollFlags::IN),
         }
     }
 
     /// Goes on after what it waited for has come.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn advance(&mut self) {
         if self.has_ended() {
             return;
         }
         let waited = whole_seconds(self.began.elapsed());
-        let result = match &mut self.talk {
-            Talk::Plain(plain) => plain.go_on(waited),
-            Talk::Tls(tls) => tls.go_on(waited),
-            Talk::Datagram(question) => question.go_on(waited),
+        let result = match &mut self.session {
+            Session::Plain(plain) => plain.advance(waited),
+            Session::Tls(tls) => tls.advance(waited),
+            Session::Datagram(question) => question.advance(waited),
         };
         self.ending = match result {
             Ok(None) => None,
-            Ok(Some((Outcome::TlsError, _))) if self.spare.is_some() => self.speak_clearly(),
-            Ok(Some((Outcome::Status { code: 300..400, .. }, _))) if self.is_sent_elsewhere() => {
-                self.go_elsewhere()
+            Ok(Some((Outcome::TlsError, _))) if self.plain_retry.is_some() => self.retry_in_clear(),
+            Ok(Some((Outcome::Status { code: 300..400, .. }, _))) if self.is_redirected() => {
+                self.follow_redirect()
             }
             Ok(Some(ending)) => Some(Ok(ending)),
             Err(error) => Some(failure(error)),
@@ -168,39 +171,39 @@ impl Attempt {
     }
 
     /// Tries again in the clear; whether that cannot even be begun.
-    fn speak_clearly(&mut self) -> Option<io::Result<Ending>> {
-        let (socket, aim) = self.spare.take()?;
-        let (plain, begun) = Plain::on(socket, &aim);
-        self.talk = Talk::Plain(plain);
+    fn retry_in_clear(&mut self) -> Option<io::Result<Ending>> {
+        let (socket, spec) = self.plain_retry.take()?;
+        let (plain, begun) = Plain::on(socket, &spec);
+        self.session = Session::Plain(plain);
         begun.err().map(failure)
     }
 
     /// Whether it is told to go where it expects to be sent.
-    fn is_sent_elsewhere(&self) -> bool {
-        let told = match &self.talk {
-            Talk::Plain(plain) => plain.location(),
-            Talk::Tls(tls) => tls.location(),
-            Talk::Datagram(_) => None,
+    fn is_redirected(&self) -> bool {
+        let told = match &self.session {
+            Session::Plain(plain) => plain.location(),
+            Session::Tls(tls) => tls.location(),
+            Session::Datagram(_) => None,
         };
-        let wanted = self.elsewhere.as_ref().and_then(|(_, aim)| aim.redirected.as_ref());
+        let wanted = self.redirect.as_ref().and_then(|(_, spec)| spec.redirected.as_ref());
         wanted.is_some_and(|(url, _)| told.as_ref() == Some(url))
     }
 
     /// Goes on where it was sent; whether that cannot even be begun.
-    fn go_elsewhere(&mut self) -> Option<io::Result<Ending>> {
-        let (socket, aim) = self.elsewhere.take()?;
-        let (_, next) = aim.redirected?;
-        let begun = match next.speech {
-            Speech::Https => match Tls::on(socket, &next) {
+    fn follow_redirect(&mut self) -> Option<io::Result<Ending>> {
+        let (socket, spec) = self.redirect.take()?;
+        let (_, next) = spec.redirected?;
+        let begun = match next.protocol {
+            ClientProtocol::Https => match Tls::on(socket, &next) {
                 Ok((tls, begun)) => {
-                    self.talk = Talk::Tls(Box::new(tls));
+                    self.session = Session::Tls(Box::new(tls));
                     begun
                 }
                 Err(error) => Err(error),
             },
             _ => {
                 let (plain, begun) = Plain::on(socket, &next);
-                self.talk = Talk::Plain(plain);
+                self.session = Session::Plain(plain);
                 begun
             }
         };
@@ -208,7 +211,7 @@ impl Attempt {
     }
 
     /// Gives up if it is time.
-    pub(crate) fn look_at_clock(&mut self, now: Instant) {
+    pub(crate) fn check_deadline(&mut self, now: Instant) {
         if now >= self.deadline() {
             self.ending.get_or_insert(Ok((Outcome::Hangs, None)));
         }

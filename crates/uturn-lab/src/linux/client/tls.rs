@@ -15,7 +15,7 @@ use socket2::Socket;
 use uturn_model::Outcome;
 
 use super::http::{begin, location, open, read_answer, request};
-use super::{Aim, Ending};
+use super::{Ending, RequestSpec};
 
 /// A request under TLS on its way, and what has come back.
 #[derive(Debug)]
@@ -23,34 +23,34 @@ pub(super) struct Tls {
     stream: TcpStream,
     connection: ClientConnection,
     is_connected: bool,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Tls {
-    pub(super) fn new(aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
-        Self::on(open(aim.address)?, aim)
+    pub(super) fn new(spec: &RequestSpec) -> io::Result<(Self, io::Result<()>)> {
+        Self::on(open(spec.address)?, spec)
     }
 
     /// On a socket that was opened before.
-    pub(super) fn on(socket: Socket, aim: &Aim) -> io::Result<(Self, io::Result<()>)> {
-        let begun = begin(&socket, aim.address);
+    pub(super) fn on(socket: Socket, spec: &RequestSpec) -> io::Result<(Self, io::Result<()>)> {
+        let begun = begin(&socket, spec.address);
         let stream = socket.into();
-        let name = match aim.host.rsplit_once(':') {
+        let name = match spec.host.rsplit_once(':') {
             Some((host, port)) if port.parse::<u16>().is_ok() => host,
-            _ => &aim.host,
+            _ => &spec.host,
         };
         let name = name.trim_matches(['[', ']']).to_owned();
         // Not every name that has an address may stand in a greeting.
         let name = ServerName::try_from(name)
-            .unwrap_or_else(|_| ServerName::IpAddress(aim.address.ip().into()));
+            .unwrap_or_else(|_| ServerName::IpAddress(spec.address.ip().into()));
         let mut connection = ClientConnection::new(config()?, name).map_err(io::Error::other)?;
         // Kept until both sides speak TLS.
-        connection.writer().write_all(request(aim).as_bytes())?;
-        Ok((Self { stream, connection, is_connected: false, heard: Vec::new() }, begun))
+        connection.writer().write_all(request(spec).as_bytes())?;
+        Ok((Self { stream, connection, is_connected: false, received: Vec::new() }, begun))
     }
 
     pub(super) fn location(&self) -> Option<String> {
-        location(&self.heard)
+        location(&self.received)
     }
 
     pub(super) fn waits_for(&self) -> PollFd<'_> {
@@ -59,7 +59,7 @@ impl Tls {
         PollFd::from_borrowed_fd(std::os::fd::AsFd::as_fd(&self.stream), flags)
     }
 
-    pub(super) fn go_on(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
+    pub(super) fn advance(&mut self, waited: Duration) -> io::Result<Option<Ending>> {
         if !self.is_connected {
             if let Some(error) = self.stream.take_error()? {
                 return Err(error);
@@ -89,7 +89,7 @@ impl Tls {
             }
         }
         match is_over {
-            true => read_answer(&self.heard, waited, false).map(Some),
+            true => read_answer(&self.received, waited, false).map(Some),
             false => Ok(None),
         }
     }
@@ -100,7 +100,7 @@ impl Tls {
         loop {
             match self.connection.reader().read(&mut bytes) {
                 Ok(0) => return Ok(true),
-                Ok(count) => self.heard.extend_from_slice(&bytes[..count]),
+                Ok(count) => self.received.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 // Cut off without a farewell: what was heard may be all there is.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
@@ -135,16 +135,16 @@ fn config() -> io::Result<Arc<ClientConfig>> {
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(TakesAny(provider)))
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
     Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
 }
 
 /// Takes any certificate.
 #[derive(Debug)]
-struct TakesAny(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for TakesAny {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

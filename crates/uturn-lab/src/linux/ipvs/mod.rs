@@ -41,16 +41,16 @@ impl Ipvs {
     /// Makes virtual servers with their real servers.
     pub(crate) fn add(&mut self, all: &VirtualServers) -> io::Result<()> {
         for server in &all.0 {
-            let told = |what: String| move |error: io::Error| context(&error, &what);
+            let with_context = |what: String| move |error: io::Error| context(&error, &what);
             let address = wire::server(server).map_err(|fault| refused(server, &fault))?;
             self.netlink
                 .change(self.family, NEW_SERVICE, &address)
-                .map_err(told(format!("-A {server}")))?;
+                .map_err(with_context(format!("-A {server}")))?;
             for real in &server.servers {
                 let both = wire::real(server, real).map_err(|fault| refused(server, &fault))?;
                 self.netlink
                     .change(self.family, NEW_DEST, &both)
-                    .map_err(told(format!("-a {} {real}", server.at)))?;
+                    .map_err(with_context(format!("-a {} {real}", server.at)))?;
             }
         }
         Ok(())

@@ -139,8 +139,12 @@ fn service(at: &VirtualAddress) -> Attributes {
 
 /// Reads a virtual server, without its real ones.
 pub(super) fn read_server(answer: &[u8]) -> Option<VirtualServer> {
-    let own = Attribute::all(answer).find(|one| one.kind == SERVICE)?.value;
-    let of = |kind: u16| Attribute::all(own).find(|one| one.kind == kind).map(|one| one.value);
+    let own = Attribute::all(answer).find(|attribute| attribute.kind == SERVICE)?.value;
+    let of = |kind: u16| {
+        Attribute::all(own)
+            .find(|attribute| attribute.kind == kind)
+            .map(|attribute| attribute.value)
+    };
     let family = family_of(read_u16(of(SVC_AF)?)?)?;
     let at = match of(SVC_FWMARK) {
         Some(mark) => VirtualAddress::Mark { mark: read_u32(mark)?, family },
@@ -186,8 +190,12 @@ pub(super) fn read_server(answer: &[u8]) -> Option<VirtualServer> {
 
 /// Reads a real server of a virtual one.
 pub(super) fn read_real(at: &VirtualAddress, answer: &[u8]) -> Option<RealServer> {
-    let own = Attribute::all(answer).find(|one| one.kind == DEST)?.value;
-    let of = |kind: u16| Attribute::all(own).find(|one| one.kind == kind).map(|one| one.value);
+    let own = Attribute::all(answer).find(|attribute| attribute.kind == DEST)?.value;
+    let of = |kind: u16| {
+        Attribute::all(own)
+            .find(|attribute| attribute.kind == kind)
+            .map(|attribute| attribute.value)
+    };
     // Older kernels know one family only, the virtual server's.
     let family = match of(DEST_ADDR_FAMILY) {
         Some(family) => family_of(read_u16(family)?)?,

@@ -8,42 +8,42 @@ use uturn_model::lb::Scope;
 use uturn_model::{LoadBalancer, Mechanism, Outcome};
 
 use super::{Lab, Tally};
-use crate::linux::health::{self, Dead};
-use crate::linux::public;
-use crate::linux::sight::{
-    Counters, Drops, Ended, Followed, Frame, Ground, Grown, Growth, Kind, Recorder, Scene, Story,
-    Trace, Tracer, places,
+use crate::linux::health::{self, DeadTarget};
+use crate::linux::observe::{
+    ConnectionFilter, ConnectionKind, Counters, Drops, EndedPacket, Followed, Frame, Grown, Growth,
+    KernelState, Observations, Recorder, Trace, Tracer, places,
 };
+use crate::linux::public;
 use crate::linux::system::During;
-use crate::linux::wait::{ATTENTION, wait};
+use crate::linux::wait::{POLL_INTERVAL, wait};
 use crate::{Explanation, KernelPart, LabError, MeasuredFlow, ProbeEnd, Subject};
 
 /// How many turns of whoever picks are tried until a connection fails.
 const TURNS: u64 = 2;
 
 /// What is needed for following.
-struct Eyes<'a> {
+struct Observer<'a> {
     recorder: &'a Recorder,
     tracer: Option<Tracer>,
     /// What each place is.
     places: Vec<String>,
     /// What each of them has.
-    grounds: Vec<Ground>,
+    kernel_states: Vec<KernelState>,
     probers: Vec<IpAddr>,
     notes: Vec<String>,
 }
 
 /// What was seen while something was done.
-struct View {
+struct Observed {
     frames: Vec<Frame>,
     drops: Drops,
     growth: Growth,
-    traced: Vec<Ended>,
+    traced: Vec<EndedPacket>,
 }
 
 /// Who is followed, and how it ended.
 struct Case {
-    kind: Kind,
+    kind: ConnectionKind,
     client: usize,
     to: SocketAddr,
     outcome: Outcome,
@@ -68,17 +68,18 @@ impl Lab<'_> {
             .ok();
         let probers = public::probers_of(self.plan);
         let places = places(&self.twin).into_iter().map(|place| place.what).collect();
-        let grounds = Ground::read(&self.twin)?;
-        let eyes = Eyes { recorder: &recorder, tracer, places, grounds, probers, notes };
-        let mut all = self.explain_probes(&eyes, progress)?;
-        for (flow, one) in measured.iter().enumerate() {
-            if one.counts.iter().all(|(outcome, _)| *outcome == Outcome::AT_ONCE) {
+        let kernel_states = KernelState::read(&self.twin)?;
+        let observer =
+            Observer { recorder: &recorder, tracer, places, kernel_states, probers, notes };
+        let mut all = self.explain_probes(&observer, progress)?;
+        for (flow, flow_counts) in measured.iter().enumerate() {
+            if flow_counts.counts.iter().all(|(outcome, _)| *outcome == Outcome::AT_ONCE) {
                 continue;
             }
-            progress(&format!("following {} → {}", one.flow.from, one.flow.to));
-            all.push(self.explain_one(flow, one, &eyes)?);
+            progress(&format!("following {} → {}", flow_counts.flow.from, flow_counts.flow.to));
+            all.push(self.explain_one(flow, flow_counts, &observer)?);
         }
-        drop(eyes);
+        drop(observer);
         self.recorder = Some(recorder);
         Ok(all)
     }
@@ -86,35 +87,35 @@ impl Lab<'_> {
     /// Looks on until every dead target has been asked once more.
     fn explain_probes(
         &mut self,
-        eyes: &Eyes<'_>,
+        observer: &Observer<'_>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Vec<Explanation>, LabError> {
-        let dead = self.balancing.healths.dead();
+        let dead = self.balancers.healths.dead();
         if dead.is_empty() {
             return Ok(Vec::new());
         }
         progress("following health checks");
         self.tallies = vec![Tally::default(); self.targets.len()];
-        let until = Instant::now() + health::round(self.plan.load_balancers);
-        let (view, ()) = self.look_at(eyes, |lab| {
+        let until = Instant::now() + health::probe_round(self.plan.load_balancers);
+        let (observed, ()) = self.observe_while(observer, |lab| {
             while Instant::now() < until {
                 lab.watch.check()?;
                 lab.wait_and_go_on(&mut [], None)?;
             }
             Ok(())
         })?;
-        let told = |one: &Dead| {
-            let of = |lb: &&LoadBalancer| lb.vip == one.listener.ip();
+        let explain = |dead: &DeadTarget| {
+            let of = |lb: &&LoadBalancer| lb.vip == dead.listener.ip();
             let lb = self.plan.load_balancers.iter().find(of);
             let prober = match lb.map(|lb| lb.scope) {
                 Some(Scope::Public) => "edge",
                 _ => "fabric",
             };
             let case = Case {
-                kind: Kind::Probe,
-                client: eyes.places.iter().position(|what| what == prober).unwrap_or_default(),
-                to: one.target,
-                outcome: match one.latest {
+                kind: ConnectionKind::Probe,
+                client: observer.places.iter().position(|what| what == prober).unwrap_or_default(),
+                to: dead.target,
+                outcome: match dead.latest {
                     ProbeEnd::Answered => Outcome::AT_ONCE,
                     ProbeEnd::TimedOut => Outcome::Hangs,
                     ProbeEnd::Refused => Outcome::Refused,
@@ -122,17 +123,23 @@ impl Lab<'_> {
                 },
                 turned_away: false,
             };
-            let Dead { listener, protocol, target, .. } = *one;
-            self.tell(eyes, Subject::Probe { listener, protocol, target }, 1, &case, &view)
+            let DeadTarget { listener, protocol, target, .. } = *dead;
+            self.explanation(
+                observer,
+                Subject::Probe { listener, protocol, target },
+                1,
+                &case,
+                &observed,
+            )
         };
-        Ok(dead.iter().map(told).collect())
+        Ok(dead.iter().map(explain).collect())
     }
 
     fn explain_one(
         &mut self,
         flow: usize,
         measured: &MeasuredFlow,
-        eyes: &Eyes<'_>,
+        observer: &Observer<'_>,
     ) -> Result<Explanation, LabError> {
         let subject = Subject::Flow { flow: measured.flow.clone(), of: flow };
         let mut explanation = Explanation {
@@ -142,7 +149,7 @@ impl Lab<'_> {
             sightings: Vec::new(),
             mechanism: None,
             because: "no connection made since has failed".into(),
-            notes: eyes.notes.clone(),
+            notes: observer.notes.clone(),
         };
         if !self.targets[flow].has_address() {
             explanation.outcome = Some(Outcome::NameNotFound);
@@ -154,87 +161,91 @@ impl Lab<'_> {
         let most = (self.targets[flow].turns * TURNS).max(self.connects(flow));
         while explanation.connects < most {
             explanation.connects += 1;
-            let (view, (outcome, tally)) = self.look_at(eyes, |lab| lab.connect_once(flow))?;
+            let (observed, (outcome, tally)) =
+                self.observe_while(observer, |lab| lab.connect_once(flow))?;
             if outcome == Outcome::AT_ONCE {
                 continue;
             }
             let client = self.place_of_client(flow);
             let case = Case {
-                kind: match eyes.places[client].starts_with("node ") {
-                    true => Kind::CallOfNode,
-                    false => Kind::Call,
+                kind: match observer.places[client].starts_with("node ") {
+                    true => ConnectionKind::CallOfNode,
+                    false => ConnectionKind::Call,
                 },
                 client,
-                to: self.targets[flow].aim.address,
+                to: self.targets[flow].spec.address,
                 outcome,
                 turned_away: tally.decided > 0 && tally.picked.is_empty(),
             };
-            return Ok(self.tell(eyes, subject, explanation.connects, &case, &view));
+            return Ok(self.explanation(observer, subject, explanation.connects, &case, &observed));
         }
         Ok(explanation)
     }
 
     /// Does something and looks on.
-    fn look_at<T>(
+    fn observe_while<T>(
         &mut self,
-        eyes: &Eyes<'_>,
+        observer: &Observer<'_>,
         work: impl FnOnce(&mut Self) -> Result<T, LabError>,
-    ) -> Result<(View, T), LabError> {
+    ) -> Result<(Observed, T), LabError> {
         let doing = "follow a connection";
         let before = Counters::read(&self.twin)?;
-        if let Some(tracer) = &eyes.tracer {
+        if let Some(tracer) = &observer.tracer {
             tracer.begin().during(doing)?;
         }
         let is_traced = self.plan.needs().contains(&KernelPart::NfTables);
         let trace = is_traced.then(|| Trace::start(&self.twin)).transpose()?;
-        eyes.recorder.begin();
+        observer.recorder.begin();
         let done = work(self)?;
-        let frames = eyes.recorder.take();
+        let frames = observer.recorder.take();
         let traced = trace.map(|trace| trace.take(&self.twin)).transpose()?.unwrap_or_default();
-        let drops = eyes.tracer.as_ref().map(Tracer::take).transpose().during(doing)?;
+        let drops = observer.tracer.as_ref().map(Tracer::take).transpose().during(doing)?;
         let growth = Counters::read(&self.twin)?.grown_since(&before);
-        Ok((View { frames, drops: drops.unwrap_or_default(), growth, traced }, done))
+        Ok((Observed { frames, drops: drops.unwrap_or_default(), growth, traced }, done))
     }
 
     /// What one connection was like.
-    fn tell(
+    fn explanation(
         &self,
-        eyes: &Eyes<'_>,
+        observer: &Observer<'_>,
         subject: Subject,
         connects: u64,
         case: &Case,
-        view: &View,
+        observed: &Observed,
     ) -> Explanation {
         let Case { kind, client, to, outcome, turned_away } = *case;
-        let followed =
-            Story { kind, client, to, probers: &eyes.probers }.of(&view.frames, &view.drops);
-        let scene = Scene {
+        let followed = ConnectionFilter { kind, client, to, probers: &observer.probers }
+            .of(&observed.frames, &observed.drops);
+        let observations = Observations {
             cluster: self.plan.cluster,
             load_balancers: self.plan.load_balancers,
-            places: &eyes.places,
-            grounds: &eyes.grounds,
+            places: &observer.places,
+            kernel_states: &observer.kernel_states,
             frames: &followed,
-            growth: &view.growth,
-            traced: &view.traced,
+            growth: &observed.growth,
+            traced: &observed.traced,
             outcome,
             client,
             to,
             turned_away,
         };
-        let found = scene.mechanism();
-        let told = |one: &Grown| {
-            format!("{}: `{}` has counted {} packets", eyes.places[one.place], one.what, one.by)
+        let found = observations.mechanism();
+        let describe = |counter: &Grown| {
+            format!(
+                "{}: `{}` has counted {} packets",
+                observer.places[counter.place], counter.what, counter.by
+            )
         };
-        let ends = view.growth.grown.iter().filter(|one| one.is_end()).map(told);
+        let ends = observed.growth.grown.iter().filter(|counter| counter.is_end()).map(describe);
         Explanation {
             subject,
             outcome: Some(outcome),
             connects,
-            sightings: Followed::tell(&followed, &eyes.places),
+            sightings: Followed::sightings(&followed, &observer.places),
             mechanism: found.as_ref().map(|(mechanism, _)| *mechanism),
             because: found
                 .map_or_else(|| "nothing that was seen says why".into(), |(_, because)| because),
-            notes: eyes.notes.iter().cloned().chain(ends).collect(),
+            notes: observer.notes.iter().cloned().chain(ends).collect(),
         }
     }
 
@@ -275,11 +286,11 @@ impl Lab<'_> {
         let stdin = std::io::stdin();
         let mut listens = true;
         while self.watch.check().is_ok() {
-            let mut waiting: Vec<_> = self.balancing.waits_for().collect();
+            let mut waiting: Vec<_> = self.balancers.waits_for().collect();
             if listens {
                 waiting.push(rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN));
             }
-            let ready = wait(&mut waiting, Instant::now() + ATTENTION)?;
+            let ready = wait(&mut waiting, Instant::now() + POLL_INTERVAL)?;
             drop(waiting);
             if listens && ready.last() == Some(&true) {
                 let mut line = String::new();
@@ -289,7 +300,7 @@ impl Lab<'_> {
                 // Nobody is there to press a key: a signal ends it.
                 listens = false;
             }
-            self.balancing.hear(&self.twin, None)?;
+            self.balancers.hear(&self.twin, None)?;
         }
         Ok(())
     }

@@ -36,21 +36,21 @@ pub(super) struct File<'a> {
 
 /// All files, by path.
 pub(super) fn whole(files: &[File<'_>]) -> Vec<(String, String)> {
-    let has = |path: &str| files.iter().any(|one| one.path == path);
+    let has = |path: &str| files.iter().any(|file| file.path == path);
     let mut all = Vec::new();
     if !has(MAIN_FILE) {
         all.push((MAIN_FILE.to_owned(), MAIN.to_owned()));
     }
-    let covers = |one: &File<'_>| !one.alone && one.path.starts_with("/etc/nginx/conf.d/");
+    let covers = |file: &File<'_>| !file.alone && file.path.starts_with("/etc/nginx/conf.d/");
     if !has(DEFAULT_FILE) && !files.iter().any(covers) {
         all.push((DEFAULT_FILE.to_owned(), DEFAULT.to_owned()));
     }
-    all.extend(files.iter().map(|one| {
-        let text = match one.path {
-            MAIN_FILE => without_process(one.text),
-            _ => one.text.to_owned(),
+    all.extend(files.iter().map(|file| {
+        let text = match file.path {
+            MAIN_FILE => without_process(file.text),
+            _ => file.text.to_owned(),
         };
-        (one.path.to_owned(), text)
+        (file.path.to_owned(), text)
     }));
     all
 }

@@ -13,8 +13,8 @@ use uturn_model::{Cluster, Family, LoadBalancer};
 use super::{edge, groups, layer_4, restore_more};
 use crate::LabError;
 use crate::linux::build::everything;
-use crate::linux::count::{self, Call};
-use crate::linux::health::Healths;
+use crate::linux::call_counters::{self, Call};
+use crate::linux::health::TargetHealths;
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 use crate::linux::system::During;
@@ -46,7 +46,7 @@ impl Site {
         &self,
         space: &Namespace,
         cluster: &Cluster,
-        beyond: Option<&[LoadBalancer]>,
+        public: Option<&[LoadBalancer]>,
     ) -> Result<(), LabError> {
         let doing = "set up the load balancers";
         space.run(|| self.bind()).during(doing)?;
@@ -54,10 +54,10 @@ impl Site {
         let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips).copied();
         let addresses: Vec<IpAddr> = vips.chain(nodes).collect();
         for family in Family::BOTH {
-            let Some(one) = addresses.iter().find(|ip| Family::of(**ip) == family) else {
+            let Some(address) = addresses.iter().find(|ip| Family::of(**ip) == family) else {
                 continue;
             };
-            let everything = everything(*one);
+            let everything = everything(*address);
             space
                 .run(|| {
                     let mut netlink = Netlink::open()?;
@@ -65,7 +65,7 @@ impl Site {
                     netlink.add_mark_rule(everything, steer::MARK, steer::TABLE)
                 })
                 .during(doing)?;
-            let text = self.rules(cluster, family, beyond);
+            let text = self.rules(cluster, family, public);
             restore_more(space, family, &text, doing)?;
         }
         Ok(())
@@ -75,7 +75,7 @@ impl Site {
     pub(crate) fn program_layer_4(
         &self,
         space: &Namespace,
-        healths: &Healths,
+        healths: &TargetHealths,
     ) -> Result<(), LabError> {
         let doing = "set up layer 4";
         for family in Family::BOTH {
@@ -90,12 +90,12 @@ impl Site {
         Ok(())
     }
 
-    fn rules(&self, cluster: &Cluster, family: Family, beyond: Option<&[LoadBalancer]>) -> String {
-        let mut text = steer::rules() + &count::rules(&self.calls, family);
+    fn rules(&self, cluster: &Cluster, family: Family, public: Option<&[LoadBalancer]>) -> String {
+        let mut text = steer::rules() + &call_counters::rules(&self.calls, family);
         text += "*mangle\n";
         if self.scope == Scope::Private {
             text += &groups::of_nodes(cluster, family);
-            if let Some(public) = beyond {
+            if let Some(public) = public {
                 text += &edge::way_back();
                 text += &edge::bandwidth(cluster, &self.balancers, public, family);
             }
@@ -103,14 +103,14 @@ impl Site {
         text += &groups::of_balancers(cluster, &self.balancers, family);
         text += "COMMIT\n";
         text += &match self.scope {
-            Scope::Private if beyond.is_some() => edge::translation(cluster, family),
+            Scope::Private if public.is_some() => edge::translation(cluster, family),
             Scope::Private => String::new(),
             Scope::Public => edge::stand_ins(&self.balancers, family),
         };
-        text + layer_4::ENTRY + &self.layer_4(family, &Healths::default())
+        text + layer_4::ENTRY + &self.layer_4(family, &TargetHealths::default())
     }
 
-    fn layer_4(&self, family: Family, healths: &Healths) -> String {
+    fn layer_4(&self, family: Family, healths: &TargetHealths) -> String {
         let callers = self.calls.iter().map(|(source, _)| *source).collect();
         layer_4::text(&self.balancers, family, healths, &callers)
     }

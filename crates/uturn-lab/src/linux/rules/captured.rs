@@ -33,14 +33,14 @@ const SETTINGS: [&str; 12] = [
 /// on `kube-ipvs0`. Links, addresses and routes are the lab's.
 pub(crate) fn load(capture: &Capture, space: &Namespace) -> Result<(), LabError> {
     let doing = format!("load what was captured of node {}", capture.node);
-    let said = |file| text(capture, file);
-    space.run(|| set(said(CaptureFile::Sysctls))).during(&doing)?;
-    load_sets(space, said(CaptureFile::Ipset), &doing)?;
+    let file_text = |file| text(capture, file);
+    space.run(|| set(file_text(CaptureFile::Sysctls))).during(&doing)?;
+    load_sets(space, file_text(CaptureFile::Ipset), &doing)?;
     for (family, file) in
         [(Family::V4, CaptureFile::Iptables), (Family::V6, CaptureFile::Ip6tables)]
     {
-        if !said(file).is_empty() {
-            restore(space, family, said(file), &doing)?;
+        if !file_text(file).is_empty() {
+            restore(space, family, file_text(file), &doing)?;
         }
     }
     load_nft(space, &own_tables(capture), &doing)?;
@@ -49,7 +49,7 @@ pub(crate) fn load(capture: &Capture, space: &Namespace) -> Result<(), LabError>
         space.run(|| add_ipvs_device().and_then(|()| bind(&bound))).during(&doing)?;
     }
     let path = capture.files.get(&CaptureFile::Ipvs).map_or("", |file| &file.path);
-    load_virtual_servers(space, path, said(CaptureFile::Ipvs), &doing)
+    load_virtual_servers(space, path, file_text(CaptureFile::Ipvs), &doing)
 }
 
 /// The addresses that kube-proxy has bound in IPVS mode.
@@ -59,8 +59,8 @@ fn bound(capture: &Capture, doing: &str) -> Result<Vec<IpAddr>, LabError> {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         LabError::Program { doing: doing.into(), said: faults.join("\n") }
     })?;
-    let device = interfaces.iter().filter(|one| &*one.name == IPVS_DEVICE);
-    let addresses = device.flat_map(|one| &one.addresses).map(|(ip, _)| *ip);
+    let device = interfaces.iter().filter(|interface| &*interface.name == IPVS_DEVICE);
+    let addresses = device.flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
     // Every link has one of these by itself.
     let is_own = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     Ok(addresses.filter(|ip| !is_own(ip)).collect())

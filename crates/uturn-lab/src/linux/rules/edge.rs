@@ -7,9 +7,9 @@ use uturn_lb::l7::replaced_source;
 use uturn_model::lb::{Scope, Source};
 use uturn_model::{Cluster, Family, LoadBalancer, Node};
 
-use crate::linux::beyond::{FROM_EDGE, TO_EDGE};
 use crate::linux::build::links_of;
-use crate::linux::public::{address_of, probers, sends_from};
+use crate::linux::edge::{FROM_EDGE, TO_EDGE};
+use crate::linux::public::{address_of, probers, source_address};
 
 /// Rules for the fabric: what leaves for the edge gets its node's public address, what comes
 /// from there to a node's own public address gets to the node. Both are nat's, so each
@@ -100,7 +100,7 @@ pub(super) fn stand_ins(all: &[LoadBalancer], family: Family) -> String {
     sources.sort_unstable();
     sources.dedup();
     let rule = |ip: &IpAddr| {
-        let other = sends_from(Scope::Public, *ip);
+        let other = source_address(Scope::Public, *ip);
         format!("-A POSTROUTING -s {ip} -j SNAT --to-source {other}\n")
     };
     let rules: String = sources.iter().map(rule).collect();

@@ -13,8 +13,8 @@ use uturn_lb::l7::replaced_source;
 use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scheduler, Source};
 use uturn_model::{Family, LoadBalancer};
 
-use crate::linux::health::Healths;
-use crate::linux::public::sends_from;
+use crate::linux::health::TargetHealths;
+use crate::linux::public::source_address;
 
 /// Where the chains begin: loaded once.
 pub(super) const ENTRY: &str = "*nat\n\
@@ -38,14 +38,15 @@ pub(crate) fn serves(listener: &Listener) -> bool {
 pub(super) fn text(
     load_balancers: &[LoadBalancer],
     family: Family,
-    healths: &Healths,
+    healths: &TargetHealths,
     callers: &BTreeSet<IpAddr>,
 ) -> String {
     let mut nat = Chains::with(&["LB-L4", "LB-SOURCE"]);
     let mut mangle = Chains::with(&["LB-NOBODY"]);
     let of_family = load_balancers.iter().filter(|lb| Family::of(lb.vip) == family);
-    let listeners = of_family.flat_map(|lb| lb.listeners.iter().map(move |one| (lb, one)));
-    for (number, (lb, listener)) in listeners.filter(|(_, one)| serves(one)).enumerate() {
+    let listeners =
+        of_family.flat_map(|lb| lb.listeners.iter().map(move |listener| (lb, listener)));
+    for (number, (lb, listener)) in listeners.filter(|(_, listener)| serves(listener)).enumerate() {
         let protocol = listener.protocol.transport().lower();
         let matched =
             format!("-d {} -p {protocol} -m {protocol} --dport {}", lb.vip, listener.port);
@@ -60,7 +61,7 @@ pub(super) fn text(
                      -j SNAT --to-source {}",
                     lb.vip,
                     listener.port,
-                    sends_from(lb.scope, replaced_source(*range))
+                    source_address(lb.scope, replaced_source(*range))
                 ),
             );
         }
@@ -102,7 +103,7 @@ fn picks(
     callers: &BTreeSet<IpAddr>,
 ) -> Vec<(Option<IpAddr>, Vec<SocketAddr>)> {
     let Some(rule) = listener.rules.first() else { return vec![(None, Vec::new())] };
-    let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let any_client = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let of = |client: IpAddr| {
         let choice = Choice::new(&listener.profile, &rule.targets, alive, client);
         (0..turns(&choice))
@@ -110,20 +111,28 @@ fn picks(
             .map(|i| rule.targets[i].address)
             .collect()
     };
-    let told_apart = told_apart(listener, rule, callers);
-    told_apart.into_iter().map(|ip| (Some(ip), of(ip))).chain([(None, of(nobody))]).collect()
+    let separate_clients = separate_clients(listener, rule, callers);
+    separate_clients
+        .into_iter()
+        .map(|ip| (Some(ip), of(ip)))
+        .chain([(None, of(any_client))])
+        .collect()
 }
 
-fn told_apart(listener: &Listener, rule: &Rule, callers: &BTreeSet<IpAddr>) -> BTreeSet<IpAddr> {
-    let mut told_apart = BTreeSet::new();
+fn separate_clients(
+    listener: &Listener,
+    rule: &Rule,
+    callers: &BTreeSet<IpAddr>,
+) -> BTreeSet<IpAddr> {
+    let mut separate_clients = BTreeSet::new();
     if listener.profile.avoids_client {
-        told_apart.extend(rule.targets.iter().map(|target| target.address.ip()));
+        separate_clients.extend(rule.targets.iter().map(|target| target.address.ip()));
     }
     if listener.profile.scheduler == Scheduler::SourceHash {
         let family = rule.targets.first().map(|target| Family::of(target.address.ip()));
-        told_apart.extend(callers.iter().filter(|ip| Some(Family::of(**ip)) == family));
+        separate_clients.extend(callers.iter().filter(|ip| Some(Family::of(**ip)) == family));
     }
-    told_apart
+    separate_clients
 }
 
 /// The fewest connections that meet every target exactly as often as its share says.
@@ -211,7 +220,7 @@ mod tests {
     }
 
     fn with_callers(lb: &LoadBalancer, callers: &BTreeSet<IpAddr>) -> String {
-        text(std::slice::from_ref(lb), Family::V4, &Healths::default(), callers)
+        text(std::slice::from_ref(lb), Family::V4, &TargetHealths::default(), callers)
     }
 
     #[test]
@@ -249,16 +258,16 @@ mod tests {
     #[test]
     fn the_dead_are_left_out() {
         let lb = balancer(&[10, 10, 10]);
-        let mut healths = Healths::default();
-        let mut say = |target: &str, alive| {
+        let mut healths = TargetHealths::default();
+        let mut report = |target: &str, alive| {
             let result = ProbeResult::TimedOut;
             let (listener, target) =
                 ("10.0.0.200:80".parse().unwrap(), target.parse::<SocketAddr>().unwrap());
             let protocol = "tcp".to_owned();
-            healths.book(&Event::Health { listener, protocol, rule: 0, target, alive, result });
+            healths.record(&Event::Health { listener, protocol, rule: 0, target, alive, result });
         };
-        say("10.0.0.11:30090", false);
-        say("10.0.0.12:30090", true);
+        report("10.0.0.11:30090", false);
+        report("10.0.0.12:30090", true);
         let text = text(&[lb], Family::V4, &healths, &BTreeSet::new());
         assert!(!text.contains("--to-destination 10.0.0.11"), "{text}");
         assert!(text.contains("-A LB-0-80 -p tcp -j DNAT --to-destination 10.0.0.13:30090"));

@@ -27,7 +27,7 @@ pub(crate) fn program_node(
     space: &Namespace,
 ) -> Result<(), LabError> {
     let capture = plan.rules.get(name);
-    let is_captured = |family| capture.is_some_and(|one| one.has_rules(family));
+    let is_captured = |family| capture.is_some_and(|capture| capture.has_rules(family));
     if !Family::BOTH.into_iter().all(is_captured) {
         program(plan, name, space, is_captured)?;
     }
@@ -120,7 +120,7 @@ pub(super) fn load_virtual_servers(
             ipvs.list()
         })
         .during(doing)?;
-    match servers.0.iter().find(|one| !there.0.iter().any(|other| is_same(one, other))) {
+    match servers.0.iter().find(|server| !there.0.iter().any(|other| is_same(server, other))) {
         None => Ok(()),
         Some(lacking) => Err(LabError::Program {
             doing: doing.into(),
@@ -130,12 +130,12 @@ pub(super) fn load_virtual_servers(
 }
 
 /// Whether two virtual servers do the same: the kernel keeps real servers in its own order.
-fn is_same(one: &VirtualServer, other: &VirtualServer) -> bool {
+fn is_same(first: &VirtualServer, other: &VirtualServer) -> bool {
     let head = |server: &VirtualServer| VirtualServer { servers: Vec::new(), ..server.clone() };
-    one.at == other.at
-        && head(one) == head(other)
-        && one.servers.len() == other.servers.len()
-        && one.servers.iter().all(|real| other.servers.contains(real))
+    first.at == other.at
+        && head(first) == head(other)
+        && first.servers.len() == other.servers.len()
+        && first.servers.iter().all(|real| other.servers.contains(real))
 }
 
 fn start(

@@ -4,8 +4,8 @@
 //! asked, and who answers. One thread for all of them: a socket stays in the namespace it
 //! was opened in.
 
+mod connection;
 mod serve;
-mod visitor;
 
 use std::io::{self, PipeWriter};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -61,11 +61,11 @@ pub(crate) struct Servers {
 
 /// A port that is served.
 struct Server {
-    door: Door,
+    socket: ServedSocket,
     name: String,
 }
 
-enum Door {
+enum ServedSocket {
     /// In the clear, or with what is shown to who speaks TLS.
     Tcp(TcpListener, Option<Arc<ServerConfig>>),
     Udp(UdpSocket),
@@ -85,15 +85,15 @@ impl Servers {
             let Some(space) = twin.of_pod(pod) else { continue };
             let doing = format!("start the servers of pod {}", pod.name);
             let ports = ports(cluster, pod);
-            if certificate.is_none() && ports.iter().any(|one| one.speaks_tls) {
-                certificate = Some(shown().during(&doing)?);
+            if certificate.is_none() && ports.iter().any(|port| port.speaks_tls) {
+                certificate = Some(self_signed().during(&doing)?);
             }
             let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family));
             let places: Vec<(IpAddr, Served)> = addresses
                 .flat_map(|ip| ports.iter().map(move |port| (ip, *port)))
                 .filter(|(_, port)| port.protocol != Protocol::Sctp)
                 .collect();
-            let doors = space
+            let sockets = space
                 .run(|| {
                     refuse_without_limit()?;
                     places
@@ -103,7 +103,7 @@ impl Servers {
                 })
                 .during(&doing)?;
             let name = format!("pod {}", pod.name);
-            servers.extend(doors.into_iter().map(|door| Server { door, name: name.clone() }));
+            servers.extend(sockets.into_iter().map(|socket| Server { socket, name: name.clone() }));
         }
         let during = "start the servers";
         let (end, life) = io::pipe().during(during)?;
@@ -141,41 +141,46 @@ impl Served {
 /// Where a pod's servers listen: on the ports its containers name and those that probes ask, or,
 /// when they name none, where Services expect them.
 fn ports(cluster: &Cluster, pod: &Pod) -> Vec<Served> {
-    let declared = |one: &ContainerPort| Served::new(one.protocol, one.port, one.name.as_deref());
+    let declared =
+        |port: &ContainerPort| Served::new(port.protocol, port.port, port.name.as_deref());
     let mut ports: Vec<Served> = pod.spec.ports().map(declared).collect();
     if !ports.is_empty() {
         let probed = pod.spec.containers.iter().flat_map(|container| &container.probed);
-        let probed = probed.filter(|port| pod.spec.ports().all(|one| one.port != **port));
+        let probed = probed.filter(|port| pod.spec.ports().all(|declared| declared.port != **port));
         ports.extend(probed.map(|port| Served::new(Protocol::Tcp, *port, None)));
     } else {
         let slices = cluster.endpoints.values().flatten();
         // Pods of the host's network share addresses.
-        let is_its = |one: &Endpoint| match &one.pod {
+        let is_its = |endpoint: &Endpoint| match &endpoint.pod {
             Some(name) => *name == pod.name,
-            None => !pod.spec.host_network && pod.ips.contains(&one.address),
+            None => !pod.spec.host_network && pod.ips.contains(&endpoint.address),
         };
         let its = slices.filter(|slice| slice.endpoints.iter().any(is_its));
         let expected = its.flat_map(|slice| &slice.ports);
-        ports.extend(expected.map(|one| Served::new(one.protocol, one.port, None)));
+        ports.extend(expected.map(|port| Served::new(port.protocol, port.port, None)));
     }
     ports.sort_unstable();
-    ports.dedup_by_key(|one| (one.protocol, one.port));
+    ports.dedup_by_key(|port| (port.protocol, port.port));
     ports
 }
 
-fn open(ip: IpAddr, at: Served, certificate: Option<&Arc<ServerConfig>>) -> io::Result<Door> {
+fn open(
+    ip: IpAddr,
+    at: Served,
+    certificate: Option<&Arc<ServerConfig>>,
+) -> io::Result<ServedSocket> {
     let address = SocketAddr::new(ip, at.port.number());
     let kind = if at.protocol == Protocol::Udp { Type::DGRAM } else { Type::STREAM };
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
     socket.set_nonblocking(true)?;
     if at.protocol == Protocol::Udp {
         socket.bind(&address.into())?;
-        return Ok(Door::Udp(socket.into()));
+        return Ok(ServedSocket::Udp(socket.into()));
     }
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(1024)?;
-    Ok(Door::Tcp(socket.into(), certificate.filter(|_| at.speaks_tls).cloned()))
+    Ok(ServedSocket::Tcp(socket.into(), certificate.filter(|_| at.speaks_tls).cloned()))
 }
 
 /// One client stands for many: with the usual limits only its first questions would be told
@@ -189,7 +194,7 @@ fn refuse_without_limit() -> io::Result<()> {
 }
 
 /// A certificate made for this run, signed by nobody.
-fn shown() -> io::Result<Arc<ServerConfig>> {
+fn self_signed() -> io::Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed(["pod".to_owned()]).map_err(io::Error::other)?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());

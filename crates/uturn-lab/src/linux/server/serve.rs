@@ -5,19 +5,19 @@ use std::net::{SocketAddr, UdpSocket};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::visitor::Visitor;
-use super::{Answer, Door, Server};
+use super::connection::Connection;
+use super::{Answer, ServedSocket, Server};
 
 /// Serves until the other end of `end` is gone.
 pub(super) fn serve(servers: &[Server], end: &PipeReader) {
-    let mut visitors: Vec<Visitor<'_>> = Vec::new();
+    let mut connections: Vec<Connection<'_>> = Vec::new();
     loop {
         let mut waiting = vec![PollFd::new(end, PollFlags::IN)];
-        waiting.extend(servers.iter().map(|one| match &one.door {
-            Door::Tcp(listener, _) => PollFd::new(listener, PollFlags::IN),
-            Door::Udp(socket) => PollFd::new(socket, PollFlags::IN),
+        waiting.extend(servers.iter().map(|server| match &server.socket {
+            ServedSocket::Tcp(listener, _) => PollFd::new(listener, PollFlags::IN),
+            ServedSocket::Udp(socket) => PollFd::new(socket, PollFlags::IN),
         }));
-        waiting.extend(visitors.iter().map(Visitor::waits_for));
+        waiting.extend(connections.iter().map(Connection::waits_for));
         if poll(&mut waiting, None).is_err() {
             continue;
         }
@@ -26,19 +26,24 @@ pub(super) fn serve(servers: &[Server], end: &PipeReader) {
         if ready[0] {
             return;
         }
-        let (of_doors, of_visitors) = ready[1..].split_at(servers.len());
+        let (of_sockets, of_connections) = ready[1..].split_at(servers.len());
         let mut at = 0;
-        visitors.retain_mut(|visitor| {
+        connections.retain_mut(|connection| {
             at += 1;
-            !of_visitors[at - 1] || visitor.go_on()
+            !of_connections[at - 1] || connection.advance()
         });
-        for (server, _) in servers.iter().zip(of_doors).filter(|(_, ready)| **ready) {
-            match &server.door {
-                Door::Udp(socket) => answer_datagrams(socket, &server.name),
-                Door::Tcp(listener, tls) => {
+        for (server, _) in servers.iter().zip(of_sockets).filter(|(_, ready)| **ready) {
+            match &server.socket {
+                ServedSocket::Udp(socket) => answer_datagrams(socket, &server.name),
+                ServedSocket::Tcp(listener, tls) => {
                     while let Ok((stream, peer)) = listener.accept() {
                         if stream.set_nonblocking(true).is_ok() {
-                            visitors.push(Visitor::new(stream, peer, &server.name, tls.as_ref()));
+                            connections.push(Connection::new(
+                                stream,
+                                peer,
+                                &server.name,
+                                tls.as_ref(),
+                            ));
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! Makes tables ready: names become numbers, expressions values, sets look-ups.
+//! Compiles nftables: names become indices, expressions become values, sets become lookups.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,18 +7,18 @@ use uturn_model::{DerivedFrom, Origin, Text};
 
 use super::super::index::Index;
 use super::encode::{encode, type_of};
-use super::links::find_loops;
 use super::lookup::{Bounds, Data, Given, Lookup};
+use super::loops::find_loops;
 use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
-use super::{Chain, Entered, Rule, Rules, Said, keys};
+use super::{Chain, Entered, Rule, RuleTexts, Rules, index_key};
 use crate::LoadError;
-use crate::fact::{Fact, Subject};
 use crate::nft::{self, Element, Expr, Relation, Ruleset, SetOp, Statement, Table, TableFamily};
+use crate::packet_facts::{FactSubject, PacketFact};
 
-/// Numbers of conditions that nobody models begin here; those of iptables are below.
+/// Identifiers of unmodelled nftables conditions start here; those of iptables are below.
 const FIRST_NUMBER: u32 = 1 << 30;
 
-/// Compiles the tables of which `counts` says that they count.
+/// Compiles the tables that `counts` selects.
 pub(in crate::kernel) fn compile(
     ruleset: &Ruleset,
     counts: impl Fn(&Table) -> bool,
@@ -38,7 +38,7 @@ pub(in crate::kernel) fn compile(
     find_loops(&rules, ruleset, errors);
     let mut bases: Vec<usize> =
         (0..rules.chains.len()).filter(|at| rules.chains[*at].base.is_some()).collect();
-    // Of equals, the one that was made last is asked first.
+    // Of chains with equal priority, the one created last comes first.
     bases.reverse();
     bases.sort_by_key(|at| rules.chains[*at].base.as_ref().map(|base| base.priority));
     rules.bases = bases;
@@ -51,19 +51,19 @@ struct Compiler<'e> {
     errors: &'e mut Vec<LoadError>,
 }
 
-/// A table's names, and where it is being read.
+/// The names defined in a table, and the place that is being compiled.
 struct Names<'t> {
     table: &'t Table,
     chains: HashMap<&'t str, usize>,
     sets: HashMap<&'t str, usize>,
-    /// What holds the statement in work: `chain` or `set`, and its name.
+    /// What contains the current statement: `chain` or `set`, and its name.
     place: (&'static str, &'t str),
     origin: Origin,
 }
 
 impl Names<'_> {
-    /// What holds the statement in work, in words.
-    fn said(&self) -> String {
+    /// What contains the current statement, in words.
+    fn place_text(&self) -> String {
         let (kind, name) = self.place;
         format!("{kind} {name} of table {} {}", self.table.family, self.table.name)
     }
@@ -115,10 +115,12 @@ impl Compiler<'_> {
             for rule in &chain.rules {
                 names.origin = rule.origin.clone();
                 let ops = self.rule(rule, &names);
-                self.rules.chains[first + place].rules.push(Rule { ops, said: Said::default() });
+                self.rules.chains[first + place]
+                    .rules
+                    .push(Rule { ops, texts: RuleTexts::default() });
             }
             let chain = &mut self.rules.chains[first + place];
-            chain.index = Index::new(&chain.rules, keys::key);
+            chain.index = Index::new(&chain.rules, index_key::key);
         }
     }
 
@@ -129,8 +131,9 @@ impl Compiler<'_> {
             let last = deciding.is_none_or(|deciding| deciding <= at);
             self.statement(statement, last, names, &mut ops);
         }
-        let does = |op: &Op| !matches!(op, Op::Test { .. } | Op::Doubt(_) | Op::Sender { .. });
-        // What comes after the last act says nothing.
+        let does =
+            |op: &Op| !matches!(op, Op::Test { .. } | Op::UnknownCondition(_) | Op::Sender { .. });
+        // Conditions after the last action have no effect.
         let end = ops.iter().rposition(does).map_or(0, |at| at + 1);
         ops.truncate(end);
         ops
@@ -164,15 +167,17 @@ impl Compiler<'_> {
                         };
                         ops.push(Op::Vmap { key, map, number });
                     }
-                    None => ops.push(Op::Kept(self.number(statement, names), "vmap".into())),
+                    None => {
+                        ops.push(Op::UnknownAction(self.number(statement, names), "vmap".into()))
+                    }
                 }
             }
             Statement::Set(key, value) => ops.extend(self.set(key, value, names)),
             Statement::Limit(_) | Statement::Quota(_) => {
-                ops.push(Op::Doubt(self.number(statement, names)));
+                ops.push(Op::UnknownCondition(self.number(statement, names)));
             }
             Statement::Named(kind, _) if matches!(&**kind, "limit" | "quota") => {
-                ops.push(Op::Doubt(self.number(statement, names)));
+                ops.push(Op::UnknownCondition(self.number(statement, names)));
             }
             Statement::Counter(_) | Statement::Named(..) | Statement::Log(_) => {}
             Statement::Nat(nat) => {
@@ -182,7 +187,7 @@ impl Compiler<'_> {
             Statement::Reject(reject) => ops.push(Op::Reject(reject.kind, reject.code.clone())),
             Statement::Notrack => ops.push(Op::Notrack),
             Statement::Queue(_) => {
-                ops.push(Op::Kept(self.number(statement, names), "queue".into()));
+                ops.push(Op::UnknownAction(self.number(statement, names), "queue".into()));
             }
             Statement::Tproxy(proxy) => {
                 let port = proxy.port.as_ref().and_then(|port| encode(Type::Port, port));
@@ -198,25 +203,29 @@ impl Compiler<'_> {
                     ops.push(Op::Add { set, key });
                 }
                 for condition in update.statements.iter().filter(|one| decides(one)) {
-                    ops.push(Op::Doubt(self.number(condition, names)));
+                    ops.push(Op::UnknownCondition(self.number(condition, names)));
                 }
             }
             Statement::Xt(kind, _) if &**kind == "match" => {
-                ops.push(Op::Doubt(self.number(statement, names)));
+                ops.push(Op::UnknownCondition(self.number(statement, names)));
             }
             Statement::Xt(kind, _) if &**kind == "watcher" => {}
             Statement::Xt(_, name) => {
-                ops.push(Op::Kept(self.number(statement, names), name.clone()));
+                ops.push(Op::UnknownAction(self.number(statement, names), name.clone()));
             }
             Statement::Unknown(text) if text.starts_with("dup ") || text.starts_with("last") => {}
             Statement::Unknown(text) => {
                 let number = self.number(statement, names);
-                ops.push(if last { Op::Kept(number, text.clone()) } else { Op::Doubt(number) });
+                ops.push(if last {
+                    Op::UnknownAction(number, text.clone())
+                } else {
+                    Op::UnknownCondition(number)
+                });
             }
         }
     }
 
-    /// The number of a statement that nobody models; equal ones have one number.
+    /// The identifier of an unmodelled statement; equal statements share one.
     fn number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
         let modelled = match statement {
             Statement::Match { left, right, .. } => self.is_sure(left) && self.is_sure(right),
@@ -236,7 +245,7 @@ impl Compiler<'_> {
         *self.numbers.entry(text).or_insert(next)
     }
 
-    /// Whether its value can always be told, or is not worth a number of its own.
+    /// Whether the value is always known, or is not worth an identifier of its own.
     fn is_sure(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Payload(..) | Expr::SetRef(_) => true,
@@ -281,11 +290,11 @@ impl Compiler<'_> {
             matches!(test, Some(Test::In { set, .. }) if self.rules.lookups[set].unmodelled);
         match test {
             Some(test) if !unknown && !blurred => Op::Test { left, test, number },
-            _ => Op::Doubt(self.unsure_number(statement, names)),
+            _ => Op::UnknownCondition(self.unsure_number(statement, names)),
         }
     }
 
-    /// A number for a statement that turned out to be none that anybody models.
+    /// Assigns an identifier to a statement that may turn out to be unknown.
     fn unsure_number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
         let unknown = Statement::Unknown(
             nft::Rule {
@@ -334,7 +343,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A set or map by its name or its elements.
+    /// A set or map, by its name or its elements.
     fn map(&mut self, map: &Expr, types: &[Type], names: &Names<'_>) -> Option<usize> {
         match map {
             Expr::SetRef(name) => self.named_set(name, names),
@@ -350,7 +359,8 @@ impl Compiler<'_> {
     fn named_set(&mut self, name: &str, names: &Names<'_>) -> Option<usize> {
         let found = names.sets.get(name).copied();
         if found.is_none() {
-            let message = format!("{} asks the set {name}, and there is no such set", names.said());
+            let message =
+                format!("{} asks the set {name}, and there is no such set", names.place_text());
             self.errors.push(LoadError::at(names.origin.clone(), message));
         }
         found
@@ -400,9 +410,9 @@ impl Compiler<'_> {
     fn chain(&mut self, name: &str, names: &Names<'_>) -> Option<usize> {
         let found = names.chains.get(name).copied();
         let message = match found {
-            None => format!("{} leads to {name}, and there is no such chain", names.said()),
+            None => format!("{} leads to {name}, and there is no such chain", names.place_text()),
             Some(at) if self.rules.chains[at].base.is_some() => {
-                format!("{} leads to {name}, which stands in a hook", names.said())
+                format!("{} leads to {name}, which stands in a hook", names.place_text())
             }
             Some(_) => return found,
         };
@@ -421,7 +431,7 @@ impl Compiler<'_> {
                 | Field::SourcePort(_)
                 | Field::DestinationPort(_)),
             ) => Op::Header { field, value: self.value(value, kind, names) },
-            // Nothing else that can be set decides a packet's way.
+            // Setting any other field does not affect the packet's path.
             _ => return None,
         })
     }
@@ -457,7 +467,7 @@ impl Compiler<'_> {
             (Some(v6), NatAddress::Range(ip, _)) if ip.is_ipv6() != v6 => {
                 let message = format!(
                     "{} translates packets to {ip}, an address of another family",
-                    names.said()
+                    names.place_text()
                 );
                 self.errors.push(LoadError::at(names.origin.clone(), message));
                 Some(v6)
@@ -486,7 +496,7 @@ pub(super) fn ip_of(number: u128, v6: bool) -> IpAddr {
     }
 }
 
-/// Whether a statement is a condition or an act: anything but counting and the like.
+/// Whether a statement is a condition or an action, rather than a counter and the like.
 fn decides(statement: &Statement) -> bool {
     match statement {
         Statement::Counter(_) | Statement::Log(_) => false,
@@ -513,7 +523,7 @@ fn plain_test(relation: Relation, (first, last): (u128, u128)) -> Option<Test> {
         Relation::Ne => Some(Test::Within { not: true, first, last }),
         Relation::Any => Some(Test::Bits { not: false, bits: first }),
         Relation::None => Some(Test::Bits { not: true, bits: first }),
-        // Nothing is less than nothing.
+        // No value is less than 0.
         Relation::Lt => match first.checked_sub(1) {
             Some(below) => within(0, below),
             None => within(1, 0),
@@ -524,21 +534,21 @@ fn plain_test(relation: Relation, (first, last): (u128, u128)) -> Option<Test> {
     }
 }
 
-/// The type of a key that is written as an expression.
+/// The type of a key that is given as an expression.
 fn typed_by_text(text: &Text) -> Type {
     nft::expression(text).map_or(Type::Unknown, |expr| typed(&expr).1)
 }
 
-/// What an expression reads, and of which type it is.
+/// The value that an expression reads, and its type.
 fn typed(expr: &Expr) -> (Value, Type) {
     super::value::typed(expr)
 }
 
-/// `meta skuid 1000-1999`, `meta skgid != 7`.
+/// Compiles conditions on the sender: `meta skuid 1000-1999`, `meta skgid != 7`.
 fn sender(left: &Expr, relation: Relation, right: &Expr) -> Option<Op> {
     let subject = match left {
-        Expr::Meta("skuid") => Subject::User,
-        Expr::Meta("skgid") => Subject::Group,
+        Expr::Meta("skuid") => FactSubject::User,
+        Expr::Meta("skgid") => FactSubject::Group,
         _ => return None,
     };
     let bounds = match right {
@@ -548,7 +558,7 @@ fn sender(left: &Expr, relation: Relation, right: &Expr) -> Option<Op> {
     let Test::Within { not, first, last } = plain_test(relation, bounds)? else { return None };
     let least = |number: u128| number.min(u128::from(u32::MAX)) as u32;
     (first <= last && first <= u128::from(u32::MAX)).then(|| {
-        let fact = Fact { subject, first: least(first), last: least(last) };
+        let fact = PacketFact { subject, first: least(first), last: least(last) };
         Op::Sender { fact, not }
     })
 }

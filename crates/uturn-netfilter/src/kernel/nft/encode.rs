@@ -1,13 +1,13 @@
-//! Words of rules as numbers.
+//! Encodes constants of rules as numbers.
 
 use std::net::IpAddr;
 
 use super::value::Type;
 use crate::nft::Expr;
 use crate::packet::IpProtocol;
-use crate::services;
+use crate::port_names;
 
-/// A value as its first and last number; none where nobody models it.
+/// A value as its first and last number; `None` if it is not modelled.
 pub(super) fn encode(kind: Type, expr: &Expr) -> Option<(u128, u128)> {
     if kind == Type::Unknown {
         return None;
@@ -15,7 +15,7 @@ pub(super) fn encode(kind: Type, expr: &Expr) -> Option<(u128, u128)> {
     let one = |number: u128| Some((number, number));
     match expr {
         Expr::Number(number) if kind == Type::Interface => {
-            // An interface by its number, which is nowhere else.
+            // An interface index; only 0 (none) is known.
             (*number == 0).then_some((0, 0))
         }
         Expr::Number(number) if kind == Type::FibInterface => (*number == 0).then_some((0, 0)),
@@ -77,7 +77,7 @@ fn by_word(kind: Type, word: &str) -> Option<(u128, u128)> {
             ("unreachable", 7),
             ("prohibit", 8),
         ]),
-        Type::Port => services::port(word).map(|port| (u128::from(port), u128::from(port))),
+        Type::Port => port_names::port(word).map(|port| (u128::from(port), u128::from(port))),
         Type::Family => of(&[("ipv4", 2), ("ipv6", 10)]),
         Type::Ether => of(&[("ip", 0x800), ("ip6", 0x86dd), ("arp", 0x806), ("vlan", 0x8100)]),
         Type::TcpFlags => of(&[
@@ -147,8 +147,8 @@ fn prefix(ip: IpAddr, length: u8) -> Option<(u128, u128)> {
     Some((first, first | mask))
 }
 
-/// A name of up to 16 letters as a number, so that those with one beginning are a range.
-/// A `*` at the end stands for any rest.
+/// Encodes a name of up to 16 bytes as a number, so that all names with a common prefix form a
+/// range. A trailing `*` matches any suffix.
 pub(in crate::kernel) fn interface(name: &str) -> (u128, u128) {
     let (start, rest) = match name.strip_suffix('*') {
         Some(start) => (start, true),
@@ -164,7 +164,7 @@ pub(in crate::kernel) fn interface(name: &str) -> (u128, u128) {
     (first, first | (u128::MAX >> (8 * length)))
 }
 
-/// The type of the values of a named set, part by part.
+/// The type of one part of a named set's key or data.
 pub(super) fn type_of(name: &str) -> Type {
     match name {
         "ipv4_addr" | "ipv6_addr" => Type::Address,

@@ -1,4 +1,4 @@
-//! What values are, for a packet where it stands.
+//! Evaluates nftables expressions for a packet.
 
 use std::net::IpAddr;
 
@@ -6,41 +6,41 @@ use uturn_model::{Family, Supposition};
 
 use super::super::Kernel;
 use super::super::compile::Hook;
-use super::super::fib::{Answer, Asking, Query};
+use super::super::fib::{Answer, PolicyQuery, Query};
 use super::super::matching::{state, tcp_flags};
 use super::super::walk::{Tracking, Walk};
 use super::encode::{address, interface};
 use super::lookup::{Data, Given, Lookup};
-use super::value::{End, Field, Test, Turn, Value};
+use super::value::{End, Field, GeneratedNumber, Test, Value};
 use crate::iptables::{AddrKind, CtState};
 use crate::nft::{BinaryOp, Fib, FibResult, TupleDirection};
 use crate::packet::{IpProtocol, Transport};
 use crate::state::RouteKind;
 
-/// Why there is no value.
+/// Why an expression has no value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Miss {
-    /// The packet has no such thing: the rule ends.
+pub(super) enum NoValue {
+    /// The packet lacks the field: the rule ends (`NFT_BREAK`).
     Break,
-    /// Nobody models it.
+    /// The expression is not modelled.
     Unknown,
-    /// It is one of several numbers, and which one is still open.
-    Turn(Turn),
+    /// It is a generated number that has not been chosen yet.
+    GeneratedNumber(GeneratedNumber),
 }
 
-type Valued = Result<u128, Miss>;
+type Valued = Result<u128, NoValue>;
 
-/// No port is that.
+/// Outside the range of ports.
 const NO_PORT: u128 = 1 << 100;
 
-/// More parts than this no key has.
-const MOST_PARTS: usize = 16;
+/// No key has more parts than this.
+const MAX_PARTS: usize = 16;
 
-/// What is looked up. Few keys have many parts.
+/// A lookup key. Few keys have many parts.
 pub(super) struct Key {
     few: [u128; FEW_PARTS],
     length: usize,
-    /// All of them, where they are many.
+    /// All parts, if there are many.
     many: Vec<u128>,
 }
 
@@ -63,22 +63,27 @@ impl Key {
 
 impl Kernel {
     /// Whether a condition holds.
-    pub(super) fn holds(&self, left: &[Value], test: &Test, walk: &mut Walk) -> Result<bool, Miss> {
+    pub(super) fn holds(
+        &self,
+        left: &[Value],
+        test: &Test,
+        walk: &mut Walk,
+    ) -> Result<bool, NoValue> {
         if let (Test::Within { not, first, last }, [one]) = (test, left) {
             let value = self.value(one, walk)?;
             return Ok((first..=last).contains(&&value) != *not);
         }
         match test {
-            Test::Within { .. } => Err(Miss::Unknown),
+            Test::Within { .. } => Err(NoValue::Unknown),
             Test::Bits { not, bits } => {
-                let [one] = left else { return Err(Miss::Unknown) };
+                let [one] = left else { return Err(NoValue::Unknown) };
                 let (value, open) = match one {
-                    Value::Field(Field::CtStatus) => status(walk).ok_or(Miss::Break)?,
+                    Value::Field(Field::CtStatus) => status(walk).ok_or(NoValue::Break)?,
                     _ => (self.value(one, walk)?, 0),
                 };
                 match (value & bits != 0, open & bits != 0) {
                     (true, _) => Ok(!not),
-                    (false, true) => Err(Miss::Unknown),
+                    (false, true) => Err(NoValue::Unknown),
                     (false, false) => Ok(*not),
                 }
             }
@@ -86,7 +91,7 @@ impl Kernel {
                 let key = self.key(left, walk)?;
                 let lookup = &self.nft.lookups[*set];
                 if lookup.unmodelled {
-                    return Err(Miss::Unknown);
+                    return Err(NoValue::Unknown);
                 }
                 let found = find(lookup, *set, &key, walk).is_some();
                 Ok(found != *not)
@@ -94,17 +99,17 @@ impl Kernel {
         }
     }
 
-    pub(super) fn key(&self, values: &[Value], walk: &mut Walk) -> Result<Key, Miss> {
-        if values.len() > MOST_PARTS {
-            return Err(Miss::Unknown);
+    pub(super) fn key(&self, values: &[Value], walk: &mut Walk) -> Result<Key, NoValue> {
+        if values.len() > MAX_PARTS {
+            return Err(NoValue::Unknown);
         }
         let mut key = Key::new(values.len());
-        // What ends the rule does so whatever the other parts are.
+        // A part that ends the rule does so whatever the other parts are.
         let mut missing = None;
         for (value, place) in values.iter().zip(key.parts_mut()) {
             match self.value(value, walk) {
                 Ok(number) => *place = number,
-                Err(Miss::Break) => return Err(Miss::Break),
+                Err(NoValue::Break) => return Err(NoValue::Break),
                 Err(miss) => missing = Some(miss),
             }
         }
@@ -121,7 +126,7 @@ impl Kernel {
                     BinaryOp::And => left & right,
                     BinaryOp::Or => left | right,
                     BinaryOp::Xor => left ^ right,
-                    // Values that are shifted have 32 bits.
+                    // Shifted values have 32 bits.
                     BinaryOp::ShiftLeft => {
                         left.checked_shl(right as u32).unwrap_or(0) & u128::from(u32::MAX)
                     }
@@ -132,33 +137,35 @@ impl Kernel {
                 let key = self.key(key, walk)?;
                 let lookup = &self.nft.lookups[*map];
                 if lookup.unmodelled {
-                    return Err(Miss::Unknown);
+                    return Err(NoValue::Unknown);
                 }
                 match find(lookup, *map, &key, walk).map(|given| &given.data) {
                     Some(Data::Value(parts)) => match &**parts {
                         [(first, last)] if first == last => Ok(*first),
-                        _ => Err(Miss::Unknown),
+                        _ => Err(NoValue::Unknown),
                     },
-                    Some(_) => Err(Miss::Unknown),
-                    None => Err(Miss::Break),
+                    Some(_) => Err(NoValue::Unknown),
+                    None => Err(NoValue::Break),
                 }
             }
-            Value::Turn(turn) => walk.nft.turn.ok_or(Miss::Turn(*turn)),
-            Value::Unknown => Err(Miss::Unknown),
+            Value::GeneratedNumber(turn) => {
+                walk.nft.generated.ok_or(NoValue::GeneratedNumber(*turn))
+            }
+            Value::Unknown => Err(NoValue::Unknown),
         }
     }
 
     fn field(&self, field: Field, walk: &Walk) -> Valued {
         let packet = &walk.packet;
         let is_v6 = packet.family() == Family::V6;
-        let only = |there: bool, value: u128| if there { Ok(value) } else { Err(Miss::Break) };
+        let only = |there: bool, value: u128| if there { Ok(value) } else { Err(NoValue::Break) };
         let protocol = packet.protocol();
         let port = |wanted: Option<u8>, port: u16| match wanted {
             Some(wanted) => only(protocol == IpProtocol(wanted), u128::from(port)),
             None if matches!(packet.transport, Transport::Icmp { .. }) => Ok(NO_PORT),
             None => Ok(u128::from(port)),
         };
-        let connection = || walk.tracking.connection().ok_or(Miss::Break);
+        let connection = || walk.tracking.connection().ok_or(NoValue::Break);
         match field {
             Field::Source { v6 } => only(v6 == is_v6, address(packet.src)),
             Field::Destination { v6 } => only(v6 == is_v6, address(packet.dst)),
@@ -174,15 +181,15 @@ impl Kernel {
                     let is_type = matches!(field, Field::IcmpType { .. });
                     Ok(u128::from(if is_type { kind } else { code }))
                 }
-                _ => Err(Miss::Break),
+                _ => Err(NoValue::Break),
             },
             Field::Nfproto => Ok(if is_v6 { 10 } else { 2 }),
             Field::EtherType => Ok(if is_v6 { 0x86dd } else { 0x800 }),
             Field::Mark => Ok(u128::from(packet.mark)),
             Field::InInterface => Ok(interface_of(walk.iif.as_deref())),
-            Field::OutInterface if walk.leaves_unseen() => match walk.blind.name() {
+            Field::OutInterface if walk.out_is_unknown() => match walk.capture_assumptions.name() {
                 Some(name) => Ok(interface_of(Some(name))),
-                None => Err(Miss::Unknown),
+                None => Err(NoValue::Unknown),
             },
             Field::OutInterface => Ok(interface_of(walk.oif.as_deref())),
             Field::CtState => Ok(match state(&walk.tracking) {
@@ -191,9 +198,9 @@ impl Kernel {
                 CtState::Untracked => 64,
                 _ => 1,
             }),
-            Field::CtStatus => match status(walk).ok_or(Miss::Break)? {
+            Field::CtStatus => match status(walk).ok_or(NoValue::Break)? {
                 (value, 0) => Ok(value),
-                _ => Err(Miss::Unknown),
+                _ => Err(NoValue::Unknown),
             },
             Field::CtDirection => {
                 connection()?;
@@ -222,7 +229,7 @@ impl Kernel {
         }
     }
 
-    /// What the routing tables say of an address of the packet.
+    /// The result of a `fib` expression.
     fn fib_result(&self, fib: Fib, walk: &Walk) -> Valued {
         let packet = &walk.packet;
         let (ip, other) = match fib.saddr {
@@ -244,11 +251,11 @@ impl Kernel {
                 AddrKind::Blackhole => 6,
                 AddrKind::Unreachable => 7,
                 AddrKind::Prohibit => 8,
-                _ => return Err(Miss::Unknown),
+                _ => return Err(NoValue::Unknown),
             });
         }
         let iif = walk.iif.as_deref().unwrap_or("");
-        // What the node sent itself needs no way back. Older kernels say so in PREROUTING
+        // Locally generated packets need no route back. Older kernels check that in PREROUTING
         // only.
         if matches!(walk.hook, Hook::Prerouting | Hook::Input) && iif == "lo" {
             return Ok(interface_of(Some("lo")));
@@ -262,7 +269,7 @@ impl Kernel {
             transport: None,
             from_here: false,
         };
-        match self.fib.look_up(query, &mut Asking::in_passing(&walk.facts)) {
+        match self.fib.look_up(query, &mut PolicyQuery::without_branching(&walk.facts)) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => Ok(0),
             Answer::Route(route, equals) => {
                 let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
@@ -275,7 +282,7 @@ impl Kernel {
                     Some(_) => Ok(0),
                 }
             }
-            Answer::Rule(_) | Answer::Nothing | Answer::Open(..) => Ok(0),
+            Answer::Rule(_) | Answer::Nothing | Answer::Undecided(..) => Ok(0),
         }
     }
 }
@@ -284,7 +291,7 @@ fn interface_of(name: Option<&str>) -> u128 {
     name.map_or(0, |name| interface(name).0)
 }
 
-/// The bits of a connection's status that are set, and those that may be.
+/// The bits of the conntrack status that are set, and those that may be set.
 fn status(walk: &Walk) -> Option<(u128, u128)> {
     let connection = walk.tracking.connection()?;
     let translated = u128::from(connection.source_translated()) * 16
@@ -292,12 +299,12 @@ fn status(walk: &Walk) -> Option<(u128, u128)> {
     Some(match walk.tracking {
         Tracking::New { confirmed: false, .. } => (translated, 0),
         Tracking::New { .. } => (translated | 8, 0),
-        // Whether it is ASSURED depends on what came before.
+        // Whether the entry is ASSURED depends on earlier packets.
         _ => (translated | 2 | 8, 4),
     })
 }
 
-/// Looks up; what the walk itself has put there is found too.
+/// Looks up a key; also finds elements that this walk has added.
 pub(super) fn find<'k>(
     lookup: &'k Lookup,
     number: usize,

@@ -1,45 +1,45 @@
-//! Sets and maps, made ready: exact elements are hashed, ranges sorted.
+//! Compiled sets and maps: exact elements are hashed, ranges sorted.
 
 use uturn_model::Text;
 
 use super::value::Verdict;
 use crate::hash::FastMap;
 
-/// First and last number of each part.
+/// The first and last number of each part.
 pub(super) type Bounds = Box<[(u128, u128)]>;
 
 /// A set or map.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
-    /// Its name, where it has one.
+    /// Its name; `None` for an anonymous set.
     pub(super) name: Option<Text>,
     /// Exact elements with one part.
     single: FastMap<u128, u32>,
-    /// Exact elements with several.
+    /// Exact elements with several parts.
     exact: FastMap<Box<[u128]>, u32>,
-    /// Ranges with one part, by their beginning; none lies over another.
+    /// Ranges with one part, by their start; they do not overlap.
     ranges: Vec<(u128, u128, u32)>,
     /// Ranges with several parts, by those parts that are exact in all of them.
     wide: FastMap<Box<[u128]>, Vec<(Bounds, u32)>>,
     /// The parts that are exact in all of `wide`.
     fixed: Vec<usize>,
-    /// What nothing else holds.
+    /// The data of the catch-all element `*`.
     default: Option<u32>,
     given: Vec<Given>,
-    /// Rules or time change it.
+    /// Whether rules or timeouts change it.
     pub(super) changes: bool,
-    /// An element that nobody models makes the whole one that.
+    /// Whether an element is not modelled, which makes the result of every lookup unknown.
     pub(super) unmodelled: bool,
 }
 
-/// What is found.
+/// The result of a lookup.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     pub(super) data: Data,
     pub(super) comment: Option<Text>,
 }
 
-/// What a map gives.
+/// The data of a map element.
 #[derive(Clone, Debug)]
 pub(super) enum Data {
     Nothing,
@@ -112,7 +112,7 @@ impl Lookup {
         candidates.iter().find(|(bounds, _)| within(bounds)).map(|(_, at)| *at)
     }
 
-    /// Where, among numbers, what is found begins to be another.
+    /// The numbers at which the result of a lookup changes.
     pub(super) fn borders(&self) -> Vec<u128> {
         let single = self.single.keys().flat_map(|one| [*one, one.saturating_add(1)]);
         let ranges =
@@ -120,8 +120,8 @@ impl Lookup {
         single.chain(ranges).collect()
     }
 
-    /// The chains that it leads to.
-    pub(super) fn leads_to(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The chains that its verdicts jump to.
+    pub(super) fn jump_targets(&self) -> impl Iterator<Item = usize> + '_ {
         self.given.iter().filter_map(|given| match given.data {
             Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) => Some(to),
             _ => None,

@@ -1,18 +1,18 @@
-//! Rules of nftables on a packet's way.
+//! nftables rules within a walk.
 //!
-//! `compile` resolves names and turns expressions into `value`s and sets into `lookup`s
-//! once; `eval` says what a value is for a packet; `run` leads a packet through the
-//! chains. Where these stand among the tables of iptables, `stage` says.
+//! `compile` resolves names and turns expressions into `value`s and sets into `lookup`s once;
+//! `eval` evaluates them for a packet; `run` moves a packet through the chains. `stages` orders
+//! the base chains among the iptables tables.
 
 mod compile;
 mod encode;
 mod eval;
-mod keys;
-mod links;
+mod evidence;
+mod index_key;
 mod lookup;
+mod loops;
+mod numgen;
 mod run;
-mod say;
-mod turn;
 mod value;
 
 use std::sync::OnceLock;
@@ -27,18 +27,18 @@ use super::index::Index;
 use crate::Packet;
 use crate::nft::{BaseHook, ChainKind, TableFamily};
 
-/// All tables, made ready. Chains and sets are numbered through all tables.
+/// All compiled tables. Chains and sets are numbered across tables.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     chains: Vec<Chain>,
     lookups: Vec<Lookup>,
-    /// The chains that packets enter, in the order in which the kernel asks them.
+    /// The base chains, in the order in which the kernel runs them.
     bases: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Chain {
-    /// Its table's place in the ruleset, and its own in the table.
+    /// The index of its table in the ruleset, and its own index in the table.
     table: usize,
     at: usize,
     rules: Vec<Rule>,
@@ -49,29 +49,29 @@ struct Chain {
 #[derive(Debug)]
 struct Rule {
     ops: Vec<Op>,
-    said: Said,
+    texts: RuleTexts,
 }
 
-/// What is said of a rule in steps, made when it is first needed.
+/// Texts for the steps of a walk, built on first use.
 #[derive(Debug, Default)]
-struct Said {
+struct RuleTexts {
     by: OnceLock<By>,
-    /// That it did this, where there is no comment to say so.
+    /// The text for this action, if the rule has no comment.
     done: OnceLock<(&'static str, Text)>,
-    /// For a step of the rule, the numbers that it tells apart.
-    ways: OnceLock<(usize, Box<[Way]>)>,
+    /// For a step of the rule, the ranges of a generated number that it distinguishes.
+    ranges: OnceLock<(usize, Box<[NumberRange]>)>,
 }
 
-/// One of the numbers that a step tells apart.
+/// A range of a generated number that a step treats alike.
 #[derive(Clone, Debug)]
-struct Way {
+struct NumberRange {
     share: f64,
     number: u128,
     why: Text,
 }
 
 impl Chain {
-    /// The first rule from `from` on that can match.
+    /// The index of the first rule at or after `from` that can match.
     fn next(&self, from: usize, packet: &Packet) -> Option<usize> {
         match &self.index {
             Some(index) => index.next(from, packet),
@@ -80,7 +80,7 @@ impl Chain {
     }
 }
 
-/// Where packets enter a chain.
+/// The hook of a base chain.
 #[derive(Clone, Debug)]
 struct Entered {
     family: TableFamily,
@@ -89,7 +89,7 @@ struct Entered {
     priority: i32,
 }
 
-/// A base chain, as the order of stages needs it.
+/// A base chain as `stages` needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base {
     pub(super) chain: usize,
@@ -98,8 +98,7 @@ pub(super) struct Base {
 }
 
 impl Rules {
-    /// The chains that packets of a family enter in a hook, first those that are asked
-    /// first.
+    /// The base chains of a hook and family, in the order in which they run.
     pub(super) fn bases(&self, family: Family, hook: BaseHook) -> Vec<Base> {
         let fits = |entered: &Entered| match (entered.family, family) {
             (TableFamily::Inet, _) => true,
@@ -119,21 +118,21 @@ impl Rules {
     }
 }
 
-/// What a walk keeps of its way through these rules.
+/// The position and state of a walk within nftables rules.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
-    /// Where within a rule it goes on; set in copies only.
+pub(super) struct NftPosition {
+    /// The step within a rule at which a branch continues.
     at: usize,
-    /// What the number was that this way stands for; set in copies only.
-    turn: Option<u128>,
-    /// The comment of the last element that led on.
+    /// The generated number that a branch assumes.
+    generated: Option<u128>,
+    /// The comment of the last element that led to a jump.
     label: Option<Text>,
-    /// What rules put into sets on the way.
+    /// Elements that rules have added to sets during the walk.
     added: Vec<(usize, Box<[u128]>)>,
 }
 
-impl Place {
-    /// Whether rules put anything into sets.
+impl NftPosition {
+    /// Whether rules have added elements to sets.
     pub(super) fn has_added(&self) -> bool {
         !self.added.is_empty()
     }

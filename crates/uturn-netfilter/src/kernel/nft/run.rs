@@ -1,43 +1,43 @@
-//! Leads a packet through the chains of nftables.
+//! Runs nftables chains for a packet.
 
 use uturn_model::{By, Family, StepKind, Supposition, Text};
 
-use super::super::tables::{Passed, marked};
-use super::super::walk::{Frame, OpenWays, Tracking, Walk};
-use super::super::{Kernel, MOST_RULES};
+use super::super::walk::{Frame, OpenBranches, Tracking, Walk};
+use super::super::xtables::{StageResult, marked};
+use super::super::{Kernel, MAX_RULES};
 use super::compile::ip_of;
-use super::eval::{Miss, find};
+use super::eval::{NoValue, find};
 use super::lookup::Data;
 use super::value::{Field, Nat, NatAddress, Op, Test, Value, Verdict};
-use crate::fact::{Fact, Subject};
 use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
-use crate::kernel::tables::listening;
+use crate::kernel::xtables::listening;
 use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
-use crate::packet::{Doubt, DropReason, EndKind, RejectWith, Transport};
+use crate::packet::{DropReason, EndKind, QuestionSubject, RejectWith, Transport};
+use crate::packet_facts::{FactSubject, PacketFact};
 
-/// What a step of a rule did.
+/// The result of a step.
 enum Done {
-    /// On within the rule.
+    /// Continue within the rule.
     On,
-    /// On with the next rule, wherever that is.
+    /// Continue with the next rule to evaluate, in whichever chain.
     Next,
-    /// Out of this base chain.
+    /// Accepted by this base chain.
     Accept,
     End(EndKind),
-    Crowded,
+    LimitReached,
 }
 
 impl Kernel {
-    /// Leads a packet through a base chain, from where it stands.
-    pub(in crate::kernel) fn pass_nft(
+    /// Runs a base chain, from the walk's current position.
+    pub(in crate::kernel) fn run_nft_chain(
         &self,
         base: usize,
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
-    ) -> Passed {
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> StageResult {
         if !self.is_for_device(base, walk) {
-            return Passed::On;
+            return StageResult::On;
         }
         if walk.frames.is_empty() {
             walk.nft.label = None;
@@ -46,7 +46,7 @@ impl Kernel {
         let passed = loop {
             let Some(frame) = walk.frames.last_mut() else { break self.at_end(base, walk) };
             let chain = frame.chain;
-            // Within a rule, it goes on there whatever that rule has changed.
+            // Continue within the rule even if its index key no longer fits the changed packet.
             let next = match walk.nft.at {
                 0 => self.nft.chains[chain].next(frame.rule, &walk.packet),
                 _ => Some(frame.rule),
@@ -56,11 +56,11 @@ impl Kernel {
                 continue;
             };
             frame.rule = at + 1;
-            match self.meet_nft(base, (chain, at), walk, open, crowded) {
+            match self.evaluate_nft_rule(base, (chain, at), walk, open, at_limit) {
                 Done::On | Done::Next => {}
-                Done::Accept => break Passed::On,
-                Done::End(kind) => break Passed::End(kind),
-                Done::Crowded => break Passed::Crowded(self.nft_by(chain, at)),
+                Done::Accept => break StageResult::On,
+                Done::End(kind) => break StageResult::End(kind),
+                Done::LimitReached => break StageResult::LimitReached(self.nft_by(chain, at)),
             }
         };
         walk.frames.clear();
@@ -71,36 +71,36 @@ impl Kernel {
         let Some(entered) = &self.nft_chain(base).1.base else { return true };
         let device = match entered.hook {
             BaseHook::Ingress => walk.iif.as_deref(),
-            BaseHook::Egress => walk.way.as_ref().map(|way| &*way.dev),
+            BaseHook::Egress => walk.route.as_ref().map(|branch| &*branch.dev),
             _ => return true,
         };
         device.is_some_and(|device| entered.devices.iter().any(|one| &**one == device))
     }
 
-    /// Asks one rule.
-    fn meet_nft(
+    /// Evaluates one rule.
+    fn evaluate_nft_rule(
         &self,
         base: usize,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
+        open: &mut OpenBranches,
+        at_limit: bool,
     ) -> Done {
         walk.asked += 1;
-        if walk.asked > MOST_RULES {
-            return Done::Crowded;
+        if walk.asked > MAX_RULES {
+            return Done::LimitReached;
         }
         let ops = &self.nft.chains[at.0].rules[at.1].ops;
         let mut step = std::mem::take(&mut walk.nft.at);
         while let Some(op) = ops.get(step) {
-            if let Some((names, said)) = self.asks_out(op, walk) {
+            if let Some((names, interface_name)) = self.asks_out(op, walk) {
                 if self.fails_later(&ops[step + 1..], walk) {
                     return Done::Next;
                 }
-                if crowded {
-                    return Done::Crowded;
+                if at_limit {
+                    return Done::LimitReached;
                 }
-                let mut other = walk.part_by_out(names, &said);
+                let mut other = walk.branch_by_out(names, &interface_name);
                 other.nft.at = step;
                 if let Some(frame) = other.frames.last_mut() {
                     frame.rule = at.1;
@@ -109,7 +109,7 @@ impl Kernel {
             }
             let done = match op {
                 Op::Test { left, test: Test::Within { not, first, last }, .. }
-                    if walk.leaves_unseen()
+                    if walk.out_is_unknown()
                         && matches!(left.as_slice(), [Value::Field(Field::OutInterface)])
                         && walk.leaves_by((*first, *last)).is_some() =>
                 {
@@ -120,100 +120,104 @@ impl Kernel {
                 }
                 Op::Test { left, test, number } => match self.holds(left, test, walk) {
                     Ok(true) => Done::On,
-                    Ok(false) | Err(Miss::Break) => Done::Next,
-                    Err(Miss::Unknown) => self.doubt(*number, ops, (at, step), walk, open, crowded),
-                    Err(Miss::Turn(turn)) => {
-                        if !self.spread_turn(turn, op, (at, step), walk, open, crowded) {
-                            return Done::Crowded;
+                    Ok(false) | Err(NoValue::Break) => Done::Next,
+                    Err(NoValue::Unknown) => {
+                        self.branch_on_condition(*number, ops, (at, step), walk, open, at_limit)
+                    }
+                    Err(NoValue::GeneratedNumber(turn)) => {
+                        if !self.branch_by_number(turn, op, (at, step), walk, open, at_limit) {
+                            return Done::LimitReached;
                         }
                         continue;
                     }
                 },
-                Op::Doubt(number) => self.doubt(*number, ops, (at, step), walk, open, crowded),
-                Op::Sender { fact, not } => {
-                    self.ask_sender((*fact, *not), ops, (at, step), walk, open, crowded)
+                Op::UnknownCondition(number) => {
+                    self.branch_on_condition(*number, ops, (at, step), walk, open, at_limit)
                 }
-                _ => match self.act(base, op, at, walk, open, crowded) {
+                Op::Sender { fact, not } => {
+                    self.ask_sender((*fact, *not), ops, (at, step), walk, open, at_limit)
+                }
+                _ => match self.act(base, op, at, walk, open, at_limit) {
                     Ok(done) => done,
-                    Err(Miss::Break) => Done::Next,
-                    Err(Miss::Unknown) => match op {
+                    Err(NoValue::Break) => Done::Next,
+                    Err(NoValue::Unknown) => match op {
                         Op::Vmap { number, .. } => {
-                            self.keep(*number, "this map", at, walk, open, crowded)
+                            self.branch_on_action(*number, "this map", at, walk, open, at_limit)
                         }
                         Op::Nat(_) => {
                             let by = self.nft_by(at.0, at.1);
                             let why = "nobody models this address: as if it stayed";
-                            walk.meet_unknown(why, by);
+                            walk.note_unknown(why, by);
                             Done::Accept
                         }
                         _ => {
                             let by = self.nft_by(at.0, at.1);
                             let why = "nobody models this value: as if nothing were set";
-                            walk.meet_unknown(why, by);
+                            walk.note_unknown(why, by);
                             Done::On
                         }
                     },
-                    Err(Miss::Turn(turn)) => {
-                        if !self.spread_turn(turn, op, (at, step), walk, open, crowded) {
-                            return Done::Crowded;
+                    Err(NoValue::GeneratedNumber(turn)) => {
+                        if !self.branch_by_number(turn, op, (at, step), walk, open, at_limit) {
+                            return Done::LimitReached;
                         }
                         continue;
                     }
                 },
             };
-            walk.nft.turn = None;
+            walk.nft.generated = None;
             match done {
                 Done::On => step += 1,
-                // By name, not as `other`: copying what is hardly ever there costs time.
+                // By name and not as `other`: copying the rare result costs time on every rule.
                 Done::Next => return Done::Next,
                 Done::Accept => return Done::Accept,
-                other @ (Done::End(_) | Done::Crowded) => return other,
+                other @ (Done::End(_) | Done::LimitReached) => return other,
             }
         }
-        walk.nft.turn = None;
+        walk.nft.generated = None;
         Done::Next
     }
 
-    /// What a condition wants of the interface that the packet leaves through, where that is
-    /// open, and how it is called.
+    /// The outgoing interfaces that a condition requires, if that is undecided, with their name
+    /// for people.
     fn asks_out(&self, op: &Op, walk: &Walk) -> Option<((u128, u128), String)> {
         let Op::Test { left, test: Test::Within { first, last, .. }, .. } = op else { return None };
         let [Value::Field(Field::OutInterface)] = left.as_slice() else { return None };
         let names = (*first, *last);
-        if !walk.leaves_unseen() || walk.leaves_by(names).is_some() {
+        if !walk.out_is_unknown() || walk.leaves_by(names).is_some() {
             return None;
         }
         let bytes = first.to_be_bytes();
         let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        let mut said = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        let mut interface_name = String::from_utf8_lossy(&bytes[..length]).into_owned();
         if first != last {
-            said.push('*');
+            interface_name.push('*');
         }
-        Some((names, said))
+        Some((names, interface_name))
     }
 
-    /// Does what a step says that is no condition.
+    /// Carries out an action.
     fn act(
         &self,
         base: usize,
         op: &Op,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
-    ) -> Result<Done, Miss> {
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> Result<Done, NoValue> {
         let by = || self.nft_by(at.0, at.1);
         Ok(match op {
-            Op::Test { .. } | Op::Doubt(_) | Op::Sender { .. } => Done::On,
+            Op::Test { .. } | Op::UnknownCondition(_) | Op::Sender { .. } => Done::On,
             Op::Verdict(verdict) => self.decide(base, *verdict, at, None, walk),
             Op::Vmap { key, map, .. } => {
                 let key = self.key(key, walk)?;
                 let lookup = &self.nft.lookups[*map];
                 if lookup.unmodelled {
-                    return Err(Miss::Unknown);
+                    return Err(NoValue::Unknown);
                 }
-                let given = find(lookup, *map, &key, walk).ok_or(Miss::Break)?;
-                let Data::Verdict(verdict) = given.data else { return Err(Miss::Unknown) };
+                let given = find(lookup, *map, &key, walk).ok_or(NoValue::Break)?;
+                let Data::Verdict(verdict) = given.data else { return Err(NoValue::Unknown) };
                 self.decide(base, verdict, at, given.comment.as_ref(), walk)
             }
             Op::Mark(value) => {
@@ -247,14 +251,14 @@ impl Kernel {
                     RejectKind::Icmpx => true,
                 };
                 if !meant {
-                    return Err(Miss::Break);
+                    return Err(NoValue::Break);
                 }
                 let with = reject_with(*kind, code, family);
                 walk.note(StepKind::Reject, self.nft_why(at, walk, "refused"), by());
-                Done::End(EndKind::Reject(with.ok_or(Miss::Unknown)?))
+                Done::End(EndKind::Reject(with.ok_or(NoValue::Unknown)?))
             }
             Op::Notrack => {
-                // Behind connection tracking, what made no sense to it is left.
+                // After conntrack, invalid packets are not tracked.
                 if matches!(walk.tracking, Tracking::NotYet | Tracking::Invalid) {
                     walk.tracking = Tracking::Untracked;
                 }
@@ -281,7 +285,7 @@ impl Kernel {
                 let v6 = v6.unwrap_or(walk.packet.dst.is_ipv6()) == walk.packet.dst.is_ipv6();
                 let transport = walk.packet.transport;
                 if !v6 || !matches!(transport, Transport::Tcp { .. } | Transport::Udp { .. }) {
-                    return Err(Miss::Break);
+                    return Err(NoValue::Break);
                 }
                 let port = port.unwrap_or(transport.ports().1);
                 let why = self.nft_why(at, walk, "given to a proxy");
@@ -291,7 +295,9 @@ impl Kernel {
                 walk.proxied = true;
                 Done::On
             }
-            Op::Kept(number, name) => self.keep(*number, name, at, walk, open, crowded),
+            Op::UnknownAction(number, name) => {
+                self.branch_on_action(*number, name, at, walk, open, at_limit)
+            }
         })
     }
 
@@ -334,117 +340,122 @@ impl Kernel {
         }
     }
 
-    /// A condition that nobody models: the first time, both ways; the copy goes on behind
-    /// the rule. Where a later condition fails anyway, neither.
-    fn doubt(
+    /// Branches on an unmodelled condition the first time it is evaluated; the copy continues
+    /// after the rule. Does not branch if a later condition fails anyway.
+    fn branch_on_condition(
         &self,
         number: u32,
         ops: &[Op],
         (at, step): ((usize, usize), usize),
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
+        open: &mut OpenBranches,
+        at_limit: bool,
     ) -> Done {
         if self.fails_later(&ops[step + 1..], walk) {
             return Done::Next;
         }
-        let (by, about) = (self.nft_by(at.0, at.1), Doubt::Match);
-        let taken = self.taken(number, walk).or_else(|| {
-            let taken = walk.assumed.of(&by)?;
-            let as_if = if taken { "taken to match" } else { "taken not to match" };
+        let (by, about) = (self.nft_by(at.0, at.1), QuestionSubject::Match);
+        let answer = self.answer(number, walk).or_else(|| {
+            let answer = walk.assumed.of_rule(&by)?;
+            let as_if = if answer { "taken to match" } else { "taken not to match" };
             let why = format!("nobody models this match: {as_if}");
             walk.note(StepKind::Unknown, why, by.clone());
-            walk.taken.push((number, walk.packet.leg(), walk.hook, taken));
-            Some(taken)
+            walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
+            Some(answer)
         });
-        match taken {
+        match answer {
             Some(true) => Done::On,
             Some(false) => Done::Next,
-            None if crowded => Done::Crowded,
+            None if at_limit => Done::LimitReached,
             None => {
                 let mut other = walk.fork();
                 let why = "nobody models this match: as if it did not match";
-                take(&mut other, number, false, why, (about, &by));
+                note_answer(&mut other, number, false, why, (about, &by));
                 let why = "nobody models this match: as if it matched";
-                take(walk, number, true, why, (about, &by));
-                other.nft.turn = None;
+                note_answer(walk, number, true, why, (about, &by));
+                other.nft.generated = None;
                 open.push(other);
                 Done::On
             }
         }
     }
 
-    /// Whether a condition among the next steps fails, whatever the one before it says.
+    /// Whether one of the next conditions fails in any case.
     fn fails_later(&self, ops: &[Op], walk: &mut Walk) -> bool {
         for op in ops {
             match op {
                 Op::Test { left, test, .. } => {
-                    if matches!(self.holds(left, test, walk), Ok(false) | Err(Miss::Break)) {
+                    if matches!(self.holds(left, test, walk), Ok(false) | Err(NoValue::Break)) {
                         return true;
                     }
                 }
-                Op::Doubt(_) | Op::Sender { .. } => {}
+                Op::UnknownCondition(_) | Op::Sender { .. } => {}
                 _ => return false,
             }
         }
         false
     }
 
-    /// A condition on who sends the packet: the first time, both ways.
+    /// Branches on a condition about the sender the first time it is evaluated.
     fn ask_sender(
         &self,
-        (fact, not): (Fact, bool),
+        (fact, not): (PacketFact, bool),
         ops: &[Op],
         (at, step): ((usize, usize), usize),
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
+        open: &mut OpenBranches,
+        at_limit: bool,
     ) -> Done {
-        // Of what came in, no process is known, and the rule ends; so it does without one.
-        if !walk.from_here || walk.facts.tell(Fact::is(Subject::Socket, 1)) == Some(false) {
+        // A forwarded packet has no sending process, which ends the rule.
+        if !walk.from_here
+            || walk.facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false)
+        {
             return Done::Next;
         }
         let goes_on = |holds: bool| if holds == not { Done::Next } else { Done::On };
-        if let Some(holds) = walk.facts.tell(fact) {
+        if let Some(holds) = walk.facts.answer(fact) {
             return goes_on(holds);
         }
         if self.fails_later(&ops[step + 1..], walk) {
             return Done::Next;
         }
-        if crowded {
-            return Done::Crowded;
+        if at_limit {
+            return Done::LimitReached;
         }
         let by = self.nft_by(at.0, at.1);
         let mut other = walk.fork();
-        for (way, holds) in [(&mut *walk, !not), (&mut *other, not)] {
-            way.share /= 2.0;
-            way.facts.add(fact, holds);
-            let why = format!("which process sends it is not known: {}", fact.words(holds));
-            way.meet_open(Doubt::Sender(fact), holds, why, by.clone());
+        for (branch, holds) in [(&mut *walk, !not), (&mut *other, not)] {
+            branch.share /= 2.0;
+            branch.facts.add(fact, holds);
+            let why = format!("which process sends it is not known: {}", fact.describe(holds));
+            branch.note_branch(QuestionSubject::Sender(fact), holds, why, by.clone());
         }
-        other.nft.turn = None;
+        other.nft.generated = None;
         open.push(other);
         Done::On
     }
 
-    fn taken(&self, number: u32, walk: &Walk) -> Option<bool> {
+    fn answer(&self, number: u32, walk: &Walk) -> Option<bool> {
         let here = (number, walk.packet.leg(), walk.hook);
-        walk.taken.iter().find(|(n, l, h, _)| (*n, *l, *h) == here).map(|(.., taken)| *taken)
+        walk.nft_answers
+            .iter()
+            .find(|(n, l, h, _)| (*n, *l, *h) == here)
+            .map(|(.., answer)| *answer)
     }
 
-    /// An act that nobody models: as if it did nothing, and as if it kept the packet.
-    fn keep(
+    /// Branches on an unmodelled action: it has no effect, or it keeps the packet.
+    fn branch_on_action(
         &self,
         number: u32,
         name: &str,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut OpenWays,
-        crowded: bool,
+        open: &mut OpenBranches,
+        at_limit: bool,
     ) -> Done {
-        match self.taken(number, walk) {
+        match self.answer(number, walk) {
             Some(_) => Done::On,
-            None if let Some(passes) = walk.assumed.of(&self.nft_by(at.0, at.1)) => {
+            None if let Some(passes) = walk.assumed.of_rule(&self.nft_by(at.0, at.1)) => {
                 let by = self.nft_by(at.0, at.1);
                 let does = if passes { "does nothing" } else { "keeps the packet" };
                 let why = format!("nobody models {name}: taken for one that {does}");
@@ -454,23 +465,23 @@ impl Kernel {
                     false => Done::End(EndKind::Drop(DropReason::Rule(by))),
                 }
             }
-            None if crowded => Done::Crowded,
+            None if at_limit => Done::LimitReached,
             None => {
                 let by = self.nft_by(at.0, at.1);
-                let about = Doubt::Pass;
+                let about = QuestionSubject::Pass;
                 let mut other = walk.fork();
                 let why = format!("nobody models {name}: as if it did nothing");
-                take(&mut other, number, true, &why, (about, &by));
+                note_answer(&mut other, number, true, &why, (about, &by));
                 let why = format!("nobody models {name}: as if it kept the packet");
-                take(walk, number, false, &why, (about, &by));
-                other.nft.turn = None;
+                note_answer(walk, number, false, &why, (about, &by));
+                other.nft.generated = None;
                 open.push(other);
                 Done::End(EndKind::Drop(DropReason::Rule(by)))
             }
         }
     }
 
-    /// Another address or port, without connection tracking.
+    /// Rewrites an address or port without connection tracking.
     fn rewrite(&self, field: Field, number: u128, at: (usize, usize), walk: &mut Walk) -> Done {
         let before = walk.packet.leg();
         let (mut after, v6) = (before, walk.packet.family() == Family::V6);
@@ -486,7 +497,7 @@ impl Kernel {
         walk.packet = walk.packet.with_leg(after);
         let why = self.nft_why(at, walk, "rewritten");
         let step = uturn_model::Step::new(StepKind::Translate, why, self.nft_by(at.0, at.1));
-        walk.trail.add(step.changing(before, walk.packet.leg()));
+        walk.log.add(step.changing(before, walk.packet.leg()));
         Done::On
     }
 
@@ -495,25 +506,25 @@ impl Kernel {
         nat: &Nat,
         at: (usize, usize),
         walk: &mut Walk,
-        open: &mut OpenWays,
-    ) -> Result<Done, Miss> {
+        open: &mut OpenBranches,
+    ) -> Result<Done, NoValue> {
         let v6 = walk.packet.family() == Family::V6;
         if nat.v6.is_some_and(|wanted| wanted != v6) {
-            return Err(Miss::Break);
+            return Err(NoValue::Break);
         }
         let mut port = nat.port;
         let addresses = match &nat.address {
-            NatAddress::Unknown => return Err(Miss::Unknown),
+            NatAddress::Unknown => return Err(NoValue::Unknown),
             NatAddress::None => None,
             NatAddress::Range(first, last) => Some((*first, *last)),
             NatAddress::Map { key, map } => {
                 let key = self.key(key, walk)?;
                 let lookup = &self.nft.lookups[*map];
                 if lookup.unmodelled {
-                    return Err(Miss::Unknown);
+                    return Err(NoValue::Unknown);
                 }
-                let given = find(lookup, *map, &key, walk).ok_or(Miss::Break)?;
-                let Data::Value(parts) = &given.data else { return Err(Miss::Unknown) };
+                let given = find(lookup, *map, &key, walk).ok_or(NoValue::Break)?;
+                let Data::Value(parts) = &given.data else { return Err(NoValue::Unknown) };
                 if let Some((first, last)) = parts.get(1) {
                     port = Some((*first as u16, *last as u16));
                 }
@@ -521,7 +532,7 @@ impl Kernel {
             }
         };
         let addresses = match addresses {
-            // The network is another, the rest of the address stays.
+            // Only the network part is replaced; the host bits stay.
             Some((first, last)) if nat.prefix => {
                 let (first, last) = (super::encode::address(first), super::encode::address(last));
                 let old = match nat.kind {
@@ -544,14 +555,14 @@ impl Kernel {
             NatKind::Redirect => Target::Redirect(plain),
         };
         let why = self.nft_why(at, walk, "translated");
-        walk.nft.turn = None;
+        walk.nft.generated = None;
         Ok(match self.bind(&target, &why, self.nft_by(at.0, at.1), walk, open) {
             Ok(()) => Done::Accept,
             Err(reason) => Done::End(EndKind::Drop(reason)),
         })
     }
 
-    fn at_end(&self, base: usize, walk: &mut Walk) -> Passed {
+    fn at_end(&self, base: usize, walk: &mut Walk) -> StageResult {
         let (_, chain) = self.nft_chain(base);
         match &chain.base {
             Some(entered) if entered.policy == Policy::Drop => {
@@ -561,17 +572,23 @@ impl Kernel {
                 );
                 let why = format!("no rule of {} lets it through", chain.name);
                 walk.note(StepKind::Drop, why, by.clone());
-                Passed::End(EndKind::Drop(DropReason::Policy(by)))
+                StageResult::End(EndKind::Drop(DropReason::Policy(by)))
             }
-            _ => Passed::On,
+            _ => StageResult::On,
         }
     }
 }
 
-fn take(one: &mut Walk, number: u32, taken: bool, why: &str, (about, by): (Doubt, &By)) {
+fn note_answer(
+    one: &mut Walk,
+    number: u32,
+    answer: bool,
+    why: &str,
+    (about, by): (QuestionSubject, &By),
+) {
     one.share /= 2.0;
-    one.taken.push((number, one.packet.leg(), one.hook, taken));
-    one.meet_open(about, taken, why, by.clone());
+    one.nft_answers.push((number, one.packet.leg(), one.hook, answer));
+    one.note_branch(about, answer, why, by.clone());
 }
 
 fn reject_with(kind: RejectKind, code: &str, family: Family) -> Option<RejectWith> {

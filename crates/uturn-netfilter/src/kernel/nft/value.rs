@@ -1,27 +1,27 @@
-//! What rules are made of, made ready: values are numbers.
+//! Compiled nftables rules: all values are numbers.
 
 use std::net::IpAddr;
 
 use uturn_model::Text;
 
-use crate::fact::Fact;
 use crate::nft::{BinaryOp, Expr, Fib, FibResult, NatKind, RejectKind, TupleDirection};
+use crate::packet_facts::PacketFact;
 
 /// A step of a rule.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    /// The rule ends where it does not hold. The number stands for the condition where
-    /// nobody models it.
+    /// Ends the rule if it does not hold. The number identifies the condition if its answer is
+    /// unknown.
     Test {
         left: Vec<Value>,
         test: Test,
         number: u32,
     },
-    /// A condition that nobody models.
-    Doubt(u32),
-    /// A condition on who sends the packet.
+    /// A condition that is not modelled.
+    UnknownCondition(u32),
+    /// A condition on the sending process.
     Sender {
-        fact: Fact,
+        fact: PacketFact,
         not: bool,
     },
     Verdict(Verdict),
@@ -32,7 +32,7 @@ pub(super) enum Op {
     },
     Mark(Value),
     CtMark(Value),
-    /// An address or port of the packet itself.
+    /// Rewrites an address or port of the packet.
     Header {
         field: Field,
         value: Value,
@@ -40,72 +40,72 @@ pub(super) enum Op {
     Nat(Nat),
     Reject(RejectKind, Text),
     Notrack,
-    /// Something is put into a set.
+    /// Adds an element to a set.
     Add {
         set: usize,
         key: Vec<Value>,
     },
     Flow(Text),
-    /// To the socket of a proxy.
+    /// TPROXY.
     Proxy {
         v6: Option<bool>,
         port: Option<u16>,
     },
-    /// An act that nobody models.
-    Kept(u32, Text),
+    /// An action that is not modelled.
+    UnknownAction(u32, Text),
 }
 
 /// A condition on a value.
 #[derive(Clone, Debug)]
 pub(super) enum Test {
-    /// Within the bounds, or not.
+    /// In the range, or not.
     Within { not: bool, first: u128, last: u128 },
-    /// Some of the bits are set, or none.
+    /// Any of the bits is set, or none.
     Bits { not: bool, bits: u128 },
     /// In the set, or not.
     In { not: bool, set: usize },
 }
 
-/// What a packet has.
+/// A value read from a packet.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Const(u128),
     Field(Field),
     Binary(BinaryOp, Box<(Value, Value)>),
-    /// A part of what a map gives.
+    /// A part of the data of a map element.
     Map {
         key: Vec<Value>,
         map: usize,
     },
-    /// A number of several.
-    Turn(Turn),
-    /// One that nobody models.
+    /// A generated number.
+    GeneratedNumber(GeneratedNumber),
+    /// A value that is not modelled.
     Unknown,
 }
 
 /// A number that changes from packet to packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct GeneratedNumber {
     pub(super) modulus: u64,
     pub(super) offset: u64,
-    /// It hangs on the packet in a way that nobody works out.
+    /// Whether it is a hash of the packet, which is not computed.
     pub(super) hashed: bool,
 }
 
-/// Things to read from a packet or what is known of it.
+/// A field of a packet or of its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
-    /// In a packet of this family only.
+    /// Only in packets of this family.
     Source {
         v6: bool,
     },
     Destination {
         v6: bool,
     },
-    /// In a packet of this protocol only; none for any.
+    /// Only in packets of this protocol; `None` for any.
     SourcePort(Option<u8>),
     DestinationPort(Option<u8>),
-    /// The protocol; in the header of one family, in packets of that only.
+    /// The protocol; if read from the header of one family, only in packets of that family.
     Protocol {
         v6: Option<bool>,
     },
@@ -134,7 +134,7 @@ pub(super) enum Field {
     Fib(Fib),
 }
 
-/// An end of a connection. Of an address the family is named where it has to be that.
+/// An end of a connection. For an address, the family that the connection must have, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Source(Option<bool>),
@@ -143,11 +143,11 @@ pub(super) enum End {
     DestinationPort,
 }
 
-/// Types of values, as far as their words are known.
+/// The types of values that are modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Number,
-    /// A number, or the name of a service.
+    /// A port number or service name.
     Port,
     Address,
     Protocol,
@@ -167,11 +167,11 @@ pub(super) enum Type {
     Unknown,
 }
 
-/// A translation.
+/// A NAT statement.
 #[derive(Clone, Debug)]
 pub(super) struct Nat {
     pub(super) kind: NatKind,
-    /// In packets of this family only.
+    /// Only in packets of this family.
     pub(super) v6: Option<bool>,
     pub(super) prefix: bool,
     pub(super) address: NatAddress,
@@ -187,7 +187,7 @@ pub(super) enum NatAddress {
     Unknown,
 }
 
-/// What happens to a packet; chains by number.
+/// A verdict; chains are given by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Accept,
@@ -198,7 +198,7 @@ pub(super) enum Verdict {
     Goto(usize),
 }
 
-/// What an expression reads, and of which type it is.
+/// The value that an expression reads, and its type.
 pub(super) fn typed(expr: &Expr) -> (Value, Type) {
     let (field, kind) = match expr {
         Expr::Payload(protocol, field) => match header(protocol, field) {
@@ -241,14 +241,14 @@ pub(super) fn typed(expr: &Expr) -> (Value, Type) {
             FibResult::Oif | FibResult::Oifname => (Field::Fib(*fib), Type::FibInterface),
         },
         Expr::Numgen { modulus, offset, .. } => {
-            let turn = Turn { modulus: *modulus, offset: *offset, hashed: false };
-            return (Value::Turn(turn), Type::Number);
+            let turn = GeneratedNumber { modulus: *modulus, offset: *offset, hashed: false };
+            return (Value::GeneratedNumber(turn), Type::Number);
         }
         Expr::Hash { modulus, offset, .. } => {
-            let turn = Turn { modulus: *modulus, offset: *offset, hashed: true };
-            return (Value::Turn(turn), Type::Number);
+            let turn = GeneratedNumber { modulus: *modulus, offset: *offset, hashed: true };
+            return (Value::GeneratedNumber(turn), Type::Number);
         }
-        // The value is made elsewhere; the type is that of the left side.
+        // The value is computed elsewhere; the type is that of the left side.
         Expr::Binary(_, sides) => return (Value::Unknown, typed(&sides.0).1),
         _ => return (Value::Unknown, Type::Unknown),
     };

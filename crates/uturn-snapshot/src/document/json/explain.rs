@@ -95,7 +95,7 @@ impl Places {
     }
 
     fn of(&self, offset: usize) -> (u32, u32) {
-        let at = self.0.partition_point(|(one, _)| *one < offset);
+        let at = self.0.partition_point(|(start, _)| *start < offset);
         self.0.get(at).map_or((0, 0), |(_, place)| *place)
     }
 }

@@ -29,7 +29,7 @@ fn as_serde(node: &Node<'_>) -> serde_json::Value {
         Value::Seq(items) => items.iter().map(as_serde).collect(),
         Value::Items(items) => listed(items).iter().map(as_serde).collect(),
         Value::Map(entries) => {
-            entries.iter().map(|one| (one.key.to_string(), as_serde(&one.value))).collect()
+            entries.iter().map(|entry| (entry.key.to_string(), as_serde(&entry.value))).collect()
         }
     }
 }
@@ -49,7 +49,9 @@ fn leaf() -> impl Strategy<Value = serde_json::Value> {
         Just(serde_json::Value::Null),
         any::<bool>().prop_map(Into::into),
         any::<i64>().prop_map(Into::into),
-        any::<f64>().prop_filter("JSON has no others", |one| one.is_finite()).prop_map(Into::into),
+        any::<f64>()
+            .prop_filter("JSON has no others", |number| number.is_finite())
+            .prop_map(Into::into),
         any::<String>().prop_map(Into::into),
         Just("v1".into()),
         Just("uturn.dev/v1alpha1".into()),
@@ -167,13 +169,13 @@ proptest! {
         let mut again = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             let key: String = serde_json::from_str(&format!("\"{key}\"")).unwrap();
-            match known.iter().find(|(one, _)| *one == key) {
+            match known.iter().find(|(known_key, _)| *known_key == key) {
                 Some((_, first)) => again.push((at as u32 + 2, format!("the key {key:?} is there twice, first at line {first}"))),
                 None => known.push((key, at + 2)),
             }
         }
         let found = all(&text, Keep::All).err().unwrap_or_default();
-        let found: Vec<_> = found.into_iter().map(|one| (one.line, one.message)).collect();
+        let found: Vec<_> = found.into_iter().map(|fault| (fault.line, fault.message)).collect();
         prop_assert_eq!(found, again);
     }
 }
@@ -185,7 +187,7 @@ fn places_count_characters() {
     let Value::Map(entries) = &nodes[0].value else { panic!() };
     assert_eq!((entries[0].value.line, entries[0].value.column), (1, 7));
     let Value::Seq(items) = &entries[1].value.value else { panic!() };
-    let places: Vec<_> = items.iter().map(|one| (one.line, one.column)).collect();
+    let places: Vec<_> = items.iter().map(|item| (item.line, item.column)).collect();
     assert_eq!(places, [(2, 9), (2, 12), (2, 17)]);
     assert_eq!((nodes[1].line, nodes[1].column), (2, 21));
 }

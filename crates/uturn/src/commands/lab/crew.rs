@@ -45,8 +45,8 @@ pub(super) fn measure(
             scope.spawn(move || work(cases, how, waiting, &sender));
         }
         drop(sender);
-        for one in news {
-            match one {
+        for message in news {
+            match message {
                 News::Begun(at) => printer.progress(&format!("{} …", cases[at])),
                 News::Detail(what) => printer.detail(&what),
                 News::Done(at, measured, seconds) => {

@@ -83,11 +83,11 @@ impl Cured {
         let (mut flows, mut probes) = (Vec::new(), Vec::new());
         let mut note = |trouble: &Trouble<'_>, flows: &mut Vec<Tree>, probes: &mut Vec<Tree>| {
             let all = cure::cures(&twin, trouble);
-            for one in all.into_iter().filter(|one| one.name == wanted) {
-                match (&one.refused, &one.after) {
+            for cure in all.into_iter().filter(|cure| cure.name == wanted) {
+                match (&cure.refused, &cure.after) {
                     (Some(why), _) => refused.push(why.clone()),
                     // One edit for all flows: those that another one cures are another proof.
-                    (None, Some(after)) if same(&mut text, &manifests, &one) => match after {
+                    (None, Some(after)) if same(&mut text, &manifests, &cure) => match after {
                         Standing::Flow { flow, outcomes, .. } => {
                             flows.push(flow_tree(flow, outcomes));
                         }
@@ -111,7 +111,7 @@ impl Cured {
         }
         for expected in &case.probes {
             let trouble =
-                Trouble::probes(&manifests, &engine, expected.listener, expected.protocol);
+                Trouble::probes(&manifests, &engine, expected.listener, expected.protocol)?;
             if !trouble.before.is_fine() {
                 note(&trouble, &mut flows, &mut probes);
             }
@@ -148,7 +148,7 @@ fn named(
     let mode = case.cluster.proxy.mode.value;
     let name = format!("{}.{wanted}.{}.{mode}", scenario.name, case.nodes);
     if flows.is_empty() {
-        flows = case.flows.iter().map(|one| flow_tree(&one.flow, &one.outcomes)).collect();
+        flows = case.flows.iter().map(|flow| flow_tree(&flow.flow, &flow.outcomes)).collect();
     }
     let modes = Tree::List(vec![Tree::text(mode.as_str())]);
     let changes = [

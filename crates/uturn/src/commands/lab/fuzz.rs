@@ -64,7 +64,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
             Verdict::Failed(why) => sum.failed(keep(args, trial, vec![why])?),
             Verdict::Judged(flows) => {
                 sum.add(&flows);
-                if flows.iter().any(|one| !one.agrees()) {
+                if flows.iter().any(|flow| !flow.agrees()) {
                     say(printer, trial, &flows);
                     suspects.push(trial);
                 }
@@ -109,8 +109,8 @@ fn suspect(
         let Verdict::Judged(again) = judged(copy, measured)? else { continue };
         let before = lasting.take();
         let lasts =
-            |one: &Judged| before.as_ref().is_none_or(|all| all.iter().any(|b| b.is_like(one)));
-        lasting = Some(again.into_iter().filter(|one| !one.agrees() && lasts(one)).collect());
+            |flow: &Judged| before.as_ref().is_none_or(|all| all.iter().any(|b| b.is_like(flow)));
+        lasting = Some(again.into_iter().filter(|flow| !flow.agrees() && lasts(flow)).collect());
     }
     let lasting = lasting.unwrap_or_default();
     let Some(first) = lasting.first() else {
@@ -119,12 +119,12 @@ fn suspect(
     };
     let last = |trial: &Trial, measured: Measured| -> Result<bool, Failure> {
         let Verdict::Judged(flows) = judged(trial, measured)? else { return Ok(false) };
-        Ok(flows.iter().any(|one| one.is_like(first)))
+        Ok(flows.iter().any(|flow| flow.is_like(first)))
     };
     let small = shrink::shrink(trial, first, lab, printer, &last)?;
     let mut said = Vec::new();
-    for one in &lasting {
-        said.extend(one.lines());
+    for flow in &lasting {
+        said.extend(flow.lines());
     }
     sum.disagrees(keep(args, &small, said)?);
     Ok(())

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use uturn_lab::MeasuredFlow;
 use uturn_model::Mechanism;
-use uturn_path::{Engine, Health};
+use uturn_path::{Engine, Health, WalkError};
 use uturn_report::lab::ProbeReport;
 use uturn_snapshot::scenario::{Alive, ExpectedProbes};
 
@@ -15,41 +15,43 @@ pub(super) fn judge(
     expected: &ExpectedProbes,
     measured: &[MeasuredFlow],
     predicts: bool,
-) -> ProbeReport {
-    let found = engine.health(expected.listener, expected.protocol).unwrap_or_default();
+) -> Result<ProbeReport, WalkError> {
+    let found = engine.health(expected.listener, expected.protocol)?.unwrap_or_default();
     let seen: BTreeMap<SocketAddr, bool> = measured
         .iter()
-        .flat_map(|one| &one.evidence.health)
-        .map(|one| (one.target, one.alive))
+        .flat_map(|flow| &flow.evidence.health)
+        .map(|target| (target.target, target.alive))
         .collect();
-    let measured: Vec<(SocketAddr, bool)> =
-        found.iter().filter_map(|one| Some((one.target, *seen.get(&one.target)?))).collect();
+    let measured: Vec<(SocketAddr, bool)> = found
+        .iter()
+        .filter_map(|health| Some((health.target, *seen.get(&health.target)?)))
+        .collect();
     let mut differences = Vec::new();
     if found.is_empty() {
         differences.push("no load balancer has targets there".to_owned());
     }
-    for one in &found {
-        let wanted = is_wanted(&expected.alive, one);
-        match seen.get(&one.target) {
-            None => differences.push(format!("{} was not probed", one.target)),
+    for health in &found {
+        let wanted = is_wanted(&expected.alive, health);
+        match seen.get(&health.target) {
+            None => differences.push(format!("{} was not probed", health.target)),
             Some(alive) if *alive != wanted => differences.push(format!(
                 "measured against expected: {} is {}",
-                one.target,
+                health.target,
                 word(*alive)
             )),
             Some(_) => {}
         }
-        if predicts && one.alive != wanted {
+        if predicts && health.alive != wanted {
             differences.push(format!(
                 "predicted against expected: {} is {}",
-                one.target,
-                word(one.alive)
+                health.target,
+                word(health.alive)
             ));
         }
     }
     if predicts && let Some(wanted) = &expected.mechanisms {
         let mut said: Vec<Mechanism> =
-            found.iter().flat_map(|one| one.mechanisms.iter().copied()).collect();
+            found.iter().flat_map(|health| health.mechanisms.iter().copied()).collect();
         said.sort_unstable();
         said.dedup();
         if said != *wanted {
@@ -60,19 +62,20 @@ pub(super) fn judge(
             ));
         }
     }
-    ProbeReport {
+    Ok(ProbeReport {
         listener: expected.listener,
-        predicted: predicts.then(|| found.iter().map(|one| (one.target, one.alive)).collect()),
+        predicted: predicts
+            .then(|| found.iter().map(|health| (health.target, health.alive)).collect()),
         measured,
         differences,
-    }
+    })
 }
 
-fn is_wanted(expected: &Alive, one: &Health) -> bool {
+fn is_wanted(expected: &Alive, health: &Health) -> bool {
     match expected {
         Alive::All => true,
         Alive::None => false,
-        Alive::Only(nodes) => one.node.as_ref().is_some_and(|node| nodes.contains(node)),
+        Alive::Only(nodes) => health.node.as_ref().is_some_and(|node| nodes.contains(node)),
     }
 }
 
@@ -81,6 +84,6 @@ fn word(alive: bool) -> &'static str {
 }
 
 fn names(mechanisms: &[Mechanism]) -> String {
-    let names: Vec<&str> = mechanisms.iter().map(|one| one.as_str()).collect();
+    let names: Vec<&str> = mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

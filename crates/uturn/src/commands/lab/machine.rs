@@ -8,7 +8,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use uturn_lab::{LabError, Unavailable, Watched};
-use uturn_machine::{Ended, Job, Machine, Said};
+use uturn_machine::{Ended, Job, JobOutput, Machine};
 use uturn_model::Flow;
 use uturn_report::lab::CaseReport;
 use uturn_snapshot::Source;
@@ -65,7 +65,10 @@ pub(super) fn measure(
 ) -> Result<(), Failure> {
     let order = Order {
         sources: own.to_vec(),
-        cases: cases.iter().map(|one| (one.scenario.to_owned(), one.case.label.clone())).collect(),
+        cases: cases
+            .iter()
+            .map(|case| (case.scenario.to_owned(), case.case.label.clone()))
+            .collect(),
         how: how.clone(),
     };
     if let Some(folder) = &how.pcap {
@@ -78,8 +81,8 @@ pub(super) fn measure(
     let mut complaints = Vec::new();
     let ended = machine
         .run(&job(&order, printer)?, &mut |said| match said {
-            Said::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
-            Said::Err(bytes) => {
+            JobOutput::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
+            JobOutput::Err(bytes) => {
                 details.add(bytes, &mut |line| printer.detail(line));
                 complaints.extend(bytes);
             }
@@ -170,9 +173,9 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
         let began = Instant::now();
         let found = scenarios
             .iter()
-            .filter(|one| *one.name == **scenario)
-            .flat_map(|one| &one.cases)
-            .find(|one| one.label == *case);
+            .filter(|known| *known.name == **scenario)
+            .flat_map(|known| &known.cases)
+            .find(|scenario| scenario.label == *case);
         let found = found
             .ok_or_else(|| Failure::usage(format!("there is no case {case} of {scenario}")))?;
         let watching = order.how.watching(scenario, case);
@@ -197,7 +200,7 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
 }
 
 fn flows(case: &Case) -> Vec<Flow> {
-    case.flows.iter().map(|one| one.flow.clone()).collect()
+    case.flows.iter().map(|flow| flow.flow.clone()).collect()
 }
 
 #[cfg(test)]

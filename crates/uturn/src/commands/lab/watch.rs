@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use uturn_lab::{
-    Explanation, Inside, KernelPart, LabError, Standing, Subject, Unavailable, Watched,
+    Explanation, KernelPart, LabError, LabNamespace, OnReady, Subject, Unavailable, Watched,
 };
 use uturn_model::Mechanism;
 use uturn_path::Engine;
@@ -46,12 +46,12 @@ pub(super) fn run(
     let view = View { args, predicts, how, printer };
     let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
     let mut elsewhere = Vec::new();
-    for (at, one) in cases.iter().enumerate() {
-        if places.native(one.case) == Native::No {
+    for (at, case) in cases.iter().enumerate() {
+        if places.native(case.case) == Native::No {
             elsewhere.push(at);
             continue;
         }
-        match view.here(one)? {
+        match view.here(case)? {
             Ok(here) => seen[at] = Some(here),
             Err(part) => {
                 places.lacks(part);
@@ -75,18 +75,18 @@ pub(super) fn run(
     let seen: Vec<Seen> = seen.into_iter().flatten().collect();
     // What was kept has been told while it stood.
     let untold: Vec<&Seen> =
-        seen.iter().filter(|one| !args.keep || one.report.not_run.is_some()).collect();
+        seen.iter().filter(|seen| !args.keep || seen.report.not_run.is_some()).collect();
     if !untold.is_empty() {
         tell(&untold, args.output, printer);
     }
-    if seen.iter().any(|one| !one.report.agrees() || predicts && one.has_other_mechanism()) {
+    if seen.iter().any(|seen| !seen.report.agrees() || predicts && seen.has_other_mechanism()) {
         return Ok(Status::Found);
     }
-    let ran = |one: &Seen| one.report.not_run.is_none();
+    let ran = |seen: &Seen| seen.report.not_run.is_none();
     let all_ran = seen
         .iter()
         .zip(cases)
-        .all(|(seen, one)| ran(seen) || args.vm && !place::in_any_machine(one.case));
+        .all(|(seen, case)| ran(seen) || args.vm && !place::in_any_machine(case.case));
     Ok(if all_ran && seen.iter().any(ran) { Status::Clean } else { Status::NotHere })
 }
 
@@ -115,35 +115,35 @@ struct Explained {
 
 impl View<'_> {
     /// A case on this kernel, or what this kernel lacks for it.
-    fn here(&self, one: &Named<'_>) -> Result<Result<Seen, KernelPart>, Failure> {
+    fn here(&self, named: &Named<'_>) -> Result<Result<Seen, KernelPart>, Failure> {
         let Self { args, printer, .. } = *self;
         let began = Instant::now();
-        printer.progress(&format!("{one} …"));
-        let watching = self.how.watching(one.scenario, &one.case.label);
+        printer.progress(&format!("{named} …"));
+        let watching = self.how.watching(named.scenario, &named.case.label);
         let judged = |watched: &Watched| {
-            self.judge(one, watched, place::here(), began.elapsed().as_secs_f64())
+            self.judge(named, watched, place::here(), began.elapsed().as_secs_f64())
         };
         let mut shown = Ok(());
-        let mut show = |watched: &Watched, insides: &[Inside]| {
+        let mut show = |watched: &Watched, namespaces: &[LabNamespace]| {
             printer.progress_done();
             shown = judged(watched).map(|seen| {
                 tell(&[&seen], args.output, printer);
-                printer.note(&ways_in(insides));
+                printer.note(&ways_in(namespaces));
             });
         };
-        let standing: Option<Standing<'_>> = if args.keep { Some(&mut show) } else { None };
-        let measured = with_plan(one.case, self.how, |plan| {
+        let standing: Option<OnReady<'_>> = if args.keep { Some(&mut show) } else { None };
+        let measured = with_plan(named.case, self.how, |plan| {
             uturn_lab::watch(plan, &watching, standing, &mut |what| printer.detail(what))
         })?;
         shown?;
         match measured {
             Ok(watched) => judged(&watched).map(Ok),
-            Err(LabError::Plan(why)) => Ok(Ok(Seen::not_run(one, why))),
+            Err(LabError::Plan(why)) => Ok(Ok(Seen::not_run(named, why))),
             Err(LabError::Unavailable(Unavailable::Part(part))) => Ok(Err(part)),
-            Err(LabError::Unavailable(why)) => Ok(Ok(Seen::not_run(one, why.to_string()))),
+            Err(LabError::Unavailable(why)) => Ok(Ok(Seen::not_run(named, why.to_string()))),
             // After one that was kept: Ctrl-C ended that, and all that would follow.
             Err(why @ LabError::Interrupted) if args.keep => {
-                Ok(Ok(Seen::not_run(one, why.to_string())))
+                Ok(Ok(Seen::not_run(named, why.to_string())))
             }
             Err(why) => Err(broken(&why)),
         }
@@ -164,10 +164,10 @@ impl View<'_> {
         printer.progress(&format!("{} in a small machine …", there.len()));
         let mut judged = Ok(());
         machine::measure(machine, &there, own, self.how, printer, &mut |at, watched, seconds| {
-            let one = &there[at];
+            let case = &there[at];
             let made = match watched {
-                Ok(watched) => self.judge(one, &watched, place::in_machine(machine), seconds),
-                Err(why) => Ok(Seen::not_run(one, why)),
+                Ok(watched) => self.judge(case, &watched, place::in_machine(machine), seconds),
+                Err(why) => Ok(Seen::not_run(case, why)),
             };
             match made {
                 Ok(made) => seen[which[at]] = Some(made),
@@ -179,14 +179,14 @@ impl View<'_> {
 
     fn judge(
         &self,
-        one: &Named<'_>,
+        named: &Named<'_>,
         watched: &Watched,
         place: String,
         seconds: f64,
     ) -> Result<Seen, Failure> {
-        let report = report(one, Ok(watched.flows.clone()), place, seconds, self.predicts)?;
+        let report = report(named, Ok(watched.flows.clone()), place, seconds, self.predicts)?;
         let explained = |measured: &Explanation| {
-            let predicted = predicted(one, &measured.subject)?;
+            let predicted = predicted(named, &measured.subject)?;
             Ok(Explained { measured: measured.clone(), predicted })
         };
         let explanations = watched.explanations.iter().map(explained);
@@ -195,19 +195,19 @@ impl View<'_> {
 }
 
 impl Seen {
-    fn not_run(one: &Named<'_>, why: String) -> Self {
-        Self { report: one.not_run(why), explanations: Vec::new() }
+    fn not_run(named: &Named<'_>, why: String) -> Self {
+        Self { report: named.not_run(why), explanations: Vec::new() }
     }
 
     fn has_other_mechanism(&self) -> bool {
-        self.explanations.iter().any(|one| !one.agrees())
+        self.explanations.iter().any(|explanation| !explanation.agrees())
     }
 }
 
 impl Explained {
     fn agrees(&self) -> bool {
         match self.measured.mechanism {
-            Some(one) => self.predicted.contains(&one),
+            Some(mechanism) => self.predicted.contains(&mechanism),
             // What cannot be seen contradicts nobody.
             None => true,
         }
@@ -215,17 +215,17 @@ impl Explained {
 }
 
 /// The mechanisms that the engine gives.
-fn predicted(one: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failure> {
-    let engine = Engine::new(&one.case.cluster)?;
+fn predicted(named: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failure> {
+    let engine = Engine::new(&named.case.cluster)?;
     let mut all: Vec<Mechanism> = match subject {
         Subject::Flow { of, .. } => {
-            let verdicts = engine.verdicts(&one.case.flows[*of].flow)?;
+            let verdicts = engine.verdicts(&named.case.flows[*of].flow)?;
             verdicts.into_iter().flat_map(|verdict| verdict.mechanisms).collect()
         }
         Subject::Probe { listener, protocol, target } => {
-            let found = engine.health(*listener, *protocol).unwrap_or_default();
-            let its = found.into_iter().filter(|one| one.target == *target);
-            its.flat_map(|one| one.mechanisms).collect()
+            let found = engine.health(*listener, *protocol)?.unwrap_or_default();
+            let its = found.into_iter().filter(|health| health.target == *target);
+            its.flat_map(|health| health.mechanisms).collect()
         }
     };
     all.sort_unstable();
@@ -234,20 +234,20 @@ fn predicted(one: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failu
 }
 
 fn tell(all: &[&Seen], output: Output, printer: &Printer) {
-    let reports: Vec<CaseReport> = all.iter().map(|one| one.report.clone()).collect();
+    let reports: Vec<CaseReport> = all.iter().map(|seen| seen.report.clone()).collect();
     print(
         printer,
         output,
         |style| {
-            let explained = all
-                .iter()
-                .flat_map(|seen| seen.explanations.iter().map(move |one| story(&seen.report, one)));
+            let explained = all.iter().flat_map(|seen| {
+                seen.explanations.iter().map(move |explanation| story(&seen.report, explanation))
+            });
             lab::text(&reports, style) + &explained.collect::<String>()
         },
         || {
             let mut value = lab::json(&reports);
             let explained = all.iter().flat_map(|seen| {
-                seen.explanations.iter().map(move |one| to_json(&seen.report, one))
+                seen.explanations.iter().map(move |explanation| to_json(&seen.report, explanation))
             });
             let explained: Vec<Value> = explained.collect();
             if !explained.is_empty() {
@@ -259,9 +259,10 @@ fn tell(all: &[&Seen], output: Output, printer: &Printer) {
 }
 
 /// One connection, a line a packet.
-fn story(case: &CaseReport, one: &Explained) -> String {
-    let Explained { measured, .. } = one;
-    let outcome = measured.outcome.map_or_else(|| "did not fail".into(), |one| one.to_string());
+fn story(case: &CaseReport, explained: &Explained) -> String {
+    let Explained { measured, .. } = explained;
+    let outcome =
+        measured.outcome.map_or_else(|| "did not fail".into(), |explained| explained.to_string());
     let mut text = format!(
         "\n{} ({}): {}: {outcome}{}\n",
         case.scenario,
@@ -275,19 +276,25 @@ fn story(case: &CaseReport, one: &Explained) -> String {
     let width = |of: fn(&uturn_lab::Sighting) -> usize| {
         measured.sightings.iter().map(of).max().unwrap_or_default()
     };
-    let (place, link) =
-        (width(|one| one.place.chars().count()), width(|one| one.link.chars().count()));
-    for one in &measured.sightings {
-        let way = if one.leaves { "out" } else { "in " };
-        let again = if one.times > 1 { format!(" ({} times)", one.times) } else { String::new() };
+    let (place, link) = (
+        width(|explained| explained.place.chars().count()),
+        width(|explained| explained.link.chars().count()),
+    );
+    for explained in &measured.sightings {
+        let way = if explained.leaves { "out" } else { "in " };
+        let again = if explained.times > 1 {
+            format!(" ({} times)", explained.times)
+        } else {
+            String::new()
+        };
         text += &format!(
             "{:>10.6} s  {:place$}  {:link$} {way}  {}{again}\n",
-            one.after.as_secs_f64(),
-            one.place,
-            one.link,
-            one.packet,
+            explained.after.as_secs_f64(),
+            explained.place,
+            explained.link,
+            explained.packet,
         );
-        if let Some(dropped) = &one.dropped {
+        if let Some(dropped) = &explained.dropped {
             text += &format!("{:12}  {:place$}  {:link$}      ends here: {dropped}\n", "", "", "");
         }
     }
@@ -296,24 +303,24 @@ fn story(case: &CaseReport, one: &Explained) -> String {
     }
     let mechanism = measured.mechanism.map_or("not seen", Mechanism::as_str);
     text += &format!("mechanism as measured: {mechanism}: {}\n", measured.because);
-    text + &format!("predicted: {}: {}\n", names(&one.predicted), opinion(one))
+    text + &format!("predicted: {}: {}\n", names(&explained.predicted), opinion(explained))
 }
 
 fn names(all: &[Mechanism]) -> String {
-    let names: Vec<&str> = all.iter().map(|one| one.as_str()).collect();
+    let names: Vec<&str> = all.iter().map(|mechanism| mechanism.as_str()).collect();
     if names.is_empty() { "no mechanism".into() } else { names.join(", ") }
 }
 
-fn opinion(one: &Explained) -> &'static str {
-    match (one.measured.mechanism, one.agrees()) {
+fn opinion(explained: &Explained) -> &'static str {
+    match (explained.measured.mechanism, explained.agrees()) {
         (None, _) => "the packets do not say",
         (_, true) => "agrees",
         (_, false) => "DIFFERS",
     }
 }
 
-fn subject(one: &Subject) -> String {
-    match one {
+fn subject(subject: &Subject) -> String {
+    match subject {
         Subject::Flow { flow, .. } => format!("{} → {}", flow.from, flow.to),
         Subject::Probe { listener, protocol, target } => {
             format!("health check of {listener} ({protocol}) → {target}")
@@ -321,27 +328,28 @@ fn subject(one: &Subject) -> String {
     }
 }
 
-fn to_json(case: &CaseReport, one: &Explained) -> Value {
-    let mut value = told::to_json(&one.measured);
+fn to_json(case: &CaseReport, explained: &Explained) -> Value {
+    let mut value = told::to_json(&explained.measured);
     value["scenario"] = case.scenario.as_str().into();
     value["case"] = case.case.as_str().into();
-    value["predicted"] = one.predicted.iter().map(|one| one.as_str()).collect();
-    value["agrees"] = one.agrees().into();
+    value["predicted"] = explained.predicted.iter().map(|explained| explained.as_str()).collect();
+    value["agrees"] = explained.agrees().into();
     value
 }
 
 /// How to look inside a lab that stands.
-fn ways_in(insides: &[Inside]) -> String {
+fn ways_in(namespaces: &[LabNamespace]) -> String {
     let mut text = String::from("the lab is up; look inside, for example with\n");
-    let width = insides.iter().map(|one| one.namespace.len()).max().unwrap_or_default();
-    for one in insides {
-        let listens = match &one.listens[..] {
+    let width =
+        namespaces.iter().map(|namespace| namespace.namespace.len()).max().unwrap_or_default();
+    for namespace in namespaces {
+        let listens = match &namespace.listens[..] {
             [] => "nobody listens".into(),
             all => format!("listens: {}", all.join(", ")),
         };
         text += &format!(
             "  ip netns exec {:width$} ip address   # {}; {listens}\n",
-            one.namespace, one.what
+            namespace.namespace, namespace.what
         );
     }
     text + "Enter or Ctrl-C takes it down; what a killed run leaves, the next `uturn lab list` \

@@ -177,12 +177,12 @@ fn annotate(
         let listeners: Vec<Value> = ports
             .iter()
             .map(|port| {
-                let mut one = json!({
+                let mut entry = json!({
                     "protocol": if port.is_udp() { "UDP" } else { "TCP" },
                     "port": port.number,
                 });
-                set_check(dice, &mut one);
-                one
+                set_check(dice, &mut entry);
+                entry
             })
             .collect();
         cluster.objects.push(config(name, &json!({ "l4Listeners": listeners })));

@@ -58,7 +58,7 @@ pub(super) fn judge(case: &Case, measured: Vec<MeasuredFlow>) -> Result<Vec<Judg
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
         why.join("; ")
     })?;
-    measured.into_iter().map(|one| judge_flow(&engine, one)).collect()
+    measured.into_iter().map(|measured| judge_flow(&engine, measured)).collect()
 }
 
 fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, String> {
@@ -75,9 +75,10 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
     let seen = within(&verdict, measured.limit);
     if !by_chance && let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact) {
         differences.extend(all.iter().map(ToString::to_string));
-        kind.predicted = verdict.outcomes.iter().map(|(one, _)| word(*one)).collect();
-        kind.measured = measured.counts.iter().map(|(one, _)| word(*one)).collect();
-        let mechanisms: Vec<&str> = verdict.mechanisms.iter().map(|one| one.as_str()).collect();
+        kind.predicted = verdict.outcomes.iter().map(|(outcome, _)| word(*outcome)).collect();
+        kind.measured = measured.counts.iter().map(|(outcome, _)| word(*outcome)).collect();
+        let mechanisms: Vec<&str> =
+            verdict.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
         if !mechanisms.is_empty() {
             differences.push(format!("predicted because of {}", mechanisms.join(", ")));
         }
@@ -108,13 +109,13 @@ fn word(outcome: Outcome) -> String {
 }
 
 /// Whether a target answers some of its probes only.
-fn is_tossed(one: &Health) -> bool {
-    one.answered > 1e-9 && one.answered < 1.0 - 1e-9
+fn is_tossed(health: &Health) -> bool {
+    health.answered > 1e-9 && health.answered < 1.0 - 1e-9
 }
 
 /// What health checks are predicted to find of the listener that a flow aims at.
 fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
-    let rule = |vip, port: u16| engine.health((vip, port).into(), flow.protocol);
+    let rule = |vip, port: u16| engine.health((vip, port).into(), flow.protocol).ok()?;
     match &flow.to {
         Destination::Address(address) => rule(address.ip(), address.port()),
         Destination::Url { host, port, .. } | Destination::Host(host, port) => {
@@ -124,7 +125,7 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
         }
         Destination::Ingress { name, host, path } => {
             let ingress = engine.cluster().ingresses.get(name)?;
-            let vip = ingress.load_balancer.iter().find_map(|one| one.ip)?;
+            let vip = ingress.load_balancer.iter().find_map(|ingress| ingress.ip)?;
             let call = uturn_lb::controller::ingress_call(ingress, host.as_ref(), path.as_ref());
             rule(vip, call.port.number())
         }
@@ -135,14 +136,14 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
 fn unlike(predicted: &[Health], found: &TargetHealth, kind: &mut Kind) -> Option<String> {
     let target = found.target;
     let word = |alive| if alive { "alive" } else { "dead" };
-    let Some(said) = predicted.iter().find(|one| one.target == target) else {
+    let Some(said) = predicted.iter().find(|health| health.target == target) else {
         return Some(format!("target {target} is probed, and nothing is predicted of it"));
     };
     if is_tossed(said) || said.alive == found.alive {
         return None;
     }
     kind.health[usize::from(found.alive)] = true;
-    let because: Vec<&str> = said.mechanisms.iter().map(|one| one.as_str()).collect();
+    let because: Vec<&str> = said.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
     let because =
         if because.is_empty() { String::new() } else { format!(" ({})", because.join(", ")) };
     Some(format!(

@@ -74,7 +74,7 @@ impl Lab {
             self.in_machine(trials, batch, &mut all)?;
         }
         let unknown = || Measured::Failed("nothing was heard of it".to_owned());
-        Ok(all.into_iter().map(|one| one.unwrap_or_else(unknown)).collect())
+        Ok(all.into_iter().map(|result| result.unwrap_or_else(unknown)).collect())
     }
 
     fn side_by_side(

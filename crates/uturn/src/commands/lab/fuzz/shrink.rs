@@ -44,7 +44,7 @@ pub(super) fn shrink(
                 let path = &paths[from];
                 from += 1;
                 if let Some(smaller) = without(trial, &best.document, std::slice::from_ref(path))
-                    && smaller.case().flows.iter().any(|one| one.flow == first.flow)
+                    && smaller.case().flows.iter().any(|flow| flow.flow == first.flow)
                 {
                     batch.push((path.clone(), smaller));
                 }

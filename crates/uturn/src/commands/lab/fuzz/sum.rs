@@ -59,15 +59,15 @@ impl Sum {
     /// Counts a scenario that was measured.
     pub(super) fn add(&mut self, flows: &[Judged]) {
         self.scenarios += 1;
-        for one in flows {
+        for flow in flows {
             self.flows += 1;
-            self.probed += one.probed;
-            self.by_chance += usize::from(one.by_chance);
-            for (outcome, count) in &one.measured {
+            self.probed += flow.probed;
+            self.by_chance += usize::from(flow.by_chance);
+            for (outcome, count) in &flow.measured {
                 self.connects += count;
                 *self.outcomes.entry(kind(*outcome)).or_default() += count;
             }
-            for mechanism in &one.mechanisms {
+            for mechanism in &flow.mechanisms {
                 *self.mechanisms.entry(*mechanism).or_default() += 1;
             }
         }
@@ -110,10 +110,13 @@ impl Sum {
         };
         line(
             "outcomes",
-            self.outcomes.iter().map(|(one, count)| format!("{one} {count}")).collect(),
+            self.outcomes.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect(),
         );
         let mechanisms = self.mechanisms.iter();
-        line("mechanisms", mechanisms.map(|(one, count)| format!("{one} {count}")).collect());
+        line(
+            "mechanisms",
+            mechanisms.map(|(mechanism, count)| format!("{mechanism} {count}")).collect(),
+        );
         if self.by_chance > 0 {
             let flows = words::count(self.by_chance, "flow");
             line("not judged", vec![format!("{flows}: chance decides which targets are alive")]);
@@ -127,12 +130,12 @@ impl Sum {
             ("disagrees", &self.disagreements),
         ];
         for (what, found) in all {
-            for one in found {
-                text.push_str(&format!("{}: {what}\n", one.name));
-                for said in &one.said {
+            for found_case in found {
+                text.push_str(&format!("{}: {what}\n", found_case.name));
+                for said in &found_case.said {
                     text.push_str(&format!("  {said}\n"));
                 }
-                text.push_str(&format!("  {}\n", one.run));
+                text.push_str(&format!("  {}\n", found_case.run));
             }
         }
         text.push_str(match (self.is_clean(), self.flows > 0) {
@@ -145,12 +148,12 @@ impl Sum {
 
     pub(super) fn json(&self) -> Value {
         let found = |all: &[Found]| {
-            let one = |one: &Found| json!({ "name": one.name, "file": one.file, "said": one.said, "run": one.run });
-            all.iter().map(one).collect::<Vec<_>>()
+            let found = |found: &Found| json!({ "name": found.name, "file": found.file, "said": found.said, "run": found.run });
+            all.iter().map(found).collect::<Vec<_>>()
         };
         let mechanisms = self.mechanisms.iter();
         let mechanisms: BTreeMap<&str, usize> =
-            mechanisms.map(|(one, count)| (one.as_str(), *count)).collect();
+            mechanisms.map(|(mechanism, count)| (mechanism.as_str(), *count)).collect();
         let not_run = self.not_run.iter().map(|(name, why)| json!({ "name": name, "why": why }));
         json!({
             "seed": self.seed,

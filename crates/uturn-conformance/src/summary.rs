@@ -1,0 +1,94 @@
+//! What all cases came to.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use uturn_model::Version;
+
+use crate::mode::Mode;
+use crate::packets::{EndCounts, Tried};
+use crate::rules::Compared;
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    parts: BTreeMap<(Version, Mode), Part>,
+    end_counts: EndCounts,
+}
+
+/// What one version in one mode came to.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) clusters: usize,
+    pub(crate) nodes: usize,
+    chains: usize,
+    lines: usize,
+    flows: usize,
+    packets: usize,
+    answers: usize,
+    pub(crate) differences: usize,
+    /// The judges have shown that they see a difference.
+    pub(crate) judges_work: bool,
+}
+
+impl Summary {
+    pub(crate) fn part(&mut self, version: Version, mode: Mode) -> &mut Part {
+        self.parts.entry((version, mode)).or_default()
+    }
+
+    /// Adds what a node came to.
+    pub(crate) fn add(
+        &mut self,
+        (version, mode): (Version, Mode),
+        rules: &Compared,
+        tried: &Tried,
+    ) {
+        for (class, count) in &tried.end_counts {
+            *self.end_counts.entry(*class).or_default() += count;
+        }
+        let part = self.part(version, mode);
+        part.nodes += 1;
+        part.chains += rules.blocks;
+        part.lines += rules.lines;
+        part.flows += tried.flows;
+        part.packets += tried.packets;
+        part.answers += tried.answers;
+        part.differences += rules.differences.len() + tried.differences.len();
+    }
+
+    /// Versions and modes in which no judge has shown that it sees a difference.
+    pub(crate) fn unproven(&self) -> Vec<String> {
+        let unproven = self.parts.iter().filter(|(_, part)| !part.judges_work);
+        unproven.map(|((version, mode), _)| format!("{version} {mode}")).collect()
+    }
+
+    pub(crate) fn differences(&self) -> usize {
+        self.parts.values().map(|part| part.differences).sum()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ((version, mode), part) in &self.parts {
+            let Part { clusters, nodes, chains, lines, flows, packets, answers, .. } = part;
+            let differences = part.differences;
+            writeln!(
+                f,
+                "{version} {mode}: {clusters} clusters, {nodes} nodes: {chains} chains and sets \
+                 with {lines} lines, {flows} flows with {packets} packets and {answers} answers \
+                 compared: {differences} differences"
+            )?;
+        }
+        let mut said = "";
+        for ((heading, word), count) in &self.end_counts {
+            let before = if said == *heading { ", " } else { heading };
+            let blank = if said == *heading { "" } else { ": " };
+            if !said.is_empty() && said != *heading {
+                writeln!(f)?;
+            }
+            write!(f, "{before}{blank}{count} {word}")?;
+            said = heading;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! Why a connection failed, where the kernel gives no reasons: what its counters say of a
+//! packet that comes to a place and goes no further.
+
+use std::net::SocketAddr;
+
+use uturn_model::{Mechanism, Outcome};
+
+use super::counters::Counted;
+use super::diagnosis::{Diagnosis, Observations};
+use super::follow::Followed;
+use super::packet::Body;
+
+/// What a kernel says that drops a packet and has no word for why.
+const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason told"];
+
+/// The link of a place with itself.
+const LOOPBACK: &str = "lo";
+
+impl Observations<'_> {
+    /// A packet comes to a place that has its source, and route lookup refuses it.
+    pub(super) fn own_source(&self) -> Option<Diagnosis> {
+        // It has refused nothing.
+        if self.growth.martians == Some(0) {
+            return None;
+        }
+        let arrived = self.frames.iter().find(|frame| {
+            let is_own = self.kernel_states[frame.place].own.contains(&frame.packet.src.ip());
+            let is_told = frame.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
+            let comes = !frame.leaves && frame.link != LOOPBACK && frame.begins();
+            comes && is_own && !is_told && !self.passes(frame) && !self.is_refused(frame)
+        })?;
+        let filtered = |what: &Counted| matches!(what, Counted::Rule(_) | Counted::ReversePath);
+        if self
+            .growth
+            .grown
+            .iter()
+            .any(|other| other.place == arrived.place && filtered(&other.what))
+        {
+            return None;
+        }
+        let (packet, place) = (&arrived.packet, &self.places[arrived.place]);
+        let source = packet.src.ip();
+        let evidence = match self.growth.martians {
+            Some(count) => format!(
+                "the kernel has counted {count} packets that cannot have such a source \
+                 (in_martian_src), and no other rule or filter there has taken any"
+            ),
+            None => "no rule and no filter there has taken it".to_owned(),
+        };
+        let because = format!(
+            "{packet} comes to {place}, whose kernel has {source} for its own, and ends there: \
+             {evidence}"
+        );
+        Some((Mechanism::LocalSourceDrop, because))
+    }
+
+    /// A rule or a filter has counted what ends at its place.
+    pub(super) fn by_counter(&self) -> Option<Diagnosis> {
+        let is_end = |frame: &&Followed| {
+            let answers = frame.packet.is_syn_ack()
+                && (!self.is_balancers(frame.place) || self.has_passed_on_syn_of(frame));
+            !frame.leaves && (frame.begins() || answers) && !self.passes(frame)
+        };
+        let mut ends: Vec<usize> =
+            self.frames.iter().filter(is_end).map(|frame| frame.place).collect();
+        // Nothing was ever seen: it ended where it began.
+        if self.frames.is_empty() {
+            ends.push(self.client);
+        }
+        ends.into_iter().find_map(|place| {
+            let mut grown = self.growth.grown.iter().filter(|counter| counter.place == place);
+            if let Some(filtered) =
+                grown.clone().find(|counter| counter.what == Counted::ReversePath)
+            {
+                let because = format!(
+                    "the reverse-path filter of {} has taken {} packets",
+                    self.places[place], filtered.by
+                );
+                return Some((Mechanism::ReversePathFilter, because));
+            }
+            let at = &self.places[place];
+            let has_grown = grown.clone().any(|counter| counter.rule().is_some());
+            let rule = self.rule(place).filter(|_| has_grown);
+            if let Some((mechanism, why)) = rule {
+                return Some((mechanism, format!("at {at}: {why}")));
+            }
+            let lost = grown.find(|counter| counter.what == Counted::NoWay)?;
+            let to = self.at(place).find(|frame| is_end(frame))?.packet.dst.ip();
+            let because =
+                format!("{at} has counted {} packets that no way leads on for ({to})", lost.by);
+            Some((self.kind_of_unroutable(to), because))
+        })
+    }
+
+    /// Whether what a packet answers came to its place by a link: the place is on its way.
+    fn has_passed_on_syn_of(&self, frame: &Followed) -> bool {
+        let Body::Tcp { ack, .. } = frame.packet.body else { return false };
+        let is_it = |other: &Followed| match other.packet.body {
+            Body::Tcp { seq, .. } => other.packet.is_syn() && seq.wrapping_add(1) == ack,
+            _ => false,
+        };
+        self.at(frame.place).any(|other| !other.leaves && is_it(other))
+    }
+
+    /// The kernel of the place that it reaches has no socket for it.
+    pub(super) fn nobody_listens(&self) -> Option<Diagnosis> {
+        let refused = self.frames.iter().find(|frame| {
+            let by = match frame.packet.body {
+                Body::Udp(_) => Counted::NoPorts,
+                _ => Counted::Resets,
+            };
+            let has_grown = || {
+                let mut grown = self.growth.grown.iter();
+                grown.any(|other| other.place == frame.place && other.what == by)
+            };
+            let comes = !frame.leaves && frame.begins() && !self.is_balancers(frame.place);
+            comes && self.is_refused(frame) && has_grown()
+        })?;
+        let (packet, place) = (&refused.packet, &self.places[refused.place]);
+        let says = match packet.body {
+            Body::Udp(_) => "says that the port is unreachable",
+            _ => "resets it",
+        };
+        let because = |what: &str| format!("{place} gets {packet} and {says} by itself: {what}");
+        Some(match self.is_node_port(packet.dst) {
+            true => (Mechanism::RuleMissing, because("a node port that no rule takes")),
+            false => (Mechanism::WrongPort, because("nobody listens there")),
+        })
+    }
+
+    /// IPVS has a virtual server for it, and nobody to send it to.
+    pub(super) fn without_server(&self) -> Option<Diagnosis> {
+        if self.outcome != Outcome::Refused {
+            return None;
+        }
+        let lacks_server =
+            |place: usize, to: SocketAddr| self.kernel_states[place].without_server.contains(&to);
+        let explain = |place: usize, to: SocketAddr| {
+            let place = &self.places[place];
+            let because = format!("the virtual server {to} of {place} has no real server");
+            (Mechanism::NoEndpoint, because)
+        };
+        let comes = |frame: &&Followed| {
+            !frame.leaves && frame.begins() && lacks_server(frame.place, frame.packet.dst)
+        };
+        let seen =
+            self.frames.iter().find(comes).map(|frame| explain(frame.place, frame.packet.dst));
+        // What a node calls by itself is seen nowhere.
+        seen.or_else(|| lacks_server(self.client, self.to).then(|| explain(self.client, self.to)))
+    }
+
+    /// Whether a packet leaves its place again, under whatever addresses, or is answered well.
+    fn passes(&self, frame: &Followed) -> bool {
+        let passes = |other: &Followed| match (&frame.packet.body, &other.packet.body) {
+            (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) if other.packet.is_syn_ack() => {
+                frame.packet.is_syn() && *ack == seq.wrapping_add(1)
+            }
+            (Body::Udp(_), Body::Udp(_)) => {
+                other.packet.body == frame.packet.body || other.answers(frame)
+            }
+            (own, others) => own == others,
+        };
+        self.at(frame.place).any(|other| other.leaves && other.at >= frame.at && passes(other))
+    }
+
+    /// Whether its place says that nobody is there.
+    fn is_refused(&self, frame: &Followed) -> bool {
+        let refuses = |other: &Followed| match (&frame.packet.body, &other.packet.body) {
+            (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) => {
+                other.packet.is_rst() && *ack == seq.wrapping_add(1)
+            }
+            (_, Body::Error { .. }) => other.answers(frame),
+            _ => false,
+        };
+        self.at(frame.place).any(|other| other.leaves && other.answers(frame) && refuses(other))
+    }
+}
+
+impl Followed {
+    /// Whether it is the first of a connection, or a datagram.
+    pub(super) fn begins(&self) -> bool {
+        self.packet.is_syn() || matches!(self.packet.body, Body::Udp(_))
+    }
+
+    /// Whether it goes the other way, or is an error about it.
+    fn answers(&self, question: &Self) -> bool {
+        match &self.packet.body {
+            Body::Error { about, .. } => *about == (question.packet.src, question.packet.dst),
+            _ => (self.packet.src, self.packet.dst) == (question.packet.dst, question.packet.src),
+        }
+    }
+}

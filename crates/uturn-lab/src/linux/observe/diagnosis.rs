@@ -1,0 +1,365 @@
+//! Why a connection failed, by what was seen of it: who answered whom from which address,
+//! where the kernel ended a packet and for which reason, and which rules have counted it.
+//! Nothing here asks what ought to happen.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::{Cluster, LoadBalancer, Mechanism, Outcome};
+
+use super::counters::{Counted, Grown, Growth};
+use super::follow::Followed;
+use super::kernel_state::KernelState;
+use super::packet::Body;
+use super::trace::EndedPacket;
+use crate::linux::tunnel;
+
+/// The fabric's link for what is for nobody.
+pub(super) const HOLE: &str = "hole";
+
+/// Everything that was seen of a connection.
+#[derive(Debug)]
+pub(crate) struct Observations<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) load_balancers: &'a [LoadBalancer],
+    /// What each place is.
+    pub(crate) places: &'a [String],
+    /// What each of them has.
+    pub(crate) kernel_states: &'a [KernelState],
+    pub(crate) frames: &'a [Followed],
+    pub(crate) growth: &'a Growth,
+    /// What rules without counters have ended.
+    pub(crate) traced: &'a [EndedPacket],
+    pub(crate) outcome: Outcome,
+    /// The client's place.
+    pub(crate) client: usize,
+    /// Whom it calls.
+    pub(crate) to: SocketAddr,
+    /// Whether the load balancer's process has answered without picking anybody.
+    pub(crate) turned_away: bool,
+}
+
+/// A mechanism and what it rests on.
+pub(super) type Diagnosis = (Mechanism, String);
+
+impl Observations<'_> {
+    /// The mechanism, if it could be seen.
+    pub(crate) fn mechanism(&self) -> Option<Diagnosis> {
+        self.asymmetric_return()
+            .or_else(|| self.turned_away())
+            .or_else(|| self.untranslated())
+            .or_else(|| self.vanished())
+            .or_else(|| self.dropped())
+            .or_else(|| self.lost_in_tunnel())
+            .or_else(|| self.own_source())
+            .or_else(|| self.by_counter())
+            .or_else(|| self.nobody_listens())
+            .or_else(|| self.without_server())
+            .or_else(|| self.never_sent())
+            .or_else(|| self.bypassed())
+            .or_else(|| self.stayed_at_balancer())
+    }
+
+    /// Somebody is answered from an address that he never called.
+    fn asymmetric_return(&self) -> Option<Diagnosis> {
+        // What a place only passes on it has not called.
+        let called = |place: usize, from: SocketAddr, to: SocketAddr| {
+            let mut same = self.at(place).filter(|frame| {
+                frame.packet.src == from && frame.packet.dst == to && !frame.packet.is_rst()
+            });
+            same.next().is_some_and(|first| first.leaves)
+        };
+        // A refusal is an answer too.
+        let refused = self.at(self.client).find(|frame| match &frame.packet.body {
+            Body::Error { about: (from, to), .. } => {
+                !frame.leaves && !called(frame.place, *from, *to)
+            }
+            _ => false,
+        });
+        if let Some(frame) = refused
+            && !self.places[frame.place].starts_with("node ")
+        {
+            let because = format!(
+                "{} is told {}, which it never called",
+                self.places[frame.place], frame.packet
+            );
+            return Some((Mechanism::AsymmetricReturn, because));
+        }
+        let strange = |frame: &&Followed| {
+            let answers = frame.packet.is_syn_ack() || matches!(frame.packet.body, Body::Udp(_));
+            let is_end = frame.place == self.client || frame.reason() == Some("NO_SOCKET");
+            answers
+                && is_end
+                && !frame.leaves
+                && !called(frame.place, frame.packet.dst, frame.packet.src)
+        };
+        // What is on its way through the client's node is for somebody else.
+        let strange_frame = self.frames.iter().filter(strange).find(|frame| {
+            let rejects = |other: &Followed| {
+                let back =
+                    (other.packet.src, other.packet.dst) == (frame.packet.dst, frame.packet.src);
+                let error = matches!(&other.packet.body,
+                    Body::Error { about, .. } if *about == (frame.packet.src, frame.packet.dst));
+                other.leaves && (back && other.packet.is_rst() || error)
+            };
+            self.at(frame.place).any(rejects)
+        })?;
+        let place = &self.places[strange_frame.place];
+        let (from, to) = (strange_frame.packet.src, strange_frame.packet.dst);
+        let how = match strange_frame.packet.body {
+            Body::Udp(_) => "says so",
+            _ => "resets it",
+        };
+        let because =
+            format!("{place} is answered from {from}, which {to} never called, and {how}");
+        Some((Mechanism::AsymmetricReturn, because))
+    }
+
+    /// The load balancer's process has answered by itself.
+    fn turned_away(&self) -> Option<Diagnosis> {
+        if !self.turned_away {
+            return None;
+        }
+        Some(match self.outcome {
+            Outcome::Status { code: 404, .. } => {
+                let because = "the load balancer answers by itself: 404";
+                (Mechanism::NoRuleForPath, because.into())
+            }
+            outcome => {
+                let because = format!("the load balancer picks nobody and answers: {outcome}");
+                (Mechanism::NoCandidate, because)
+            }
+        })
+    }
+
+    /// A Service's own address means nothing beyond the nodes.
+    fn untranslated(&self) -> Option<Diagnosis> {
+        let of = |address: SocketAddr| {
+            self.cluster
+                .services
+                .values()
+                .find(|service| service.cluster_ips.contains(&address.ip()))
+        };
+        let frame = self.frames.iter().find(|frame| {
+            self.is_balancers(frame.place) && !frame.leaves && of(frame.packet.dst).is_some()
+        })?;
+        let to = frame.packet.dst;
+        let service = of(to)?;
+        let has_port = service.ports.iter().any(|port| port.port.number() == to.port());
+        let name = &service.name;
+        // Whoever is outside comes in there.
+        let is_from_outside = &*self.places[frame.place] == "edge";
+        Some(if has_port && is_from_outside {
+            (Mechanism::NoRoute, format!("only nodes know {to} (Service {name})"))
+        } else if has_port {
+            let because = format!(
+                "no rule of its node takes {to} (Service {name}): it leaves the node as it is"
+            );
+            (Mechanism::RuleMissing, because)
+        } else {
+            let because = format!(
+                "Service {name} has no port {}: it leaves the node as it is, and nobody has \
+                 the address {}",
+                to.port(),
+                to.ip()
+            );
+            (Mechanism::WrongPort, because)
+        })
+    }
+
+    /// The VPC has no way for it.
+    fn vanished(&self) -> Option<Diagnosis> {
+        let is_lost = |frame: &&Followed| self.is_balancers(frame.place) && frame.link == HOLE;
+        let frame = self.frames.iter().find(is_lost)?;
+        let because = format!("the VPC knows no way for {}", frame.packet);
+        Some((self.kind_of_unroutable(frame.packet.dst.ip()), because))
+    }
+
+    /// The kernel has said why it dropped something.
+    fn dropped(&self) -> Option<Diagnosis> {
+        self.frames.iter().find_map(|frame| {
+            let place = &self.places[frame.place];
+            let (reason, packet) = (frame.reason()?, &frame.packet);
+            let because_of = |mechanism, why: &str| {
+                Some((mechanism, format!("{place} drops {packet}: {reason}{why}")))
+            };
+            match reason {
+                "IP_LOCAL_SOURCE" => {
+                    because_of(Mechanism::LocalSourceDrop, ", the source is an address of its own")
+                }
+                "IP_RPFILTER" => because_of(Mechanism::ReversePathFilter, ""),
+                "NETFILTER_DROP" => {
+                    let (mechanism, why) = self.rule(frame.place)?;
+                    because_of(mechanism, &format!(", {why}"))
+                }
+                "NO_SOCKET" if packet.is_syn() || matches!(packet.body, Body::Udp(_)) => {
+                    let is_node_port = self.is_node_port(packet.dst);
+                    if is_node_port {
+                        because_of(Mechanism::RuleMissing, ", a node port that no rule takes")
+                    } else {
+                        because_of(Mechanism::WrongPort, ", nobody listens there")
+                    }
+                }
+                _ if self.is_unroutable(frame) => because_of(
+                    self.kind_of_unroutable(packet.dst.ip()),
+                    &format!(" in {}, no way leads on", frame.location().unwrap_or_default()),
+                ),
+                _ => None,
+            }
+        })
+    }
+
+    /// What a node wraps for another does not come to it: a rule that both know nothing of has
+    /// counted it as it was wrapped.
+    fn lost_in_tunnel(&self) -> Option<Diagnosis> {
+        let mut wrapped = self.frames.iter().filter(|frame| frame.link == tunnel::DEVICE);
+        let comes_out = |inner: &Followed| {
+            let mut out = self.frames.iter().filter(|other| other.link == tunnel::DEVICE);
+            out.any(|other| !other.leaves && other.packet == inner.packet)
+        };
+        let frame = wrapped.find(|frame| frame.leaves && !comes_out(frame))?;
+        let fabric = self.places.iter().position(|place| place == "fabric")?;
+        let (mechanism, why) = self.rule(fabric)?;
+        let place = &self.places[frame.place];
+        Some((mechanism, format!("{place} wraps {}, which nobody unwraps: {why}", frame.packet)))
+    }
+
+    /// The rule of a place that has counted something.
+    pub(super) fn rule(&self, place: usize) -> Option<(Mechanism, String)> {
+        let rule = |counter: &Grown| match &counter.what {
+            Counted::Rule(rule) if counter.place == place => Some((rule.clone(), counter.by)),
+            _ => None,
+        };
+        let explain = |(rule, by): (String, u64)| {
+            let mechanism = match rule.split(' ').nth(1).unwrap_or_default() {
+                chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
+                "NO-BANDWIDTH" => Mechanism::NoBandwidth,
+                "LB-NOBODY" => Mechanism::NoCandidate,
+                // What calls a bound address on a port that no virtual server has.
+                "KUBE-IPVS-FILTER" => self.kind_of_unserved(self.called_at(place)),
+                _ if rule.contains("endpoints\"") => Mechanism::NoEndpoint,
+                _ => Mechanism::Firewall,
+            };
+            (mechanism, format!("{by} packets met `{rule}`"))
+        };
+        let grown = self.growth.grown.iter().filter_map(rule);
+        grown.map(explain).next().or_else(|| self.traced(place))
+    }
+
+    /// The rule that the kernel's trace names: those of nftables mode have no counters.
+    fn traced(&self, place: usize) -> Option<Diagnosis> {
+        // A node's own packets may end before they can be seen.
+        let is_seen = |ended: &EndedPacket| {
+            let is_it = |frame: &Followed| frame.packet.src == ended.packet.src;
+            self.at(place).any(is_it) || self.frames.is_empty() && ended.packet.dst == self.to
+        };
+        let ended = self.traced.iter().find(|ended| ended.place == place && is_seen(ended))?;
+        let EndedPacket { packet, table, chain, rule, .. } = ended;
+        let mechanism = match (&**table, &**chain) {
+            ("kube-proxy", "cluster-ips-check") => self.kind_of_unserved(packet.dst),
+            ("kube-proxy", chain) if !chain.starts_with("firewall-") => Mechanism::NoEndpoint,
+            _ => Mechanism::Firewall,
+        };
+        Some((mechanism, format!("it met `{rule}` in chain {chain} of table {table}")))
+    }
+
+    /// What a load balancer sends ends at a rule before it can be seen anywhere.
+    fn never_sent(&self) -> Option<Diagnosis> {
+        let place = self.frames.iter().find(|frame| {
+            let to_vip = self.load_balancers.iter().any(|lb| lb.vip == frame.packet.dst.ip());
+            self.is_balancers(frame.place) && !frame.leaves && frame.packet.is_syn() && to_vip
+        })?;
+        let place = place.place;
+        if self.at(place).any(|frame| frame.leaves && frame.packet.is_syn()) {
+            return None;
+        }
+        let (mechanism, why) = self.rule(place)?;
+        Some((mechanism, format!("what the load balancer sends never leaves: {why}")))
+    }
+
+    fn bypassed(&self) -> Option<Diagnosis> {
+        let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
+        let mut frames = self.frames.iter();
+        let reaches =
+            frames.any(|frame| self.is_balancers(frame.place) && is_vip(frame.packet.dst.ip()));
+        (self.outcome == Outcome::TlsError && !reaches).then(|| {
+            let because = "the load balancer that would end TLS never sees the connection";
+            (Mechanism::TlsBypassed, because.into())
+        })
+    }
+
+    /// What comes to a load balancer and goes nowhere from there.
+    fn stayed_at_balancer(&self) -> Option<Diagnosis> {
+        let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
+        let frame = self.frames.iter().find(|frame| {
+            self.is_balancers(frame.place) && !frame.leaves && is_vip(frame.packet.dst.ip())
+        })?;
+        let went_on = self.at(frame.place).any(|other| other.leaves);
+        (!went_on).then(|| {
+            let to = frame.packet.dst;
+            let because = format!("{to} is called, and the load balancer sends it to nobody");
+            (Mechanism::NoCandidate, because)
+        })
+    }
+
+    /// What it means that a node knows an address for a Service's, and serves nothing there.
+    fn kind_of_unserved(&self, to: SocketAddr) -> Mechanism {
+        let of_service = |service: &uturn_model::Service| {
+            service.cluster_ips.contains(&to.ip())
+                && service.ports.iter().any(|port| port.port.number() == to.port())
+        };
+        match self.cluster.services.values().any(of_service) {
+            true => Mechanism::RuleMissing,
+            false => Mechanism::WrongPort,
+        }
+    }
+
+    /// Whom the connection calls where it comes to a place.
+    fn called_at(&self, place: usize) -> SocketAddr {
+        let comes = |frame: &&Followed| !frame.leaves && frame.begins();
+        self.at(place).find(comes).map_or(self.to, |frame| frame.packet.dst)
+    }
+
+    pub(super) fn at(&self, place: usize) -> impl Iterator<Item = &Followed> {
+        self.frames.iter().filter(move |frame| frame.place == place)
+    }
+
+    pub(super) fn is_balancers(&self, place: usize) -> bool {
+        matches!(&*self.places[place], "fabric" | "edge")
+    }
+
+    pub(super) fn is_node_port(&self, to: SocketAddr) -> bool {
+        self.cluster.nodes.values().any(|node| node.has_address(to.ip()))
+            && self
+                .cluster
+                .services
+                .values()
+                .flat_map(|service| &service.ports)
+                .any(|port| port.node_port.is_some_and(|port| port.number() == to.port()))
+    }
+
+    /// Whether a packet ended where ways are looked up.
+    fn is_unroutable(&self, frame: &Followed) -> bool {
+        let reasons = ["IP_INNOROUTES", "IP_OUTNOROUTES", "IP_INADDRERRORS"];
+        let places = ["dst_discard", "ip_error", "ip_forward", "ip6_forward", "ip_rcv_finish_core"];
+        frame.reason().is_some_and(|reason| reasons.contains(&reason))
+            || frame.location().is_some_and(|location| places.contains(&location))
+    }
+
+    /// A pod that cannot be reached from another node, or anything else.
+    pub(super) fn kind_of_unroutable(&self, to: IpAddr) -> Mechanism {
+        match self.cluster.pods.values().any(|pod| pod.ips.contains(&to)) {
+            true => Mechanism::CrossNode,
+            false => Mechanism::NoRoute,
+        }
+    }
+}
+
+impl Followed {
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.dropped.as_ref().map(|dropped| &*dropped.reason)
+    }
+
+    pub(super) fn location(&self) -> Option<&str> {
+        self.dropped.as_ref().map(|dropped| &*dropped.location)
+    }
+}

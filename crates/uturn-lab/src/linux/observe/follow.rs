@@ -1,0 +1,210 @@
+//! Which of all frames belong to one connection.
+//!
+//! Translating changes addresses but not the numbers that TCP counts with: a SYN with the
+//! same number at two places is the same one. A proxy in between begins a connection of its
+//! own: that belongs to the story too, as nothing else is going on but health checks, and
+//! these are known by their source.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::diagnosis::HOLE;
+use super::drops::Drops;
+use super::packet::{Body, Packet};
+use super::tap::Frame;
+use crate::Sighting;
+
+/// How long a packet may be on its way through a place.
+const SOON: Duration = Duration::from_millis(1);
+
+/// A frame of the connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Followed {
+    pub(super) place: usize,
+    pub(super) link: String,
+    pub(super) leaves: bool,
+    pub(super) at: Duration,
+    pub(super) packet: Packet,
+    pub(super) dropped: Option<Dropped>,
+}
+
+/// Where a packet ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Dropped {
+    pub(super) reason: String,
+    pub(super) location: String,
+}
+
+/// Who called whom, and who else is talking.
+#[derive(Debug)]
+pub(crate) struct ConnectionFilter<'a> {
+    pub(crate) kind: ConnectionKind,
+    /// The place of whoever begins it.
+    pub(crate) client: usize,
+    /// Who is called.
+    pub(crate) to: SocketAddr,
+    /// Addresses that health checks come from.
+    pub(crate) probers: &'a [IpAddr],
+}
+
+/// What kind of connection is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionKind {
+    /// A client's; what a proxy begins because of it belongs to it.
+    Call,
+    /// The same of a node itself, whose rules may have changed a packet before it can be
+    /// seen anywhere.
+    CallOfNode,
+    /// A health check: it alone, from one of the probers.
+    Probe,
+}
+
+/// A connection as somebody began it, under all the addresses it has on its way.
+struct Leg {
+    /// A health check's is not.
+    is_ours: bool,
+    begins: FirstPacket,
+    ways: HashSet<(SocketAddr, SocketAddr)>,
+}
+
+#[derive(PartialEq, Eq)]
+enum FirstPacket {
+    Tcp(u32),
+    /// With the port it comes from, where the words alone do not tell it from others.
+    Udp(Vec<u8>, Option<u16>),
+}
+
+impl ConnectionFilter<'_> {
+    /// The frames of the connection, with where they ended.
+    pub(crate) fn of(&self, frames: &[Frame], drops: &Drops) -> Vec<Followed> {
+        let mut legs: Vec<Leg> = Vec::new();
+        let mut followed = Vec::new();
+        let ends = drops.ends(frames);
+        let packets = frames.iter().enumerate();
+        for (at, frame, packet) in
+            packets.filter_map(|(at, frame)| Some((at, frame, Packet::read(&frame.bytes)?)))
+        {
+            let is_first = self.is_first(&legs, frame, &packet);
+            if self.belongs(&mut legs, &packet, is_first) {
+                let dropped = ends.get(&at).map(|(reason, location)| Dropped {
+                    reason: (*reason).to_owned(),
+                    location: (*location).to_owned(),
+                });
+                let Frame { place, link, leaves, at, .. } = frame.clone();
+                followed.push(Followed { place, link, leaves, at, packet, dropped });
+            }
+        }
+        // Whose length, link and time are the same, here or in another lab, may have been
+        // dropped in its place.
+        let goes_on: Vec<bool> = followed.iter().map(|frame| frame.goes_on(&followed)).collect();
+        for (frame, goes_on) in followed.iter_mut().zip(goes_on) {
+            frame.dropped.take_if(|_| goes_on);
+        }
+        followed
+    }
+
+    /// Whether this is how it begins.
+    fn is_first(&self, legs: &[Leg], frame: &Frame, packet: &Packet) -> bool {
+        let begun = legs.iter().any(|leg| leg.is_ours);
+        let begins = packet.is_syn() || matches!(packet.body, Body::Udp(_));
+        let calls = packet.dst == self.to;
+        let is_it = match self.kind {
+            ConnectionKind::Call => calls,
+            ConnectionKind::CallOfNode => calls || !begun && begins,
+            ConnectionKind::Probe => {
+                calls && !begun && begins && self.probers.contains(&packet.src.ip())
+            }
+        };
+        frame.place == self.client && frame.leaves && is_it
+    }
+
+    fn belongs(&self, legs: &mut Vec<Leg>, packet: &Packet, is_first: bool) -> bool {
+        let way = (packet.src, packet.dst);
+        let begins = match &packet.body {
+            Body::Tcp { seq, .. } if packet.is_syn() => Some(FirstPacket::Tcp(*seq)),
+            // All health checks say the same.
+            Body::Udp(bytes) => {
+                let port = (self.kind == ConnectionKind::Probe).then(|| packet.src.port());
+                Some(FirstPacket::Udp(bytes.clone(), port))
+            }
+            _ => None,
+        };
+        if let Some(begins) = begins {
+            if let Some(leg) = legs.iter_mut().find(|leg| leg.begins == begins) {
+                leg.add(way);
+                return leg.is_ours;
+            }
+            // Whoever else asks by UDP is not the load balancer, which has rules for that.
+            if is_first || packet.is_syn() {
+                let begun = legs.iter().any(|leg| leg.is_ours);
+                let is_probe = self.probers.contains(&packet.src.ip());
+                let is_ours = is_first || begun && !is_probe && self.kind != ConnectionKind::Probe;
+                let mut leg = Leg { is_ours, begins, ways: HashSet::new() };
+                leg.add(way);
+                legs.push(leg);
+                return is_ours;
+            }
+        }
+        match &packet.body {
+            Body::Error { about, .. } => {
+                legs.iter().any(|leg| leg.is_ours && leg.ways.contains(about))
+            }
+            Body::Tcp { ack, .. } if packet.is_syn_ack() => {
+                let of = |leg: &&mut Leg| {
+                    leg.ways.contains(&way) || leg.begins == FirstPacket::Tcp(ack.wrapping_sub(1))
+                };
+                legs.iter_mut().find(of).is_some_and(|leg| {
+                    leg.add(way);
+                    leg.is_ours
+                })
+            }
+            _ => legs.iter().any(|leg| leg.is_ours && leg.ways.contains(&way)),
+        }
+    }
+}
+
+impl Leg {
+    fn add(&mut self, (src, dst): (SocketAddr, SocketAddr)) {
+        self.ways.insert((src, dst));
+        self.ways.insert((dst, src));
+    }
+}
+
+impl Followed {
+    /// Whether the very packet leaves its place right afterwards, under whatever addresses.
+    fn goes_on(&self, all: &[Self]) -> bool {
+        let soon = self.at..self.at + SOON;
+        all.iter().any(|other| {
+            let leaves = other.leaves && other.place == self.place && other.link != HOLE;
+            leaves && soon.contains(&other.at) && other.packet.body == self.packet.body
+        })
+    }
+
+    /// For people: what was sent again is told once.
+    pub(crate) fn sightings(all: &[Self], names: &[String]) -> Vec<Sighting> {
+        let mut grouped: Vec<(&Self, Sighting)> = Vec::new();
+        for frame in all {
+            let is_same = |(other, _): &&mut (&Self, Sighting)| {
+                (other.place, &other.link, other.leaves, &other.packet, &other.dropped)
+                    == (frame.place, &frame.link, frame.leaves, &frame.packet, &frame.dropped)
+            };
+            if let Some((_, sighting)) = grouped.iter_mut().find(is_same) {
+                sighting.times += 1;
+                continue;
+            }
+            let dropped = frame.dropped.as_ref();
+            let sighting = Sighting {
+                place: names[frame.place].clone(),
+                link: frame.link.clone(),
+                leaves: frame.leaves,
+                after: frame.at.saturating_sub(all[0].at),
+                packet: frame.packet.to_string(),
+                times: 1,
+                dropped: dropped.map(|frame| format!("{} in {}", frame.reason, frame.location)),
+            };
+            grouped.push((frame, sighting));
+        }
+        grouped.into_iter().map(|(_, sighting)| sighting).collect()
+    }
+}

@@ -1,0 +1,264 @@
+//! Which rule of nf_tables ended a packet: the kernel's own trace.
+//!
+//! Rules of nftables mode have no counters. While a connection is followed, a table of the
+//! lab's own asks each node's kernel to tell every rule that a packet meets; those that end
+//! one are kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_NETFILTER;
+
+use super::packet::Packet;
+use super::places::places;
+use crate::LabError;
+use crate::linux::build::Twin;
+use crate::linux::generic::{Attribute, read_u16, read_u32};
+use crate::linux::system::{During, output, run};
+
+/// Before everything else, so that all of it is told.
+const TABLE: &str = "table inet uturn-trace {\n\
+    chain came { type filter hook prerouting priority -500; \
+    meta l4proto { tcp, udp } meta nftrace set 1; }\n\
+    chain made { type filter hook output priority -500; \
+    meta l4proto { tcp, udp } meta nftrace set 1; }\n\
+    }\n";
+const NO_TABLE: &str = "delete table inet uturn-trace\n";
+
+/// The kernel's group for traces, and what its messages are.
+const GROUP: u32 = 9;
+const MESSAGE: u16 = 10 << 8 | 17;
+
+const NAME_OF_TABLE: u16 = 1;
+const NAME_OF_CHAIN: u16 = 2;
+const HANDLE: u16 = 3;
+const VERDICT: u16 = 5;
+const VERDICT_CODE: u16 = 1;
+const ID: u16 = 6;
+const NETWORK_HEADER: u16 = 8;
+const TRANSPORT_HEADER: u16 = 9;
+
+const DROP: u32 = 0;
+
+/// Of a message: netlink's header, then netfilter's.
+const HEADERS: usize = 16 + 4;
+
+/// Room for what the kernel tells while nobody reads.
+const BUFFER: usize = 8 << 20;
+
+/// Ears at every node.
+pub(crate) struct Trace {
+    /// By the place of their node.
+    sockets: BTreeMap<usize, Socket>,
+}
+
+/// A packet that a rule ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EndedPacket {
+    pub(super) place: usize,
+    pub(super) packet: Packet,
+    pub(super) table: String,
+    pub(super) chain: String,
+    /// The rule as `nft` prints it; the chain's policy, where it was none.
+    pub(super) rule: String,
+}
+
+impl Trace {
+    /// Begins to listen at every node.
+    pub(crate) fn start(twin: &Twin) -> Result<Self, LabError> {
+        let mut sockets = BTreeMap::new();
+        for (number, place) in places(twin).into_iter().enumerate() {
+            if !place.what.starts_with("node ") {
+                continue;
+            }
+            let doing = format!("trace the rules of {}", place.what);
+            let listen = || {
+                let mut socket = Socket::new(NETLINK_NETFILTER)?;
+                socket.bind_auto()?;
+                socket.set_rx_buf_sz(BUFFER)?;
+                socket.add_membership(GROUP)?;
+                socket.set_non_blocking(true)?;
+                Ok((socket, run("nft", &["-f", "-"], TABLE)?))
+            };
+            let (socket, loaded) = place.space.run(listen).during(&doing)?;
+            sockets.insert(number, socket);
+            loaded.map_err(|said| LabError::Program { doing, said })?;
+        }
+        Ok(Self { sockets })
+    }
+
+    /// Ends, and gives what rules have ended since.
+    pub(crate) fn take(self, twin: &Twin) -> Result<Vec<EndedPacket>, LabError> {
+        let mut all = Vec::new();
+        for (number, place) in places(twin).into_iter().enumerate() {
+            let Some(socket) = self.sockets.get(&number) else { continue };
+            let doing = format!("read what the kernel of {} has traced", place.what);
+            let rules = |told: TraceLog| -> io::Result<Vec<EndedPacket>> {
+                let rule = |verdict: Verdict| {
+                    let rule = verdict.rule()?;
+                    let Verdict { packet, table, chain, .. } = verdict;
+                    Ok(EndedPacket { place: number, packet, table, chain, rule })
+                };
+                told.ended.into_iter().map(rule).collect()
+            };
+            let heard = TraceLog::from(socket).during(&doing)?;
+            let (ended, removed) = place
+                .space
+                .run(|| Ok((rules(heard)?, run("nft", &["-f", "-"], NO_TABLE)?)))
+                .during(&doing)?;
+            removed.map_err(|said| LabError::Program { doing, said })?;
+            all.extend(ended);
+        }
+        Ok(all)
+    }
+}
+
+/// `ENOBUFS`.
+const LOST: i32 = 105;
+
+/// What was told so far.
+#[derive(Debug, Default)]
+struct TraceLog {
+    /// What each traced packet looked like the last time that was told.
+    packets: HashMap<u32, Packet>,
+    ended: Vec<Verdict>,
+}
+
+/// The end of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Verdict {
+    packet: Packet,
+    family: &'static str,
+    table: String,
+    chain: String,
+    handle: Option<u64>,
+}
+
+impl TraceLog {
+    /// All that is there.
+    fn from(socket: &Socket) -> io::Result<Self> {
+        let mut told = Self::default();
+        loop {
+            match socket.recv_from_full() {
+                Ok((bytes, _)) => told.hear(&bytes),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(told),
+                // There was more than there is room for; what is there still counts.
+                Err(error) if error.raw_os_error() == Some(LOST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn hear(&mut self, mut bytes: &[u8]) {
+        while let Some(length) = read_u32(bytes).map(|length| length as usize) {
+            let Some(message) = bytes.get(..length).filter(|_| length >= HEADERS) else { return };
+            bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+            if message.get(4..).and_then(read_u16) == Some(MESSAGE) {
+                self.add(message[16], &message[HEADERS..]);
+            }
+        }
+    }
+
+    fn add(&mut self, family: u8, message: &[u8]) -> Option<()> {
+        let of = |kind| {
+            Attribute::all(message)
+                .find(|attribute| attribute.kind == kind)
+                .map(|attribute| attribute.value)
+        };
+        let text = |kind| {
+            let bytes = of(kind)?;
+            Some(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned())
+        };
+        let id = read_u32(of(ID)?)?;
+        if let Some((network, transport)) = of(NETWORK_HEADER).zip(of(TRANSPORT_HEADER))
+            && let Some(packet) = packet(network, transport)
+        {
+            self.packets.insert(id, packet);
+        }
+        let verdict =
+            Attribute::all(of(VERDICT)?).find(|attribute| attribute.kind == VERDICT_CODE)?;
+        if verdict.value.first_chunk().copied().map(u32::from_be_bytes) != Some(DROP) {
+            return None;
+        }
+        self.ended.push(Verdict {
+            packet: self.packets.get(&id)?.clone(),
+            family: match family {
+                1 => "inet",
+                2 => "ip",
+                10 => "ip6",
+                _ => return None,
+            },
+            table: text(NAME_OF_TABLE)?,
+            chain: text(NAME_OF_CHAIN)?,
+            handle: of(HANDLE)
+                .and_then(|bytes| bytes.first_chunk().copied().map(u64::from_be_bytes)),
+        });
+        None
+    }
+}
+
+impl Verdict {
+    /// The rule's text. Only from within the node's namespace.
+    fn rule(&self) -> io::Result<String> {
+        let Some(handle) = self.handle else { return Ok("the chain's policy".into()) };
+        let text = output("nft", &["-a", "list", "chain", self.family, &self.table, &self.chain])?;
+        let end = format!(" # handle {handle}");
+        let rule = text.lines().find_map(|line| line.trim().strip_suffix(&end));
+        Ok(rule.unwrap_or("a rule that nft does not show").to_owned())
+    }
+}
+
+/// A packet of which only the headers were told.
+fn packet(network: &[u8], transport: &[u8]) -> Option<Packet> {
+    let kind: [u8; 2] = match network.first()? >> 4 {
+        4 => [0x08, 0x00],
+        6 => [0x86, 0xdd],
+        _ => return None,
+    };
+    Packet::read(&[&[0; 12][..], &kind, network, transport].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::generic::Attributes;
+
+    fn message(attributes: &Attributes) -> Vec<u8> {
+        let attributes = attributes.as_bytes();
+        let mut bytes = ((HEADERS + attributes.len()) as u32).to_ne_bytes().to_vec();
+        bytes.extend(MESSAGE.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend([2, 0, 0, 0]);
+        bytes.extend(attributes);
+        bytes
+    }
+
+    #[test]
+    fn what_ends_a_packet_is_kept() {
+        let network = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 1, 1, 10, 172, 16, 0, 10];
+        let transport = [0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0];
+        let verdict = |code: u32| Attributes::default().bytes(VERDICT_CODE, &code.to_be_bytes());
+        let first = Attributes::default()
+            .number(ID, 5)
+            .bytes(NETWORK_HEADER, &network)
+            .bytes(TRANSPORT_HEADER, &transport)
+            .nested(VERDICT, &verdict(u32::MAX));
+        let last = Attributes::default()
+            .number(ID, 5)
+            .text(NAME_OF_TABLE, "kube-proxy")
+            .text(NAME_OF_CHAIN, "cluster-ips-check")
+            .bytes(HANDLE, &9u64.to_be_bytes())
+            .nested(VERDICT, &verdict(DROP));
+        let mut told = TraceLog::default();
+        told.hear(&[message(&first), message(&last)].concat());
+        let [ended] = &told.ended[..] else { panic!("{told:?}") };
+        assert_eq!(ended.packet.to_string(), "10.1.1.10:40000 → 172.16.0.10:80 SYN");
+        assert_eq!((&*ended.table, &*ended.chain), ("kube-proxy", "cluster-ips-check"));
+        assert_eq!((ended.family, ended.handle), ("ip", Some(9)));
+        let whole = message(&last);
+        for length in 0..whole.len() {
+            TraceLog::default().hear(&whole[..length]);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The same interface for systems other than Linux, where [`Machine::find`] always fails.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
+
+/// A machine that can be started. No value of this type exists here.
+#[derive(Clone, Debug)]
+pub struct Machine(Never);
+
+/// A type without values. It is private, so that callers compile unchanged on every system.
+#[derive(Clone, Debug)]
+enum Never {}
+
+impl Machine {
+    /// Always fails: there is no User Mode Linux on this system.
+    ///
+    /// # Errors
+    /// Always [`Unavailable::NotLinux`].
+    pub fn find() -> Result<Self, Unavailable> {
+        Err(Unavailable::NotLinux)
+    }
+
+    /// The name and release of its kernel.
+    pub fn kernel(&self) -> String {
+        match self.0 {}
+    }
+
+    /// Sets its memory, in MiB.
+    #[must_use]
+    pub fn with_memory(self, _mib: u32) -> Self {
+        match self.0 {}
+    }
+
+    /// Sets a time limit.
+    #[must_use]
+    pub fn with_limit(self, _limit: Duration) -> Self {
+        match self.0 {}
+    }
+
+    /// Ends the machine once this becomes true.
+    #[must_use]
+    pub fn with_stop(self, _stop: Arc<AtomicBool>) -> Self {
+        match self.0 {}
+    }
+
+    /// Gives it a network.
+    #[must_use]
+    pub fn with_link(self, _namespace: &str, _device: &str) -> Self {
+        match self.0 {}
+    }
+
+    /// Runs a job.
+    ///
+    /// # Errors
+    /// Never returns: there is no machine to call it on.
+    pub fn run(
+        &self,
+        _job: &Job,
+        _hear: &mut dyn FnMut(JobOutput<'_>),
+    ) -> Result<Ended, MachineError> {
+        match self.0 {}
+    }
+}
+
+/// Whether this process is the first process of a machine.
+pub fn is_inside() -> bool {
+    false
+}
+
+/// What the first process of a machine does.
+pub fn inside() -> ExitCode {
+    ExitCode::FAILURE
+}

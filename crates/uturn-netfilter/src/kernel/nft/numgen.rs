@@ -1,0 +1,122 @@
+//! Branches on numbers that change from packet to packet (`numgen`, `jhash`, `symhash`), each
+//! branch with its share.
+
+use uturn_model::{StepKind, Supposition};
+
+use super::super::Kernel;
+use super::super::walk::{OpenBranches, Walk};
+use super::super::xtables::one_in;
+use super::NumberRange;
+use super::value::{GeneratedNumber, Nat, NatAddress, Op, Test, Value};
+
+/// Up to this many numbers are followed one by one; more only if ranges of them are treated
+/// alike.
+const MAX_NUMBERS: u64 = 256;
+
+impl Kernel {
+    /// Branches on the number: the walk takes the first range, copies take the others. Returns
+    /// false if that is not possible.
+    pub(super) fn branch_by_number(
+        &self,
+        number: GeneratedNumber,
+        op: &Op,
+        (at, step): ((usize, usize), usize),
+        walk: &mut Walk,
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> bool {
+        let texts = &self.nft.chains[at.0].rules[at.1].texts.ranges;
+        let known = texts.get().filter(|(known, _)| *known == step);
+        let made;
+        let ranges = match known {
+            Some((_, ranges)) => ranges,
+            None => {
+                let Some(ranges) = self.ranges(number, op, at) else {
+                    walk.note_unknown("too many numbers to follow", self.nft_by(at.0, at.1));
+                    return false;
+                };
+                made = ranges.into_boxed_slice();
+                // If a rule has several such steps, only the ranges of the first are cached.
+                texts.get_or_init(|| (step, made.clone()));
+                &made
+            }
+        };
+        if at_limit && ranges.len() > 1 {
+            return false;
+        }
+        if number.hashed && ranges.len() > 1 {
+            walk.suppose(Supposition {
+                about: "the numbers that rules work out of a packet (jhash, symhash)".into(),
+                taken: "each is as likely as any other".into(),
+                because: "nobody works out the kernel's hash here".into(),
+                settle: "a capture on the node".into(),
+            });
+        }
+        let take = |one: &mut Walk, range: &NumberRange| {
+            one.share *= range.share;
+            one.nft.generated = Some(range.number);
+            // A hash is the same for all packets of a connection.
+            one.randomized |= !number.hashed && range.share < 1.0;
+            if range.share < 1.0 {
+                one.note(StepKind::Balance, range.why.clone(), self.nft_by(at.0, at.1));
+            }
+        };
+        for range in &ranges[1..] {
+            let mut other = walk.fork();
+            take(&mut other, range);
+            other.nft.at = step;
+            if let Some(frame) = other.frames.last_mut() {
+                frame.rule = at.1;
+            }
+            open.push(other);
+        }
+        take(walk, &ranges[0]);
+        true
+    }
+
+    /// The ranges of numbers that a step treats alike, with their shares; `None` if there are too
+    /// many.
+    fn ranges(
+        &self,
+        number: GeneratedNumber,
+        op: &Op,
+        at: (usize, usize),
+    ) -> Option<Vec<NumberRange>> {
+        let (first, end) =
+            (u128::from(number.offset), u128::from(number.offset) + u128::from(number.modulus));
+        let is_turn = |key: &[Value]| matches!(key, [Value::GeneratedNumber(_)]);
+        let borders = match op {
+            Op::Vmap { key, map, .. } if is_turn(key) => Some(self.nft.lookups[*map].borders()),
+            Op::Mark(Value::Map { key, map })
+            | Op::CtMark(Value::Map { key, map })
+            | Op::Nat(Nat { address: NatAddress::Map { key, map }, .. })
+                if is_turn(key) =>
+            {
+                Some(self.nft.lookups[*map].borders())
+            }
+            Op::Test { left, test, .. } if is_turn(left) => match test {
+                Test::Within { first, last, .. } => Some(vec![*first, last.saturating_add(1)]),
+                Test::In { set, .. } => Some(self.nft.lookups[*set].borders()),
+                Test::Bits { .. } => None,
+            },
+            _ => None,
+        };
+        let mut starts = match borders {
+            Some(borders) => borders,
+            None if number.modulus <= MAX_NUMBERS => (first..end).collect(),
+            None => return None,
+        };
+        starts.push(first);
+        starts.retain(|one| (first..end).contains(one));
+        starts.sort_unstable();
+        starts.dedup();
+        let ends = starts[1..].iter().copied().chain([end]);
+        let comment = self.comment_of(at);
+        let range = |(start, end): (&u128, u128)| {
+            let share = (end - start) as f64 / number.modulus as f64;
+            let why = format!("{comment}picked one time in {}", one_in(share)).into();
+            NumberRange { share, number: *start, why }
+        };
+        Some(starts.iter().zip(ends).map(range).collect())
+    }
+}

@@ -1,0 +1,145 @@
+//! Matches that are modelled for some packets only: the answers that are certain.
+
+use uturn_model::Supposition;
+
+use super::Kernel;
+use super::walk::Walk;
+use crate::iptables::{AddrKind, Extension, Recent, RecentAction, Rpfilter};
+use crate::packet::{Transport, within};
+use crate::state::RouteKind;
+
+impl Kernel {
+    /// Whether the extension matches; `None` if that is not certain.
+    pub(super) fn certain(&self, extension: &Extension, walk: &mut Walk) -> Option<bool> {
+        let words = &extension.words;
+        match &*extension.name {
+            // No local socket belongs to a forwarded packet.
+            "owner" if !walk.from_here => Some(all_negated(words)),
+            "cgroup" if !walk.from_here => Some(false),
+            // Nor does a packet from the loopback interface have a hardware address.
+            "mac" if walk.iif.as_deref().is_none_or(|iif| iif == "lo") => Some(false),
+            // Locally generated packets did not come through a bridge port.
+            "physdev" if walk.from_here => Some(all_negated(words)),
+            "pkttype" => {
+                let unicast = matches!(
+                    self.kind_for(walk.packet.dst, None, walk),
+                    AddrKind::Local | AddrKind::Unicast
+                );
+                let (not, kind) = value(words, "--pkt-type")?;
+                unicast.then_some(matches!(kind, "unicast" | "host" | "0") != not)
+            }
+            "length" => {
+                let (not, range) = value(words, "--length")?;
+                let (first, last) = range.split_once(':').unwrap_or((range, range));
+                let first = if first.is_empty() { 0 } else { first.parse().ok()? };
+                let last = if last.is_empty() { u16::MAX } else { last.parse().ok()? };
+                let (least, most) = lengths(walk);
+                match (first <= least && most <= last, last < least || most < first) {
+                    (true, _) => Some(!not),
+                    (_, true) => Some(not),
+                    _ => None,
+                }
+            }
+            "policy" => {
+                let (not, kind) = value(words, "--pol")?;
+                walk.suppose(no_ipsec());
+                Some((kind == "none") != not)
+            }
+            // No packet in the model has one of these protocols or headers.
+            "ah" | "dccp" | "esp" | "frag" | "ipcomp" | "l2tp" | "mh" | "udplite" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Whether `-m rpfilter` matches: the route back to the source uses the incoming interface.
+    pub(super) fn comes_from_its_way_back(&self, wanted: Rpfilter, walk: &Walk) -> bool {
+        let iif = walk.iif.as_deref().unwrap_or("lo");
+        let mark = if wanted.valid_mark { walk.packet.mark } else { 0 };
+        let fine = iif == "lo"
+            || walk.packet.src.is_unspecified()
+            || self.way_back(walk.packet, mark).is_some_and(|(route, here)| match route.kind {
+                RouteKind::Unicast => wanted.loose || here(iif),
+                RouteKind::Local => {
+                    wanted.accept_local && (wanted.loose || walk.packet.src.is_ipv6() || here(iif))
+                }
+                _ => false,
+            });
+        fine != wanted.invert
+    }
+}
+
+/// Evaluates `-m recent` and updates its list. Entries of other connections are unknown: the
+/// lists start empty.
+pub(super) fn recent(recent: &Recent, walk: &mut Walk) -> bool {
+    let ip = if recent.rdest { walk.packet.dst } else { walk.packet.src };
+    let ip = recent.mask.map_or(ip, |mask| within(ip, mask));
+    let entry = (recent.name.clone(), ip);
+    let hits = walk.recent_entries.iter().filter(|one| **one == entry).count() as u32;
+    let wanted = recent.hitcount.unwrap_or(0).max(1);
+    let matched = match recent.action.value {
+        RecentAction::Set => {
+            walk.recent_entries.push(entry);
+            true
+        }
+        RecentAction::Remove => {
+            walk.recent_entries.retain(|one| *one != entry);
+            hits > 0
+        }
+        RecentAction::Check => hits >= wanted,
+        RecentAction::Update => {
+            let found = hits >= wanted;
+            if found {
+                walk.recent_entries.push(entry);
+            }
+            found
+        }
+    };
+    if recent.action.value != RecentAction::Set && hits == 0 {
+        walk.suppose(empty_list(recent));
+    }
+    matched != recent.action.not
+}
+
+/// The minimum and maximum length of the packet.
+fn lengths(walk: &Walk) -> (u16, u16) {
+    let (ip, options) = if walk.packet.dst.is_ipv4() { (20, 40) } else { (40, 0) };
+    match walk.packet.transport {
+        // A SYN has no payload.
+        Transport::Tcp { syn: true, .. } if ip == 20 => (ip + 20, ip + options + 60),
+        Transport::Tcp { .. } => (ip + 20, u16::MAX),
+        Transport::Udp { .. } | Transport::Icmp { .. } => (ip + 8, u16::MAX),
+        Transport::Sctp { .. } => (ip + 12, u16::MAX),
+    }
+}
+
+/// Whether every option is negated.
+fn all_negated(words: &[uturn_model::Text]) -> bool {
+    let options = words.iter().enumerate().filter(|(_, word)| word.starts_with("--"));
+    options.into_iter().all(|(at, _)| at > 0 && &*words[at - 1] == "!")
+}
+
+/// The value of an option, and whether the option is negated.
+fn value<'w>(words: &'w [uturn_model::Text], option: &str) -> Option<(bool, &'w str)> {
+    let at = words.iter().position(|word| &**word == option)?;
+    let before = at > 0 && &*words[at - 1] == "!";
+    let after = words.get(at + 1).is_some_and(|word| &**word == "!");
+    Some((before || after, words.get(at + 1 + usize::from(after))?))
+}
+
+fn no_ipsec() -> Supposition {
+    Supposition {
+        about: "IPsec".into(),
+        taken: "the packet is none of a protected connection".into(),
+        because: "a node rarely has any".into(),
+        settle: "ip xfrm policy on the node".into(),
+    }
+}
+
+fn empty_list(recent: &Recent) -> Supposition {
+    Supposition {
+        about: format!("the list {} of -m recent", recent.name).into(),
+        taken: "the packet's address is not on it".into(),
+        because: "a client's first connection comes before any entry".into(),
+        settle: format!("/proc/net/xt_recent/{} on the node", recent.name).into(),
+    }
+}

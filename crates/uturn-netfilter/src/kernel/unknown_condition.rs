@@ -1,0 +1,332 @@
+//! Conditions of iptables rules whose answer is unknown. A branch gives every occurrence of a
+//! condition the same answer, and its negation the opposite one.
+
+use std::collections::HashMap;
+
+use uturn_model::Text;
+use uturn_model::route::Leg;
+
+use super::compile::Hook;
+use super::walk::Walk;
+use crate::iptables::{Extension, Match, Rule};
+use crate::packet_facts::{FactSubject, PacketFact};
+
+/// A condition of a rule, with the match that contains it.
+#[derive(Clone, Debug)]
+pub(super) struct UnknownCondition {
+    /// The index of the match in the rule.
+    pub(super) of: usize,
+    pub(super) not: bool,
+    pub(super) about: ConditionKey,
+    scope: Scope,
+}
+
+/// What identifies a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConditionKey {
+    /// A fact about the packet or its sender.
+    Fact(PacketFact),
+    /// The number of a condition's text.
+    Text(u32),
+}
+
+/// The scope within which an answer applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// The whole branch.
+    Way,
+    /// While the packet's addresses stay the same.
+    Addresses,
+    /// Within one hook, while the packet's addresses stay the same.
+    Hook,
+    /// Only this rule, because it counts packets.
+    Rule,
+}
+
+/// The position of an answer, as far as its scope depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AnswerScope {
+    leg: Option<Leg>,
+    hook: Option<Hook>,
+}
+
+/// Numbers condition texts; equal texts share a number.
+#[derive(Debug, Default)]
+pub(super) struct ConditionNumbers(HashMap<String, u32>);
+
+impl ConditionNumbers {
+    fn of(&mut self, text: String) -> ConditionKey {
+        let next = self.0.len() as u32;
+        ConditionKey::Text(*self.0.entry(text).or_insert(next))
+    }
+}
+
+impl UnknownCondition {
+    /// The answer on this branch, if it has one.
+    pub(super) fn known(&self, walk: &Walk) -> Option<bool> {
+        let holds = match self.about {
+            ConditionKey::Fact(fact) => walk.facts.answer(onward(fact, walk)),
+            ConditionKey::Text(number) => {
+                let place = self.place(walk);
+                let same = |(n, p, _): &&(u32, AnswerScope, bool)| (*n, *p) == (number, place);
+                walk.answers.iter().find(same).map(|(.., holds)| *holds)
+            }
+        };
+        holds.map(|holds| holds != self.not)
+    }
+
+    /// Records whether the rule's condition is met.
+    pub(super) fn take(&self, met: bool, walk: &mut Walk) {
+        let holds = met != self.not;
+        match self.about {
+            ConditionKey::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
+            ConditionKey::Text(number) => walk.answers.push((number, self.place(walk), holds)),
+        }
+    }
+
+    /// The fact about the sender that it tests.
+    pub(super) fn sender(&self) -> Option<PacketFact> {
+        match self.about {
+            ConditionKey::Fact(fact) if fact.subject.is_sender() => Some(fact),
+            _ => None,
+        }
+    }
+
+    fn place(&self, walk: &Walk) -> AnswerScope {
+        let leg = walk.packet.leg();
+        match self.scope {
+            Scope::Way | Scope::Rule => AnswerScope { leg: None, hook: None },
+            Scope::Addresses => AnswerScope { leg: Some(leg), hook: None },
+            Scope::Hook => AnswerScope { leg: Some(leg), hook: Some(walk.hook) },
+        }
+    }
+}
+
+/// After forwarding, the TTL is one less than on arrival.
+fn onward(fact: PacketFact, walk: &Walk) -> PacketFact {
+    let left = !walk.from_here && matches!(walk.hook, Hook::Forward | Hook::Postrouting);
+    match fact.subject {
+        FactSubject::Hops if left => PacketFact { subject: FactSubject::HopsOnward, ..fact },
+        _ => fact,
+    }
+}
+
+/// Returns the conditions of a rule whose answer may be unknown, match by match. `own`
+/// distinguishes rules.
+pub(super) fn of_rule(
+    rule: &Rule,
+    own: &str,
+    numbers: &mut ConditionNumbers,
+) -> Vec<UnknownCondition> {
+    let mut all = Vec::new();
+    for (of, one) in rule.matches.iter().enumerate() {
+        let mut add = |not, about, scope| all.push(UnknownCondition { of, not, about, scope });
+        match one {
+            Match::Set(set) => {
+                let text =
+                    format!("set {} {:?} {}", set.set.value, set.directions, set.return_nomatch);
+                add(set.set.not, numbers.of(text), Scope::Hook);
+            }
+            // The other options of the match are known.
+            Match::Conntrack(conntrack) => {
+                if let Some(status) = &conntrack.status {
+                    add(status.not, numbers.of("ASSURED".into()), Scope::Way);
+                }
+            }
+            Match::Other(extension) => {
+                for part in parts(extension) {
+                    match fact(&extension.name, &part) {
+                        Some(facts) => {
+                            for (fact, not) in facts {
+                                add(not, ConditionKey::Fact(fact), Scope::Way);
+                            }
+                        }
+                        None => {
+                            let scope = scope(&extension.name, &part);
+                            let (not, text) = part.text(&extension.name);
+                            let own = if scope == Scope::Rule { own } else { "" };
+                            add(not, numbers.of(format!("{text}{own}")), scope);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Options that are evaluated together: for most matches, all of them.
+struct Part<'e> {
+    options: Vec<Choice<'e>>,
+    /// Whether the match has `--suppl-groups`, which modifies the other options.
+    has_groups: bool,
+}
+
+struct Choice<'e> {
+    not: bool,
+    name: &'e str,
+    values: Vec<&'e str>,
+}
+
+/// Matches whose options are independent conditions.
+const APART: [&str; 4] = ["owner", "physdev", "devgroup", "ecn"];
+
+/// Matches with one condition, whose other options are parameters.
+const SINGLE: [&str; 13] = [
+    "bpf",
+    "cgroup",
+    "connbytes",
+    "cpu",
+    "dscp",
+    "helper",
+    "hl",
+    "mac",
+    "realm",
+    "string",
+    "tos",
+    "ttl",
+    "u32",
+];
+
+fn parts(extension: &Extension) -> Vec<Part<'_>> {
+    let mut options: Vec<Choice<'_>> = Vec::new();
+    let mut not = false;
+    for word in &extension.words {
+        match &**word {
+            "!" => not = true,
+            name if name.starts_with("--") => {
+                options.push(Choice { not: std::mem::take(&mut not), name, values: Vec::new() });
+            }
+            value => match options.last_mut() {
+                Some(option) => {
+                    // The old form `--uid-owner ! 0`.
+                    option.not ^= std::mem::take(&mut not);
+                    option.values.push(value);
+                }
+                None => options.push(Choice { not: false, name: value, values: Vec::new() }),
+            },
+        }
+    }
+    let has_groups = options.iter().any(|one| one.name == "--suppl-groups");
+    if APART.contains(&&*extension.name) {
+        options.retain(|one| one.name != "--suppl-groups");
+        return options.into_iter().map(|one| Part { options: vec![one], has_groups }).collect();
+    }
+    vec![Part { options, has_groups }]
+}
+
+impl Part<'_> {
+    /// The condition as text, and whether it is negated.
+    fn text(&self, name: &str) -> (bool, String) {
+        let negated = self.options.iter().filter(|one| one.not).count();
+        let single = self.options.len() == 1 || SINGLE.contains(&name);
+        let not = single && negated == 1;
+        let mut text = name.to_owned();
+        for option in &self.options {
+            text.push_str(if option.not && !not { " ! " } else { " " });
+            text.push_str(option.name);
+            for value in &option.values {
+                text.push(' ');
+                text.push_str(value);
+            }
+        }
+        (not, text)
+    }
+}
+
+/// The facts that a part tests, if facts are all that it tests.
+fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
+    let [Choice { not, name: option, values }] = part.options.as_slice() else { return None };
+    let range = |subject, text: &str, between: char| {
+        let (first, last) = text.split_once(between).unwrap_or((text, text));
+        let first = if first.is_empty() { 0 } else { number(first)? };
+        let last = if last.is_empty() { u32::from(u16::MAX) } else { number(last)? };
+        (first <= last).then_some(PacketFact { subject, first, last })
+    };
+    let value = values.first().copied();
+    let one = |fact: Option<PacketFact>| fact.map(|fact| vec![(fact, *not)]);
+    match (name, *option) {
+        ("owner", "--uid-owner") => {
+            let value = if value == Some("root") { "0" } else { value? };
+            one(range(FactSubject::User, value, '-'))
+        }
+        ("owner", "--gid-owner") => {
+            let value = if value == Some("root") { "0" } else { value? };
+            let subject = if part.has_groups { FactSubject::AnyGroup } else { FactSubject::Group };
+            let fact = range(subject, value, '-')?;
+            // Without a sending process, the kernel finds no group and ignores the negation.
+            let socket = PacketFact::exactly(FactSubject::Socket, 1);
+            Some(match part.has_groups && *not {
+                true => vec![(socket, false), (fact, true)],
+                false => vec![(fact, *not)],
+            })
+        }
+        ("owner", "--socket-exists") => one(Some(PacketFact::exactly(FactSubject::Socket, 1))),
+        ("length", "--length") => one(range(FactSubject::Length, value?, ':')),
+        ("tcpmss", "--mss") => one(range(FactSubject::SegmentSize, value?, ':')),
+        ("cpu", "--cpu") => {
+            one(number(value?).map(|cpu| PacketFact::exactly(FactSubject::Processor, cpu)))
+        }
+        ("dscp", "--dscp") => {
+            one(number(value?).map(|class| PacketFact::exactly(FactSubject::Class, class)))
+        }
+        ("ttl", "--ttl-eq" | "--ttl") | ("hl", "--hl-eq") => {
+            one(number(value?).map(|hops| PacketFact::exactly(FactSubject::Hops, hops)))
+        }
+        ("ttl", "--ttl-gt") | ("hl", "--hl-gt") => {
+            let first = number(value?)?.checked_add(1)?;
+            one(Some(PacketFact { subject: FactSubject::Hops, first, last: u32::MAX }))
+        }
+        ("ttl", "--ttl-lt") | ("hl", "--hl-lt") => {
+            let last = number(value?)?.checked_sub(1)?;
+            one(Some(PacketFact { subject: FactSubject::Hops, first: 0, last }))
+        }
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn scope(name: &str, part: &Part<'_>) -> Scope {
+    let option = part.options.first().map_or("", |one| one.name);
+    match (name, option) {
+        // Depends on the sender, the frame, the payload, the connection or the time.
+        (
+            "owner" | "cgroup" | "mac" | "pkttype" | "string" | "time" | "helper" | "connlabel"
+            | "connbytes",
+            _,
+        )
+        | ("physdev", "--physdev-in" | "--physdev-is-in")
+        | ("devgroup", "--src-group") => Scope::Way,
+        ("socket" | "u32" | "bpf", _) => Scope::Addresses,
+        ("limit" | "hashlimit" | "connlimit" | "quota", _) => Scope::Rule,
+        _ => Scope::Hook,
+    }
+}
+
+/// The fact subject that a target changes.
+pub(super) fn changed_by(target: &str) -> Option<FactSubject> {
+    match target {
+        "DSCP" | "TOS" => Some(FactSubject::Class),
+        "TCPMSS" => Some(FactSubject::SegmentSize),
+        "TTL" | "HL" => Some(FactSubject::Hops),
+        _ => None,
+    }
+}
+
+/// Why the answer of a match is unknown, for people.
+pub(super) fn reason_of(one: &Match) -> Option<&'static str> {
+    let name: Text = match one {
+        Match::Other(extension) => extension.name.clone(),
+        Match::Conntrack(_) => "conntrack".into(),
+        Match::Set(_) => "set".into(),
+        _ => return None,
+    };
+    crate::iptables::catalogue::of_match(&name).reason()
+}

@@ -1,0 +1,210 @@
+//! A request that is followed from one target to the next, until somebody answers or nobody is
+//! left.
+//!
+//! There are as many ways as ends of each attempt multiplied. Those who have waited alike, for
+//! the same reasons, go on as one, unless every way is wanted.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use uturn_lb::decide::Choice;
+use uturn_model::lb::{Listener, Rule, Source};
+use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
+use uturn_model::{Hop, Outcome};
+use uturn_netfilter::hash::FastMap;
+
+use crate::engine::Engine;
+use crate::exchange::Exchange;
+use crate::journey::add_new;
+use crate::spread::{NEGLIGIBLE, ReasonSet};
+
+/// Of a way with more places than these, what comes is counted and not told: in a small
+/// cluster that stands for a large one, and in a whole one.
+const TOLD: [usize; 2] = [24, 240];
+
+/// A layer-7 request that a load balancer is busy with.
+pub(crate) struct Attempts<'e, 'a> {
+    pub(crate) engine: &'e Engine<'a>,
+    pub(crate) choice: Choice<'e>,
+    pub(crate) listener: &'e Listener,
+    pub(crate) place: Place,
+    pub(crate) by: By,
+    /// How long the client had waited already.
+    pub(crate) begun: Duration,
+    /// What asking each target gives, by its place in the rule; nothing for one that is not
+    /// asked.
+    pub(crate) results: Rc<[Vec<Exchange>]>,
+    pub(crate) ways: Vec<Exchange>,
+}
+
+/// A request that nobody has answered yet.
+pub(crate) struct Waiting {
+    pub(crate) way: Exchange,
+    timeouts: u32,
+    pub(crate) timed_out: bool,
+    /// How long those that refused took.
+    late: Duration,
+}
+
+impl Waiting {
+    /// Before anybody was asked.
+    pub(crate) fn new(way: Exchange) -> Self {
+        Self { way, timeouts: 0, timed_out: false, late: Duration::ZERO }
+    }
+}
+
+impl Attempts<'_, '_> {
+    /// Follows a request that begins at a target to all its ends.
+    pub(crate) fn follow(&mut self, rule: &Rule, seen: Leg, first: usize, start: Exchange) {
+        let mut tried = vec![first];
+        if self.engine.keeps_every_way {
+            return self.follow_each(rule, seen, &mut tried, Waiting::new(start));
+        }
+        let least = start.share * NEGLIGIBLE;
+        let mut waiting = vec![Waiting::new(start)];
+        while let Some(target) = tried.last() {
+            let (mut left, answered) = self.attempt(rule, seen, waiting, *target);
+            self.ways.extend(answered);
+            left.retain(|one| one.way.share >= least);
+            waiting = left;
+            match self.choice.next(&tried) {
+                Some(next) if !waiting.is_empty() => tried.push(next),
+                _ => break,
+            }
+        }
+        let mut ways = std::mem::take(&mut self.ways);
+        ways.extend(waiting.into_iter().map(|one| self.gives_up(one)));
+        self.ways = self.engine.merged(ways);
+    }
+
+    /// The same, each way by itself. `tried` holds the targets in order, the last one now being
+    /// asked.
+    fn follow_each(&mut self, rule: &Rule, seen: Leg, tried: &mut Vec<usize>, so_far: Waiting) {
+        let Some(&target) = tried.last() else { return };
+        let next = self.choice.next(tried);
+        let (left, answered) = self.attempt(rule, seen, vec![so_far], target);
+        self.ways.extend(answered);
+        for one in left {
+            match next {
+                Some(next) => {
+                    tried.push(next);
+                    self.follow_each(rule, seen, tried, one);
+                    tried.pop();
+                }
+                None => {
+                    let given_up = self.gives_up(one);
+                    self.ways.push(given_up);
+                }
+            }
+        }
+    }
+
+    /// Asks a target once: who still waits, and who has an answer.
+    pub(crate) fn attempt(
+        &self,
+        rule: &Rule,
+        seen: Leg,
+        waiting: Vec<Waiting>,
+        target: usize,
+    ) -> (Vec<Waiting>, Vec<Exchange>) {
+        let mut left: Vec<Waiting> = Vec::new();
+        let mut answered: Vec<Exchange> = Vec::new();
+        let (mut waits, mut ends) = (FastMap::default(), FastMap::default());
+        let most_told = TOLD[usize::from(self.engine.weights.is_none())];
+        let are_merged = !self.engine.keeps_every_way;
+        let results = &self.results[target];
+        for mut one in waiting {
+            for (at, result) in results.iter().enumerate() {
+                let share = one.way.share * result.share;
+                let chance = one.way.chance || result.chance;
+                let why = ReasonSet::of(&one.way.mechanisms).and(ReasonSet::of(&result.mechanisms));
+                let timed_out = matches!(result.outcome, Outcome::Hangs);
+                let timeouts = one.timeouts + u32::from(timed_out);
+                let late = one.late + result.late;
+                let waited = self.waited(&one);
+                let known: Option<&mut Exchange> = match result.outcome {
+                    Outcome::Answered { after } => {
+                        let at = *ends.entry((waited + after, why)).or_insert(answered.len());
+                        answered.get_mut(at)
+                    }
+                    _ => {
+                        let alike = (timeouts, timed_out, late, why);
+                        let at = *waits.entry(alike).or_insert(left.len());
+                        left.get_mut(at).map(|known: &mut Waiting| &mut known.way)
+                    }
+                };
+                if let Some(known) = known.filter(|_| are_merged) {
+                    known.share += share;
+                    known.chance |= chance;
+                    add_new(&mut known.supposed, one.way.supposed.clone());
+                    add_new(&mut known.supposed, result.supposed.clone());
+                    continue;
+                }
+                // Ways are long: the last takes what the others copy.
+                let hops = std::mem::take(&mut one.way.hops);
+                let mechanisms = why.mechanisms();
+                let mut way = Exchange { share, mechanisms, chance, ..one.way.clone() };
+                if at + 1 < results.len() {
+                    one.way.hops.clone_from(&hops);
+                }
+                way.hops = hops;
+                add_new(&mut way.supposed, result.supposed.clone());
+                let is_told = !self.engine.is_brief && way.hops.len() < most_told;
+                if is_told {
+                    self.note(&mut way, picks(self.listener, rule, target, seen, self.by.clone()));
+                    way.hops.extend(result.hops.iter().cloned());
+                }
+                if let Outcome::Answered { after } = result.outcome {
+                    way.outcome = Outcome::Answered { after: waited + after };
+                    answered.push(way);
+                    continue;
+                }
+                if timed_out && is_told {
+                    self.note(&mut way, timeout(self.listener, rule, target, self.by.clone()));
+                }
+                left.push(Waiting { way, timeouts, timed_out, late });
+            }
+        }
+        (left, answered)
+    }
+
+    /// Nobody is left to be asked.
+    pub(crate) fn gives_up(&self, one: Waiting) -> Exchange {
+        let code = if one.timed_out { 504 } else { 502 };
+        let after = self.waited(&one);
+        Exchange { outcome: Outcome::Status { code, after }, ..one.way }
+    }
+
+    /// How long the client has waited by now.
+    fn waited(&self, one: &Waiting) -> Duration {
+        self.begun + self.listener.profile.connect_timeout * one.timeouts + one.late
+    }
+
+    fn note(&self, way: &mut Exchange, step: Step) {
+        match way.hops.last_mut() {
+            Some(hop) if hop.place == self.place => hop.steps.push(step),
+            _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
+        }
+    }
+}
+
+/// The step in which a target is picked.
+pub(crate) fn picks(listener: &Listener, rule: &Rule, target: usize, seen: Leg, by: By) -> Step {
+    let chosen = &rule.targets[target];
+    let what = match chosen.kind.node() {
+        Some(node) => format!("{} on node {node}", chosen.address),
+        None => chosen.address.to_string(),
+    };
+    let src = match &listener.profile.source {
+        Source::Kept => "keeps the client's address",
+        Source::Replaced(_) => "replaces the client's address",
+    };
+    let why = format!("picks {what}, {src}");
+    Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst: chosen.address })
+}
+
+fn timeout(listener: &Listener, rule: &Rule, target: usize, by: By) -> Step {
+    let seconds = listener.profile.connect_timeout.as_secs_f64();
+    let why = format!("hears nothing from {} for {seconds} s", rule.targets[target].address);
+    Step::new(StepKind::Timeout, why, by)
+}

@@ -1,0 +1,189 @@
+//! Who calls and what is called: a flow's client and destination as parties and addresses.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use uturn_lb::controller;
+use uturn_model::{Client, Destination, Family, Pod, Port, Protocol};
+use uturn_netfilter::{Entry, Packet};
+
+use crate::engine::{Engine, WalkError};
+use crate::exchange::Request;
+use crate::journey::Peer;
+use crate::names::{Asker, Resolution};
+
+/// The port that clients connect from: any one of those that nobody else uses.
+pub(crate) const CLIENT_PORT: u16 = 40_000;
+
+/// Where a destination leads.
+pub(crate) struct Target {
+    /// Any of them alike; none where a name leads nowhere.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) request: Request,
+    pub(crate) resolved: Option<Resolution>,
+}
+
+impl<'a> Engine<'a> {
+    /// The concrete clients that a client of a flow means.
+    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Peer<'a>>, WalkError> {
+        let cluster = self.cluster;
+        match client {
+            Client::Pod(name) => {
+                let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(client))?;
+                self.party(pod).map(|party| vec![party])
+            }
+            Client::Workload(kind, name) => {
+                let workload = cluster
+                    .workloads
+                    .get(&(*kind, name.clone()))
+                    .ok_or_else(|| WalkError::unknown(client))?;
+                let parties: Vec<Peer<'a>> = cluster
+                    .pods
+                    .values()
+                    .filter(|pod| pod.name.namespace == name.namespace && pod.is_alive())
+                    .filter(|pod| workload.selector.matches(&pod.spec.labels))
+                    .filter_map(|pod| self.party(pod).ok())
+                    .collect();
+                if parties.is_empty() {
+                    return Err(WalkError::NoPods(client.to_string()));
+                }
+                Ok(parties)
+            }
+            Client::Node(name) => {
+                let node = cluster.nodes.get(name).ok_or_else(|| WalkError::unknown(client))?;
+                Ok(vec![Peer::Host(node, None)])
+            }
+            Client::Outside(_) => Ok(vec![Peer::Outside]),
+        }
+    }
+
+    /// A pod as somebody who sends and gets packets.
+    pub(crate) fn party(&self, pod: &'a Pod) -> Result<Peer<'a>, WalkError> {
+        let node = pod
+            .node
+            .as_ref()
+            .and_then(|name| self.cluster.nodes.get(name))
+            .ok_or_else(|| WalkError::NotPlaced(pod.name.clone()))?;
+        Ok(if pod.spec.host_network { Peer::Host(node, Some(pod)) } else { Peer::Pod(pod) })
+    }
+
+    /// The address that a client sends from. On a node the kernel picks it, by the way the
+    /// packet takes: for an address of the node's own, that is the very address it calls.
+    pub(crate) fn source(
+        &self,
+        client: Peer<'_>,
+        to: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Option<SocketAddr>, WalkError> {
+        let family = Family::of(to.ip());
+        let ip = match client {
+            Peer::Pod(pod) => pod.address(family),
+            Peer::Host(node, _) => {
+                let anywhere = match family {
+                    Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                    Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+                };
+                let from = SocketAddr::new(anywhere, CLIENT_PORT);
+                let packet = Packet::new(protocol, from, to);
+                let ends = self.runtime(&node.name)?.kernel.walk(&packet, &Entry::Local, &[]);
+                let picked = ends
+                    .iter()
+                    .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
+                    .filter(|ip| !ip.is_unspecified());
+                picked.or_else(|| node.address(family))
+            }
+            // Documentation addresses: nobody inside has them.
+            Peer::Balancer(_) | Peer::Outside => Some(match family {
+                Family::V4 => IpAddr::from([198, 51, 100, 10]),
+                Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
+            }),
+        };
+        Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
+    }
+
+    /// Where a destination leads, for this client.
+    pub(crate) fn aim(&self, client: Peer<'a>, to: &Destination) -> Result<Target, WalkError> {
+        let cluster = self.cluster;
+        let plain = |address: SocketAddr| {
+            Ok(Target { addresses: vec![address], request: Request::default(), resolved: None })
+        };
+        match to {
+            Destination::Address(address) => plain(*address),
+            Destination::Host(host, port) => {
+                Ok(self.aim_at_host(client, host, *port, Request::default()))
+            }
+            Destination::Url { tls, host, port, path } => {
+                let http = Some((host.to_string(), path.to_string()));
+                Ok(self.aim_at_host(
+                    client,
+                    host,
+                    *port,
+                    Request { http, tls: Some(*tls), followed: 0 },
+                ))
+            }
+            Destination::Pod(name, port) => {
+                let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(to))?;
+                let ip = pod.ips.first().ok_or_else(|| WalkError::NotPlaced(name.clone()))?;
+                plain(SocketAddr::new(*ip, port.number()))
+            }
+            Destination::Service(name, port) => {
+                let service = cluster.services.get(name).ok_or_else(|| WalkError::unknown(to))?;
+                let wanted = |one: &&uturn_model::service::ServicePort| match port {
+                    None => true,
+                    Some(text) => {
+                        one.name.as_ref() == Some(text) || text.parse::<Port>() == Ok(one.port)
+                    }
+                };
+                let number = match (service.ports.iter().find(wanted), port) {
+                    (Some(found), _) => found.port,
+                    (None, Some(text)) => text.parse().map_err(|_| WalkError::unknown(to))?,
+                    (None, None) => return Err(WalkError::unknown(to)),
+                };
+                let ip = service.cluster_ips.first().ok_or_else(|| {
+                    WalkError::Later(format!(
+                        "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
+                        service.object()
+                    ))
+                })?;
+                plain(SocketAddr::new(*ip, number.number()))
+            }
+            Destination::Ingress { name, host, path } => {
+                let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
+                let vip = ingress.load_balancer.iter().find_map(|one| one.ip).ok_or_else(|| {
+                    WalkError::Later(format!("{} has no address yet", ingress.object()))
+                })?;
+                let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+                let http = (
+                    call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),
+                    call.path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
+                );
+                let tls = Some(call.protocol.ends_tls());
+                let request = Request { http: Some(http), tls, followed: 0 };
+                Ok(Target {
+                    addresses: vec![(vip, call.port.number()).into()],
+                    request,
+                    resolved: None,
+                })
+            }
+        }
+    }
+
+    pub(crate) fn aim_at_host(
+        &self,
+        client: Peer<'a>,
+        host: &str,
+        port: Port,
+        request: Request,
+    ) -> Target {
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            let addresses = vec![SocketAddr::new(ip, port.number())];
+            return Target { addresses, request, resolved: None };
+        }
+        let asker = match client {
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Asker::Pod(pod),
+            _ => Asker::Elsewhere,
+        };
+        let resolution = self.names().resolve(asker, host);
+        let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
+        Target { addresses: sockets.collect(), request, resolved: Some(resolution) }
+    }
+}

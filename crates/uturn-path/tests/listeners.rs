@@ -1,0 +1,41 @@
+//! A load balancer may listen on one port twice: by TCP and by UDP.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+use uturn_model::Protocol;
+use uturn_path::Engine;
+use uturn_snapshot::{Source, read};
+
+/// Two Services share an address and a port, each with a transport of its own.
+const CLUSTER: &str = r#"
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: tke
+  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a-tcp, namespace: shop}
+spec: {type: LoadBalancer, clusterIP: 172.16.0.10, ports: [{port: 443, nodePort: 30443}]}
+status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: b-udp, namespace: shop}
+spec: {type: LoadBalancer, clusterIP: 172.16.0.11, ports: [{port: 443, nodePort: 30444, protocol: UDP}]}
+status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
+"#;
+
+#[test]
+fn a_listener_is_found_by_its_transport_too() {
+    let source = Source { name: "cluster.yaml".into(), text: CLUSTER.to_owned() };
+    let cluster = read(vec![source]).unwrap().cluster;
+    let engine = Engine::new(&cluster).unwrap();
+    let to = "10.0.0.100:443".parse().unwrap();
+    let behind =
+        |protocol| engine.balancer_behind(&to, protocol).map(|one| one.service.to_string());
+    assert_eq!(behind(Protocol::Tcp).as_deref(), Some("shop/a-tcp"));
+    assert_eq!(behind(Protocol::Udp).as_deref(), Some("shop/b-udp"));
+    assert_eq!(behind(Protocol::Sctp), None);
+}

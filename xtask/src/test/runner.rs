@@ -1,0 +1,159 @@
+//! How long each test takes.
+//!
+//! Cargo starts every test program through this one ([`WORD`]), which passes on what the
+//! program prints and notes the time that libtest reports for each test. libtest reports
+//! times only where unstable options are allowed, so they are allowed for that one process;
+//! nothing is built otherwise. A program with a harness of its own is timed as a whole.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use crate::shell::Failure;
+
+/// The word by which cargo calls this program back.
+pub(crate) const WORD: &str = "run-test";
+
+/// Names the file that times are appended to, one line a test: seconds, then its name.
+pub(super) const TIMES: &str = "UTURN_TEST_TIMES";
+
+/// Cargo's own option that makes it start tests through this program.
+pub(super) fn cargo_option() -> Result<String, Failure> {
+    let program =
+        env::current_exe().map_err(|why| Failure(format!("where is this program? {why}")))?;
+    let program = program.display().to_string();
+    Ok(format!("target.'cfg(all())'.runner=[{program:?}, {WORD:?}]"))
+}
+
+/// Runs one test program with its arguments.
+pub(crate) fn run(words: &[String]) -> ExitCode {
+    let Some((program, arguments)) = words.split_first() else { return ExitCode::from(2) };
+    let ended = match is_libtest(Path::new(program)) {
+        true => run_libtest(program, arguments),
+        false => run_whole(program, arguments),
+    };
+    match ended {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("error: {program} could not be run: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_libtest(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
+    let colour = if io::stdout().is_terminal() { "always" } else { "never" };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .args(["-Z", "unstable-options", "--report-time", "--color", colour])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut times = String::new();
+    let printed = child.stdout.take().map(BufReader::new);
+    for line in printed.into_iter().flat_map(|printed| printed.split(b'\n')) {
+        let mut line = line?;
+        if let Some((name, seconds)) = time(&String::from_utf8_lossy(&line)) {
+            times.push_str(&format!("{seconds:.3} {}: {name}\n", name_of(program)));
+        }
+        line.push(b'\n');
+        io::stdout().write_all(&line)?;
+    }
+    note(&times)?;
+    Ok(code(child.wait()?.code()))
+}
+
+fn run_whole(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
+    let start = Instant::now();
+    let status = Command::new(program).args(arguments).status()?;
+    note(&format!("{:.3} {}: all of it\n", start.elapsed().as_secs_f64(), name_of(program)))?;
+    Ok(code(status.code()))
+}
+
+fn code(code: Option<i32>) -> ExitCode {
+    code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// A single write, so that lines of programs that run at once do not mix.
+fn note(times: &str) -> io::Result<()> {
+    let Some(file) = env::var_os(TIMES) else { return Ok(()) };
+    OpenOptions::new().create(true).append(true).open(file)?.write_all(times.as_bytes())
+}
+
+/// Whether a test program has libtest's harness: its crate's `Cargo.toml` does not say
+/// `harness = false`.
+fn is_libtest(program: &Path) -> bool {
+    let Some(folder) = env::var_os("CARGO_MANIFEST_DIR") else { return false };
+    let Ok(manifest) = fs::read_to_string(Path::new(&folder).join("Cargo.toml")) else {
+        return false;
+    };
+    let program = program.to_string_lossy();
+    let name = name_of(&program);
+    !without_harness(&manifest).any(|other| other == name)
+}
+
+/// The targets of a manifest that have a harness of their own.
+fn without_harness(manifest: &str) -> impl Iterator<Item = &str> {
+    let targets = manifest.split("\n[[").filter(|target| target.contains("harness = false"));
+    targets.filter_map(|target| {
+        let line = target.lines().find_map(|line| line.strip_prefix("name = "))?;
+        Some(line.trim().trim_matches('"'))
+    })
+}
+
+/// The name of a test program, without its folder and the hash that cargo appends.
+fn name_of(program: &str) -> &str {
+    let file = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    file.rsplit_once('-').map_or(file, |(name, _)| name)
+}
+
+/// The name and the time in a line such as `test a::b ... ok <0.123s>`.
+fn time(line: &str) -> Option<(&str, f64)> {
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let seconds = rest.split_once('<')?.1.split_once("s>")?.0;
+    Some((name, seconds.parse().ok()?))
+}
+
+/// The slowest tests of a file of times, the slowest first.
+pub(super) fn slowest(times: &str, count: usize) -> Vec<(f64, &str)> {
+    let mut all: Vec<(f64, &str)> = times
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(seconds, name)| Some((seconds.parse().ok()?, name)))
+        .collect();
+    all.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.cmp(other)));
+    all.truncate(count);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_from_what_libtest_prints() {
+        assert_eq!(time("test a::b ... ok <0.123s>"), Some(("a::b", 0.123)));
+        assert_eq!(time("test c ... \u{1b}[32mok\u{1b}[m <12.500s>"), Some(("c", 12.5)));
+        for other in ["test a ... ok", "test a ... ignored", "running 3 tests", "test <1.0s>"] {
+            assert_eq!(time(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_slowest_come_first() {
+        let times = "0.100 a: x\n2.000 b: y\n1.500 a: z\nnot a time\n";
+        assert_eq!(slowest(times, 2), [(2.0, "b: y"), (1.5, "a: z")]);
+    }
+
+    #[test]
+    fn programs_with_their_own_harness_are_told_by_the_manifest() {
+        let manifest = "[package]\nname = \"a\"\n\n[[test]]\nname = \"kernel\"\npath = \"x.rs\"\n\
+                        harness = false\n\n[[test]]\nname = \"other\"\n\n[[bench]]\n\
+                        name = \"speed\"\nharness = false\n";
+        assert_eq!(without_harness(manifest).collect::<Vec<_>>(), ["kernel", "speed"]);
+        assert_eq!(name_of("target/debug/deps/kernel-0123abcd"), "kernel");
+    }
+}
