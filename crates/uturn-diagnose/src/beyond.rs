@@ -4,14 +4,16 @@ use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
-use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol};
+use uturn_model::{
+    Client, Destination, Evidence, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol,
+};
 use uturn_path::{Engine, Health, WalkError};
 
 use crate::cause;
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
 use crate::finding::Finding;
-use crate::{Code, Evidence};
+use crate::{Code, Observation};
 
 /// A finding, and the object that is at fault where that is another.
 type Caused = (Finding, Option<ObjectRef>);
@@ -58,15 +60,15 @@ fn not_looked_at(engine: &Engine<'_>) -> Finding {
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Written,
-        written: vec![Evidence {
-            place: String::new(),
+        written: vec![Observation {
+            place: None,
             what: format!(
                 "{} nodes and {} Services: flows from outside and health checks are walked one by one in smaller clusters only",
                 cluster.nodes.len(),
                 cluster.services.len()
             )
             .into(),
-            by: uturn_model::By::kernel("uturn"),
+            by: Evidence::kernel("uturn"),
         }],
         cures: Vec::new(),
         conditions: Vec::new(),

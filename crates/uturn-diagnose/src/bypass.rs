@@ -3,12 +3,12 @@
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
-use uturn_model::{By, Destination, Flow, Kind, Mechanism, Outcome};
+use uturn_model::{Destination, Evidence, Flow, Kind, Mechanism, Outcome};
 use uturn_path::{Engine, ScanResult, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, beyond};
+use crate::{Code, Observation, beyond};
 
 /// So many classes of clients are walked for it.
 const MOST: usize = 300;
@@ -86,14 +86,14 @@ fn judge(
         return Ok(None);
     }
     let object = &met.target.object;
-    let written = Evidence {
-        place: String::new(),
+    let written = Observation {
+        place: None,
         what: format!(
             "the node answers for {address} itself; the load balancer, which {}, sees nothing of it",
             doings.join(", and ")
         )
         .into(),
-        by: By::new(object.to_string(), engine.origin_of(object)),
+        by: Evidence::object(object.clone(), engine.origin_of(object)),
     };
     let code = if is_broken { Code::TlsBypassed } else { Code::BalancerBypassed };
     Ok(Some(Finding {

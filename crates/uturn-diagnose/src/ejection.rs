@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use uturn_model::lb::{Layer, Listener, PassiveCheck};
-use uturn_model::{By, Mechanism, ObjectRef, Outcome};
+use uturn_model::{Evidence, Mechanism, ObjectRef, Outcome};
 use uturn_path::{Engine, ScanResult};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, beyond};
+use crate::{Code, Observation, beyond};
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     let cluster = engine.cluster();
@@ -49,8 +49,8 @@ fn listener<'e>(
 
 fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Finding {
     let object = &met.target.object;
-    let written = Evidence {
-        place: String::new(),
+    let written = Observation {
+        place: None,
         what: format!(
             "a pod that loops gets no answer from its own node; after {} such calls in a row the \
              load balancer leaves that node alone for {} s, whoever calls",
@@ -58,7 +58,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
             check.rest.as_secs()
         )
         .into(),
-        by: By::new(object.to_string(), engine.origin_of(object)),
+        by: Evidence::object(object.clone(), engine.origin_of(object)),
     };
     Finding {
         code: Code::HealthyTargetEjected,

@@ -20,7 +20,7 @@ use uturn_path::{Engine, ScanResult, ScanTarget, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
-use crate::{Code, Evidence, Severity, beyond, bypass, cause, ejection, written};
+use crate::{Code, Observation, Severity, beyond, bypass, cause, ejection, written};
 
 /// Something that people have to act on.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct Finding {
     /// What shows it.
     pub example: Example,
     /// What it rests on beside the example.
-    pub written: Vec<Evidence>,
+    pub written: Vec<Observation>,
     /// What helps, the least intrusive first.
     pub cures: Vec<CureTitle>,
     /// What has to hold for it, where something decides that nobody knows.
@@ -189,7 +189,7 @@ impl Finding {
             new.targets.into_iter().filter(|target| !known.contains(target)).collect();
         self.targets.extend(more);
         let known = &self.written;
-        let more: Vec<Evidence> =
+        let more: Vec<Observation> =
             new.written.into_iter().filter(|one| !known.contains(one)).collect();
         self.written.extend(more);
         self.cures.retain(|cure| new.cures.contains(cure));

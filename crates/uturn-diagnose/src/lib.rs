@@ -35,6 +35,6 @@ pub use alike::Alike;
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;
-pub use evidence::Evidence;
+pub use evidence::Observation;
 pub use finding::{CureTitle, Finding, diagnose};
 pub use group::{Group, GroupCure};

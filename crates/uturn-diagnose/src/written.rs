@@ -9,14 +9,14 @@ use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
-    By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
+    Client, Cluster, Destination, Evidence, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
     Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
 };
 use uturn_path::{Engine, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, beyond, hints};
+use crate::{Code, Observation, beyond, hints};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
 
 /// A finding about what is written.
 pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
-    let by = By::new(subject.to_string(), origin.clone());
+    let by = Evidence::object(subject.clone(), origin.clone());
     Finding {
         code,
         severity: code.severity(),
@@ -53,7 +53,7 @@ pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: Strin
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Written,
-        written: vec![Evidence { place: String::new(), what: what.into(), by }],
+        written: vec![Observation { place: None, what: what.into(), by }],
         cures: Vec::new(),
         conditions: Vec::new(),
     }

@@ -9,8 +9,8 @@ pub(crate) mod template;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use uturn_model::Step;
-use uturn_model::route::{By, StepKind};
+use uturn_model::route::StepKind;
+use uturn_model::{Evidence, Step};
 
 use crate::ask::Asking;
 use crate::dispenser::Dispenser;
@@ -232,7 +232,7 @@ impl Asking<'_> {
     }
 
     /// Why, and the plugin's own line.
-    fn by(&self, why: &str) -> (String, By) {
+    fn by(&self, why: &str) -> (String, Evidence) {
         (why.to_owned(), self.by_line(None))
     }
 }

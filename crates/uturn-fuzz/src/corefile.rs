@@ -68,7 +68,7 @@ pub fn corefile(data: &[u8]) -> bool {
             resolve(library, &conf, host, &mut |question| {
                 let (answer, steps) = read.ask(&world, None, 53, question.clone());
                 for step in steps {
-                    let source = &step.by.source;
+                    let source = step.by.origin();
                     assert!(source.line() <= lines || source.path() != Some("input"));
                 }
                 asked.push((question, answer.clone()));

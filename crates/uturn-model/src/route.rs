@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::{Mechanism, Name, NamespacedName, Origin, Outcome, Supposition, Text};
+use crate::{Evidence, Mechanism, Name, NamespacedName, Outcome, Supposition, Text};
 
 /// One way a flow can go.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,8 +89,8 @@ pub struct Step {
     pub kind: StepKind,
     /// Why, in words.
     pub why: Text,
-    /// The rule or object it rests on.
-    pub by: By,
+    /// What it rests on.
+    pub by: Evidence,
     /// The packet before it, where the step changed it.
     pub before: Option<Leg>,
     /// The packet after it, where there still is one.
@@ -99,7 +99,7 @@ pub struct Step {
 
 impl Step {
     /// A step that leaves the packet as it is.
-    pub fn new(kind: StepKind, why: impl Into<Text>, by: By) -> Self {
+    pub fn new(kind: StepKind, why: impl Into<Text>, by: Evidence) -> Self {
         Self { kind, why: why.into(), by, before: None, after: None }
     }
 
@@ -180,33 +180,6 @@ impl StepKind {
 impl fmt::Display for StepKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// What a step rests on: a rule, an object, or a habit of the kernel.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct By {
-    /// The rule as written, or what it is called.
-    pub rule: Text,
-    /// Where it was written.
-    pub source: Origin,
-}
-
-impl By {
-    /// A rule or object and where it was written.
-    pub fn new(rule: impl Into<Text>, source: Origin) -> Self {
-        Self { rule: rule.into(), source }
-    }
-
-    /// Something that the kernel does without being told.
-    pub fn kernel(habit: impl Into<Text>) -> Self {
-        Self::new(habit, Origin::Kernel)
-    }
-}
-
-impl fmt::Display for By {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.rule, self.source)
     }
 }
 

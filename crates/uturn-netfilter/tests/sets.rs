@@ -367,7 +367,7 @@ fn the_kernel_finds_the_same() {
         let kernel = Kernel::new(state).unwrap();
         let packet = tcp(&format!("{src}:1"), &format!("{dst}:{port}"));
         let ends = kernel.walk(&packet, &from("eth0"), &[]);
-        let dropped = ends[0].steps.iter().any(|step| step.by.rule.contains("--match-set"));
+        let dropped = ends[0].steps.iter().any(|step| step.by.rule().contains("--match-set"));
         assert_eq!(dropped, *answer == "yes", "{question}\n{text}");
         yes += usize::from(dropped);
     }

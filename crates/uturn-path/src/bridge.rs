@@ -4,8 +4,8 @@
 //! shows them; and a reset for any packet that came over a bridge leaves as a frame of its own.
 
 use uturn_model::network::NetworkMode;
-use uturn_model::route::{By, Leg, Place, Step, StepKind};
-use uturn_model::{DerivedFrom, Family, IpNet, Mechanism, Node, Origin, Pod};
+use uturn_model::route::{Leg, Place, Step, StepKind};
+use uturn_model::{Evidence, Family, IpNet, Mechanism, Node, Pod};
 use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::{Engine, WalkError};
@@ -86,8 +86,8 @@ impl<'a> Engine<'a> {
 }
 
 /// The switch that keeps a bridge's frames from rules, switched off.
-fn unseen(family: Family) -> By {
-    By::new(format!("{} = 0", shows_rules(family)), Origin::Derived(DerivedFrom::Sysctl))
+fn unseen(family: Family) -> Evidence {
+    Evidence::sysctl(shows_rules(family), "0")
 }
 
 /// The switch that shows a bridge's frames to rules.
@@ -100,8 +100,8 @@ pub(crate) fn shows_rules(family: Family) -> &'static str {
 }
 
 /// Whether this is why a packet met no rule of its node: its bridge shows them none.
-pub fn is_unseen(by: &By) -> bool {
-    by.rule.starts_with("net.bridge.bridge-nf-call-")
+pub fn is_unseen(by: &Evidence) -> bool {
+    matches!(by, Evidence::Sysctl { name, .. } if BRIDGE_RULES.contains(&&**name))
 }
 
 /// A reset that its pod ignores.
@@ -115,7 +115,7 @@ pub(crate) fn reset_in_vain<'a>(
     let step = Step::new(
         StepKind::Drop,
         format!("the reset comes from {dst}, and the pod, which called {asked}, ignores it"),
-        By::kernel("br_netfilter: such a reset passes neither OUTPUT nor POSTROUTING"),
+        Evidence::kernel("br_netfilter: such a reset passes neither OUTPUT nor POSTROUTING"),
     );
     trip.note(Place::Node(stay.node.name.clone()), step.seeing(Leg { src: dst, dst: src }));
     lost(trip, why)

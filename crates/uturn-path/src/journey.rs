@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{DerivedFrom, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Packet, RejectWith};
 
 use crate::bridge::reset_in_vain;
@@ -368,25 +368,23 @@ impl<'a> Engine<'a> {
     }
 
     /// What a party's own doing rests on.
-    pub(crate) fn by(&self, party: Peer<'_>) -> By {
+    pub(crate) fn by(&self, party: Peer<'_>) -> Evidence {
         match party {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                By::new(format!("Pod {}", pod.name), pod.origin.clone())
+                Evidence::object(pod.object(), pod.origin.clone())
             }
-            Peer::Host(node, None) => By::new(format!("Node {}", node.name), node.origin.clone()),
-            Peer::Balancer(i) => By::new(
-                format!("load balancer {}", self.balancers()[i].name),
-                self.balancer_origin(i),
-            ),
-            Peer::Outside => {
-                By::new("somebody outside", uturn_model::Origin::Derived(DerivedFrom::Outside))
-            }
+            Peer::Host(node, None) => Evidence::object(node.object(), node.origin.clone()),
+            Peer::Balancer(i) => Evidence::LoadBalancer {
+                name: self.balancers()[i].name.clone(),
+                origin: self.balancer_origin(i),
+            },
+            Peer::Outside => Evidence::Outside { what: "somebody outside".into() },
         }
     }
 }
 
 /// A rule that nobody models: both ways were followed, half and half.
-fn both_ways(node: &Node, by: &By) -> Supposition {
+fn both_ways(node: &Node, by: &Evidence) -> Supposition {
     Supposition {
         about: format!("a rule of node {} that uturn does not model", node.name).into(),
         taken: "both ways, half and half".into(),
@@ -418,7 +416,7 @@ pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: PacketState) -> Vec<Arrival<'a>
         return vec![Arrival { trip, stop: Stop::At(Peer::Pod(pod)) }];
     }
     let why = "comes in with the pod's own address as its source: the pod's kernel drops it";
-    let step = Step::new(StepKind::Drop, why, By::kernel("routing: the source is local"));
+    let step = Step::new(StepKind::Drop, why, Evidence::kernel("routing: the source is local"));
     trip.note(Place::Pod(pod.name.clone()), step.seeing(leg));
     vec![lost(trip, Mechanism::LocalSourceDrop)]
 }

@@ -15,8 +15,8 @@ use std::net::IpAddr;
 
 use uturn_dns::client::{Heard, Library, ResolvConf, resolve};
 use uturn_dns::{Answer, Kind, Question, Rcode};
-use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, DerivedFrom, Family, Origin, Pod, Step, Supposition};
+use uturn_model::route::StepKind;
+use uturn_model::{Cluster, Evidence, Family, Pod, Step, Supposition};
 
 use crate::journey::add_new;
 pub(crate) use servers::PORT;
@@ -243,7 +243,7 @@ impl Resolution {
 }
 
 fn nothing(host: &str, why: &str) -> Step {
-    let by = By::new("the client's resolver", Origin::Derived(DerivedFrom::Resolver));
+    let by = Evidence::Resolver;
     Step::new(StepKind::Resolve, format!("{host} has no address: {why}"), by)
 }
 

@@ -226,7 +226,7 @@ impl<'a> Engine<'a> {
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
         for step in hops.flat_map(|hop| &mut hop.steps) {
             // Which line it is depends on all the rules.
-            step.by.source.clear_generated_line();
+            step.by.clear_generated_line();
         }
         Ok(vec![verdict])
     }

@@ -136,7 +136,7 @@ proptest! {
                 );
                 let steps = || route.hops.iter().flat_map(|hop| &hop.steps);
                 for step in steps() {
-                    prop_assert!(!step.by.rule.is_empty() && !step.by.source.to_string().is_empty());
+                    prop_assert!(!step.by.rule().is_empty() && !step.by.origin().to_string().is_empty());
                 }
                 if route.outcome.is_answered() {
                     prop_assert!(route.hops.iter().any(|hop| hop.way == Way::Back));

@@ -8,8 +8,8 @@ use uturn_diagnose::Finding;
 use uturn_diagnose::alike::alike;
 use uturn_model::route::{Hop, Leg, Way};
 use uturn_model::{
-    By, Client, Destination, Flow, Mechanism, Name, Origin, Outcome, Place, Protocol, Route, Step,
-    StepKind, Verdict,
+    Client, Destination, Evidence, Flow, Mechanism, Name, Origin, Outcome, Place, Protocol, Route,
+    Step, StepKind, Verdict,
 };
 
 use crate::html::Shown;
@@ -55,7 +55,7 @@ fn tries_that_go_alike_are_drawn_once() {
     let route = &mut all[0].routes[0];
     let tried = |i: usize| {
         let name = Name::new(format!("t{i}")).unwrap();
-        let by = || By::kernel("x");
+        let by = || Evidence::kernel("x");
         let lb = Place::LoadBalancer("x".into());
         [
             (lb, Step::new(StepKind::Balance, "picks", by())),
@@ -168,7 +168,11 @@ fn verdicts(text: &str) -> Vec<Verdict> {
     let at = |text: &str| text.parse::<SocketAddr>().unwrap();
     let leg = Leg { src: at("10.1.1.10:40000"), dst: at("10.0.0.1:80") };
     let wide = Leg { src: at("[2001:db8:1111:2222:3333:4444:5555:6666]:40000"), dst: leg.dst };
-    let by = || By::new(text, Origin::at(text, 1, 1));
+    let by = || Evidence::Iptables {
+        chain: text.into(),
+        rule: text.into(),
+        origin: Origin::at(text, 1, 1),
+    };
     let step = |kind| Step::new(kind, text, by());
     let hop = |place, way, steps| Hop { place, way, steps };
     let lb = || Place::LoadBalancer(text.into());

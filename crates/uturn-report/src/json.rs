@@ -1,7 +1,7 @@
 //! The JSON contract.
 
 use serde_json::{Map, Value, json};
-use uturn_diagnose::{Evidence, Finding};
+use uturn_diagnose::{Finding, Observation};
 use uturn_model::network::Network;
 use uturn_model::route::{Hop, Leg, Route, Step};
 use uturn_model::{Client, Flow, Outcome, Skipped, Supposition, Unjudged, Verdict};
@@ -80,7 +80,7 @@ fn subject(one: &Finding) -> Map<String, Value> {
 }
 
 /// With the names of at most so many pods and nodes; the counts say how many there are.
-fn finding(one: &Finding, evidence: &[Evidence], most: usize) -> Value {
+fn finding(one: &Finding, evidence: &[Observation], most: usize) -> Value {
     let nodes = one.clients.nodes();
     let mut value = json!({
         "code": one.code.to_string(),
@@ -99,7 +99,7 @@ fn finding(one: &Finding, evidence: &[Evidence], most: usize) -> Value {
         "share_failing": one.share_failing,
         "mechanism": one.mechanism.map(|one| one.as_str()),
         "evidence": evidence.iter().map(|evidence| json!({
-            "place": evidence.place,
+            "place": words::place(evidence),
             "what": &*evidence.what,
             "by": by(&evidence.by),
             "see": evidence.see(),
@@ -197,8 +197,8 @@ pub(crate) fn step(step: &Step) -> Value {
     value
 }
 
-fn by(by: &uturn_model::By) -> Value {
-    json!({ "rule": &*by.rule, "source": by.source.to_string() })
+fn by(by: &uturn_model::Evidence) -> Value {
+    json!({ "rule": &*by.rule(), "source": by.origin().to_string() })
 }
 
 fn leg(leg: Leg) -> Value {

@@ -4,6 +4,7 @@
 use uturn_diagnose::{Code, Finding};
 
 use crate::scan::{self, ScanReport};
+use crate::words;
 use crate::xml::escape;
 
 /// The whole document.
@@ -83,7 +84,7 @@ fn told(report: &ScanReport, at: usize, finding: &Finding) -> String {
         text.push_str(&format!("at: {origin}\n"));
     }
     for one in report.evidence.get(at).into_iter().flatten() {
-        text.push_str(&format!("evidence: {} {} ({})\n", one.place, one.what, one.by));
+        text.push_str(&format!("evidence: {} {} ({})\n", words::place(one), one.what, one.by));
     }
     for cure in &finding.cures {
         text.push_str(&format!("cure: {cure}\n"));

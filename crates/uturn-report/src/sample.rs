@@ -1,7 +1,7 @@
 //! Findings for tests.
 
-use uturn_diagnose::{Clients, Code, CureTitle, Evidence, Example, Finding, Severity};
-use uturn_model::{By, Kind, Mechanism, Name, ObjectRef, Origin, Outcome};
+use uturn_diagnose::{Clients, Code, CureTitle, Example, Finding, Observation, Severity};
+use uturn_model::{Evidence, Kind, Mechanism, Name, ObjectRef, Origin, Outcome, Place};
 
 use crate::ScanReport;
 
@@ -36,10 +36,14 @@ pub(crate) fn report(text: &str) -> ScanReport {
     let mut one = finding(text, &[text, "other"]);
     one.cures = vec![call(text)];
     one.conditions = vec![text.into()];
-    let evidence = Evidence {
-        place: text.to_owned(),
+    let evidence = Observation {
+        place: Some(Place::LoadBalancer(text.into())),
         what: text.into(),
-        by: By::new(text, Origin::at(text, 3, 5)),
+        by: Evidence::Iptables {
+            chain: text.into(),
+            rule: text.into(),
+            origin: Origin::at(text, 3, 5),
+        },
     };
     let mut report = ScanReport::new(vec![one]);
     report.evidence = vec![vec![evidence]];

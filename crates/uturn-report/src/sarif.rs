@@ -3,7 +3,7 @@
 //! Version 2.1.0. What is known or ignored is there as well, suppressed with its reason.
 
 use serde_json::{Map, Value, json};
-use uturn_diagnose::{Code, Evidence, Finding, Severity};
+use uturn_diagnose::{Code, Finding, Observation, Severity};
 use uturn_model::Origin;
 
 use crate::baseline::fingerprints;
@@ -63,7 +63,7 @@ pub fn scan(report: &ScanReport) -> Value {
 struct Told<'a> {
     finding: &'a Finding,
     origin: Option<&'a Origin>,
-    evidence: &'a [Evidence],
+    evidence: &'a [Observation],
     why: Option<&'a Why>,
 }
 
@@ -137,7 +137,7 @@ fn message(finding: &Finding) -> String {
 
 /// Where it is written: the object itself, else the first line of a file that it rests on.
 fn location(told: &Told<'_>) -> Value {
-    let from_evidence = || told.evidence.iter().find_map(|one| physical(&one.by.source));
+    let from_evidence = || told.evidence.iter().find_map(|one| physical(&one.by.origin()));
     let subject = &told.finding.subject;
     let mut place = Map::new();
     if let Some(physical) = told.origin.and_then(physical).or_else(from_evidence) {
@@ -149,11 +149,11 @@ fn location(told: &Told<'_>) -> Value {
     Value::Object(place)
 }
 
-fn related(evidence: &Evidence) -> Option<Value> {
-    let place = physical(&evidence.by.source)?;
-    let what = match evidence.place.as_str() {
-        "" => evidence.what.to_string(),
-        place => format!("{place}: {}", evidence.what),
+fn related(evidence: &Observation) -> Option<Value> {
+    let place = physical(&evidence.by.origin())?;
+    let what = match &evidence.place {
+        None => evidence.what.to_string(),
+        Some(place) => format!("{place}: {}", evidence.what),
     };
     Some(json!({"physicalLocation": place, "message": {"text": what}}))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use uturn_diagnose::group::group;
-use uturn_diagnose::{Evidence, Example, Finding, Group, Severity};
+use uturn_diagnose::{Example, Finding, Group, Observation, Severity};
 use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::{Origin, Protocol, Skipped, Supposition, Text, Unjudged};
 
@@ -19,7 +19,7 @@ pub struct ScanReport {
     /// The findings grouped by cause, the worst group first.
     pub groups: Vec<Group>,
     /// What each of them rests on, in the same order; none where nobody asked.
-    pub evidence: Vec<Vec<Evidence>>,
+    pub evidence: Vec<Vec<Observation>>,
     /// Where the object of each is written, in the same order; none where nobody asked.
     pub origins: Vec<Origin>,
     /// What was found and does not count.
@@ -195,7 +195,7 @@ pub(crate) fn because(finding: &Finding) -> String {
     }
 }
 
-fn details(finding: &Finding, evidence: &[Evidence], most: usize, style: Style) -> String {
+fn details(finding: &Finding, evidence: &[Observation], most: usize, style: Style) -> String {
     let mut text = style.bold(&format!(
         "{} {}{}: {}\n",
         finding.code,
@@ -214,7 +214,7 @@ fn details(finding: &Finding, evidence: &[Evidence], most: usize, style: Style) 
     for evidence in evidence {
         text.push_str(&format!(
             "  evidence  {}{}\n            {}\n",
-            if evidence.place.is_empty() { String::new() } else { format!("{}: ", evidence.place) },
+            evidence.place.as_ref().map_or_else(String::new, |place| format!("{place}: ")),
             evidence.what,
             style.dim(&evidence.by.to_string())
         ));

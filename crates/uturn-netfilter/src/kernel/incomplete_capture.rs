@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{By, DerivedFrom, Origin, Supposition, Text};
+use uturn_model::{Evidence, Supposition, Text};
 
 use super::Kernel;
 use super::nft::interface;
@@ -120,8 +120,7 @@ impl Kernel {
         ] {
             way.share /= 2.0;
             way.capture_assumptions.own.push((ip, own));
-            let by =
-                By::new(format!("the address {ip}"), Origin::Derived(DerivedFrom::NotCaptured));
+            let by = Evidence::not_captured(format!("the address {ip}"));
             way.note_branch(
                 QuestionSubject::Own,
                 own,
@@ -199,8 +198,7 @@ impl Walk {
             way.capture_assumptions.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {said}");
-            let by =
-                By::new(format!("the interface {said}"), Origin::Derived(DerivedFrom::NotCaptured));
+            let by = Evidence::not_captured(format!("the interface {said}"));
             way.note_branch(QuestionSubject::Out, leaves, why, by);
         }
         if names.0 == names.1 {

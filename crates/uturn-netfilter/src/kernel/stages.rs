@@ -1,6 +1,6 @@
 //! The stages that a packet traverses, in the kernel's order.
 
-use uturn_model::{By, DerivedFrom, Family, Origin};
+use uturn_model::{Evidence, Family};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -247,10 +247,7 @@ pub(super) fn follow(
             }
             IpvsRequest if kernel.may_be_virtual(&walk) => {
                 let why = "IPVS serves this address, and nothing says whom it gives packets to";
-                walk.note_unknown(
-                    why,
-                    By::new("virtual servers", Origin::Derived(DerivedFrom::NotCaptured)),
-                );
+                walk.note_unknown(why, Evidence::not_captured("virtual servers"));
                 return walk.end(EndKind::Unsettled);
             }
             // No effect without virtual servers.

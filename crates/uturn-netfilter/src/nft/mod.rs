@@ -40,7 +40,7 @@ pub(crate) use warnings::warnings;
 use std::fmt;
 use std::time::Duration;
 
-use uturn_model::{By, Origin, SourceName, Text};
+use uturn_model::{Evidence, Origin, SourceName, Text};
 
 use crate::ParseError;
 use crate::hash::FastMap;
@@ -319,8 +319,11 @@ pub struct Rule {
 
 impl Rule {
     /// The rule as evidence: as `nft list ruleset` prints it in a table of `family`.
-    pub fn by(&self, family: TableFamily) -> By {
-        By::new(self.line(family).to_string(), self.origin.clone())
+    pub fn by(&self, family: TableFamily) -> Evidence {
+        Evidence::Nftables {
+            rule: self.line(family).to_string().into(),
+            origin: self.origin.clone(),
+        }
     }
 
     /// As `nft list ruleset` prints it in a table of `family`.

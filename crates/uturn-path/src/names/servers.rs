@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 
 use uturn_dns::{Answer, Beyond, Corefile, Fault, Question, Unknown, Upstream, World};
-use uturn_model::route::{By, StepKind};
+use uturn_model::route::StepKind;
 use uturn_model::{
-    Cluster, DerivedFrom, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns,
+    Cluster, DerivedFrom, Evidence, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns,
 };
 
 use super::{Asker, outside};
@@ -177,7 +177,7 @@ impl Chain<'_> {
                 let why = fault.map_or_else(String::new, ToString::to_string);
                 let origin = fault
                     .map_or_else(|| Origin::Derived(DerivedFrom::Dns), |one| one.origin.clone());
-                let by = By::new("Corefile", origin);
+                let by = Evidence::Corefile { plugin: "Corefile".into(), origin };
                 let said = format!("CoreDNS's Corefile cannot be read: {why}");
                 let step = Step::new(StepKind::Unknown, said.clone(), by);
                 let settle = "mend the Corefile".to_owned();

@@ -173,9 +173,9 @@ fn evidence(report: &ScanReport, at: usize) -> String {
         .into_iter()
         .flatten()
         .map(|one| {
-            let place = match one.place.as_str() {
-                "" => String::new(),
-                place => format!("<b>{}</b>: ", escape(place)),
+            let place = match &one.place {
+                None => String::new(),
+                Some(place) => format!("<b>{}</b>: ", escape(&place.to_string())),
             };
             let see = one
                 .see()
@@ -190,7 +190,7 @@ fn evidence(report: &ScanReport, at: usize) -> String {
     match rows.as_str() {
         "" => String::new(),
         rows => format!(
-            "<details>\n<summary>Evidence</summary>\n<ol class=\"evidence\">\n{rows}</ol>\n</details>\n"
+            "<details>\n<summary>Observation</summary>\n<ol class=\"evidence\">\n{rows}</ol>\n</details>\n"
         ),
     }
 }

@@ -227,13 +227,13 @@ impl Canvas {
         let mut whole = vec![note.head.clone()];
         whole.extend(note.lines.iter().cloned());
         if let Some(step) = note.by {
-            let rule = words::short_rule(&step.by.rule);
+            let rule = words::short_rule(&step.by);
             rows.extend(wrapped(&rule, most, 2).into_iter().map(|row| (row, "ut-mono ut-dim")));
-            let source = step.by.source.to_string();
-            if *source != *step.by.rule {
+            let source = step.by.origin().to_string();
+            if *source != *step.by.rule() {
                 rows.push((tail(&source, most), "ut-mono ut-dim"));
             }
-            whole.push(format!("{} ({})", step.by.rule, source));
+            whole.push(step.by.to_string());
         }
         let class = match note.kind {
             NoteKind::Plain => "ut-note",
@@ -305,7 +305,7 @@ impl Canvas {
 }
 
 fn by(step: &Step) -> String {
-    format!("{} {}", words::short_rule(&step.by.rule), step.by.source)
+    format!("{} {}", words::short_rule(&step.by), step.by.origin())
 }
 
 /// The end of a text: of a path, that says most.

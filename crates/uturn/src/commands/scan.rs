@@ -4,7 +4,7 @@ use uturn_diagnose::alike::alike;
 use uturn_diagnose::cases::together;
 use uturn_diagnose::cure::Twin;
 use uturn_diagnose::group::group;
-use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose};
+use uturn_diagnose::{Alike, Cure, Example, Finding, Observation, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
 use uturn_path::{Engine, ScanResult, ScanTarget, cases};
 use uturn_report::html::{self, Shown};
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         let (engine, one) = &findings[at];
         one.evidence(&engines[*engine])
     };
-    let evidence: Vec<Vec<Evidence>> = match args.output {
+    let evidence: Vec<Vec<Observation>> = match args.output {
         ScanOutput::Text => Vec::new(),
         // A page tells it of the first of those that are alike.
         ScanOutput::Html => {
