@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Client, Destination, Evidence, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol,
+    Client, Destination, Evidence, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol, Share,
 };
 use uturn_path::{Engine, Health, WalkError};
 
@@ -56,7 +56,7 @@ fn not_looked_at(engine: &Engine<'_>) -> Finding {
         subject: ObjectRef::global(Kind::Facts, "cluster"),
         targets: vec!["health checks, and clients from outside".to_owned()],
         clients: Clients::other(Clients::OUTSIDE),
-        share_failing: 0.0,
+        share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Written,
@@ -212,7 +212,7 @@ fn dead_probes(
         subject: owner,
         targets: vec![format!("health checks of {at}")],
         clients: Clients::other(Clients::PROBES),
-        share_failing: dead.len() as f64 / health.len().max(1) as f64,
+        share_failing: Share::of(dead.len(), health.len()),
         outcome: Outcome::Hangs,
         mechanism: Some(mechanism),
         example: Example::Probes(at, protocol),

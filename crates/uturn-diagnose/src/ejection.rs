@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use uturn_model::lb::{Layer, Listener, PassiveCheck};
-use uturn_model::{Evidence, Mechanism, ObjectRef, Outcome};
+use uturn_model::{Evidence, Mechanism, ObjectRef, Outcome, Share};
 use uturn_path::{Engine, ScanResult};
 
 use crate::clients::{Clients, Example};
@@ -66,7 +66,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
         subject: object.clone(),
         targets: Vec::new(),
         clients: Clients::other(Clients::OTHERS),
-        share_failing: 0.0,
+        share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Scanned(Box::new(met.clone())),

@@ -76,7 +76,7 @@ impl Finding {
             .collect();
         bad.sort_by(|a, b| {
             let ends_so = |route: &Route| route.outcome == self.outcome;
-            ends_so(b).cmp(&ends_so(a)).then(b.share.total_cmp(&a.share))
+            ends_so(b).cmp(&ends_so(a)).then(b.share.exact_cmp(&a.share))
         });
         let fine = || verdicts.first()?.routes.first();
         let of = match self.mechanism {
@@ -94,7 +94,7 @@ impl Finding {
 /// The likeliest of the ways that fail.
 pub(crate) fn worst(verdict: &Verdict) -> Option<&Route> {
     let bad = verdict.routes.iter().filter(|route| route.outcome.is_bad());
-    bad.max_by(|a, b| a.share.total_cmp(&b.share))
+    bad.max_by(|a, b| a.share.exact_cmp(&b.share))
 }
 
 /// The steps that decided: what was picked, translated, and how it ended.

@@ -14,7 +14,8 @@ use std::ops::Deref;
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Text, Verdict,
+    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text,
+    Verdict,
 };
 use uturn_path::{Engine, ScanResult, ScanTarget, WalkError};
 
@@ -36,7 +37,7 @@ pub struct Finding {
     /// Who is hurt.
     pub clients: Clients,
     /// The share of their calls that is not answered at once.
-    pub share_failing: f64,
+    pub share_failing: Share,
     /// How such a call ends.
     pub outcome: Outcome,
     /// Why; none where nothing is lost on the way.
@@ -101,7 +102,7 @@ pub fn diagnose(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>,
     let mut findings = found.findings;
     findings.sort_by_cached_key(|one| {
         // Of shares that are the same, sums differ in their last digits.
-        let harm = (one.share_failing * one.clients.len() as f64 * 1e6).round() as u64;
+        let harm = (one.share_failing.get() * one.clients.len() as f64 * 1e6).round() as u64;
         let order = (one.code, one.subject.clone(), one.targets.clone());
         (Reverse(one.severity), Reverse(harm), order)
     });
@@ -150,7 +151,7 @@ impl Found {
                 && known.conditions == new.conditions
                 && (is_cause
                     || known.outcome == new.outcome
-                        && (known.share_failing - new.share_failing).abs() < 1e-6)
+                        && known.share_failing.is_about(new.share_failing))
         };
         match same_subject.iter().find(alike) {
             Some(at) => self.findings[*at].take(new),

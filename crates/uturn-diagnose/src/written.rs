@@ -10,7 +10,7 @@ use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
     Client, Cluster, Destination, Evidence, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
+    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown, Variant,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -49,7 +49,7 @@ pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: Strin
         subject,
         targets: Vec::new(),
         clients: Clients::default(),
-        share_failing: 0.0,
+        share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Written,
@@ -329,7 +329,7 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let what = format!("{host} has no address, as every name of a Service");
     let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
     finding.clients = Clients::other(Clients::NAMES);
-    finding.share_failing = 1.0;
+    finding.share_failing = Share::ALL;
     finding.outcome = Outcome::NameNotFound;
     finding.mechanism = Some(Mechanism::NameUnresolved);
     finding.example = Example::Flow(flow);

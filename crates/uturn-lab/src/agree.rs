@@ -62,9 +62,9 @@ impl fmt::Display for Difference {
 
 /// What is seen of what must come out by who waits so long and no longer.
 pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, f64)> {
-    let all: f64 = verdict.routes.iter().map(|route| route.share).sum();
+    let all: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
     let routes = verdict.routes.iter();
-    seen(routes.map(|route| (route.outcome, route.late, route.share / all)), limit)
+    seen(routes.map(|route| (route.outcome, route.late, route.share.get() / all)), limit)
 }
 
 /// The same of outcomes of which all that take time say so.

@@ -4,13 +4,13 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::{Evidence, Mechanism, Name, NamespacedName, Outcome, Supposition, Text};
+use crate::{Evidence, Mechanism, Name, NamespacedName, Outcome, Share, Supposition, Text};
 
 /// One way a flow can go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     /// Its odds, more than 0 and at most 1.
-    pub share: f64,
+    pub share: Share,
     /// How it ends.
     pub outcome: Outcome,
     /// How late its packet was sent that was not lost, where the outcome does not say it.
@@ -204,7 +204,7 @@ pub struct Verdict {
     /// What has to hold for this verdict; empty when nothing was open.
     pub conditions: Vec<Text>,
     /// Each outcome with its share, the likeliest first; the shares add up to 1.
-    pub outcomes: Vec<(Outcome, f64)>,
+    pub outcomes: Vec<(Outcome, Share)>,
     /// Why some of it is not fine.
     pub mechanisms: Vec<Mechanism>,
     /// What was taken for true.
@@ -216,19 +216,21 @@ pub struct Verdict {
 impl Verdict {
     /// Adds routes up. Shares are scaled so that they add up to 1.
     pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
-        let total: f64 = routes.iter().map(|route| route.share).sum();
+        let total: f64 = routes.iter().map(|route| route.share.get()).sum();
         let mut mechanisms = Vec::new();
-        let ends = routes.iter().map(|route| (route.outcome, route.share / total));
+        let ends = routes.iter().map(|route| (route.outcome, route.share.get() / total));
         let mut ends: Vec<(Outcome, f64)> = ends.collect();
         // Shares of one outcome are added up in the order of the routes.
         ends.sort_by_key(|one| one.0);
-        let mut outcomes: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
+        let mut sums: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
         for (outcome, share) in ends {
-            match outcomes.last_mut() {
+            match sums.last_mut() {
                 Some((last, sum)) if *last == outcome => *sum += share,
-                _ => outcomes.push((outcome, share)),
+                _ => sums.push((outcome, share)),
             }
         }
+        let shares = sums.into_iter().map(|(outcome, sum)| (outcome, Share::new(sum)));
+        let mut outcomes: Vec<(Outcome, Share)> = shares.collect();
         for route in &routes {
             for mechanism in &route.mechanisms {
                 if !mechanisms.contains(mechanism) {
@@ -236,27 +238,18 @@ impl Verdict {
                 }
             }
         }
-        outcomes.sort_by(|a, b| {
-            let rounded = |share: f64| (share * 1e9).round();
-            rounded(b.1).total_cmp(&rounded(a.1)).then_with(|| a.0.cmp(&b.0))
-        });
+        outcomes.sort_by(|a, b| b.1.rounded_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         mechanisms.sort_unstable();
         Self { conditions, outcomes, mechanisms, supposed, routes }
     }
 
     /// The share of all that is known and not answered at once.
-    pub fn share_failing(&self) -> f64 {
-        let good = self.share_of(|outcome| !outcome.is_bad());
+    pub fn share_failing(&self) -> Share {
+        let good = Share::sum(
+            self.outcomes.iter().filter(|(outcome, _)| !outcome.is_bad()).map(|(_, share)| *share),
+        );
         // Thirds do not add up to one exactly.
-        if 1.0 - good < 1e-6 { 0.0 } else { 1.0 - good }
-    }
-
-    fn share_of(&self, is_counted: impl Fn(&Outcome) -> bool) -> f64 {
-        self.outcomes
-            .iter()
-            .filter(|(outcome, _)| is_counted(outcome))
-            .map(|(_, share)| share)
-            .sum()
+        if good.is_all() { Share::NONE } else { good.complement() }
     }
 
     /// Whether some of it cannot be judged.
@@ -276,6 +269,6 @@ impl Verdict {
 
     /// Whether some way of it is known to be not answered at once.
     pub fn can_fail(&self) -> bool {
-        self.share_failing() > 0.0
+        !self.share_failing().is_none()
     }
 }

@@ -11,7 +11,7 @@ use uturn_lb::controller;
 use uturn_model::route::Place;
 use uturn_model::{
     Client, Cluster, DerivedFrom, Destination, Family, Flow, LoadBalancer, Mechanism, Name,
-    NamespacedName, Node, Origin, Pod, Protocol, Route, Supposition, Text, Verdict,
+    NamespacedName, Node, Origin, Pod, Protocol, Route, Share, Supposition, Text, Verdict,
 };
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{Assumptions, Packet, Question};
@@ -245,7 +245,7 @@ impl<'a> Engine<'a> {
         for way in self.merged(ways) {
             add_new(&mut supposed, way.supposed);
             routes.push(Route {
-                share: way.share,
+                share: Share::new(way.share),
                 outcome: way.outcome,
                 late: way.late,
                 mechanisms: way.mechanisms,

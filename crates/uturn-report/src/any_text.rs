@@ -179,7 +179,7 @@ fn verdicts(text: &str) -> Vec<Verdict> {
     let node = || Place::Node(Name::new("n1").unwrap());
     let route = Route {
         late: Duration::ZERO,
-        share: 1.0,
+        share: uturn_model::Share::ALL,
         outcome: Outcome::Hangs,
         mechanisms: vec![Mechanism::AsymmetricReturn],
         chance: false,

@@ -204,7 +204,7 @@ fn standing_json(one: &Standing) -> Value {
         Standing::Flow { flow, outcomes, mechanisms, conditions } => json!({
             "flow": contract::flow(flow),
             "if": conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
-            "outcomes": outcomes.iter().copied().map(contract::share_of).collect::<Vec<_>>(),
+            "outcomes": outcomes.iter().map(|(outcome, share)| contract::share_of((*outcome, share.get()))).collect::<Vec<_>>(),
             "mechanisms": mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
         }),
         Standing::Probes { listener, protocol, alive, of } => json!({

@@ -12,7 +12,7 @@ mod rows;
 use std::collections::{BTreeMap, HashMap};
 
 use uturn_diagnose::{Alike, Code, Cure, Finding, Severity};
-use uturn_model::{Flow, Verdict};
+use uturn_model::{Flow, Share, Verdict};
 
 use crate::scan::{ScanReport, Why};
 use crate::words;
@@ -151,7 +151,7 @@ fn overview(report: &ScanReport) -> String {
     struct Row {
         severity: Severity,
         count: usize,
-        worst: f64,
+        worst: Share,
         clients: usize,
     }
     if report.findings.is_empty() {
@@ -162,12 +162,12 @@ fn overview(report: &ScanReport) -> String {
         let row = rows.entry(one.code).or_insert_with(|| Row {
             severity: one.severity,
             count: 0,
-            worst: 0.0,
+            worst: Share::NONE,
             clients: 0,
         });
         row.severity = row.severity.max(one.severity);
         row.count += 1;
-        row.worst = row.worst.max(one.share_failing);
+        row.worst = row.worst.larger(one.share_failing);
         row.clients = row.clients.max(one.clients.len());
     }
     let mut rows: Vec<(Code, Row)> = rows.into_iter().collect();
@@ -175,9 +175,9 @@ fn overview(report: &ScanReport) -> String {
     let body: String = rows
         .iter()
         .map(|(code, row)| {
-            let worst = match row.worst > 0.0 {
-                true => words::share(row.worst),
-                false => "not yet".to_owned(),
+            let worst = match row.worst.is_none() {
+                false => words::share(row.worst),
+                true => "not yet".to_owned(),
             };
             format!(
                 "<tr><td>{}</td><td><a href=\"#page-{code}\">{code}</a> {}</td><td>{}</td>\

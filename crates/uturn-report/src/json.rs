@@ -96,7 +96,7 @@ fn finding(one: &Finding, evidence: &[Observation], most: usize) -> Value {
         "nodes": nodes.iter().take(most).map(ToString::to_string).collect::<Vec<_>>(),
         "node_count": nodes.len(),
         "if": one.conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
-        "share_failing": one.share_failing,
+        "share_failing": one.share_failing.get(),
         "mechanism": one.mechanism.map(|one| one.as_str()),
         "evidence": evidence.iter().map(|evidence| json!({
             "place": words::place(evidence),
@@ -160,14 +160,14 @@ pub fn extend(value: &mut Value, more: Value) {
 fn verdict(verdict: &Verdict) -> Value {
     json!({
         "if": verdict.conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
-        "outcomes": verdict.outcomes.iter().copied().map(share_of).collect::<Vec<_>>(),
+        "outcomes": verdict.outcomes.iter().map(|(outcome, share)| share_of((*outcome, share.get()))).collect::<Vec<_>>(),
         "mechanisms": verdict.mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
         "supposed": verdict.supposed.iter().map(supposition).collect::<Vec<_>>(),
     })
 }
 
 fn route(route: &Route) -> Value {
-    let mut value = share_of((route.outcome, route.share));
+    let mut value = share_of((route.outcome, route.share.get()));
     extend(
         &mut value,
         json!({

@@ -17,7 +17,7 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
         },
         targets: targets.iter().map(|one| (*one).to_owned()).collect(),
         clients: Clients::other(Clients::OUTSIDE),
-        share_failing: 0.5,
+        share_failing: uturn_model::Share::new(0.5),
         outcome: Outcome::Answered { after: std::time::Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: Example::Written,

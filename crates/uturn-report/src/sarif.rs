@@ -105,7 +105,7 @@ fn result(told: &Told<'_>, print: &str, codes: &[Code]) -> Value {
         "message": {"text": message(finding)},
         "locations": [location(told)],
         "partialFingerprints": {"uturn/v1": print, "primaryLocationLineHash": print},
-        "properties": {"shareFailing": finding.share_failing, "clients": finding.clients.len()},
+        "properties": {"shareFailing": finding.share_failing.get(), "clients": finding.clients.len()},
     });
     let related: Vec<Value> = told.evidence.iter().filter_map(related).collect();
     if !related.is_empty() {

@@ -113,7 +113,7 @@ impl fmt::Display for Why {
 pub fn sentence(finding: &Finding) -> String {
     let what = format!("{} {}", finding.subject, targets(finding));
     let why = because(finding);
-    if finding.share_failing > 0.0 {
+    if !finding.share_failing.is_none() {
         let who = words::who(&finding.clients);
         let ending = match finding.outcome {
             uturn_model::Outcome::Answered { .. } => finding.outcome.to_string(),
@@ -153,7 +153,7 @@ fn rows(report: &ScanReport, style: Style) -> String {
         .iter()
         .map(|one| {
             let share = match one.share_failing {
-                some if some > 0.0 => {
+                some if !some.is_none() => {
                     format!("{} {}", words::share(some), words::ending(one.outcome))
                 }
                 _ => "not yet".to_owned(),

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use uturn_diagnose::{Clients, Observation};
-use uturn_model::{Evidence, NamespacedName, Outcome, Text, Verdict};
+use uturn_model::{Evidence, NamespacedName, Outcome, Share, Text, Verdict};
 
 /// `always`, `1 in 3`, `2 in 3`, `17 %`.
-pub fn share(share: f64) -> String {
-    if share >= 1.0 - 1e-6 {
+pub fn share(share: Share) -> String {
+    if share.is_all() {
         return "always".to_owned();
     }
     for of in 2..=20u32 {
-        let count = share * f64::from(of);
+        let count = share.get() * f64::from(of);
         if (count - count.round()).abs() < 1e-4 && count.round() >= 1.0 {
             return format!("{} in {of}", count.round());
         }
     }
-    match share * 100.0 {
+    match share.get() * 100.0 {
         percent if percent < 0.1 => "less than 0.1 %".to_owned(),
         percent if percent < 1.0 => format!("{percent:.1} %"),
         percent => format!("{percent:.0} %"),
@@ -153,7 +153,7 @@ mod tests {
             (0.0042, "0.4 %"),
             (0.00001, "less than 0.1 %"),
         ] {
-            assert_eq!(share(number), said);
+            assert_eq!(share(Share::new(number)), said);
         }
     }
 

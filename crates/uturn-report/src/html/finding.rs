@@ -113,7 +113,7 @@ fn find(finding: &Finding, pods: &[String]) -> String {
 fn together(report: &ScanReport, alike: &Alike) -> String {
     let all = || alike.all.iter().map(|at| &report.findings[*at]);
     let subjects: HashSet<&ObjectRef> = all().map(|one| &one.subject).collect();
-    let by_share = |a: &&Finding, b: &&Finding| a.share_failing.total_cmp(&b.share_failing);
+    let by_share = |a: &&Finding, b: &&Finding| a.share_failing.exact_cmp(&b.share_failing);
     let first = &report.findings[alike.first];
     let said = |one: &Finding| match words::share(one.share_failing).as_str() {
         "always" => "all".to_owned(),
@@ -126,9 +126,9 @@ fn together(report: &ScanReport, alike: &Alike) -> String {
         (Kind::Ingress, many) if many > 1 => format!("{many} Ingresses"),
         (kind, many) => words::count(many, kind.as_str()),
     };
-    let share = match first.share_failing > 0.0 {
-        true => format!("{} of the calls to ", shares.join(" to ")),
-        false => String::new(),
+    let share = match first.share_failing.is_none() {
+        false => format!("{} of the calls to ", shares.join(" to ")),
+        true => String::new(),
     };
     let cure = match all().filter(|one| !one.cures.is_empty()).count() {
         0 => "no cure was confirmed".to_owned(),

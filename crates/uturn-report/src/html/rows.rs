@@ -79,7 +79,9 @@ fn line(finding: &Finding) -> String {
 /// How often it fails, and how that ends.
 pub(super) fn share(finding: &Finding) -> String {
     match finding.share_failing {
-        some if some > 0.0 => format!("{} {}", words::share(some), words::ending(finding.outcome)),
+        some if !some.is_none() => {
+            format!("{} {}", words::share(some), words::ending(finding.outcome))
+        }
         _ => "not yet".to_owned(),
     }
 }

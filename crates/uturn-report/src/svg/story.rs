@@ -87,7 +87,7 @@ pub(super) enum NoteKind {
 pub(super) fn tales(verdicts: &[Verdict]) -> Vec<Tale<'_>> {
     let mut groups: Vec<(&[Text], &Route, f64, usize)> = Vec::new();
     for verdict in verdicts {
-        let total: f64 = verdict.routes.iter().map(|one| one.share).sum();
+        let total: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
         for route in &verdict.routes {
             let alike = groups.iter_mut().find(|(conditions, known, ..)| {
                 *conditions == verdict.conditions.as_slice()
@@ -96,13 +96,13 @@ pub(super) fn tales(verdicts: &[Verdict]) -> Vec<Tale<'_>> {
             });
             match alike {
                 Some((_, known, share, count)) => {
-                    if route.share > known.share + 1e-9 {
+                    if route.share.is_more_than(known.share) {
                         *known = route;
                     }
-                    *share += route.share / total;
+                    *share += route.share.get() / total;
                     *count += 1;
                 }
-                None => groups.push((&verdict.conditions, route, route.share / total, 1)),
+                None => groups.push((&verdict.conditions, route, route.share.get() / total, 1)),
             }
         }
     }
@@ -117,7 +117,11 @@ pub(super) fn tales(verdicts: &[Verdict]) -> Vec<Tale<'_>> {
             };
             let (names, places, events) = told(route);
             Tale {
-                heading: format!("{} {}{condition}", words::share(share), route.outcome),
+                heading: format!(
+                    "{} {}{condition}",
+                    words::share(uturn_model::Share::new(share)),
+                    route.outcome
+                ),
                 mood: Mood::of(route.outcome),
                 because: because.join(", "),
                 folded: (count > 1)

@@ -89,7 +89,9 @@ impl Cured {
                     // One edit for all flows: those that another one cures are another proof.
                     (None, Some(after)) if same(&mut text, &manifests, &cure) => match after {
                         Standing::Flow { flow, outcomes, .. } => {
-                            flows.push(flow_tree(flow, outcomes));
+                            let shares =
+                                outcomes.iter().map(|(outcome, share)| (*outcome, share.get()));
+                            flows.push(flow_tree(flow, &shares.collect::<Vec<_>>()));
                         }
                         Standing::Probes { listener, .. } => {
                             let alive = Tree::List(vec![Tree::map([("alive", Tree::text("all"))])]);
