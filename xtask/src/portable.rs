@@ -8,13 +8,14 @@ use crate::shell::{self, Failure};
 
 const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "uturn-model",
     "uturn-snapshot",
     "uturn-netfilter",
     "uturn-kubeproxy",
     "uturn-lb",
     "uturn-path",
+    "uturn-scan",
     "uturn-diagnose",
     "uturn-report",
     "uturn",

@@ -4,7 +4,8 @@
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
 use uturn_model::{Destination, Evidence, Flow, Kind, Mechanism, Outcome};
-use uturn_path::{Engine, ScanResult, WalkError};
+use uturn_path::{Engine, WalkError};
+use uturn_scan::ScanResult;
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;

@@ -2,7 +2,7 @@
 //! said once, and what holds in some with its condition.
 
 use uturn_model::Cluster;
-use uturn_path::cases::conditions;
+use uturn_path::what_if::conditions;
 
 use crate::{Finding, Severity};
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Protocol};
-use uturn_path::{Pods, ScanResult};
+use uturn_scan::{Pods, ScanResult};
 
 /// Who is hurt by something.
 #[derive(Clone, Debug, Default)]

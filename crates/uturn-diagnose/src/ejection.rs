@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use uturn_model::lb::{Layer, Listener, PassiveCheck};
 use uturn_model::{Evidence, Mechanism, ObjectRef, Outcome, Share};
-use uturn_path::{Engine, ScanResult};
+use uturn_path::Engine;
+use uturn_scan::ScanResult;
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;

@@ -2,7 +2,8 @@
 
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{Evidence, Hop, Kind, Mechanism, ObjectRef, Place, Route, Text, Verdict};
-use uturn_path::{Engine, WalkError};
+use uturn_path::WalkError;
+use uturn_scan::Scanner;
 
 use crate::clients::Example;
 use crate::finding::Finding;
@@ -51,9 +52,10 @@ fn kubectl_get(object: &ObjectRef) -> Option<String> {
 
 impl Finding {
     /// What it rests on: the example is walked once more for it.
-    pub fn evidence(&self, engine: &Engine<'_>) -> Result<Vec<Observation>, WalkError> {
+    pub fn evidence(&self, scanner: &Scanner<'_, '_>) -> Result<Vec<Observation>, WalkError> {
+        let engine = scanner.engine();
         let verdicts = match &self.example {
-            Example::Scanned(met) => engine.explain_worst(met)?,
+            Example::Scanned(met) => scanner.explain_worst(met)?,
             Example::Flow(flow) => engine.verdicts(flow)?,
             Example::Written => return Ok(self.written.clone()),
             Example::Probes(listener, protocol) => {

@@ -17,7 +17,8 @@ use uturn_model::{
     Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text,
     Verdict,
 };
-use uturn_path::{Engine, ScanResult, ScanTarget, WalkError};
+use uturn_path::{Engine, WalkError};
+use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
@@ -77,13 +78,14 @@ impl fmt::Display for CureTitle {
 
 /// What a scan met, and what it did not meet but is there to be seen, as findings, the worst
 /// first.
-pub fn diagnose(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
-    let known = Known::of(engine, met);
+pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
+    let engine = scanner.engine();
+    let known = Known::of(scanner, met);
     let mut found = Found::default();
     for one in met {
         for verdict in one.verdicts.iter().filter(|verdict| verdict.can_fail()) {
             let Some(new) = judge(&known, one, verdict)? else { continue };
-            let cause = found.cause(engine, &new)?;
+            let cause = found.cause(scanner, &new)?;
             found.add(new, cause);
         }
     }
@@ -125,7 +127,7 @@ impl Found {
     /// What a finding is really about, where that is another object than its target.
     fn cause(
         &mut self,
-        engine: &Engine<'_>,
+        scanner: &Scanner<'_, '_>,
         new: &Finding,
     ) -> Result<Option<ObjectRef>, WalkError> {
         if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MOST_CAUSES {
@@ -133,7 +135,7 @@ impl Found {
         }
         self.looked_for += 1;
         let Example::Scanned(met) = &new.example else { return Ok(None) };
-        let verdicts = engine.explain(met)?;
+        let verdicts = scanner.explain(met)?;
         Ok(verdicts.iter().find_map(worst).and_then(cause::of))
     }
 
@@ -204,17 +206,18 @@ impl Finding {
 
 /// What the scan met already, by target.
 struct Known<'e, 'a> {
+    scanner: &'e Scanner<'e, 'a>,
     engine: &'e Engine<'a>,
     met: HashMap<(&'e Destination, Protocol), Vec<&'e ScanResult>>,
 }
 
 impl<'e, 'a> Known<'e, 'a> {
-    fn of(engine: &'e Engine<'a>, met: &'e [ScanResult]) -> Self {
+    fn of(scanner: &'e Scanner<'e, 'a>, met: &'e [ScanResult]) -> Self {
         let mut by_target: HashMap<_, Vec<&'e ScanResult>> = HashMap::new();
         for one in met {
             by_target.entry((&one.target.to, one.target.protocol)).or_default().push(one);
         }
-        Self { engine, met: by_target }
+        Self { scanner, engine: scanner.engine(), met: by_target }
     }
 
     /// Whether a client gets its answer at once from another target.
@@ -242,7 +245,7 @@ fn judge(
     // The cause nearest to the client's own doing comes first in the order of mechanisms.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
-    let is_unseen = are_replies_unseen(known.engine, met, mechanism)?;
+    let is_unseen = are_replies_unseen(known.scanner, met, mechanism)?;
     let code = Code::of_reply(mechanism, target.object.kind, is_unseen);
     Ok(Some(Finding {
         code,
@@ -262,14 +265,14 @@ fn judge(
 
 /// Whether answers go astray because a bridge shows them to no rule.
 fn are_replies_unseen(
-    engine: &Engine<'_>,
+    scanner: &Scanner<'_, '_>,
     met: &ScanResult,
     mechanism: Mechanism,
 ) -> Result<bool, WalkError> {
-    if mechanism != Mechanism::AsymmetricReturn || !engine.has_blind_bridges()? {
+    if mechanism != Mechanism::AsymmetricReturn || !scanner.engine().has_blind_bridges()? {
         return Ok(false);
     }
-    Ok(engine.explain_worst(met)?.iter().any(Code::is_reply_unseen))
+    Ok(scanner.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
 /// A pod that only fails to call itself is no error.

@@ -9,6 +9,7 @@ use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, GroupCure, diagnose};
 use uturn_model::{Mechanism, NamespacedName};
 use uturn_path::Engine;
+use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 const NODES: usize = 120;
@@ -94,12 +95,13 @@ fn every_finding_has_its_evidence_and_its_like() {
     let source = Source { name: "large.yaml".into(), text: cluster() };
     let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
     let engine = Engine::new(&cluster).unwrap();
-    assert!(engine.is_large());
-    let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+    assert!(Scanner::new(&engine).is_large());
+    let scanner = Scanner::new(&engine);
+    let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
     let loops = |one: &&Finding| one.mechanism == Some(Mechanism::AsymmetricReturn);
     assert!(found.iter().filter(loops).count() >= INGRESSES, "{found:#?}");
     for one in &found {
-        let evidence = one.evidence(&engine).unwrap();
+        let evidence = one.evidence(&scanner).unwrap();
         assert!(!evidence.is_empty(), "{one:?}");
         // What the finding is about is what the evidence ends with.
         if loops(&one) {

@@ -11,6 +11,7 @@ use uturn_diagnose::cure::{self, Case, Cure, Twin};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Client, Flow, Outcome, Protocol};
 use uturn_path::Engine;
+use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 /// A private Service on two nodes that loops: TKE's IPVS mode, policy Local.
@@ -242,7 +243,8 @@ fn no_false_alarms() {
             let manifests = case_of(&source, &scenario, case);
             let cluster = manifests.cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
-            let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+            let scanner = Scanner::new(&engine);
+            let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             for expected in flows {
                 let Client::Pod(pod) = &expected.flow.from else { continue };
                 let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();

@@ -6,6 +6,7 @@ use uturn_diagnose::cure::{self, Case, Cure, Twin};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
+use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 /// Two nodes, a Service behind a public Ingress; nothing is wrong with it.
@@ -74,7 +75,8 @@ fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>)
         Manifests::of(vec![Source { name: "shop.yaml".into(), text }]).complete_if(true);
     let cluster = manifests.cluster().unwrap();
     let engine = Engine::new(&cluster).unwrap();
-    let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+    let scanner = Scanner::new(&engine);
+    let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
     let flow =
         Flow { from: who.parse().unwrap(), to: whom.parse().unwrap(), protocol: Protocol::Tcp };
     let case = Case::flow(&manifests, &engine, flow).unwrap();

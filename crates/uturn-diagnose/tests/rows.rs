@@ -13,6 +13,7 @@ use uturn_diagnose::cure::{self, Case, Cure, Twin};
 use uturn_diagnose::diagnose;
 use uturn_model::Outcome;
 use uturn_path::Engine;
+use uturn_scan::Scanner;
 
 /// What has no cure, and why.
 const WITHOUT: &[(&str, &str)] = &[
@@ -70,7 +71,8 @@ fn every_row_has_its_finding_and_its_cure() {
             let manifests = case_of(&source, &scenario, case);
             let cluster = manifests.cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
-            let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+            let scanner = Scanner::new(&engine);
+            let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             codes.extend(found.iter().map(|one| one.code.to_string()));
             let twin = Twin::new(&manifests, &engine);
             let is_fine = |one: &(Outcome, f64)| one.0.is_fine();

@@ -14,6 +14,7 @@ use uturn_diagnose::cure::{self, Case, Cure, Twin};
 use uturn_diagnose::{Severity, cases, check, diagnose};
 use uturn_model::{Cluster, Kind, NamespacedName, Outcome, Pod};
 use uturn_path::Engine;
+use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 #[test]
@@ -98,10 +99,11 @@ fn every_scenario_is_diagnosed() {
         for case in scenario.cases.iter().filter(|case| Some(case.nodes) == largest) {
             let cluster = case_of(&source, &scenario, case).cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
-            let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+            let scanner = Scanner::new(&engine);
+            let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             let mut told = String::new();
             for one in &found {
-                assert!(!one.evidence(&engine).unwrap().is_empty(), "{}: {one:?}", scenario.name);
+                assert!(!one.evidence(&scanner).unwrap().is_empty(), "{}: {one:?}", scenario.name);
                 let who = [one.clients.pod_count().to_string() + " pods"];
                 let others = one.clients.others().iter().map(ToString::to_string);
                 let who: Vec<String> = who.into_iter().chain(others).collect();
@@ -151,8 +153,9 @@ fn where_nothing_loops_nothing_is_found() {
             let manifests = case_of(source, scenario, case);
             let cluster = manifests.cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
-            let met = engine.scan(&engine.targets()).unwrap();
-            for one in diagnose(&engine, &met).unwrap() {
+            let scanner = Scanner::new(&engine);
+            let met = scanner.scan(&scanner.targets()).unwrap();
+            for one in diagnose(&scanner, &met).unwrap() {
                 assert_eq!(one.severity, Severity::Warning, "{name}, {}: {one:?}", case.label);
                 let serves = |pod: &Pod| {
                     let mut slices = cluster.endpoints.values().flatten();
@@ -199,7 +202,8 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
         let source = Source { name: "a.yaml".into(), text };
         let cluster = Manifests::of(vec![source]).cluster().unwrap();
         let engine = Engine::new(&cluster).unwrap();
-        let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+        let scanner = Scanner::new(&engine);
+        let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
         let told = cases::together(&cluster, vec![found]).into_iter();
         told.filter(|(_, one)| one.subject.kind == Kind::Ingress)
             .map(|(_, one)| one.severity)
@@ -239,7 +243,8 @@ spec: {kubeProxy: {mode: iptables, version: v1.34.4}}
     };
     let of_scan = |cluster: &Cluster| {
         let engine = Engine::new(cluster).unwrap();
-        let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+        let scanner = Scanner::new(&engine);
+        let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
         let told = cases::together(cluster, vec![found]).into_iter();
         told.map(|(_, one)| format!("{} {:?}", one.code, one.conditions)).collect::<Vec<_>>()
     };

@@ -6,12 +6,14 @@ use uturn_diagnose::diagnose;
 use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile, Cluster};
 use uturn_path::Engine;
+use uturn_scan::Scanner;
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::read_all;
 
 fn found(cluster: &Cluster) -> Vec<String> {
     let engine = Engine::new(cluster).unwrap();
-    let found = diagnose(&engine, &engine.scan(&engine.targets()).unwrap()).unwrap();
+    let scanner = Scanner::new(&engine);
+    let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
     found.iter().map(|one| format!("{} {}", one.code, one.subject)).collect()
 }
 

@@ -63,7 +63,7 @@ pub struct IngressPath {
 }
 
 /// `pathType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathKind {
     /// The whole path.
     Exact,
@@ -88,7 +88,7 @@ pub enum Backend {
 }
 
 /// Which port of the Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BackendPort {
     /// By number.
     Number(Port),

@@ -24,7 +24,7 @@ pub struct LoadBalancer {
 }
 
 /// Who can reach a load balancer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Clients within the VPC.
     Private,
@@ -114,7 +114,7 @@ pub enum Layer {
 }
 
 /// How a kind of load balancer behaves: data, so that a cloud is a value and not a code path.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Profile {
     /// Its name: `tke-clb-l7`.
     pub name: Text,
@@ -137,7 +137,7 @@ pub struct Profile {
 }
 
 /// The source address of what a load balancer sends to a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The client's own.
     Kept,
@@ -158,7 +158,7 @@ pub enum Scheduler {
 }
 
 /// A health check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HealthCheck {
     /// The address it comes from.
     pub source: ProbeSource,
@@ -174,7 +174,7 @@ pub struct HealthCheck {
 
 /// What requests that fail do to a target: so many in a row, and it is left alone for a
 /// while.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassiveCheck {
     /// So many failures in a row.
     pub failures: u32,
@@ -209,7 +209,7 @@ pub struct Rule {
 }
 
 /// An answer that tells a client to ask elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Redirect {
     /// Its status: 301, 302, 307 or 308.
     pub code: u16,

@@ -93,7 +93,7 @@ impl Service {
 }
 
 /// `spec.type`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceKind {
     /// An address inside the cluster.
     ClusterIp,
@@ -106,7 +106,7 @@ pub enum ServiceKind {
 }
 
 /// `externalTrafficPolicy` or `internalTrafficPolicy`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Any endpoint.
     #[default]
@@ -133,7 +133,7 @@ pub struct ServicePort {
 }
 
 /// `targetPort`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TargetPort {
     /// A number.
     Number(Port),
@@ -162,7 +162,7 @@ pub struct LbIngress {
 }
 
 /// `ipMode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IpMode {
     /// Traffic arrives with the VIP as destination: kube-proxy serves it on the node.
     #[default]

@@ -102,7 +102,7 @@ impl PolicyRule {
 }
 
 /// The action of a policy routing rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RuleAction {
     /// Looks up a table.
     Lookup(u32),

@@ -1,124 +1,94 @@
-//! The engine: a cluster made ready for walking.
+//! A cluster made ready for walking: what all walks through it share.
 
-use std::cell::{OnceCell, RefCell};
+pub(crate) mod cluster_index;
+pub(crate) mod ingress_assumptions;
+mod supposed;
+pub(crate) mod uncaptured;
+pub(crate) mod walk;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use uturn_kubeproxy::Unsupported;
 use uturn_lb::controller;
-use uturn_model::route::Place;
 use uturn_model::{
-    Client, Cluster, DerivedFrom, Destination, Family, Flow, LoadBalancer, Mechanism, Name,
-    NamespacedName, Node, Origin, Pod, Protocol, Route, Share, Supposition, Text, Verdict,
+    Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol,
+    Supposition,
 };
-use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_netfilter::{Assumptions, Packet, Question};
+use uturn_netfilter::IpProtocol;
+use uturn_netfilter::hash::FastSet;
 
-use crate::exchange::Exchange;
-use crate::ingress_assumptions;
-use crate::inventory::Inventory;
-use crate::journey::{PacketState, Peer, add_new};
-use crate::names::{Names, Resolution};
+use crate::error::WalkError;
+use crate::names::Names;
 use crate::node::NodeRuntime;
-use crate::reduced_cluster::{Weights, outline_of_listeners, outline_with};
-use crate::resolve::{CLIENT_PORT, Target};
-use crate::scan::Atlas;
-use crate::uncaptured;
-use crate::unjudged::Gap;
+use crate::options::Options;
+use crate::outline::outline_with;
+use crate::population::{Individuals, Population};
+use cluster_index::ClusterIndex;
+use walk::{ProbeCache, Walk};
 
 /// A cluster made ready for walking. What a node's kernel knows is worked out when a packet
-/// first comes to it.
+/// first comes to it, and kept.
+///
+/// It can be shared between threads: the state of a walk is in [`Walk`].
 pub struct Engine<'a> {
     pub(crate) cluster: &'a Cluster,
-    pub(crate) keeps_every_way: bool,
-    /// Whether nobody wants to know step by step.
-    pub(crate) is_brief: bool,
-    /// Whether of many ways only the likeliest that fail are told step by step.
-    pub(crate) tells_worst: bool,
-    /// In a small cluster that stands for a large one: how many each part stands for.
-    pub(crate) weights: Option<Weights>,
-    balancers: OnceCell<Vec<LoadBalancer>>,
-    pub(crate) runtimes: BTreeMap<&'a Name, OnceCell<Result<Arc<NodeRuntime>, WalkError>>>,
-    /// All who are there, where this is a small cluster beside captured kernels: their rules
-    /// lead to whom they please.
-    pub(crate) whole: Option<&'a Inventory<'a>>,
-    /// What is taken for true of rules that nobody models, and which of them were met.
-    pub(crate) assumed: RefCell<Assumptions>,
-    pub(crate) open: RefCell<Vec<Question>>,
+    options: Options,
+    index: ClusterIndex<'a>,
+    balancers: OnceLock<Vec<LoadBalancer>>,
+    runtimes: BTreeMap<&'a Name, OnceLock<Result<Arc<NodeRuntime>, WalkError>>>,
+    names: OnceLock<Names<'a>>,
     supposed: Vec<Supposition>,
-    /// How often a target answers probes from an address, and why not always, as far as it was
-    /// asked.
-    pub(crate) health: RefCell<FastMap<Probed, (f64, Vec<Mechanism>)>>,
-    pods_by_address: FastMap<IpAddr, &'a NamespacedName>,
-    nodes_by_address: FastMap<IpAddr, &'a Node>,
-    /// Addresses of nodes with ports that are endpoints of Services.
-    pub(crate) ends_on_nodes: OnceCell<FastSet<(IpAddr, u16)>>,
-    /// The first pod in each node's network that listens on a port.
-    host_pods: FastMap<(&'a Name, u16), &'a Pod>,
-    names: OnceCell<Names<'a>>,
     /// Whether some bridge shows its frames to no rule.
-    pub(crate) blind_bridges: OnceCell<bool>,
-    pub(crate) atlas: OnceCell<RefCell<Atlas<'a>>>,
+    pub(crate) blind_bridges: OnceLock<bool>,
+    /// What probes found on walks that assume nothing.
+    probes: ProbeCache,
 }
 
-/// Who probes, what, and by which protocol.
-type Probed = (IpAddr, SocketAddr, Protocol);
+const fn is_shared<T: Sync + Send>() {}
+const _: () = is_shared::<Engine<'_>>();
 
 impl<'a> Engine<'a> {
-    /// Makes a cluster ready. All that stands in the way is said at once.
+    /// Makes a cluster ready.
+    ///
+    /// # Errors
+    /// Everything that keeps nodes from being walked, as far as it can be told beforehand.
     pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<WalkError>> {
-        let mut engine = Self::of(cluster, None);
+        let mut engine = Self::unchecked(cluster);
         engine.check()?;
-        engine.supposed = supposed(cluster);
+        engine.supposed = supposed::of(cluster);
         Ok(engine)
     }
 
-    /// Makes a cluster ready, or one that stands for a larger one, of which nothing has to
-    /// be checked or supposed.
-    pub(crate) fn of(cluster: &'a Cluster, weights: Option<Weights>) -> Self {
-        let alive = || cluster.pods.values().filter(|pod| pod.is_alive());
-        let own = alive().filter(|pod| !pod.spec.host_network);
-        let pods_by_address =
-            own.flat_map(|pod| pod.ips.iter().map(|ip| (*ip, &pod.name))).collect();
-        let mut nodes_by_address = FastMap::default();
-        for node in cluster.nodes.values() {
-            for ip in node.internal_ips.iter().chain(&node.external_ips).chain(&node.tunnel_ips) {
-                nodes_by_address.entry(*ip).or_insert(node);
+    /// Makes a reduced cluster ready, of which nothing has to be checked or supposed: the whole
+    /// one was.
+    pub fn reduced(cluster: &'a Cluster, population: &dyn Population) -> Self {
+        let mut balancers = controller::load_balancers(cluster);
+        let listeners = balancers.iter_mut().flat_map(|balancer| &mut balancer.listeners);
+        for rule in listeners.flat_map(|listener| &mut listener.rules) {
+            for target in &mut rule.targets {
+                target.weight *= population.targets(target);
             }
+            rule.targets.retain(|target| population.targets(target) > 0);
         }
-        let mut host_pods = FastMap::default();
-        for pod in alive().filter(|pod| pod.spec.host_network) {
-            let Some(node) = &pod.node else { continue };
-            for port in pod.spec.ports() {
-                host_pods.entry((node, port.port.number())).or_insert(pod);
-            }
-        }
+        Self { balancers: OnceLock::from(balancers), ..Self::unchecked(cluster) }
+    }
+
+    fn unchecked(cluster: &'a Cluster) -> Self {
         Self {
             cluster,
-            keeps_every_way: false,
-            is_brief: false,
-            tells_worst: false,
-            weights,
-            balancers: OnceCell::new(),
-            runtimes: cluster.nodes.keys().map(|name| (name, OnceCell::new())).collect(),
-            whole: None,
-            assumed: RefCell::default(),
-            open: RefCell::default(),
+            options: Options::default(),
+            index: ClusterIndex::new(cluster),
+            balancers: OnceLock::new(),
+            runtimes: cluster.nodes.keys().map(|name| (name, OnceLock::new())).collect(),
+            names: OnceLock::new(),
             supposed: Vec::new(),
-            health: RefCell::default(),
-            pods_by_address,
-            nodes_by_address,
-            host_pods,
-            ends_on_nodes: OnceCell::new(),
-            names: OnceCell::new(),
-            blind_bridges: OnceCell::new(),
-            atlas: OnceCell::new(),
+            blind_bridges: OnceLock::new(),
+            probes: ProbeCache::default(),
         }
     }
 
-    /// What somebody wrote is read at once, and kube-proxy's settings are tried.
+    /// Reads the rules that are given, and tries kube-proxy's settings.
     fn check(&self) -> Result<(), Vec<WalkError>> {
         let cluster = self.cluster;
         let mut faults = Vec::new();
@@ -135,28 +105,57 @@ impl<'a> Engine<'a> {
             is_tried |= !is_written;
             faults.extend(made.err());
         }
-        faults.dedup_by(|a, b| a.same_cause(b));
+        faults.dedup_by(|a, b| a.has_same_cause(b));
         if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// The same engine, giving every single way instead of merging those that end alike.
+    #[must_use]
+    pub fn with_every_way(self) -> Self {
+        let options = Options { every_way: true, ..self.options };
+        self.with_options(options)
+    }
+
+    /// The same engine with other options.
+    #[must_use]
+    pub fn with_options(self, options: Options) -> Self {
+        Self { options, ..self }
+    }
+
+    /// How much its walks tell.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Begins a walk.
+    pub fn walk<'e>(&'e self, options: Options, population: &'e dyn Population) -> Walk<'e, 'a> {
+        Walk::new(self, options, population)
+    }
+
+    /// Begins a walk in which each node, pod and target stands for itself.
+    pub(crate) fn walk_whole(&self) -> Walk<'_, 'a> {
+        self.walk(self.options, &Individuals)
     }
 
     /// What a node's kernel knows.
     ///
     /// # Errors
     /// Its rules cannot be compiled or read.
-    pub(crate) fn runtime(&self, node: &Name) -> Result<&Arc<NodeRuntime>, WalkError> {
+    pub fn runtime(&self, node: &Name) -> Result<&Arc<NodeRuntime>, WalkError> {
         let make = || NodeRuntime::new(self.cluster, &self.cluster.nodes[node]).map(Arc::new);
         self.runtimes[node].get_or_init(make).as_ref().map_err(Clone::clone)
     }
 
-    pub(crate) fn names(&self) -> &Names<'a> {
-        self.names.get_or_init(|| Names::new(self.cluster))
+    /// Gives a node the kernel that another engine made ready for it. Changes nothing if the
+    /// node has one already or is not in the cluster.
+    pub fn adopt(&self, node: &Name, runtime: &Arc<NodeRuntime>) {
+        if let Some(own) = self.runtimes.get(node) {
+            let _ = own.set(Ok(Arc::clone(runtime)));
+        }
     }
 
-    /// The same engine, giving every single way instead of merging those that end alike.
-    #[must_use]
-    pub fn with_every_way(mut self) -> Self {
-        self.keeps_every_way = true;
-        self
+    pub(crate) fn names(&self) -> &Names<'a> {
+        self.names.get_or_init(|| Names::new(self.cluster))
     }
 
     /// The cluster that is walked.
@@ -166,23 +165,11 @@ impl<'a> Engine<'a> {
 
     /// The load balancers that the cluster has.
     pub fn balancers(&self) -> &[LoadBalancer] {
-        self.balancers.get_or_init(|| {
-            let mut balancers = controller::load_balancers(self.cluster);
-            let many = |target: &_| self.weights.as_ref()?.of_target(target);
-            let listeners = balancers.iter_mut().flat_map(|one| &mut one.listeners);
-            for rule in listeners.flat_map(|one| &mut one.rules) {
-                for target in &mut rule.targets {
-                    target.weight *= many(target).unwrap_or(1);
-                }
-                // Who stands for none is not asked.
-                rule.targets.retain(|target| many(target) != Some(0));
-            }
-            balancers
-        })
+        self.balancers.get_or_init(|| controller::load_balancers(self.cluster))
     }
 
-    /// What is taken for true: by whoever made the cluster, and by this engine, which does
-    /// not judge everything.
+    /// What is taken for true: where the cluster was made, and by this engine, which does not
+    /// judge everything.
     pub fn supposed(&self) -> &[Supposition] {
         &self.supposed
     }
@@ -206,159 +193,48 @@ impl<'a> Engine<'a> {
         self.listener(SocketAddr::new(address, port), protocol.into())?.rules.first()
     }
 
-    /// What becomes of a flow: one verdict for each reading of what is not known.
-    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        Ok(vec![self.verdict(flow)?])
-    }
-
-    fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
-        let clients = self.clients(&flow.from)?;
-        let share = 1.0 / clients.len() as f64;
-        let mut ways = Vec::new();
-        let gap = self.gap_of_name(&flow.to);
-        for client in clients {
-            if let Some(gap) = &gap {
-                ways.push(gap.exchange(self.place(client), PacketState::nowhere(flow.protocol)));
-                continue;
-            }
-            let target = self.aim(client, &flow.to)?;
-            for mut way in self.ways(client, flow, &target)? {
-                way.share *= share;
-                ways.push(way);
-            }
-        }
-        Ok(self.added_up(ways))
-    }
-
-    /// What becomes of a flow whose target is known already.
-    pub(crate) fn verdict_at(&self, flow: &Flow, target: &Target) -> Result<Verdict, WalkError> {
-        let mut ways = Vec::new();
-        for client in self.clients(&flow.from)? {
-            ways.extend(self.ways(client, flow, target)?);
-        }
-        Ok(self.added_up(ways))
-    }
-
-    fn added_up(&self, ways: Vec<Exchange>) -> Verdict {
-        let mut supposed = self.supposed.clone();
-        let mut routes = Vec::new();
-        for way in self.merged(ways) {
-            add_new(&mut supposed, way.supposed);
-            routes.push(Route {
-                share: Share::new(way.share),
-                outcome: way.outcome,
-                late: way.late,
-                mechanisms: way.mechanisms,
-                chance: way.chance,
-                hops: way.hops,
-            });
-        }
-        Verdict::of(routes, Vec::new(), supposed)
-    }
-
-    fn ways(
+    /// The listener at an address, where a load balancer has it.
+    pub(crate) fn listener(
         &self,
-        client: Peer<'a>,
-        flow: &Flow,
-        target: &Target,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        if let Some(resolution) = &target.resolved {
-            if let Some(lost) = self.question_lost(client, resolution)? {
-                return Ok(vec![lost]);
-            }
-            if target.addresses.is_empty() {
-                if let Some(gap) = self.gap_of_resolution(resolution) {
-                    return Ok(vec![self.ended_at_name(client, flow.protocol, resolution, &gap)]);
-                }
-                let may_be_outside = resolution.doubt.is_some();
-                let gap = self.gap_of_lost_name(client, &flow.to, may_be_outside);
-                let nowhere = PacketState::nowhere(flow.protocol);
-                return Ok(vec![match gap {
-                    Some(gap) => gap.exchange(self.place(client), nowhere),
-                    None => self.unresolved(resolution.clone()),
-                }]);
-            }
-        }
-        let mut ways = Vec::new();
-        for address in &target.addresses {
-            let family = Family::of(address.ip());
-            let source = match flow.from {
-                Client::Outside(Some(own)) => {
-                    (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
-                }
-                _ => self.source(client, *address, flow.protocol)?,
-            };
-            let source =
-                source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
-            let packet = Packet::new(flow.protocol, source, *address);
-            let pace = self.pace(client);
-            let mut trip = PacketState::new(packet).briefly(self.is_brief).paced(pace);
-            if let Some(resolution) = &target.resolved {
-                trip.supposed.clone_from(&resolution.supposed);
-                for step in &resolution.steps {
-                    trip.note(Place::Dns, step.clone());
-                }
-            }
-            let asked = match self.gap_at(client, *address, flow.protocol) {
-                Some(gap) => vec![gap.exchange(self.place(client), trip)],
-                None => self.call(client, &target.request, trip)?,
-            };
-            for mut way in asked {
-                way.share /= target.addresses.len() as f64;
-                ways.push(way);
-            }
-        }
-        Ok(ways)
-    }
-
-    /// The load balancer that a name leads to, where its addresses are not known.
-    fn gap_of_resolution(&self, resolution: &Resolution) -> Option<Gap> {
-        resolution.balancer.as_deref().and_then(|name| self.gap_of_host(name))
-    }
-
-    /// The end of a flow that cannot be judged any more once its name is resolved.
-    fn ended_at_name(
-        &self,
-        client: Peer<'a>,
-        protocol: Protocol,
-        resolution: &Resolution,
-        gap: &Gap,
-    ) -> Exchange {
-        let mut trip = PacketState::nowhere(protocol);
-        for step in &resolution.steps {
-            trip.note(Place::Dns, step.clone());
-        }
-        gap.exchange(self.place(client), trip)
+        at: SocketAddr,
+        protocol: IpProtocol,
+    ) -> Option<&uturn_model::lb::Listener> {
+        let balancer = self.balancers().iter().find(|balancer| balancer.vip == at.ip())?;
+        find_listener(balancer, at.port(), protocol)
     }
 
     /// The pod with a network of its own that has this address.
     pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
-        self.pods_by_address.get(&address).and_then(|name| self.cluster.pods.get(*name))
+        self.index.pod_at(address)
     }
 
     /// The hostNetwork pod on a node that listens on a port.
     pub(crate) fn host_pod_on(&self, node: &'a Node, port: u16) -> Option<&'a Pod> {
-        self.host_pods.get(&(&node.name, port)).copied()
+        self.index.host_pod_on(node, port)
     }
 
     /// The node that has this address.
     pub(crate) fn node_at(&self, address: IpAddr) -> Option<&'a Node> {
-        self.nodes_by_address.get(&address).copied()
+        self.index.node_at(address)
     }
 
-    /// Where a load balancer was asked for.
+    /// Endpoints of Services at addresses of nodes.
+    pub(crate) fn node_endpoints(&self) -> &FastSet<(IpAddr, u16)> {
+        self.index.node_endpoints()
+    }
+
+    /// Where the object was written that asked for a load balancer.
     pub(crate) fn balancer_origin(&self, balancer: usize) -> Origin {
-        let owner = self.balancers()[balancer]
-            .listeners
-            .iter()
-            .flat_map(|one| &one.rules)
-            .map(|r| &r.owner)
-            .next();
-        owner.map_or_else(|| Origin::Derived(DerivedFrom::Cloud), |owner| self.origin_of(owner))
+        let listeners = &self.balancers()[balancer].listeners;
+        let owner = listeners.iter().flat_map(|listener| &listener.rules).map(|rule| &rule.owner);
+        owner
+            .into_iter()
+            .next()
+            .map_or_else(|| Origin::Derived(DerivedFrom::Cloud), |owner| self.origin_of(owner))
     }
 
     /// Where an object was written.
-    pub fn origin_of(&self, object: &uturn_model::ObjectRef) -> Origin {
+    pub fn origin_of(&self, object: &ObjectRef) -> Origin {
         let cluster = self.cluster;
         let found = object.namespaced_name().and_then(|name| match object.kind {
             uturn_model::Kind::Service => cluster.services.get(&name).map(|one| &one.origin),
@@ -370,87 +246,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// What the cluster supposes, and what nobody judges yet.
-fn supposed(cluster: &Cluster) -> Vec<Supposition> {
-    // Only Facts give load balancers security groups.
-    let has_groups = cluster.load_balancers.iter().any(|fact| fact.security_groups.is_some());
-    let balancers = match has_groups {
-        true => controller::load_balancers(&outline_of_listeners(cluster)),
-        false => Vec::new(),
-    };
-    let mut supposed = cluster.supposed.clone();
-    supposed.extend(uncaptured::supposed(cluster));
-    supposed.extend(ingress_assumptions::of_ingresses(cluster));
-    let mut unjudged = |about: String, settle: &str| {
-        supposed.push(Supposition {
-            about: about.into(),
-            taken: "everything passes".into(),
-            because: "uturn does not judge it".into(),
-            settle: settle.into(),
-        });
-    };
-    let policies = cluster.network_policies.len();
-    if policies > 0 {
-        unjudged(format!("{policies} NetworkPolicy"), "look whether they allow the flow");
-    }
-    let mut groups: Vec<&Text> = Vec::new();
-    let nodes = cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
-    for name in nodes.chain(balancers.iter().map(|one| &one.security_groups)).flatten() {
-        if !cluster.security_groups.contains_key(name) && !groups.contains(&name) {
-            groups.push(name);
-            unjudged(format!("security group {name}"), "state its rules in Facts");
-        }
-    }
-    supposed
+/// The listener of a load balancer on a port, by the transport below it.
+pub(crate) fn find_listener(
+    balancer: &LoadBalancer,
+    port: u16,
+    protocol: IpProtocol,
+) -> Option<&uturn_model::lb::Listener> {
+    balancer.listeners.iter().find(|listener| {
+        listener.port.number() == port
+            && IpProtocol::from(listener.protocol.transport()) == protocol
+    })
 }
-
-/// Why a flow cannot be walked.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WalkError {
-    /// A node's rules cannot be compiled.
-    Compile(Name, Unsupported),
-    /// A node's rules cannot be read.
-    Read(Vec<String>),
-    /// There is no such object.
-    Unknown(String),
-    /// The workload has no pods.
-    NoPods(String),
-    /// The pod is on no known node.
-    NotPlaced(NamespacedName),
-    /// The client has no address of the target's family.
-    NoAddress(String, Family),
-    /// Something is missing that uturn would need.
-    Later(String),
-    /// The flow depends on more than a reduced cluster can say: the whole one has to be walked.
-    NeedsWhole,
-}
-
-impl WalkError {
-    pub(crate) fn unknown(what: &dyn fmt::Display) -> Self {
-        Self::Unknown(what.to_string())
-    }
-
-    fn same_cause(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Compile(_, a), Self::Compile(_, b)) => a == b,
-            _ => self == other,
-        }
-    }
-}
-
-impl fmt::Display for WalkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Compile(node, why) => write!(f, "node {node}: {why}"),
-            Self::Read(faults) => f.write_str(&faults.join("\n")),
-            Self::Unknown(what) => write!(f, "there is no {what} in this cluster"),
-            Self::NoPods(what) => write!(f, "{what} has no pods in this cluster"),
-            Self::NotPlaced(pod) => write!(f, "pod/{pod} is on no node that is known"),
-            Self::NoAddress(who, family) => write!(f, "{who} has no {family} address"),
-            Self::Later(what) => f.write_str(what),
-            Self::NeedsWhole => f.write_str("only the whole cluster can tell"),
-        }
-    }
-}
-
-impl std::error::Error for WalkError {}

@@ -1,48 +1,29 @@
 //! A request and its reply: what the client gets to see of it.
 
+pub(crate) mod at_connect;
+pub(crate) mod balance;
+pub(crate) mod failover;
+pub(crate) mod health;
+pub(crate) mod listening;
+pub(crate) mod redirect;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use uturn_model::route::{Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome, Supposition};
+use uturn_model::{Evidence, Mechanism, Outcome};
 
 use uturn_netfilter::IpProtocol;
 
-use crate::bridge::is_unseen;
-use crate::engine::{Engine, WalkError};
-use crate::journey::{Arrival, PacketState, Peer, Stop, add_new};
-use crate::listening::{Listening, Tls};
-use crate::retransmission::owe;
+use crate::assumed::add_new;
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::exchange::listening::{Listening, Tls};
+use crate::node::switches::is_unseen;
+use crate::packet::{Arrival, Exchange, PacketState, Peer, Request, Stop, ended};
 
-/// One way an exchange can go.
-#[derive(Clone, Debug)]
-pub(crate) struct Exchange {
-    pub(crate) share: f64,
-    pub(crate) outcome: Outcome,
-    pub(crate) mechanisms: Vec<Mechanism>,
-    /// Whether dice were thrown on the way that other ways depend on too.
-    pub(crate) chance: bool,
-    /// Why packets were lost before the one that was heard.
-    pub(crate) lost: Vec<Mechanism>,
-    /// How much later than the first that one was sent, where the outcome does not say it.
-    pub(crate) late: Duration,
-    /// What had to be taken for true.
-    pub(crate) supposed: Vec<Supposition>,
-    pub(crate) hops: Vec<Hop>,
-}
-
-/// What is asked, beyond the packet.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Request {
-    /// Host and path of an HTTP request.
-    pub(crate) http: Option<(String, String)>,
-    /// Whether the client speaks TLS; none when it speaks whatever is spoken there.
-    pub(crate) tls: Option<bool>,
-    /// How often the client was sent elsewhere before.
-    pub(crate) followed: u8,
-}
-
-impl<'a> Engine<'a> {
+impl<'a> Walk<'_, 'a> {
     /// Sends a request and waits for what comes back, in every way it can go.
     pub(crate) fn exchange(
         &self,
@@ -59,7 +40,7 @@ impl<'a> Engine<'a> {
                 Stop::Unknown(mechanism) => {
                     ways.push(ended(trip, Outcome::Unknown, Some(mechanism)));
                 }
-                // Who is told of a rejection is whose address is on it. A client's own node
+                // The peer whose address is on a rejection is told of it. A client's own node
                 // tells it on the spot.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
                     let (answer, why) = (trip.answer(), Some(mechanism));
@@ -75,7 +56,7 @@ impl<'a> Engine<'a> {
                     let step = Step::new(
                         StepKind::Answer,
                         "what is outside the cluster is supposed to answer",
-                        self.by(Peer::Outside),
+                        self.engine.by(Peer::Outside),
                     );
                     trip.note(Place::Outside, step);
                     ways.push(ended(trip, Outcome::AT_ONCE, None));
@@ -97,11 +78,11 @@ impl<'a> Engine<'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let leg = trip.packet.leg();
         let protocol = trip.packet.protocol();
-        let place = self.place(at);
-        let listening = self.listening(at, leg.dst, protocol);
+        let place = self.engine.place(at);
+        let listening = self.engine.listening(at, leg.dst, protocol);
         if matches!(at, Peer::Host(_, None))
             && !matches!(listening, Listening::Yes(_))
-            && let Some(gap) = self.gap_on_node(leg.dst)
+            && let Some(gap) = self.engine.gap_on_node(leg.dst)
         {
             return Ok(vec![gap.exchange(place, trip)]);
         }
@@ -109,21 +90,21 @@ impl<'a> Engine<'a> {
             Listening::Unknown => {
                 let why =
                     format!("whether somebody listens on port {} is not given", leg.dst.port());
-                trip.note(place, Step::new(StepKind::Unknown, why, self.by(at)).seeing(leg));
+                trip.note(place, Step::new(StepKind::Unknown, why, self.engine.by(at)).seeing(leg));
                 return Ok(vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
                 let why = format!("nobody listens on port {}", leg.dst.port());
-                let mechanism = match self.lacks_rules(at, leg.dst, protocol) {
+                let mechanism = match self.engine.lacks_rules(at, leg.dst, protocol) {
                     true => Mechanism::RuleMissing,
                     false => Mechanism::WrongPort,
                 };
                 (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
             }
             Listening::Yes(_)
-                if request.tls == Some(true) && self.is_plain(at, asked, leg, protocol) =>
+                if request.tls == Some(true) && self.engine.is_plain(at, asked, leg, protocol) =>
             {
-                let mechanism = match self.ends_tls(asked, protocol) {
+                let mechanism = match self.engine.ends_tls(asked, protocol) {
                     true => Mechanism::TlsBypassed,
                     false => Mechanism::WrongPort,
                 };
@@ -132,7 +113,7 @@ impl<'a> Engine<'a> {
             }
             Listening::Yes(why) => (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None),
         };
-        trip.note(place, Step::new(kind, why, self.by(at)).seeing(leg));
+        trip.note(place, Step::new(kind, why, self.engine.by(at)).seeing(leg));
         self.bring_home(at, from, asked, trip.answer(), outcome, mechanism)
     }
 
@@ -155,13 +136,14 @@ impl<'a> Engine<'a> {
                 Stop::At(party) if party == home && trip.packet.leg() == expected => {
                     // A load balancer's own getting is told where it goes on from it.
                     if !matches!(home, Peer::Balancer(_)) {
-                        let step = Step::new(StepKind::Deliver, "has its answer", self.by(home));
-                        trip.note(self.place(home), step.seeing(expected));
+                        let step =
+                            Step::new(StepKind::Deliver, "has its answer", self.engine.by(home));
+                        trip.note(self.engine.place(home), step.seeing(expected));
                     }
                     ended(trip, outcome, mechanism)
                 }
                 Stop::At(party) => {
-                    self.went_astray(&mut trip, party, home);
+                    self.engine.went_astray(&mut trip, party, home);
                     ended(trip, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
                 }
                 Stop::Lost(why) => ended(trip, Outcome::Hangs, Some(why)),
@@ -172,36 +154,9 @@ impl<'a> Engine<'a> {
         Ok(ways)
     }
 
-    /// The turn: an answer reached somebody who never asked with these addresses.
-    fn went_astray(&self, trip: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
-        let leg = trip.packet.leg();
-        let wanted = match home {
-            Peer::Balancer(_) => "to the load balancer",
-            _ => "to who asked, with the address that was asked",
-        };
-        if let Peer::Pod(pod) = party
-            && let Some(node) = &pod.node
-        {
-            let last = trip.hops.last().and_then(|hop| hop.steps.last());
-            let by = match last.filter(|step| is_unseen(&step.by)) {
-                Some(step) => step.by.clone(),
-                None => Evidence::kernel("routing: the destination is a pod of this node"),
-            };
-            let why = format!("goes straight to the pod, not {wanted}");
-            let step = Step::new(StepKind::Turn, why, by);
-            trip.note(Place::Node(node.clone()), step.seeing(leg));
-        }
-        let step = Step::new(
-            StepKind::Drop,
-            format!("knows no connection with {}: resets it", leg.src),
-            Evidence::kernel("TCP: no socket has these addresses"),
-        );
-        trip.note(self.place(party), step.seeing(leg));
-    }
-
     /// Ways that end alike are one way, unless every way is wanted.
     pub(crate) fn merged(&self, ways: Vec<Exchange>) -> Vec<Exchange> {
-        if self.keeps_every_way {
+        if self.options.every_way {
             return ways;
         }
         let mut kept: Vec<Exchange> = Vec::new();
@@ -235,6 +190,35 @@ impl<'a> Engine<'a> {
             only.chance = false;
         }
         kept
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// The turn: an answer reached a peer that never asked with these addresses.
+    fn went_astray(&self, trip: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
+        let leg = trip.packet.leg();
+        let wanted = match home {
+            Peer::Balancer(_) => "to the load balancer",
+            _ => "to who asked, with the address that was asked",
+        };
+        if let Peer::Pod(pod) = party
+            && let Some(node) = &pod.node
+        {
+            let last = trip.hops.last().and_then(|hop| hop.steps.last());
+            let by = match last.filter(|step| is_unseen(&step.by)) {
+                Some(step) => step.by.clone(),
+                None => Evidence::kernel("routing: the destination is a pod of this node"),
+            };
+            let why = format!("goes straight to the pod, not {wanted}");
+            let step = Step::new(StepKind::Turn, why, by);
+            trip.note(Place::Node(node.clone()), step.seeing(leg));
+        }
+        let step = Step::new(
+            StepKind::Drop,
+            format!("knows no connection with {}: resets it", leg.src),
+            Evidence::kernel("TCP: no socket has these addresses"),
+        );
+        trip.note(self.place(party), step.seeing(leg));
     }
 
     /// Whether what is called does not speak TLS: its port says so, or a load balancer ends
@@ -270,28 +254,5 @@ fn is_on(party: Peer<'_>, node: Peer<'_>) -> bool {
         Peer::Pod(pod) => pod.node.as_ref() == Some(&node.name),
         Peer::Host(own, _) => own.name == node.name,
         Peer::Balancer(_) | Peer::Outside => false,
-    }
-}
-
-/// The end of one way.
-pub(crate) fn ended(
-    mut trip: PacketState,
-    outcome: Outcome,
-    mechanism: Option<Mechanism>,
-) -> Exchange {
-    let mut mechanisms = mechanism.into_iter().collect();
-    owe(&mut trip, &mut mechanisms);
-    let is_said =
-        matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. } | Outcome::Hangs);
-    let late = if is_said { Duration::ZERO } else { trip.tries.delay() };
-    Exchange {
-        share: trip.share,
-        outcome: outcome.later(trip.tries.delay()),
-        mechanisms,
-        chance: trip.chance,
-        lost: trip.tries.why,
-        late,
-        supposed: trip.supposed,
-        hops: trip.hops,
     }
 }

@@ -18,7 +18,7 @@ use uturn_dns::{Answer, Kind, Question, Rcode};
 use uturn_model::route::StepKind;
 use uturn_model::{Cluster, Evidence, Family, Pod, Step, Supposition};
 
-use crate::journey::add_new;
+use crate::assumed::add_new;
 pub(crate) use servers::PORT;
 use servers::Servers;
 
@@ -27,7 +27,7 @@ use servers::Servers;
 pub(crate) enum Asker<'a> {
     /// A pod, which asks as its policy says.
     Pod(&'a Pod),
-    /// A node or somebody outside, who ask the world's name servers.
+    /// A node or a client outside, which ask the name servers outside.
     Elsewhere,
 }
 
@@ -42,21 +42,21 @@ pub(crate) struct Resolution {
     pub(crate) supposed: Vec<Supposition>,
     /// The address of the cluster's DNS Service that had to answer, where it did.
     pub(crate) through: Option<IpAddr>,
-    /// Where nobody knows what it leads to: why.
+    /// Why it is not known what it leads to.
     pub(crate) doubt: Option<Doubt>,
     /// Where it leads to a load balancer whose addresses are not known: its name, or one that
     /// it serves.
     pub(crate) balancer: Option<String>,
 }
 
-/// Why nobody knows what a name leads to.
+/// Why it is not known what a name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
     /// A Corefile cannot be read.
     Unread,
     /// The world outside answers, and nothing says what.
     Outside,
-    /// CoreDNS does something that nobody models.
+    /// CoreDNS does something that is not modelled.
     Unmodelled(String),
 }
 
@@ -174,7 +174,7 @@ impl<'a> Names<'a> {
         found.usable_by(asker)
     }
 
-    /// An address that a host leads to, for whoever asks: as the world outside resolves it,
+    /// An address that a host leads to, for any client: as servers outside resolve it,
     /// else as a pod does.
     pub(crate) fn anyone(&self, host: &str) -> Option<IpAddr> {
         let outside = self.resolve(Asker::Elsewhere, host).addresses;

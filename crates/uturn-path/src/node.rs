@@ -1,6 +1,8 @@
 //! What a node's kernel knows: from its capture where there is one, else worked out.
 
 mod interfaces;
+pub(crate) mod refusal;
+pub(crate) mod switches;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,20 +18,21 @@ use uturn_netfilter::{
     CaptureGap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
 };
 
-use crate::bridge::{BRIDGE_RULES, shows_rules};
-use crate::engine::WalkError;
+use crate::error::WalkError;
+use crate::node::switches::{BRIDGE_RULES, shows_rules};
 use interfaces::{MAIN, POD_CARD, TUNNEL, UPLINK, bind, interfaces, own_addresses, usual_rules};
 
 /// The switches that make a node forward.
 const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
 
 /// One node: its kernel, and which of its interfaces lead where.
-pub(crate) struct NodeRuntime {
-    pub(crate) kernel: Kernel,
+pub struct NodeRuntime {
+    /// Its kernel.
+    pub kernel: Kernel,
     /// The interface that leads to the fabric.
-    pub(crate) uplink: Text,
+    pub uplink: Text,
     /// The one that leads there for pods, where they have one of their own.
-    pub(crate) card: Option<Text>,
+    pub card: Option<Text>,
     /// The one that wraps packets to other nodes' pods, where no capture says which.
     tunnel: Option<Text>,
     /// The interface of each pod; none means [`NodeRuntime::usual_link`].
@@ -42,12 +45,12 @@ pub(crate) struct NodeRuntime {
 impl NodeRuntime {
     /// Makes a node's world: from its capture where there is one, else worked out. What a
     /// capture lacks is worked out.
-    pub(crate) fn new(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
+    pub fn new(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
         Self::of(cluster, node, cluster.captures.get(&node.name))
     }
 
     /// The same as if it had not been captured.
-    pub(crate) fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
+    pub fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
         Self::of(cluster, node, None)
     }
 
@@ -143,7 +146,7 @@ impl NodeRuntime {
     }
 
     /// Whether an interface leads to the fabric.
-    pub(crate) fn leads_to_fabric(&self, out: Option<&str>) -> bool {
+    pub fn leads_to_fabric(&self, out: Option<&str>) -> bool {
         out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))
     }
 
@@ -179,7 +182,7 @@ impl NodeRuntime {
     }
 
     /// The kernel as frames meet it that the bridge passes from pod to pod: rules see them as
-    /// forwarded, and nobody asks whether the node forwards.
+    /// forwarded, whether the node forwards or not.
     pub(crate) fn bridging(&self) -> &Kernel {
         let forwarding = self.forwarding.get_or_init(|| {
             let mut state = self.kernel.state().clone();
@@ -195,13 +198,13 @@ impl NodeRuntime {
     }
 
     /// Whether rules see what a bridge passes (br_netfilter), as Kubernetes wants it:
-    /// somebody has to say so where they do not.
-    pub(crate) fn bridge_shows_rules(&self, family: Family) -> bool {
+    /// it is stated where they do not.
+    pub fn bridge_shows_rules(&self, family: Family) -> bool {
         self.kernel.state().sysctls.get(shows_rules(family)) != Some("0")
     }
 
     /// Whether a pod shares this interface with others: it hangs off a bridge.
-    pub(crate) fn is_bridge(&self, link: &Text, pod: IpAddr) -> bool {
+    pub fn is_bridge(&self, link: &Text, pod: IpAddr) -> bool {
         let is_own = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
         self.kernel.state().routes.iter().any(|route| {
             route.dev.as_ref() == Some(link)
@@ -214,7 +217,7 @@ impl NodeRuntime {
     }
 
     /// The interface that a pod of this node sends through.
-    pub(crate) fn pod_link(&self, pod: IpAddr) -> Text {
+    pub fn pod_link(&self, pod: IpAddr) -> Text {
         self.links.get(&pod).unwrap_or(&self.usual_link).clone()
     }
 }

@@ -1,4 +1,6 @@
-//! Who calls and what is called: a flow's client and destination as parties and addresses.
+//! A flow's client and destination as peers and addresses.
+
+pub(crate) mod question;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,20 +8,37 @@ use uturn_lb::controller;
 use uturn_model::{Client, Destination, Family, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};
 
-use crate::engine::{Engine, WalkError};
-use crate::exchange::Request;
-use crate::journey::Peer;
+use crate::engine::Engine;
+use crate::error::WalkError;
 use crate::names::{Asker, Resolution};
+use crate::packet::{Peer, Request};
 
-/// The port that clients connect from: any one of those that nobody else uses.
+/// The port that clients connect from: any port that nothing else uses.
 pub(crate) const CLIENT_PORT: u16 = 40_000;
 
 /// Where a destination leads.
-pub(crate) struct Target {
+pub struct ResolvedTarget {
     /// Any of them alike; none where a name leads nowhere.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) request: Request,
     pub(crate) resolved: Option<Resolution>,
+}
+
+impl ResolvedTarget {
+    /// An address, with what is asked there.
+    pub fn at(address: SocketAddr, request: Request) -> Self {
+        Self { addresses: vec![address], request, resolved: None }
+    }
+
+    /// Its addresses, any of them as likely as another; none where a name leads nowhere.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What is asked there, beyond the packet.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
 }
 
 impl<'a> Engine<'a> {
@@ -56,7 +75,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A pod as somebody who sends and gets packets.
+    /// A pod as a peer that sends and gets packets.
     pub(crate) fn party(&self, pod: &'a Pod) -> Result<Peer<'a>, WalkError> {
         let node = pod
             .node
@@ -91,7 +110,7 @@ impl<'a> Engine<'a> {
                     .filter(|ip| !ip.is_unspecified());
                 picked.or_else(|| node.address(family))
             }
-            // Documentation addresses: nobody inside has them.
+            // Documentation addresses: nothing inside has them.
             Peer::Balancer(_) | Peer::Outside => Some(match family {
                 Family::V4 => IpAddr::from([198, 51, 100, 10]),
                 Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
@@ -100,11 +119,27 @@ impl<'a> Engine<'a> {
         Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
     }
 
+    /// Where a destination leads for a client outside the cluster.
+    ///
+    /// # Errors
+    /// There is no such destination, or it has no address.
+    pub fn resolve_outside(&self, to: &Destination) -> Result<ResolvedTarget, WalkError> {
+        self.aim(Peer::Outside, to)
+    }
+
     /// Where a destination leads, for this client.
-    pub(crate) fn aim(&self, client: Peer<'a>, to: &Destination) -> Result<Target, WalkError> {
+    pub(crate) fn aim(
+        &self,
+        client: Peer<'a>,
+        to: &Destination,
+    ) -> Result<ResolvedTarget, WalkError> {
         let cluster = self.cluster;
         let plain = |address: SocketAddr| {
-            Ok(Target { addresses: vec![address], request: Request::default(), resolved: None })
+            Ok(ResolvedTarget {
+                addresses: vec![address],
+                request: Request::default(),
+                resolved: None,
+            })
         };
         match to {
             Destination::Address(address) => plain(*address),
@@ -158,7 +193,7 @@ impl<'a> Engine<'a> {
                 );
                 let tls = Some(call.protocol.ends_tls());
                 let request = Request { http: Some(http), tls, followed: 0 };
-                Ok(Target {
+                Ok(ResolvedTarget {
                     addresses: vec![(vip, call.port.number()).into()],
                     request,
                     resolved: None,
@@ -173,10 +208,10 @@ impl<'a> Engine<'a> {
         host: &str,
         port: Port,
         request: Request,
-    ) -> Target {
+    ) -> ResolvedTarget {
         if let Ok(ip) = host.parse::<IpAddr>() {
             let addresses = vec![SocketAddr::new(ip, port.number())];
-            return Target { addresses, request, resolved: None };
+            return ResolvedTarget { addresses, request, resolved: None };
         }
         let asker = match client {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Asker::Pod(pod),
@@ -184,6 +219,6 @@ impl<'a> Engine<'a> {
         };
         let resolution = self.names().resolve(asker, host);
         let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
-        Target { addresses: sockets.collect(), request, resolved: Some(resolution) }
+        ResolvedTarget { addresses: sockets.collect(), request, resolved: Some(resolution) }
     }
 }

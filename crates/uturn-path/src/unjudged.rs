@@ -12,8 +12,7 @@ use uturn_model::{
 };
 
 use crate::engine::Engine;
-use crate::exchange::{Exchange, ended};
-use crate::journey::{Arrival, PacketState, Peer, Stop};
+use crate::packet::{Arrival, Exchange, PacketState, Peer, Stop, ended};
 
 /// What keeps a flow from being judged, and which object it belongs to.
 pub(crate) struct Gap {

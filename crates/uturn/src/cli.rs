@@ -130,6 +130,9 @@ pub(crate) struct Scan {
     /// Write what was found to a file for --baseline, and exit with 0
     #[arg(long, value_name = "FILE")]
     pub(crate) write_baseline: Option<PathBuf>,
+    /// Walk every pod against every target, without classes (small clusters)
+    #[arg(long)]
+    pub(crate) exhaustive: bool,
     /// The form of the result
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ScanOutput,

@@ -7,7 +7,8 @@ use uturn_model::{
     Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
     Protocol, Share, Verdict,
 };
-use uturn_path::{Engine, ScanResult, ScanTarget, WalkError, cases};
+use uturn_path::{Engine, WalkError, what_if};
+use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use super::Standing;
 
@@ -127,7 +128,7 @@ impl Everything {
     /// One for each reading of what is not known, that which is taken for true first.
     pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, WalkError> {
         let mut all = vec![Self::of(engine)?];
-        for other in &cases::others(engine.cluster()) {
+        for other in &what_if::others(engine.cluster()) {
             let engine = Engine::new(other).map_err(|mut why| why.remove(0))?;
             all.push(Self::of(&engine)?);
         }
@@ -135,9 +136,10 @@ impl Everything {
     }
 
     fn of(engine: &Engine<'_>) -> Result<Self, WalkError> {
-        let targets = engine.targets();
+        let scanner = Scanner::new(engine);
+        let targets = scanner.targets();
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
-        for one in engine.scan(&targets)? {
+        for one in scanner.scan(&targets)? {
             pods.entry((one.target.to.clone(), one.target.protocol)).or_default().push(one);
         }
         let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));

@@ -1,7 +1,7 @@
-//! What kube-proxy decides before it writes a single rule: the same in every mode.
+//! The decisions of kube-proxy that are the same in every mode.
 //!
-//! A [`Plan`] is one node's view of the Services in one family. The writers of the modes
-//! differ in how they say it to the kernel, not in what they say.
+//! A [`Plan`] is one node's view of the Services in one family. The writers of the modes turn the
+//! same plan into different rules.
 
 mod endpoints;
 mod node;
@@ -13,16 +13,16 @@ use uturn_model::service::{Policy, ServiceKind, ServicePort};
 use uturn_model::{Cluster, Family, Node, Port, Protocol, ProxySettings, Service};
 
 use crate::features::{Planning, ZoneHints};
-use crate::tke;
+use crate::switches::Switches;
 
 pub(crate) use endpoints::{Backend, Backends};
 pub(crate) use node::{Local, NodeFacts, NodePortsOn};
 
-/// What kube-proxy wants on one node in one family.
+/// The Service ports that kube-proxy programs on one node, in one family.
 pub(crate) struct Plan<'a> {
     /// The family of every address in it.
     pub(crate) family: Family,
-    /// What it knows of the node.
+    /// The node.
     pub(crate) node: NodeFacts<'a>,
     /// Every Service port that it serves, by Service name.
     pub(crate) ports: Vec<PortPlan<'a>>,
@@ -78,7 +78,7 @@ pub(crate) struct PortPlan<'a> {
     pub(crate) external_ips: Vec<IpAddr>,
     /// Load-balancer addresses that kube-proxy serves on the node.
     pub(crate) vips: Vec<IpAddr>,
-    /// Who may use the [`vips`](Self::vips); empty means everybody.
+    /// The source ranges that may use the [`vips`](Self::vips). If empty, all sources may.
     pub(crate) source_ranges: Vec<IpNet>,
     pub(crate) node_port: Option<Port>,
     pub(crate) health_check: Option<Port>,
@@ -99,6 +99,7 @@ impl<'a> PortPlan<'a> {
         (cluster_ip, family): (IpAddr, Family),
         planning: Planning,
     ) -> Self {
+        let switches = Switches::of(service);
         let key = port.name.as_deref().unwrap_or_default();
         let (namespace, name) = (service.name.namespace.as_str(), service.name.name.as_str());
         let has_kind = matches!(service.kind, ServiceKind::NodePort | ServiceKind::LoadBalancer);
@@ -116,7 +117,7 @@ impl<'a> PortPlan<'a> {
             },
             key,
             planning,
-            heeds_zone_hints: heeds_zone_hints(service, planning),
+            heeds_zone_hints: heeds_zone_hints(switches, planning),
             protocol: port.protocol,
             port: port.port,
             cluster_ip,
@@ -134,7 +135,7 @@ impl<'a> PortPlan<'a> {
             internal_local: service.internal_policy == Policy::Local,
             external_local,
             affinity_seconds: service.affinity_seconds,
-            prevent_loopback: service.annotations.is(tke::PREVENT_LOOPBACK, "true"),
+            prevent_loopback: switches.prevents_loopback,
             backends: Backends::default(),
         }
     }
@@ -144,13 +145,13 @@ impl<'a> PortPlan<'a> {
         self.node_port.is_some() || !self.vips.is_empty() || !self.external_ips.is_empty()
     }
 
-    /// Whether something on this node may lead to every endpoint. A port with external
-    /// addresses always: the node's own traffic ignores the external policy.
+    /// Whether any rule on this node may lead to every endpoint. Always true for a port with
+    /// external addresses, since the node's own traffic ignores the external policy.
     fn uses_cluster(&self) -> bool {
         !self.internal_local || self.is_external()
     }
 
-    /// Whether something on this node may only lead to endpoints on it.
+    /// Whether any rule on this node leads only to endpoints on it.
     pub(crate) fn uses_local(&self) -> bool {
         self.internal_local || (self.external_local && self.is_external())
     }
@@ -166,16 +167,13 @@ impl<'a> PortPlan<'a> {
     }
 }
 
-/// Whether kube-proxy looks at a Service at all. (One without a cluster IP of the family
-/// it passes over as well.)
+/// Whether kube-proxy programs a Service. (It also skips Services without a cluster IP of the
+/// family.)
 fn is_served(service: &Service) -> bool {
-    let left_to_others = ["service.kubernetes.io/service-proxy-name", HEADLESS];
     !service.headless
         && !matches!(service.kind, ServiceKind::ExternalName(_))
-        && left_to_others.iter().all(|label| service.labels.get(label).is_none())
+        && !Switches::of(service).is_left_to_others
 }
-
-const HEADLESS: &str = "service.kubernetes.io/headless";
 
 fn same_key(port: &ServicePort, other: &ServicePort) -> bool {
     let key = |port: &ServicePort| (port.name.clone().unwrap_or_default(), port.protocol);
@@ -183,15 +181,11 @@ fn same_key(port: &ServicePort, other: &ServicePort) -> bool {
 }
 
 /// Whether a Service wants its endpoints' hints for zones to count.
-fn heeds_zone_hints(service: &Service, planning: Planning) -> bool {
-    let old = service.annotations.get("service.kubernetes.io/topology-aware-hints");
-    let new = service.annotations.get("service.kubernetes.io/topology-mode");
+fn heeds_zone_hints(switches: Switches, planning: Planning) -> bool {
     match planning.zone_hints {
         ZoneHints::Never => false,
-        ZoneHints::OnAuto => matches!(old, Some("Auto" | "auto")),
-        ZoneHints::UnlessDisabled => {
-            !matches!(old.or(new), None | Some("" | "Disabled" | "disabled"))
-        }
+        ZoneHints::OnAuto => switches.asks_for_hints,
+        ZoneHints::UnlessDisabled => switches.allows_hints,
         ZoneHints::Always => true,
     }
 }

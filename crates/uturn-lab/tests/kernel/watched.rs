@@ -70,7 +70,7 @@ fn asymmetric_return() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The kernel says itself that a source is not where it should be.
+/// The kernel itself reports that the reverse-path filter dropped a packet.
 fn reverse_path_filter() {
     let mut set = quick(1);
     forget_vips(&mut set);

@@ -67,7 +67,7 @@ pub(super) fn answer(
         };
         return (reply(ips), step(why, by), Some(supposed));
     }
-    // Nobody outside serves the cluster's own names, or names without a dot.
+    // No server outside serves the cluster's own names, or names without a dot.
     let domain = cluster.dns.domain();
     let inner =
         name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));

@@ -33,7 +33,7 @@ const USUAL: &str = ".:53 {
 pub(super) struct Servers<'a> {
     cluster: &'a Cluster,
     coredns: Result<Corefile, Vec<Fault>>,
-    /// Whether nobody said how CoreDNS is set.
+    /// Whether the configuration of CoreDNS is not given.
     usual: bool,
     node_local: Option<Result<Corefile, Vec<Fault>>>,
     /// What stands in the `resolv.conf` of pods.
@@ -98,7 +98,7 @@ impl<'a> Servers<'a> {
         self.service.contains(&server) && self.node_local.is_none()
     }
 
-    /// Asks whoever answers at an address; the servers of a node for none.
+    /// Asks the server at an address, or those of a node if there is none.
     pub(super) fn ask(
         &self,
         server: Option<IpAddr>,

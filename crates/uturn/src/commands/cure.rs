@@ -7,6 +7,7 @@ use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
 use uturn_path::{Engine, WalkError};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
+use uturn_scan::Scanner;
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
 use super::{near, print};
@@ -108,7 +109,8 @@ fn found<'a>(
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, object),
     };
-    let findings = diagnose(engine, &engine.scan(&engine.targets())?)?;
+    let scanner = Scanner::new(engine);
+    let findings = diagnose(&scanner, &scanner.scan(&scanner.targets())?)?;
     let is_it = |one: &&Finding| {
         one.code == code
             && *one.subject.name == *name

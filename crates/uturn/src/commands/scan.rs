@@ -6,9 +6,10 @@ use uturn_diagnose::cure::Twin;
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Alike, Cure, Example, Finding, Observation, Severity, diagnose};
 use uturn_model::{Cluster, Verdict};
-use uturn_path::{Engine, ScanResult, ScanTarget, cases};
+use uturn_path::{Engine, what_if};
 use uturn_report::html::{self, Shown};
 use uturn_report::{ScanReport, json, junit, sarif, scan};
+use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use super::{cure, print};
 use crate::cli::{FailOn, Scan, ScanOutput};
@@ -27,15 +28,16 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let cluster = &loaded.cluster;
     let known = Known::read(cluster, args.baseline.as_deref())?;
     say_what_is_left_out(cluster, printer);
-    let others = cases::others(cluster);
+    let others = what_if::others(cluster);
     let clusters = std::iter::once(cluster).chain(&others);
     let engines = clusters.map(Engine::new).collect::<Result<Vec<_>, _>>()?;
+    let scanners: Vec<Scanner<'_, '_>> = engines.iter().map(Scanner::new).collect();
     let twin = Twin::new(&manifests, &engines[0]);
     let mut met = Vec::new();
     let mut all = Vec::new();
-    for engine in &engines {
-        let here = engine.scan(&targets(engine, args)?)?;
-        let mut findings = diagnose(engine, &here)?;
+    for scanner in &scanners {
+        let here = walk(scanner, args)?;
+        let mut findings = diagnose(scanner, &here)?;
         if let Some(namespace) = &args.namespace {
             let elsewhere = |one: &uturn_model::Name| one.as_str() != namespace;
             findings.retain(|one| !one.subject.namespace.as_ref().is_some_and(elsewhere));
@@ -63,7 +65,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let cures = cure::name(&twin, &mut findings, &alike);
     let evidence = |at: usize| {
         let (engine, one) = &findings[at];
-        one.evidence(&engines[*engine])
+        one.evidence(&scanners[*engine])
     };
     let evidence: Vec<Vec<Observation>> = match args.output {
         ScanOutput::Text => Vec::new(),
@@ -78,7 +80,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         _ => (0..findings.len()).map(evidence).collect::<Result<_, _>>()?,
     };
     let shown = match args.output {
-        ScanOutput::Html => shown(&engines, &findings, &alike, cures)?,
+        ScanOutput::Html => shown(&scanners, &findings, &alike, cures)?,
         _ => Vec::new(),
     };
     let engine = &engines[0];
@@ -123,17 +125,19 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
 
 /// What a page shows beside the first of those that are alike.
 fn shown(
-    engines: &[Engine<'_>],
+    scanners: &[Scanner<'_, '_>],
     findings: &[(usize, Finding)],
     alike: &[Alike],
     cures: Vec<Vec<Cure>>,
 ) -> Result<Vec<Shown>, Failure> {
     let of = |(one, cures): (&Alike, Vec<Cure>)| {
         let (at, finding) = &findings[one.first];
-        let engine = &engines[*at];
+        let (scanner, engine) = (&scanners[*at], scanners[*at].engine());
         let (flow, verdicts) = match &finding.example {
             // Rules of a large cluster are not written in full for a single flow.
-            Example::Scanned(met) if engine.is_large() => (Some(met.flow()), engine.explain(met)?),
+            Example::Scanned(met) if scanner.is_large() => {
+                (Some(met.flow()), scanner.explain(met)?)
+            }
             _ => match cure::flow_of(engine, finding) {
                 Some(flow) => {
                     let verdicts = engine.verdicts(&flow)?;
@@ -147,13 +151,31 @@ fn shown(
     alike.iter().zip(cures).map(of).collect()
 }
 
+/// So many flows are walked one by one.
+const MOST_FLOWS: usize = 200_000;
+
+/// Walks everything that is asked for: by class, or each flow by itself.
+fn walk(scanner: &Scanner<'_, '_>, args: &Scan) -> Result<Vec<ScanResult>, Failure> {
+    let targets = targets(scanner, args)?;
+    if !args.exhaustive {
+        return Ok(scanner.scan(&targets)?);
+    }
+    match scanner.flows(targets.len()) {
+        flows if flows > MOST_FLOWS => Err(Failure::usage(format!(
+            "--exhaustive walks each flow by itself, and there are {flows}: \
+             at most {MOST_FLOWS} can be walked (-n picks a namespace)"
+        ))),
+        _ => Ok(scanner.scan_exhaustively(&targets)?),
+    }
+}
+
 /// What is called, as far as it is asked for.
-fn targets(engine: &Engine<'_>, args: &Scan) -> Result<Vec<ScanTarget>, Failure> {
-    let mut targets = engine.targets();
+fn targets(scanner: &Scanner<'_, '_>, args: &Scan) -> Result<Vec<ScanTarget>, Failure> {
+    let mut targets = scanner.targets();
     if let Some(namespace) = &args.namespace {
         let wanted = |name: &uturn_model::Name| name.as_str() == namespace;
         targets.retain(|target| target.object.namespace.as_ref().is_some_and(wanted));
-        if targets.is_empty() && has_targets(engine.cluster()) {
+        if targets.is_empty() && has_targets(scanner.engine().cluster()) {
             return Err(Failure::usage(format!(
                 "namespace {namespace:?} has no Service and no Ingress"
             )));
@@ -169,7 +191,7 @@ fn has_targets(cluster: &Cluster) -> bool {
 
 /// Where a cluster is too large for them, other modes of kube-proxy are not looked at.
 fn say_what_is_left_out(cluster: &Cluster, printer: &Printer) {
-    if cluster.pods.len() > cases::MOST_PODS && cluster.proxy.mode.is_supposed() {
+    if cluster.pods.len() > what_if::MOST_PODS && cluster.proxy.mode.is_supposed() {
         let mode = cluster.proxy.mode.value;
         printer.note(&format!(
             "only mode {mode} of kube-proxy is looked at in so large a cluster, and nothing says \

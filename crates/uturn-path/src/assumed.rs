@@ -1,0 +1,12 @@
+//! What had to be taken for true, each said once.
+
+use uturn_model::Supposition;
+
+/// Adds what is not there yet.
+pub(crate) fn add_new(known: &mut Vec<Supposition>, more: Vec<Supposition>) {
+    for supposition in more {
+        if !known.contains(&supposition) {
+            known.push(supposition);
+        }
+    }
+}

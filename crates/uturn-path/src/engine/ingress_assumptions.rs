@@ -1,0 +1,132 @@
+//! What manifests leave open about Ingresses, and how it is read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use uturn_lb::{controller, listeners};
+use uturn_model::cluster::Provider;
+use uturn_model::ingress::PathKind;
+use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text, Unknown};
+
+/// What is taken for true about Ingresses.
+pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
+    let mut by_class: BTreeMap<Option<&Text>, Vec<&Ingress>> = BTreeMap::new();
+    let served = |one: &&Ingress| controller::is_served_by_cloud(cluster, one);
+    for one in cluster.ingresses.values().filter(|one| !served(one)) {
+        by_class.entry(one.class.as_ref()).or_default().push(one);
+    }
+    // Who serves these is listed with what is not judged.
+    let is_listed = |one: &&Ingress| one.unjudged.iter().any(Unknown::is_of_balancer);
+    let unlisted = by_class.iter().filter_map(|(class, all)| {
+        let rest: Vec<&Ingress> = all.iter().copied().filter(|one| !is_listed(one)).collect();
+        (!rest.is_empty()).then(|| unserved(cluster, *class, &rest))
+    });
+    let mut unserved: Vec<Supposition> = unlisted.collect();
+    unserved.extend(by_class.into_iter().filter_map(|(class, all)| sealed(cluster, class?, &all)));
+    unserved.into_iter().chain(contested(cluster)).chain(unread(cluster)).collect()
+}
+
+/// Annotations that say where rules stand and cannot be read.
+fn unread(cluster: &Cluster) -> Vec<Supposition> {
+    let all = cluster.ingresses.values();
+    let served = all.filter(|one| controller::is_served_by_cloud(cluster, one));
+    let each =
+        served.flat_map(|one| listeners::unread(one).into_iter().map(move |what| (one, what)));
+    each.map(|(ingress, (key, expected))| Supposition {
+        about: format!("{key} of {}", ingress.object()).into(),
+        taken: "as if it were not there".into(),
+        because: format!("it cannot be read: expected {expected}").into(),
+        settle: "mend the annotation".into(),
+    })
+    .collect()
+}
+
+/// No known controller reads these Ingresses.
+fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Supposition {
+    let first = all[0].object();
+    let about = match all.len() {
+        1 => first.to_string(),
+        many => format!("{first} and {} more", many - 1),
+    };
+    let class = class.map_or_else(|| "no class".to_owned(), |class| format!("class {class}"));
+    let cloud = match cluster.provider.value {
+        Provider::Tke => "the cloud's controller does not read such",
+        Provider::None | Provider::Unknown | Provider::Other(_) => {
+            "no cloud's controller is here to read it"
+        }
+    };
+    Supposition {
+        about: about.into(),
+        taken: "no load balancer of its own".into(),
+        because: format!("it has {class}, and {cloud}").into(),
+        settle: "trace to the Service of the controller that reads it".into(),
+    }
+}
+
+/// The switch of ingress-nginx for redirects to HTTPS, on for hosts with TLS, and the one that
+/// redirects all others too.
+const REDIRECTS: &str = "nginx.ingress.kubernetes.io/ssl-redirect";
+const ALWAYS: &str = "nginx.ingress.kubernetes.io/force-ssl-redirect";
+
+/// An nginx of the cluster's own sends clients of these Ingresses from HTTP to HTTPS, and
+/// uturn does not follow them there.
+fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Supposition> {
+    let known = cluster.ingress_classes.values().find(|one| one.name.as_str() == &**class);
+    let is_nginx = match known {
+        Some(known) => &*known.controller == "k8s.io/ingress-nginx",
+        None => &**class == "nginx",
+    };
+    let redirects = |one: &&&Ingress| {
+        let usual = !one.tls.is_empty() && !one.annotations.is(REDIRECTS, "false");
+        usual || one.annotations.is(ALWAYS, "true")
+    };
+    let mut redirected = all.iter().filter(redirects);
+    let first = redirected.next().filter(|_| is_nginx)?.object();
+    let about = match redirected.count() {
+        0 => format!("{first} by http"),
+        more => format!("{first} and {more} more by http"),
+    };
+    Some(Supposition {
+        about: about.into(),
+        taken: "nginx answers itself".into(),
+        because: "ingress-nginx redirects hosts with TLS to https (308), which is not followed"
+            .into(),
+        settle: "trace the https URL too".into(),
+    })
+}
+
+/// An address and port, a host and a path, and whether it is exact.
+type Place<'a> = (IpAddr, Port, Option<&'a Text>, &'a Text, bool);
+
+/// Rules for one host and path of one listener in two Ingresses.
+fn contested(cluster: &Cluster) -> Vec<Supposition> {
+    let mut first: HashMap<Place<'_>, &NamespacedName> = HashMap::new();
+    let mut doubts = Vec::new();
+    for ingress in cluster.ingresses.values() {
+        if !controller::is_served_by_cloud(cluster, ingress) {
+            continue;
+        }
+        for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+            for rule in &ingress.rules {
+                for path in &rule.paths {
+                    let is_exact = path.kind == PathKind::Exact;
+                    let host = rule.host.as_ref();
+                    let (port, _) = controller::ingress_serves(ingress, host, Some(&path.path));
+                    let place = (vip, port, host, &path.path, is_exact);
+                    let owner = *first.entry(place).or_insert(&ingress.name);
+                    if *owner == ingress.name {
+                        continue;
+                    }
+                    let host = rule.host.as_deref().unwrap_or("*");
+                    doubts.push(Supposition {
+                        about: format!("{host}{} at {vip}:{port}", path.path).into(),
+                        taken: format!("the rule of Ingress {owner}").into(),
+                        because: format!("Ingress {} has one for it too", ingress.name).into(),
+                        settle: "leave one of the two".into(),
+                    });
+                }
+            }
+        }
+    }
+    doubts
+}

@@ -1,0 +1,41 @@
+//! What the cluster supposes, and what uturn does not judge.
+
+use uturn_lb::controller;
+use uturn_model::{Cluster, Supposition, Text};
+
+use super::{ingress_assumptions, uncaptured};
+use crate::outline::outline_of_listeners;
+
+/// What is taken for true of a cluster, and what uturn does not judge.
+pub(super) fn of(cluster: &Cluster) -> Vec<Supposition> {
+    // Only Facts give load balancers security groups.
+    let has_groups = cluster.load_balancers.iter().any(|fact| fact.security_groups.is_some());
+    let balancers = match has_groups {
+        true => controller::load_balancers(&outline_of_listeners(cluster)),
+        false => Vec::new(),
+    };
+    let mut supposed = cluster.supposed.clone();
+    supposed.extend(uncaptured::supposed(cluster));
+    supposed.extend(ingress_assumptions::of_ingresses(cluster));
+    let mut unjudged = |about: String, settle: &str| {
+        supposed.push(Supposition {
+            about: about.into(),
+            taken: "everything passes".into(),
+            because: "uturn does not judge it".into(),
+            settle: settle.into(),
+        });
+    };
+    let policies = cluster.network_policies.len();
+    if policies > 0 {
+        unjudged(format!("{policies} NetworkPolicy"), "look whether they allow the flow");
+    }
+    let mut groups: Vec<&Text> = Vec::new();
+    let nodes = cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
+    for name in nodes.chain(balancers.iter().map(|one| &one.security_groups)).flatten() {
+        if !cluster.security_groups.contains_key(name) && !groups.contains(&name) {
+            groups.push(name);
+            unjudged(format!("security group {name}"), "state its rules in Facts");
+        }
+    }
+    supposed
+}

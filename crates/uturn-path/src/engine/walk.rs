@@ -1,0 +1,80 @@
+//! The state of one walk through a prepared cluster.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use uturn_model::{Cluster, Mechanism, Protocol};
+use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::{Assumptions, Question};
+
+use super::Engine;
+use crate::options::Options;
+use crate::population::Population;
+
+/// The state of one walk, or of several of one kind: the cluster, its population, what is assumed
+/// and what is found on the way.
+pub struct Walk<'e, 'a> {
+    pub(crate) engine: &'e Engine<'a>,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) options: Options,
+    pub(crate) population: &'e dyn Population,
+    /// What is taken for true of rules that are not modelled.
+    pub(crate) assumed: Assumptions,
+    /// Which of those rules packets met.
+    pub(crate) open: RefCell<Vec<Question>>,
+    pub(crate) probes: ProbeCache,
+}
+
+impl<'e, 'a> Walk<'e, 'a> {
+    /// A walk that shares what probes find with all others of the same kind.
+    pub(super) fn new(
+        engine: &'e Engine<'a>,
+        options: Options,
+        population: &'e dyn Population,
+    ) -> Self {
+        Self {
+            engine,
+            cluster: engine.cluster,
+            options,
+            population,
+            assumed: Assumptions::default(),
+            open: RefCell::default(),
+            probes: engine.probes.clone(),
+        }
+    }
+
+    /// The same walk where something is taken for true: what probes find depends on it.
+    pub(crate) fn assuming(self, assumed: Assumptions) -> Self {
+        Self { assumed, probes: ProbeCache::default(), ..self }
+    }
+
+    /// Whether each target that was probed answers always or never.
+    pub fn are_probes_certain(&self) -> bool {
+        self.probes.lock().values().all(|(share, _)| *share == 0.0 || *share == 1.0)
+    }
+}
+
+/// Who probes, what, and by which protocol.
+pub(crate) type Probed = (IpAddr, SocketAddr, Protocol);
+
+/// How often a target answers probes, and why not always.
+pub(crate) type ProbeResult = (f64, Vec<Mechanism>);
+
+/// What probes found so far.
+#[derive(Clone, Default)]
+pub(crate) struct ProbeCache(Arc<Mutex<FastMap<Probed, ProbeResult>>>);
+
+impl ProbeCache {
+    pub(crate) fn get(&self, probed: &Probed) -> Option<ProbeResult> {
+        self.lock().get(probed).cloned()
+    }
+
+    pub(crate) fn insert(&self, probed: Probed, found: ProbeResult) {
+        self.lock().insert(probed, found);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FastMap<Probed, ProbeResult>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,217 @@
+//! A call to a Service where another program serves Services in place of kube-proxy.
+//!
+//! A socket balancer replaces the address at `connect`, on the client's own node: the packet
+//! that is sent has an endpoint's address from the beginning, and no rule and no load balancer
+//! has a say. What such programs do with calls that come from outside is not modelled.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use uturn_model::proxy::Translates;
+use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{
+    Endpoint, Evidence, Family, Mechanism, Name, Outcome, Protocol, Service, ServiceProxy, Unknown,
+};
+use uturn_netfilter::IpProtocol;
+
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, PacketState, Peer, Request, ended};
+use crate::unjudged::Gap;
+
+/// Which address of a Service is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frontend {
+    ClusterIp,
+    ExternalIp,
+    Balancer,
+    NodePort,
+}
+
+/// What becomes of an address when a client connects to it.
+enum Connected<'a> {
+    /// It is called as it is.
+    AsIs,
+    /// It becomes one of these, each with its share.
+    One(&'a Service, Vec<(f64, SocketAddr)>),
+    /// There is none that it could become.
+    Nobody(&'a Service),
+    /// It is not known.
+    Unknown(Gap),
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// Calls an address: sends a request to it and waits for what comes back, in every way.
+    pub(crate) fn call(
+        &self,
+        client: Peer<'a>,
+        request: &Request,
+        trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let to = trip.packet.leg().dst;
+        let protocol = trip.packet.protocol();
+        let Some(proxy) = self.cluster.proxy.replaced_by() else {
+            return self.exchange(client, request, trip);
+        };
+        match self.connected(proxy, client, to, protocol) {
+            Connected::AsIs => self.exchange(client, request, trip),
+            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), trip)]),
+            Connected::Nobody(service) => {
+                let mut trip = trip;
+                let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
+                let step = Step::new(StepKind::Reject, why, by(service, proxy));
+                let leg = trip.packet.leg();
+                trip.note(self.engine.place(client), step.seeing(leg));
+                Ok(vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
+            }
+            Connected::One(service, endpoints) => {
+                let mut ways = Vec::new();
+                for (share, endpoint) in &endpoints {
+                    let mut trip = trip.clone();
+                    trip.share *= share;
+                    trip.chance |= endpoints.len() > 1;
+                    let before = trip.packet.leg();
+                    let after = Leg { src: before.src, dst: *endpoint };
+                    let place = || self.engine.place(client);
+                    trip.tell(place, || {
+                        let why = format!("{proxy} connects to {endpoint}, not to {to}");
+                        Step::new(StepKind::Translate, why, by(service, proxy))
+                            .changing(before, after)
+                    });
+                    trip.packet = trip.packet.with_leg(after);
+                    self.check_endpoint(endpoint.ip())?;
+                    ways.extend(self.exchange(client, request, trip)?);
+                }
+                Ok(self.merged(ways))
+            }
+        }
+    }
+
+    fn connected(
+        &self,
+        proxy: ServiceProxy,
+        client: Peer<'a>,
+        to: SocketAddr,
+        protocol: IpProtocol,
+    ) -> Connected<'a> {
+        let node = match client {
+            Peer::Pod(pod) => pod.node.as_ref(),
+            Peer::Host(node, _) => Some(&node.name),
+            // What they send is met on its way.
+            Peer::Balancer(_) | Peer::Outside => return Connected::AsIs,
+        };
+        let Some((service, port, frontend)) = self.engine.frontend(to, protocol) else {
+            return Connected::AsIs;
+        };
+        let is_modelled = match (frontend, proxy.translates()) {
+            (_, Translates::Nothing) => false,
+            (Frontend::ClusterIp, _) => true,
+            // Only an address of a node is replaced; others are met further on.
+            (Frontend::ExternalIp, _) | (_, Translates::ClusterIps) => false,
+            (Frontend::Balancer, Translates::AtConnect) => service.source_ranges.is_empty(),
+            (Frontend::NodePort, Translates::AtConnect) => true,
+        };
+        if !is_modelled {
+            return Connected::Unknown(proxy_gap(service, proxy));
+        }
+        let is_local = frontend == Frontend::ClusterIp && service.internal_policy == Policy::Local;
+        let home = node.filter(|_| is_local);
+        let endpoints = self.endpoints_for(service, port, Family::of(to.ip()), home);
+        match endpoints.is_empty() {
+            true => Connected::Nobody(service),
+            false => Connected::One(service, endpoints),
+        }
+    }
+
+    /// The endpoints of a port, each with the share of connections that it gets: those that are
+    /// ready, else those that still serve while they end.
+    fn endpoints_for(
+        &self,
+        service: &Service,
+        port: &ServicePort,
+        family: Family,
+        home: Option<&Name>,
+    ) -> Vec<(f64, SocketAddr)> {
+        let weight = |address: SocketAddr| self.population.endpoints(address.ip()).unwrap_or(1.0);
+        let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
+            let mut found: Vec<SocketAddr> = Vec::new();
+            for slice in self.cluster.slices(&service.name) {
+                let number = slice.ports.iter().find(|one| {
+                    slice.family == family && one.name == port.name && one.protocol == port.protocol
+                });
+                let Some(number) = number else { continue };
+                for one in slice.endpoints.iter().filter(|one| is_it(one)) {
+                    let address = SocketAddr::new(one.address, number.port.number());
+                    let is_here = home.is_none_or(|home| one.node.as_ref() == Some(home));
+                    if is_here && !found.contains(&address) {
+                        found.push(address);
+                    }
+                }
+            }
+            found
+        };
+        let mut found = of(&|one| one.ready);
+        if found.is_empty() {
+            found = of(&|one| one.serving && one.terminating);
+        }
+        let all: f64 = found.iter().map(|address| weight(*address)).sum();
+        found.into_iter().map(|address| (weight(address) / all, address)).collect()
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// What keeps a packet from being judged that comes to an address of a Service from the
+    /// network, where no kube-proxy serves it.
+    pub(crate) fn gap_of_proxy(&self, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {
+        let proxy = self.cluster.proxy.replaced_by()?;
+        let (service, _, frontend) = self.frontend(to, protocol)?;
+        (frontend != Frontend::ClusterIp).then(|| proxy_gap(service, proxy))
+    }
+
+    fn frontend(
+        &self,
+        to: SocketAddr,
+        protocol: IpProtocol,
+    ) -> Option<(&'a Service, &'a ServicePort, Frontend)> {
+        let is_node = self.node_at(to.ip()).is_some();
+        let family = Family::of(to.ip());
+        self.cluster.services.values().find_map(|service| {
+            let frontend = if service.cluster_ips.contains(&to.ip()) {
+                Some(Frontend::ClusterIp)
+            } else if service.vips(family).any(|vip| vip == to.ip()) {
+                Some(Frontend::Balancer)
+            } else if service.external_ips.contains(&to.ip()) {
+                Some(Frontend::ExternalIp)
+            } else {
+                None
+            };
+            service.ports.iter().filter(|port| speaks(port.protocol, protocol)).find_map(|port| {
+                let asked = frontend.filter(|_| port.port.number() == to.port());
+                let node_port = port.node_port.map(|number| number.number());
+                let at_node =
+                    (is_node && node_port == Some(to.port())).then_some(Frontend::NodePort);
+                Some((service, port, asked.or(at_node)?))
+            })
+        })
+    }
+}
+
+fn speaks(protocol: Protocol, number: IpProtocol) -> bool {
+    IpProtocol::from(protocol) == number
+}
+
+fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
+    Evidence::ServiceProxy {
+        proxy,
+        at_connect: proxy.translates() == Translates::AtConnect,
+        service: Arc::new(service.object()),
+        origin: service.origin.clone(),
+    }
+}
+
+fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap {
+    let unknown = Unknown::ServiceProxy(proxy.to_string().into());
+    Gap::of(&service.object(), &service.origin, &unknown)
+}

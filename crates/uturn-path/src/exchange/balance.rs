@@ -1,0 +1,433 @@
+//! The load balancer's part: an exchange within the exchange.
+//!
+//! On layer 4 a connection is passed on once, and nothing is tried again. On layer 7 the
+//! load balancer answers the client itself, asks a target, and asks the next one when the
+//! first does not answer. Whom it asks is decided by `uturn_lb::decide`, as on the wire.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use uturn_lb::decide::Choice;
+use uturn_lb::rules;
+use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome};
+
+use crate::assumed::add_new;
+use crate::engine::walk::Walk;
+use crate::engine::{Engine, find_listener};
+use crate::error::WalkError;
+use crate::exchange::failover::{Attempts, TOLD, TOLD_REDUCED, picks};
+use crate::exchange::redirect::Said;
+use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
+use crate::population::Results;
+
+impl<'a> Walk<'_, 'a> {
+    /// A packet reached a load balancer.
+    pub(crate) fn balance(
+        &self,
+        balancer: usize,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        mut trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let seen = trip.packet.leg();
+        let place = self.engine.place(Peer::Balancer(balancer));
+        if let Some(step) =
+            self.engine.shut_out(&self.engine.balancers()[balancer].security_groups, &trip)
+        {
+            trip.note(place, step);
+            return Ok(vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
+        }
+        let listener = find_listener(
+            &self.engine.balancers()[balancer],
+            seen.dst.port(),
+            trip.packet.protocol(),
+        );
+        let Some(listener) = listener else {
+            let why = format!("has no listener on port {}", seen.dst.port());
+            let party = Peer::Balancer(balancer);
+            trip.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
+            let mechanism = Some(Mechanism::WrongPort);
+            return self.bring_home(
+                party,
+                client,
+                asked,
+                trip.answer(),
+                Outcome::Refused,
+                mechanism,
+            );
+        };
+        if let Some(outcome) = misspoken(listener, request) {
+            let why = format!("speaks {} here", listener.protocol);
+            let party = Peer::Balancer(balancer);
+            trip.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
+            let mechanism = Some(Mechanism::WrongPort);
+            return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
+        }
+        let served = match listener.protocol.layer() {
+            Layer::L4 => listener.rules.first(),
+            Layer::L7 => {
+                let (host, path) = asked_of(request, seen);
+                rules::find(&listener.rules, &host, &path)
+            }
+        };
+        if let Some(gap) = served.and_then(|rule| self.engine.gap_behind(rule)) {
+            return Ok(vec![gap.exchange(place, trip)]);
+        }
+        match listener.protocol.layer() {
+            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
+            Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
+        }
+    }
+
+    fn pass_on(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        trip: &PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let seen = trip.packet.leg();
+        let place = self.engine.place(Peer::Balancer(balancer));
+        // Who ends TLS has answered the client before it looks for a target, and can but cut
+        // the connection when there is none.
+        let ends_tls = listener.protocol.ends_tls();
+        let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
+        let home = |ways: Vec<Exchange>| match ends_tls {
+            true => self.say(balancer, client, asked, trip, ways, turned_away),
+            false => Ok(ways),
+        };
+        let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
+        let Some(rule) = rule else {
+            let ways = self.engine.without_target(trip.clone(), place, balancer, turned_away);
+            return home(ways);
+        };
+        // What is passed on as it came still speaks what the client spoke.
+        let tls = if ends_tls { None } else { request.tls };
+        let passed = Request { tls, ..Request::default() };
+        let alive = self.alive(balancer, listener, rule)?;
+        let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
+        let shares = choice.shares();
+        if shares.is_empty() {
+            let ways = self.engine.without_candidate(trip.clone(), place, balancer, turned_away);
+            return home(ways);
+        }
+        let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
+        if self.population.failover().is_some() && picks_by_client && choice.candidates().len() > 1
+        {
+            return Err(WalkError::NeedsWhole);
+        }
+        let by = self.engine.by_listener(listener, rule);
+        let mut ways = Vec::new();
+        for (target, share) in shares {
+            let mut there = trip.clone();
+            there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
+            let to = &rule.targets[target];
+            for inner in self.ask_target(balancer, listener, to, seen.src, &passed, trip)? {
+                // Of what is passed on as it came, all that was sent again is in there.
+                let mut trip = if ends_tls { there.clone() } else { there.clone().on_time() };
+                trip.share *= share * inner.share;
+                trip.chance |= inner.chance;
+                trip.supposed = inner.supposed;
+                trip.hops.extend(inner.hops);
+                let outcome = match inner.outcome {
+                    Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
+                    _ if ends_tls => turned_away,
+                    told => told,
+                };
+                // A refusal comes back through the load balancer like any other answer.
+                if matches!(outcome, Outcome::Hangs | Outcome::Unknown) {
+                    trip.tries.why.extend(inner.mechanisms);
+                    ways.push(ended(trip, outcome, None));
+                    continue;
+                }
+                let is_last = |one: &&Mechanism| !inner.lost.contains(one);
+                let last = inner.mechanisms.iter().find(is_last);
+                let mechanism = last.or(inner.mechanisms.first()).copied();
+                trip.tries.why.extend(inner.lost);
+                let party = Peer::Balancer(balancer);
+                let mut answer = trip.answer();
+                answer.note(place.clone(), passes_back(seen, by.clone()));
+                let home = self.bring_home(party, client, asked, answer, outcome, mechanism)?;
+                let late = |way: Exchange| Exchange { late: way.late.max(inner.late), ..way };
+                ways.extend(home.into_iter().map(late));
+            }
+        }
+        Ok(self.merged(ways))
+    }
+
+    fn ask(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        mut trip: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let seen = trip.packet.leg();
+        let place = self.engine.place(Peer::Balancer(balancer));
+        let (host, path) = asked_of(request, seen);
+        let Some(rule) = rules::find(&listener.rules, &host, &path) else {
+            let why = format!("no rule of the listener is for {host}{path}");
+            trip.note(
+                place,
+                Step::new(StepKind::Reject, why, self.engine.by(Peer::Balancer(balancer))),
+            );
+            let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
+            let answer = trip.answer();
+            let mechanism = Some(Mechanism::NoRuleForPath);
+            let party = Peer::Balancer(balancer);
+            return self.bring_home(party, client, asked, answer, outcome, mechanism);
+        };
+        if let Some(redirect) = &rule.redirect {
+            let by = self.engine.by_listener(listener, rule);
+            let said = Said { redirect, host: &host, path: &path, by };
+            return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
+        }
+        let alive = self.alive(balancer, listener, rule)?;
+        let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
+        let shares = choice.shares();
+        if shares.is_empty() {
+            let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
+            let turned_away = match rule.targets.is_empty() {
+                true => self.engine.without_target(trip.clone(), place, balancer, outcome),
+                false => self.engine.without_candidate(trip.clone(), place, balancer, outcome),
+            };
+            return self.say(balancer, client, asked, &trip, turned_away, outcome);
+        }
+        let by = self.engine.by_listener(listener, rule);
+        let failover = self.population.failover();
+        let mut ask = || -> Result<Results, WalkError> {
+            let mut results = vec![Vec::new(); rule.targets.len()];
+            for target in choice.candidates() {
+                let (plain, target_there) = (Request::default(), &rule.targets[target]);
+                results[target] =
+                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip)?;
+            }
+            Ok(results.into())
+        };
+        let results = match failover {
+            Some(failover) => failover.results(seen, &mut ask)?,
+            None => ask()?,
+        };
+        let is_open = |way: &&Exchange| way.outcome.is_unknown();
+        if let Some(open) = results.iter().flatten().find(is_open) {
+            trip.note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
+            return Ok(vec![ended(trip, Outcome::Unknown, open.mechanisms.first().copied())]);
+        }
+        let begun = trip.tries.delay();
+        let mut attempts = Attempts {
+            walk: self,
+            choice,
+            listener,
+            rule,
+            seen,
+            place,
+            by,
+            begun,
+            results,
+            most_told: if failover.is_some() { TOLD_REDUCED } else { TOLD },
+            ways: Vec::new(),
+        };
+        match failover {
+            Some(failover) => {
+                let mut start = ended(trip.clone(), Outcome::AT_ONCE, None);
+                if self.options.is_brief() {
+                    start.hops = Vec::new();
+                }
+                attempts.count(failover, start)?;
+            }
+            None => {
+                for (target, share) in shares {
+                    let mut start = trip.clone();
+                    start.share *= share;
+                    attempts.follow(target, ended(start, Outcome::AT_ONCE, None));
+                }
+            }
+        }
+        let (place, by) = (attempts.place.clone(), attempts.by.clone());
+        let ways = self.merged(attempts.ways);
+        // Whatever the answer says, it takes the same ways home.
+        let mut answer = trip.answer().on_time();
+        answer.hops.clear();
+        (answer.share, answer.chance) = (1.0, false);
+        let party = Peer::Balancer(balancer);
+        let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None)?;
+        if let Some(failover) = failover {
+            failover.note_answers(trip.share, &arrivals);
+        }
+        let mut home = Vec::with_capacity(ways.len() * arrivals.len());
+        for way in ways {
+            for arrived in &arrivals {
+                let mut way = way.clone();
+                way.share *= arrived.share;
+                way.chance |= arrived.chance;
+                add_new(&mut way.supposed, arrived.supposed.clone());
+                if !self.options.is_brief() {
+                    let said = answers(way.outcome, asked, by.clone());
+                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps: vec![said] });
+                    way.hops.extend(arrived.hops.iter().cloned());
+                }
+                way.mechanisms.extend(&arrived.mechanisms);
+                way.mechanisms.sort_unstable();
+                way.mechanisms.dedup();
+                if arrived.outcome != Outcome::AT_ONCE {
+                    way.outcome = arrived.outcome;
+                }
+                home.push(way);
+            }
+        }
+        Ok(self.merged(home))
+    }
+
+    /// What a load balancer says of its own takes the way home like anything else.
+    fn say(
+        &self,
+        balancer: usize,
+        client: Peer<'a>,
+        asked: Leg,
+        trip: &PacketState,
+        said: Vec<Exchange>,
+        outcome: Outcome,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let party = Peer::Balancer(balancer);
+        let answer = trip.answer().on_time();
+        let home = self.bring_home(party, client, asked, answer, outcome, None)?;
+        Ok(if home.iter().all(|way| way.outcome == outcome) { said } else { home })
+    }
+
+    /// The load balancer's own exchange with one target.
+    fn ask_target(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        target: &Target,
+        client: SocketAddr,
+        request: &Request,
+        trip: &PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let src = match &listener.profile.source {
+            Source::Kept => client,
+            Source::Replaced(range) => {
+                let ip = range.hosts().next().unwrap_or(IpAddr::from([127, 0, 0, 1]));
+                SocketAddr::new(ip, client.port())
+            }
+        };
+        let leg = Leg { src, dst: target.address };
+        if let Some(lost) = self.engine.lacks_bandwidth(balancer, target, leg, trip) {
+            return Ok(vec![lost]);
+        }
+        let packet = trip.packet.with_leg(leg);
+        let mut inner = trip.another(packet, Way::Out).sent_by(balancer);
+        // What it does not pass on as it came is a connection of its own.
+        if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
+            inner = inner.paced(Pace::within(listener.profile.connect_timeout));
+        }
+        Ok(self.merged(self.exchange(Peer::Balancer(balancer), request, inner)?))
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// Where a node pays for its own way to the internet, a public load balancer reaches it
+    /// only over bandwidth of the node's own.
+    fn lacks_bandwidth(
+        &self,
+        balancer: usize,
+        target: &Target,
+        leg: Leg,
+        trip: &PacketState,
+    ) -> Option<Exchange> {
+        let node = target.kind.node().and_then(|name| self.cluster.nodes.get(name))?;
+        let is_public = self.balancers()[balancer].scope == Scope::Public;
+        if !is_public || node.public_bandwidth != Some(false) {
+            return None;
+        }
+        let mut trip = trip.another(trip.packet.with_leg(leg), Way::Out);
+        let why = format!("node {} has no bandwidth to the internet", node.name);
+        let by = Evidence::object(node.object(), node.origin.clone());
+        trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+        Some(ended(trip, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
+    }
+
+    /// What a load balancer's doing rests on: the listener, and the object that asked for it.
+    fn by_listener(&self, listener: &Listener, rule: &Rule) -> Evidence {
+        let (profile, protocol) = (&listener.profile.name, listener.protocol);
+        Evidence::Listener {
+            listener: format!("{profile} listener {protocol}:{}", listener.port).into(),
+            owner: Arc::new(rule.owner.clone()),
+            origin: self.origin_of(&rule.owner),
+        }
+    }
+
+    fn without_target(
+        &self,
+        trip: PacketState,
+        place: Place,
+        balancer: usize,
+        outcome: Outcome,
+    ) -> Vec<Exchange> {
+        let why = "has no target: no node and no pod is registered";
+        self.turns_away(trip, place, balancer, outcome, why, Mechanism::NoEndpoint)
+    }
+
+    fn without_candidate(
+        &self,
+        trip: PacketState,
+        place: Place,
+        balancer: usize,
+        outcome: Outcome,
+    ) -> Vec<Exchange> {
+        let why = "has no target that it may pick: it avoids the client's own address";
+        self.turns_away(trip, place, balancer, outcome, why, Mechanism::NoCandidate)
+    }
+
+    fn turns_away(
+        &self,
+        mut trip: PacketState,
+        place: Place,
+        balancer: usize,
+        outcome: Outcome,
+        why: &str,
+        mechanism: Mechanism,
+    ) -> Vec<Exchange> {
+        trip.note(place, Step::new(StepKind::Drop, why, self.by(Peer::Balancer(balancer))));
+        vec![ended(trip, outcome, Some(mechanism))]
+    }
+}
+
+/// The host and path that a request asks for.
+fn asked_of(request: &Request, seen: Leg) -> (String, String) {
+    match &request.http {
+        Some((host, path)) => (host.clone(), path.clone()),
+        None => (seen.dst.ip().to_string(), "/".to_owned()),
+    }
+}
+
+/// What comes of speaking to a listener what it does not speak. On layer 4 without TLS it
+/// speaks nothing: it passes on what comes.
+fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
+    match (listener.protocol, request.tls?) {
+        (ListenerProtocol::Http, true) => Some(Outcome::TlsError),
+        (ListenerProtocol::Https, false) => {
+            Some(Outcome::Status { code: 400, after: Duration::ZERO })
+        }
+        (ListenerProtocol::TcpSsl, false) => Some(Outcome::Reset),
+        _ => None,
+    }
+}
+
+fn answers(outcome: Outcome, asked: Leg, by: Evidence) -> Step {
+    let home = Leg { src: asked.dst, dst: asked.src };
+    Step::new(StepKind::Answer, format!("{outcome}"), by).seeing(home)
+}
+
+fn passes_back(seen: Leg, by: Evidence) -> Step {
+    let home = Leg { src: seen.dst, dst: seen.src };
+    Step::new(StepKind::Untranslate, "passes the answer back", by).seeing(home)
+}

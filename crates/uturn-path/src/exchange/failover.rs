@@ -1,0 +1,230 @@
+//! A request that is followed from one target to the next, until one answers or none is left.
+//!
+//! There are as many ways as ends of each attempt multiplied. Requests that waited equally long,
+//! for the same reasons, go on as one, unless every way is wanted.
+
+use std::time::Duration;
+
+use uturn_lb::decide::Choice;
+use uturn_model::lb::{Listener, Rule, Scheduler, Source};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Outcome};
+use uturn_netfilter::hash::FastMap;
+
+use crate::assumed::add_new;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, Waiting};
+use crate::population::{Failover, FailoverRequest, Results, TriesTargets};
+use crate::share::{NEGLIGIBLE, ReasonSet};
+
+/// Of a way with more places than these, what comes is counted and not told: in a whole cluster,
+/// and in a reduced one.
+pub(crate) const TOLD: usize = 240;
+pub(crate) const TOLD_REDUCED: usize = 24;
+
+/// A layer-7 request that a load balancer is busy with.
+pub(crate) struct Attempts<'e, 'a> {
+    pub(crate) walk: &'e Walk<'e, 'a>,
+    pub(crate) choice: Choice<'e>,
+    pub(crate) listener: &'e Listener,
+    pub(crate) rule: &'e Rule,
+    /// The addresses of the request as the load balancer sees them.
+    pub(crate) seen: Leg,
+    pub(crate) place: Place,
+    pub(crate) by: Evidence,
+    /// How long the client had waited already.
+    pub(crate) begun: Duration,
+    /// What asking each target gives, by its place in the rule; nothing for one that is not
+    /// asked.
+    pub(crate) results: Results,
+    /// Of a way with more places than these, what comes is not told.
+    pub(crate) most_told: usize,
+    pub(crate) ways: Vec<Exchange>,
+}
+
+impl Attempts<'_, '_> {
+    /// Follows a request that begins at a target to all its ends.
+    pub(crate) fn follow(&mut self, first: usize, start: Exchange) {
+        let mut tried = vec![first];
+        if self.walk.options.every_way {
+            return self.follow_each(&mut tried, Waiting::new(start));
+        }
+        let least = start.share * NEGLIGIBLE;
+        let mut waiting = vec![Waiting::new(start)];
+        while let Some(target) = tried.last() {
+            let (mut left, answered) = self.attempt(waiting, *target);
+            self.ways.extend(answered);
+            left.retain(|one| one.way.share >= least);
+            waiting = left;
+            match self.choice.next(&tried) {
+                Some(next) if !waiting.is_empty() => tried.push(next),
+                _ => break,
+            }
+        }
+        let mut ways = std::mem::take(&mut self.ways);
+        ways.extend(waiting.into_iter().map(|one| self.give_up(one)));
+        self.ways = self.walk.merged(ways);
+    }
+
+    /// The same, each way by itself. `tried` holds the targets in order, the last one now being
+    /// asked.
+    fn follow_each(&mut self, tried: &mut Vec<usize>, so_far: Waiting) {
+        let Some(&target) = tried.last() else { return };
+        let next = self.choice.next(tried);
+        let (left, answered) = self.attempt(vec![so_far], target);
+        self.ways.extend(answered);
+        for one in left {
+            match next {
+                Some(next) => {
+                    tried.push(next);
+                    self.follow_each(tried, one);
+                    tried.pop();
+                }
+                None => {
+                    let given_up = self.give_up(one);
+                    self.ways.push(given_up);
+                }
+            }
+        }
+    }
+
+    /// Leaves it to `failover` how the request ends after all its attempts.
+    ///
+    /// # Errors
+    /// [`WalkError::NeedsWhole`] if only asking every target can tell.
+    pub(crate) fn count(
+        &mut self,
+        failover: &dyn Failover,
+        start: Exchange,
+    ) -> Result<(), WalkError> {
+        let profile = &self.listener.profile;
+        let candidates = self.choice.candidates();
+        if profile.scheduler == Scheduler::SourceHash && candidates.len() > 1 {
+            return Err(WalkError::NeedsWhole);
+        }
+        let request = FailoverRequest {
+            rule: self.rule,
+            candidates: &candidates,
+            results: &self.results,
+            start,
+            begun: self.begun,
+            timeout: profile.connect_timeout,
+            next_target: profile.next_target,
+            detail: self.walk.options.detail,
+        };
+        self.ways = failover.ways(&request, self)?;
+        Ok(())
+    }
+}
+
+impl TriesTargets for Attempts<'_, '_> {
+    fn attempt(&self, waiting: Vec<Waiting>, target: usize) -> (Vec<Waiting>, Vec<Exchange>) {
+        let mut left: Vec<Waiting> = Vec::new();
+        let mut answered: Vec<Exchange> = Vec::new();
+        let (mut waits, mut ends) = (FastMap::default(), FastMap::default());
+        let are_merged = !self.walk.options.every_way;
+        let results = &self.results[target];
+        for mut one in waiting {
+            for (at, result) in results.iter().enumerate() {
+                let share = one.way.share * result.share;
+                let chance = one.way.chance || result.chance;
+                let why = ReasonSet::of(&one.way.mechanisms).and(ReasonSet::of(&result.mechanisms));
+                let timed_out = matches!(result.outcome, Outcome::Hangs);
+                let timeouts = one.timeouts + u32::from(timed_out);
+                let late = one.late + result.late;
+                let waited = self.waited(&one);
+                let known: Option<&mut Exchange> = match result.outcome {
+                    Outcome::Answered { after } => {
+                        let at = *ends.entry((waited + after, why)).or_insert(answered.len());
+                        answered.get_mut(at)
+                    }
+                    _ => {
+                        let alike = (timeouts, timed_out, late, why);
+                        let at = *waits.entry(alike).or_insert(left.len());
+                        left.get_mut(at).map(|known: &mut Waiting| &mut known.way)
+                    }
+                };
+                if let Some(known) = known.filter(|_| are_merged) {
+                    known.share += share;
+                    known.chance |= chance;
+                    add_new(&mut known.supposed, one.way.supposed.clone());
+                    add_new(&mut known.supposed, result.supposed.clone());
+                    continue;
+                }
+                // Ways are long: the last takes what the others copy.
+                let hops = std::mem::take(&mut one.way.hops);
+                let mechanisms = why.mechanisms();
+                let mut way = Exchange { share, mechanisms, chance, ..one.way.clone() };
+                if at + 1 < results.len() {
+                    one.way.hops.clone_from(&hops);
+                }
+                way.hops = hops;
+                add_new(&mut way.supposed, result.supposed.clone());
+                let is_told = !self.walk.options.is_brief() && way.hops.len() < self.most_told;
+                if is_told {
+                    let by = self.by.clone();
+                    self.note(&mut way, picks(self.listener, self.rule, target, self.seen, by));
+                    way.hops.extend(result.hops.iter().cloned());
+                }
+                if let Outcome::Answered { after } = result.outcome {
+                    way.outcome = Outcome::Answered { after: waited + after };
+                    answered.push(way);
+                    continue;
+                }
+                if timed_out && is_told {
+                    self.note(&mut way, timeout(self.listener, self.rule, target, self.by.clone()));
+                }
+                left.push(Waiting { way, timeouts, timed_out, late });
+            }
+        }
+        (left, answered)
+    }
+
+    fn give_up(&self, waiting: Waiting) -> Exchange {
+        let code = if waiting.timed_out { 504 } else { 502 };
+        let after = self.waited(&waiting);
+        Exchange { outcome: Outcome::Status { code, after }, ..waiting.way }
+    }
+}
+
+impl Attempts<'_, '_> {
+    /// How long the client has waited by now.
+    fn waited(&self, one: &Waiting) -> Duration {
+        self.begun + self.listener.profile.connect_timeout * one.timeouts + one.late
+    }
+
+    fn note(&self, way: &mut Exchange, step: Step) {
+        match way.hops.last_mut() {
+            Some(hop) if hop.place == self.place => hop.steps.push(step),
+            _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
+        }
+    }
+}
+
+/// The step in which a target is picked.
+pub(crate) fn picks(
+    listener: &Listener,
+    rule: &Rule,
+    target: usize,
+    seen: Leg,
+    by: Evidence,
+) -> Step {
+    let chosen = &rule.targets[target];
+    let what = match chosen.kind.node() {
+        Some(node) => format!("{} on node {node}", chosen.address),
+        None => chosen.address.to_string(),
+    };
+    let src = match &listener.profile.source {
+        Source::Kept => "keeps the client's address",
+        Source::Replaced(_) => "replaces the client's address",
+    };
+    let why = format!("picks {what}, {src}");
+    Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst: chosen.address })
+}
+
+fn timeout(listener: &Listener, rule: &Rule, target: usize, by: Evidence) -> Step {
+    let seconds = listener.profile.connect_timeout.as_secs_f64();
+    let why = format!("hears nothing from {} for {seconds} s", rule.targets[target].address);
+    Step::new(StepKind::Timeout, why, by)
+}

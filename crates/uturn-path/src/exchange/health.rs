@@ -1,0 +1,198 @@
+//! Which targets a load balancer takes for alive: its probes travel like any packet.
+//!
+//! A probe by TCP is good if the connection is made. One by UDP cannot wait for an answer, as
+//! it is not known what the service says: it is good if the machine answers an echo request and
+//! has not refused the datagram.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_lb::profile;
+use uturn_model::lb::{Listener, ProbeSource, Rule, Target, TargetKind};
+use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
+use uturn_netfilter::{IpProtocol, Packet, Transport};
+
+use crate::engine::walk::Walk;
+use crate::engine::{Engine, find_listener};
+use crate::error::WalkError;
+use crate::packet::{Exchange, Pace, PacketState, Peer, Request};
+
+/// The port that probes come from: any.
+const PROBE_PORT: u16 = 50_000;
+
+/// What health checks find of one target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Health {
+    /// The target.
+    pub target: SocketAddr,
+    /// The node that packets to it arrive at, where it is known.
+    pub node: Option<Name>,
+    /// Whether it answers.
+    pub alive: bool,
+    /// How many of its probes it answers. Where that is neither none nor all, chance decides,
+    /// again and again, whether it counts as alive.
+    pub answered: f64,
+    /// Why it does not.
+    pub mechanisms: Vec<Mechanism>,
+}
+
+impl Engine<'_> {
+    /// What the health checks of a listener find, target by target; `None` if no load balancer
+    /// listens there.
+    ///
+    /// # Errors
+    /// A probe meets a node whose rules cannot be walked.
+    pub fn health(
+        &self,
+        listener: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Option<Vec<Health>>, WalkError> {
+        self.walk_whole().health(listener, protocol)
+    }
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// Which targets the health checks find alive.
+    pub(crate) fn alive(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        rule: &Rule,
+    ) -> Result<Vec<bool>, WalkError> {
+        let all = self.health_of(balancer, listener, rule)?;
+        Ok(all.into_iter().map(|one| one.alive).collect())
+    }
+
+    fn health(
+        &self,
+        listener: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Option<Vec<Health>>, WalkError> {
+        let balancer = self.engine.balancers().iter().position(|one| one.vip == listener.ip());
+        let Some(balancer) = balancer else { return Ok(None) };
+        let protocol = IpProtocol::from(protocol);
+        let here = find_listener(&self.engine.balancers()[balancer], listener.port(), protocol);
+        let Some(here) = here else { return Ok(None) };
+        let mut all = Vec::new();
+        // What is redirected to another listener is served there.
+        let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
+        let there =
+            redirects.filter(|to| to.host.is_none() && to.port != here.port).filter_map(|to| {
+                find_listener(&self.engine.balancers()[balancer], to.port.number(), protocol)
+            });
+        let there: Vec<&Listener> = there.collect();
+        let all_rules = [here].into_iter().chain(there);
+        for (listener, rule) in
+            all_rules.flat_map(|one| one.rules.iter().map(move |rule| (one, rule)))
+        {
+            for one in self.health_of(balancer, listener, rule)? {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// Probes travel like any packet. Each target of each prober is asked once.
+    fn health_of(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        rule: &Rule,
+    ) -> Result<Vec<Health>, WalkError> {
+        let healthy = |target: &Target| Health {
+            target: target.address,
+            node: target.kind.node().cloned(),
+            alive: true,
+            answered: 1.0,
+            mechanisms: Vec::new(),
+        };
+        let is_open = self.engine.gap_behind(rule).is_some();
+        let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
+            return Ok(rule.targets.iter().map(healthy).collect());
+        };
+        let vip = self.engine.balancers()[balancer].vip;
+        let prober = match check.source {
+            ProbeSource::Vip => vip,
+            ProbeSource::Reserved => profile::prober(Family::of(vip)),
+        };
+        // What serves node ports in place of kube-proxy is not modelled.
+        let is_unknown = |target: &Target| {
+            matches!(target.kind, TargetKind::NodePort(_))
+                && self.cluster.proxy.replaced_by().is_some()
+        };
+        let judge = |target: &Target| {
+            if is_unknown(target) {
+                return Ok(healthy(target));
+            }
+            let pace = Pace::within(check.timeout);
+            let found = self.probe(balancer, listener, prober, target.address, &pace)?;
+            let (answered, mechanisms) = found;
+            // Good and bad probes in a row decide; where chance has a say, the likelier wins.
+            Ok(Health { alive: is_mostly(answered), answered, mechanisms, ..healthy(target) })
+        };
+        rule.targets.iter().map(judge).collect()
+    }
+
+    /// How often a target answers, and if it counts as dead, why.
+    fn probe(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        prober: IpAddr,
+        target: SocketAddr,
+        pace: &Pace,
+    ) -> Result<(f64, Vec<Mechanism>), WalkError> {
+        let protocol = listener.protocol.transport();
+        let key = (prober, target, protocol);
+        if let Some(known) = self.probes.get(&key) {
+            return Ok(known);
+        }
+        let ask = |packet: Packet| {
+            let probe =
+                PacketState::new(packet).briefly(self.options.is_brief()).paced(pace.clone());
+            let probe = probe.sent_by(balancer);
+            self.exchange(Peer::Balancer(balancer), &Request::default(), probe)
+        };
+        let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
+        // What cannot be judged is not held against the target.
+        let is_answered = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
+        let (answered, ways) = match protocol {
+            Protocol::Udp => {
+                let echoed = ask(echo_request(prober, target.ip()))?;
+                let is_unrefused =
+                    |way: &Exchange| is_answered(way) || matches!(way.outcome, Outcome::Hangs);
+                let share = total(&asked, is_unrefused) * total(&echoed, is_answered);
+                let refused = asked.into_iter().filter(|way| !is_unrefused(way));
+                (share, refused.chain(echoed).collect())
+            }
+            Protocol::Tcp | Protocol::Sctp => (total(&asked, is_answered), asked),
+        };
+        let mut mechanisms: Vec<Mechanism> = Vec::new();
+        if !is_mostly(answered) {
+            mechanisms.extend(ways.into_iter().flat_map(|way| way.mechanisms));
+            mechanisms.sort_unstable();
+            mechanisms.dedup();
+        }
+        self.probes.insert(key, (answered, mechanisms.clone()));
+        Ok((answered, mechanisms))
+    }
+}
+
+/// Whether it is more than half. What rules' rounded probabilities add to a half does not count.
+fn is_mostly(share: f64) -> bool {
+    share > 0.5 + 1e-6
+}
+
+/// The share of the ways of which something is true.
+fn total(ways: &[Exchange], is_true: impl Fn(&Exchange) -> bool) -> f64 {
+    ways.iter().filter(|way| is_true(way)).map(|way| way.share).sum()
+}
+
+fn echo_request(from: IpAddr, to: IpAddr) -> Packet {
+    let kind = match Family::of(to) {
+        Family::V4 => 8,
+        Family::V6 => 128,
+    };
+    Packet { src: from, dst: to, transport: Transport::Icmp { kind, code: 0 }, mark: 0 }
+}

@@ -1,0 +1,139 @@
+//! What listens on a port, as far as anything says it.
+//!
+//! To declare a port is voluntary: a program listens where it wants. So whatever a pod is
+//! called at, it is supposed to listen there, unless it is stated that containers listen on
+//! nothing but what they declare ([`uturn_model::Extent::listeners`]). On a node it is the
+//! endpoints of Services, and hostNetwork pods, that tell what listens.
+
+use std::net::SocketAddr;
+
+use uturn_model::pod::ContainerPort;
+use uturn_model::{Node, Pod, Port, Protocol};
+use uturn_netfilter::IpProtocol;
+
+use crate::engine::Engine;
+use crate::packet::Peer;
+
+/// The ports that Kubernetes gives out for Services: no program listens there.
+const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
+
+/// Whether a program listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listening {
+    /// One does, or has to be taken to.
+    Yes(&'static str),
+    /// None does.
+    No,
+    /// Nothing says it.
+    Unknown,
+}
+
+/// Whether a port speaks TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// Its name or its number is that of TLS.
+    Spoken,
+    /// Its name or its number is that of plain HTTP.
+    Plain,
+    /// Nothing says it.
+    Unknown,
+}
+
+/// What a port's name and number say of TLS.
+pub fn tls_of(name: Option<&str>, port: u16) -> Tls {
+    let name = name.unwrap_or_default();
+    if name.contains("https") || matches!(port, 443 | 6443 | 8443) {
+        Tls::Spoken
+    } else if matches!(name.split('-').next(), Some("http" | "http2")) || port == 80 {
+        Tls::Plain
+    } else {
+        Tls::Unknown
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// Whether a program listens there.
+    pub(crate) fn listening(
+        &self,
+        at: Peer<'a>,
+        to: SocketAddr,
+        protocol: IpProtocol,
+    ) -> Listening {
+        const SOMEBODY: Listening = Listening::Yes("somebody listens here");
+        let is_stated = self.cluster.extent.listeners;
+        match at {
+            // Kernels answer echo requests.
+            _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => SOMEBODY,
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
+                let mut ports = pod.spec.ports().peekable();
+                let same = |one: &ContainerPort| {
+                    one.port.number() == to.port() && IpProtocol::from(one.protocol) == protocol
+                };
+                // What answers the kubelet there listens there.
+                let is_probed = pod.ready
+                    && protocol == IpProtocol::TCP
+                    && Port::new(to.port()).is_some_and(|port| pod.spec.is_probed(port));
+                match ports.peek().is_none() || ports.any(same) || is_probed {
+                    true => SOMEBODY,
+                    false if is_stated => Listening::No,
+                    false => Listening::Yes(
+                        "is supposed to listen here, though it does not declare this port",
+                    ),
+                }
+            }
+            Peer::Host(..) if is_stated => Listening::No,
+            Peer::Host(..) if self.node_endpoints().contains(&(to.ip(), to.port())) => {
+                Listening::Yes("is an endpoint of a Service: somebody listens here")
+            }
+            Peer::Host(node, None) if self.may_be_a_program(node, to) => Listening::Unknown,
+            Peer::Host(..) => Listening::No,
+            Peer::Balancer(_) | Peer::Outside => SOMEBODY,
+        }
+    }
+
+    /// Whether a port of a node's own address is one where a program of the node's may listen:
+    /// the kubelet, sshd.
+    fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
+        let is_given_out = |port: u16| {
+            let services = self.cluster.services.values();
+            let mut ports = services.flat_map(|one| &one.ports).filter_map(|one| one.node_port);
+            NODE_PORTS.contains(&port) || ports.any(|one| one.number() == port)
+        };
+        node.has_address(to.ip()) && !is_given_out(to.port())
+    }
+
+    /// Whether what listens there speaks TLS; nothing where only the caller's word says it.
+    pub(crate) fn speaks_tls(&self, at: Peer<'a>, port: u16) -> Tls {
+        match at {
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
+                let name = declared(pod, port).and_then(|one| one.name.as_deref());
+                match tls_of(name, port) {
+                    Tls::Unknown if self.cluster.extent.listeners => Tls::Plain,
+                    tls => tls,
+                }
+            }
+            Peer::Host(_, None) | Peer::Balancer(_) | Peer::Outside => Tls::Spoken,
+        }
+    }
+}
+
+fn declared(pod: &Pod, port: u16) -> Option<&ContainerPort> {
+    let mut ports = pod.spec.ports();
+    ports.find(|one| one.port.number() == port && one.protocol == Protocol::Tcp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_tell_of_tls() {
+        assert_eq!(tls_of(Some("https"), 9443), Tls::Spoken);
+        assert_eq!(tls_of(Some("webhook-https"), 9443), Tls::Spoken);
+        assert_eq!(tls_of(None, 8443), Tls::Spoken);
+        assert_eq!(tls_of(Some("http"), 9000), Tls::Plain);
+        assert_eq!(tls_of(Some("http-admin"), 9000), Tls::Plain);
+        assert_eq!(tls_of(None, 80), Tls::Plain);
+        assert_eq!(tls_of(Some("web"), 3000), Tls::Unknown);
+    }
+}

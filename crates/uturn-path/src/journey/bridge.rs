@@ -1,0 +1,106 @@
+//! What is special about packets that come over a bridge of pods.
+//!
+//! Frames that a bridge passes from pod to pod meet the node's rules only where br_netfilter
+//! shows them; and a reset for any packet that came over a bridge leaves as a frame of its own.
+
+use uturn_model::network::NetworkMode;
+use uturn_model::route::{Leg, Place, Step, StepKind};
+use uturn_model::{Evidence, Family, IpNet, Mechanism, Node, Pod};
+use uturn_netfilter::{Entry, Packet};
+
+use crate::engine::Engine;
+use crate::error::WalkError;
+use crate::node::switches::shows_rules;
+use crate::packet::{Arrival, PacketState, Stay, arrive, lost};
+
+impl<'a> Engine<'a> {
+    /// Whether some node is known to have a bridge that shows its frames to no rule.
+    ///
+    /// # Errors
+    /// The rules of a captured node cannot be read.
+    pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
+        let is_blind = |node: &Node| -> Result<bool, WalkError> {
+            if node.bridge_rules == Some(false) {
+                return Ok(true);
+            }
+            if !self.cluster.captures.contains_key(&node.name) {
+                return Ok(false);
+            }
+            let runtime = self.runtime(&node.name)?;
+            Ok(Family::BOTH.iter().any(|family| !runtime.bridge_shows_rules(*family)))
+        };
+        if let Some(known) = self.blind_bridges.get() {
+            return Ok(*known);
+        }
+        let mut found = false;
+        for node in self.cluster.nodes.values() {
+            found = found || is_blind(node)?;
+        }
+        Ok(*self.blind_bridges.get_or_init(|| found))
+    }
+
+    /// Whether a packet goes from a pod to another on the same bridge, which no router sees.
+    pub(crate) fn is_bridged(
+        &self,
+        node: &Node,
+        entry: &Entry,
+        packet: &Packet,
+    ) -> Result<bool, WalkError> {
+        let Entry::Interface(link) = entry else { return Ok(false) };
+        let is_here = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
+        let share = |net: &IpNet| net.contains(&packet.src) && net.contains(&packet.dst);
+        Ok(self.cluster.network.mode.value == NetworkMode::GlobalRouter
+            && node.pod_cidrs.iter().any(share)
+            && self.pod_at(packet.dst).is_some_and(is_here)
+            && self.runtime(&node.name)?.pod_link(packet.dst) == *link)
+    }
+
+    /// The bridge takes a frame from pod to pod, and no rule sees it.
+    pub(crate) fn past_rules(&self, node: &'a Node, mut trip: PacketState) -> Vec<Arrival<'a>> {
+        let Some(pod) = self.pod_at(trip.packet.dst) else {
+            return vec![lost(trip, Mechanism::NoEndpoint)];
+        };
+        let leg = trip.packet.leg();
+        let step = || {
+            let by = unseen(Family::of(leg.dst.ip()));
+            let why = "the bridge takes it from pod to pod, past all rules";
+            Step::new(StepKind::Route, why, by).seeing(leg)
+        };
+        trip.tell(|| Place::Node(node.name.clone()), step);
+        arrive(pod, trip)
+    }
+
+    /// Whether a pod cannot know the reset that a rule sends it. One for a packet that came over
+    /// a bridge is a frame that the kernel hands straight to the bridge's port: nothing
+    /// translates it back.
+    pub(crate) fn resets_in_vain(&self, stay: &Stay<'a>, stopped: Leg) -> Result<bool, WalkError> {
+        let (entry, sent) = &stay.came;
+        let Entry::Interface(link) = entry else { return Ok(false) };
+        let runtime = self.runtime(&stay.node.name)?;
+        Ok(*sent != stopped
+            && runtime.is_bridge(link, sent.src.ip())
+            && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
+    }
+}
+
+/// The switch that keeps a bridge's frames from rules, switched off.
+fn unseen(family: Family) -> Evidence {
+    Evidence::sysctl(shows_rules(family), "0")
+}
+
+/// A reset that its pod ignores.
+pub(crate) fn reset_in_vain<'a>(
+    stay: &Stay<'a>,
+    why: Mechanism,
+    mut trip: PacketState,
+) -> Arrival<'a> {
+    let Leg { src, dst } = trip.packet.leg();
+    let asked = stay.came.1.dst;
+    let step = Step::new(
+        StepKind::Drop,
+        format!("the reset comes from {dst}, and the pod, which called {asked}, ignores it"),
+        Evidence::kernel("br_netfilter: such a reset passes neither OUTPUT nor POSTROUTING"),
+    );
+    trip.note(Place::Node(stay.node.name.clone()), step.seeing(Leg { src: dst, dst: src }));
+    lost(trip, why)
+}

@@ -1,0 +1,102 @@
+//! Why a node stopped a packet: what is told apart where rules and routes only drop or reject.
+
+use std::net::SocketAddr;
+
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Evidence, Mechanism, Node, Service};
+use uturn_netfilter::{DropReason, IpProtocol};
+
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{PacketState, Peer};
+
+impl<'a> Walk<'_, 'a> {
+    /// Why a rule on a node stopped a packet: because kube-proxy found no endpoint or does
+    /// not know the Service, or because a firewall rule says so.
+    pub(crate) fn why_stopped(
+        &self,
+        node: &'a Node,
+        trip: &PacketState,
+    ) -> Result<Mechanism, WalkError> {
+        let last = trip.hops.last().and_then(|hop| hop.steps.last());
+        // A rule of iptables that is in none of kube-proxy's chains.
+        let is_another = last.is_some_and(|step| {
+            matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-"))
+        });
+        let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
+        self.check_destination(to)?;
+        Ok(if is_another {
+            Mechanism::Firewall
+        } else if self.engine.lacks_rules(Peer::Host(node, None), to, protocol) {
+            Mechanism::RuleMissing
+        } else if self.engine.lacks_endpoints(node, to, protocol) {
+            Mechanism::NoEndpoint
+        } else if self.engine.has_service(to.ip()) && !self.engine.has_port(to, protocol) {
+            Mechanism::WrongPort
+        } else {
+            Mechanism::Firewall
+        })
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// Whether a node lacks the rules for a Service that answers to this address: Facts say
+    /// that its kube-proxy has not programmed it.
+    pub(crate) fn lacks_rules(&self, at: Peer<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
+        let Peer::Host(node, _) = at else { return false };
+        let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
+        self.cluster
+            .services
+            .values()
+            .filter(missing)
+            .any(|service| port_behind(service, node, to, protocol).is_some())
+    }
+
+    /// Whether a Service answers to this address and has no endpoint that may serve it on
+    /// this node.
+    fn lacks_endpoints(&self, node: &Node, to: SocketAddr, protocol: IpProtocol) -> bool {
+        self.cluster.services.values().any(|service| {
+            let Some(port) = port_behind(service, node, to, protocol) else { return false };
+            let internal = service.cluster_ips.contains(&to.ip());
+            let policy = if internal { service.internal_policy } else { service.external_policy };
+            let mut serving = self
+                .cluster
+                .slices(&service.name)
+                .iter()
+                .filter(|slice| slice.ports.iter().any(|one| one.name == port.name))
+                .flat_map(|slice| &slice.endpoints)
+                .filter(|one| one.ready);
+            !serving.any(|one| policy == Policy::Cluster || one.node.as_ref() == Some(&node.name))
+        })
+    }
+}
+
+/// The port of a Service that an address leads to on a node.
+fn port_behind<'s>(
+    service: &'s Service,
+    node: &Node,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&'s ServicePort> {
+    let on_node = node.has_address(to.ip());
+    if !on_node && !service.has_address(to.ip()) {
+        return None;
+    }
+    service.ports.iter().find(|port| {
+        let number = if on_node { port.node_port } else { Some(port.port) };
+        IpProtocol::from(port.protocol) == protocol
+            && number.is_some_and(|number| number.number() == to.port())
+    })
+}
+
+/// What the kernel's own reason for a drop is called.
+pub(crate) fn mechanism_of(reason: &DropReason) -> Mechanism {
+    match reason {
+        DropReason::LocalSource => Mechanism::LocalSourceDrop,
+        DropReason::ReversePathFilter => Mechanism::ReversePathFilter,
+        DropReason::Rule(_) | DropReason::Policy(_) => Mechanism::Firewall,
+        DropReason::NotForwarding => Mechanism::CrossNode,
+        _ => Mechanism::NoRoute,
+    }
+}

@@ -1,0 +1,326 @@
+//! The network between the nodes: which node or which load balancer gets a packet.
+//!
+//! What a load balancer sent out with the client's address kept comes back to it when the
+//! reply crosses the fabric, and only then.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::known::Basis;
+use uturn_model::lb::Scope;
+use uturn_model::network::{NetworkMode, Transport};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node};
+use uturn_netfilter::{Connection, Entry, IpProtocol};
+
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
+
+impl<'a> Walk<'_, 'a> {
+    /// A packet is in the VPC, out of a node where it comes from one.
+    pub(crate) fn at_fabric(
+        &self,
+        out_of: Option<&'a Node>,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+        let leg = trip.packet.leg();
+        let groups = out_of.and_then(|node| node.security_groups.as_deref());
+        if let Some(step) = groups.and_then(|groups| self.engine.shut_in(groups, &trip)) {
+            trip.note(Place::Fabric, step);
+            return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
+        }
+        if let Some((balancer, _)) =
+            trip.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
+        {
+            let balancer = *balancer;
+            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
+        }
+        if let Some(back) = trip.fabric.iter().find(|one| one.reply == leg).cloned() {
+            let home = Leg { src: back.original.dst, dst: back.original.src };
+            let step = Step::new(
+                StepKind::Untranslate,
+                "the public address becomes the node's own again",
+                Evidence::fabric(FabricPart::Translation),
+            );
+            trip.note(Place::Fabric, step.changing(leg, home));
+            trip.packet = trip.packet.with_leg(home);
+        }
+        let dst = trip.packet.dst;
+        self.check_destination(trip.packet.leg().dst)?;
+        if let Some(balancer) = self.engine.balancers().iter().position(|one| one.vip == dst) {
+            if self.engine.balancers()[balancer].scope == Scope::Public {
+                if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
+                    trip.note(Place::Fabric, step);
+                    return Ok(vec![lost(trip, Mechanism::NoBandwidth)]);
+                }
+                self.engine.go_public(&mut trip);
+            }
+            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
+        }
+        if let Some(gap) = self.engine.gap_of_balancer(dst) {
+            return Ok(vec![gap.arrival(trip)]);
+        }
+        if trip.way == Way::Out
+            && let Some(gap) =
+                self.engine.gap_of_proxy(trip.packet.leg().dst, trip.packet.protocol())
+        {
+            return Ok(vec![gap.arrival(trip)]);
+        }
+        let arrivals = match self.engine.node_towards(dst) {
+            Some(node) if node.routed == Some(false) && self.engine.needs_route(node, dst) => {
+                let why = format!("the VPC has no route to the pods of node {}", node.name);
+                let by = Evidence::Fabric {
+                    part: FabricPart::Routes,
+                    origin: Some(node.origin.clone()),
+                };
+                trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                vec![lost(trip, Mechanism::CrossNode)]
+            }
+            Some(node) if self.engine.is_hidden(node, dst) => {
+                let why = "the network around the nodes is not told of pods' addresses";
+                let by = Evidence::fabric(FabricPart::PodNetwork);
+                if let Basis::Stated(_) = self.cluster.network.transport.basis {
+                    trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                    return Ok(vec![lost(trip, Mechanism::NoRoute)]);
+                }
+                trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotModelled) }]
+            }
+            Some(node) => {
+                let groups = node.security_groups.as_deref();
+                match groups.and_then(|groups| self.engine.shut_out(groups, &trip)) {
+                    Some(step) => {
+                        trip.note(Place::Fabric, step);
+                        vec![lost(trip, Mechanism::SecurityGroup)]
+                    }
+                    None => {
+                        let card = self.engine.runtime(&node.name)?.card_for(dst);
+                        self.at_node(node, &Entry::Interface(card), trip)?
+                    }
+                }
+            }
+            None if self.engine.is_cluster_address(dst) => {
+                let has_port = self.engine.has_port(leg.dst, trip.packet.protocol());
+                let (why, mechanism) = match (has_port, out_of) {
+                    (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
+                    (true, None) => {
+                        ("only nodes know it, and it is called from outside", Mechanism::NoRoute)
+                    }
+                    (false, _) => ("it has no such port, so no rule knew it", Mechanism::WrongPort),
+                };
+                let step = Step::new(
+                    StepKind::Drop,
+                    format!("{} is a Service's address: {why}", leg.dst),
+                    Evidence::fabric(FabricPart::Routes),
+                );
+                trip.note(Place::Fabric, step);
+                vec![lost(trip, mechanism)]
+            }
+            None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
+                let (why, by) = self.engine.nobody_at(dst);
+                if !self.engine.is_surely_nobodys(dst) {
+                    let why = format!("{why} that is given: who has it is not known");
+                    trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                    return Ok(vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotGiven) }]);
+                }
+                trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                vec![lost(trip, Mechanism::NoRoute)]
+            }
+            None => {
+                if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
+                    trip.note(Place::Fabric, step);
+                    return Ok(vec![lost(trip, Mechanism::NoBandwidth)]);
+                }
+                let step = Step::new(
+                    StepKind::Route,
+                    "leaves the cluster's network",
+                    Evidence::fabric(FabricPart::Routes),
+                );
+                trip.note(Place::Fabric, step.seeing(trip.packet.leg()));
+                vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]
+            }
+        };
+        Ok(arrivals)
+    }
+
+    /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
+    /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
+    pub(crate) fn leave_for_pods(
+        &self,
+        from: &'a Node,
+        mut trip: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+        let leg = trip.packet.leg();
+        self.check_destination(leg.dst)?;
+        let target = self.engine.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
+        if let Some(node) = target {
+            let step = || {
+                let why = format!("goes through the tunnel to node {}", node.name);
+                Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
+            };
+            if let Some(step) = self.engine.shut_tunnel(from, node, leg) {
+                trip.note(Place::Fabric, step);
+                return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
+            }
+            trip.tell(|| Place::Fabric, || step().seeing(leg));
+            let runtime = self.engine.runtime(&node.name)?;
+            let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
+            return self.at_node(node, &Entry::Interface(link), trip);
+        }
+        if self.engine.is_endpoint(leg.dst.ip()) {
+            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]);
+        }
+        let is_given = self.cluster.extent.pods;
+        let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
+        let why = format!("no pod that is given has the address {}", leg.dst.ip());
+        let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
+        let by = Evidence::fabric(FabricPart::PodNetwork);
+        trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
+        Ok(match is_given {
+            true => vec![lost(trip, mechanism)],
+            false => vec![Arrival { trip, stop: Stop::Unknown(mechanism) }],
+        })
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// On its way to a public address, a packet of a node gets the node's public address.
+    fn go_public(&self, trip: &mut PacketState) {
+        let leg = trip.packet.leg();
+        let Some(node) = self.node_towards(leg.src.ip()) else { return };
+        let stated = node
+            .external_ips
+            .iter()
+            .copied()
+            .find(|ip| Family::of(*ip) == Family::of(leg.src.ip()));
+        // Which address it is does not matter, only that the node does not know it.
+        let public = stated.unwrap_or(match leg.src.ip() {
+            IpAddr::V4(_) => IpAddr::from([203, 0, 113, 254]),
+            IpAddr::V6(ip) => IpAddr::V6(ip),
+        });
+        let outside = Leg { src: (public, leg.src.port()).into(), dst: leg.dst };
+        let step = Step::new(
+            StepKind::Translate,
+            "leaves the VPC with the node's public address",
+            Evidence::object(node.object(), node.origin.clone()),
+        );
+        trip.note(Place::Fabric, step.changing(leg, outside));
+        trip.fabric.push(Connection {
+            protocol: trip.packet.protocol(),
+            original: leg,
+            reply: Leg { src: outside.dst, dst: outside.src },
+            mark: 0,
+            scheduled: None,
+        });
+        trip.packet = trip.packet.with_leg(outside);
+    }
+
+    /// The node that packets to this address are delivered to.
+    fn node_towards(&self, address: IpAddr) -> Option<&'a Node> {
+        if let Some(node) = self.node_at(address) {
+            return Some(node);
+        }
+        if let Some(pod) = self.pod_at(address) {
+            return pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name));
+        }
+        // Only behind a bridge all of a node's range is on that node.
+        let mut nodes = self.cluster.nodes.values();
+        let is_ranged = self.cluster.network.mode.value != NetworkMode::Routed;
+        nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
+    }
+
+    /// Whether an address is a pod's that only the tunnels between nodes know.
+    fn is_hidden(&self, node: &Node, address: IpAddr) -> bool {
+        self.cluster.network.transport.value == Transport::Tunnel
+            && !node.has_address(address)
+            && !node.tunnel_ips.contains(&address)
+    }
+
+    /// Whether packets to a node's address reach it by a route to its pods: those to its own
+    /// addresses and to addresses of the VPC need none.
+    fn needs_route(&self, node: &Node, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
+        let is_pod = || network.mode.value == NetworkMode::Routed && !node.has_address(address);
+        node.pod_cidrs.iter().any(|net| net.contains(&address)) || is_pod() && !is_of_vpc()
+    }
+
+    /// Whether a Service's endpoint has this address, be it of no pod that is given.
+    fn is_endpoint(&self, address: IpAddr) -> bool {
+        let slices = self.cluster.endpoints.values().flatten();
+        slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
+    }
+
+    /// Whether it is stated, and not supposed, that an address would be known if it were
+    /// in use: its range is written down, and for a pod's range, pods are given.
+    fn is_surely_nobodys(&self, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        let is_in = |known: &Known<Vec<IpNet>>| {
+            !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
+        };
+        is_in(&network.vpc_cidrs) || self.cluster.extent.pods && is_in(&network.pod_cidrs)
+    }
+
+    /// Whether the address is one that only exists in rules on nodes.
+    fn is_cluster_address(&self, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        network.service_cidrs.value.iter().any(|net| net.contains(&address))
+            || self.cluster.services.values().any(|one| one.cluster_ips.contains(&address))
+    }
+
+    /// Why nothing answers at an address of the VPC.
+    fn nobody_at(&self, address: IpAddr) -> (String, Evidence) {
+        let has = |one: &&Ingress| one.load_balancer.iter().any(|at| at.ip == Some(address));
+        match self.cluster.ingresses.values().find(has) {
+            Some(ingress) => {
+                let object = ingress.object();
+                let class = ingress.class.as_deref().unwrap_or("none");
+                let why = format!(
+                    "{address} is the address of {object}, of class {class}: \
+                     no load balancer that is known serves it"
+                );
+                (why, Evidence::object(object.clone(), ingress.origin.clone()))
+            }
+            None => {
+                let by = Evidence::fabric(FabricPart::Routes);
+                (format!("no node or pod has the address {address}"), by)
+            }
+        }
+    }
+
+    /// Whether a Service has this address.
+    pub(crate) fn has_service(&self, address: IpAddr) -> bool {
+        self.cluster.services.values().any(|service| service.has_address(address))
+    }
+
+    /// Whether a Service has this address and port.
+    pub(crate) fn has_port(&self, to: SocketAddr, protocol: IpProtocol) -> bool {
+        self.cluster.services.values().any(|service| {
+            service.has_address(to.ip())
+                && service.ports.iter().any(|port| {
+                    port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
+                })
+        })
+    }
+
+    /// Whether the address belongs to the VPC or the pods' network.
+    fn is_inside(&self, address: IpAddr) -> bool {
+        let network = &self.cluster.network;
+        network
+            .vpc_cidrs
+            .value
+            .iter()
+            .chain(&network.pod_cidrs.value)
+            .any(|net| net.contains(&address))
+    }
+}
+
+/// Why a packet of a node cannot leave for the internet: the node has no bandwidth there.
+fn stays_inside(node: &Node, leg: Leg) -> Option<Step> {
+    (node.public_bandwidth == Some(false)).then(|| {
+        let why = format!("node {} has no bandwidth to the internet", node.name);
+        let by = Evidence::object(node.object(), node.origin.clone());
+        Step::new(StepKind::Drop, why, by).seeing(leg)
+    })
+}

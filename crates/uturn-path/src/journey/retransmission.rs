@@ -1,0 +1,115 @@
+//! The first packet of a connection is sent again until it is answered.
+//!
+//! A node that dropped it may have kept nothing of it: connection tracking remembers a
+//! connection when its first packet leaves the node or reaches a process there. Where rules
+//! threw dice on the way to the drop, the next packet throws them anew, and may get through.
+//! Where the dice were remembered, each packet goes the way of the first.
+
+use std::time::Duration;
+
+use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Mechanism, Text};
+use uturn_netfilter::{End, EndKind, IpProtocol};
+
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::node::refusal;
+use crate::packet::{Arrival, Pace, PacketState, Peer, Stay, Stop};
+
+/// A share so small is none.
+const NONE: f64 = 1e-12;
+
+impl<'a> Walk<'_, 'a> {
+    /// What becomes of a packet on a node, and of those that are sent after it.
+    pub(crate) fn after_dice(
+        &self,
+        stay: &Stay<'a>,
+        ends: Vec<End>,
+        trip: &PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+        let is_open = |end: &End| trip.way == Way::Out && is_sent_again(end, stay);
+        let lost: f64 = ends.iter().filter(|end| is_open(end)).map(|end| end.share).sum();
+        let go = |ends: Vec<End>, trip: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
+            let mut arrivals = Vec::new();
+            for end in ends {
+                arrivals.extend(self.after_node(stay, end, trip.clone())?);
+            }
+            Ok(arrivals)
+        };
+        let left = trip.tries.left();
+        if !(NONE..=1.0 - NONE).contains(&lost) || left < 2 {
+            return go(ends, trip);
+        }
+        let (open, kept): (Vec<End>, Vec<End>) = ends.into_iter().partition(is_open);
+        let said = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
+        let mut hopeless = trip.clone();
+        hopeless.share *= lost.powf((left - 1) as f64);
+        hopeless.tries.lost += left - 1;
+        let hopeless = go(open, &hopeless)?;
+        let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
+        why.sort_unstable();
+        why.dedup();
+        let mut arrivals = Vec::new();
+        for more in 0..left {
+            let mut later = trip.clone();
+            later.share *= lost.powf(more as f64);
+            if more > 0 {
+                later.tries.lost += more;
+                let new = why.iter().filter(|one| !trip.tries.why.contains(one));
+                later.tries.why.extend(new);
+                later.tries.why.sort_unstable();
+                let by = said.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
+                let why = dropped_before(more, later.tries.delay());
+                let step = Step::new(StepKind::Timeout, why, by).seeing(trip.packet.leg());
+                later.note(Place::Node(stay.node.name.clone()), step);
+            }
+            arrivals.extend(go(kept.clone(), &later)?);
+        }
+        arrivals.extend(hopeless);
+        Ok(arrivals)
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// When a client sends again what is not answered.
+    pub(crate) fn pace(&self, client: Peer<'a>) -> Pace {
+        match client {
+            Peer::Pod(pod) => {
+                Pace::on(pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)))
+            }
+            _ => Pace::of(client),
+        }
+    }
+}
+
+/// Whether a packet that ended so is sent again, and no node remembers the first.
+fn is_sent_again(end: &End, stay: &Stay<'_>) -> bool {
+    let EndKind::Drop(reason) = &end.kind else { return false };
+    let protocol = end.packet.protocol();
+    let is_told = match stay.sent_here {
+        true => refusal::of_unsent(reason).is_some(),
+        false => refusal::of_drop(reason, protocol).is_some(),
+    };
+    end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_told
+}
+
+fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {
+    match arrival.stop {
+        Stop::Lost(why) => Some(why),
+        Stop::At(_) | Stop::Refused(..) | Stop::Unknown(_) => None,
+    }
+}
+
+fn dropped_before(many: usize, delay: Duration) -> Text {
+    let seconds = delay.as_secs();
+    let (packets, them) = match many {
+        1 => ("one packet".to_owned(), "it"),
+        _ => (format!("{many} packets"), "them"),
+    };
+    format!(
+        "dropped {packets} before this one and kept nothing of {them}: sent again, {seconds} s \
+         after the first, it meets the dice anew"
+    )
+    .into()
+}

@@ -1,0 +1,125 @@
+//! Security groups: what they let into nodes and load balancers, and out of nodes.
+
+use std::net::IpAddr;
+
+use uturn_kubeproxy::pod_network;
+use uturn_lb::profile;
+use uturn_model::network::{SecurityGroup, SecurityRule};
+use uturn_model::route::{Leg, Step, StepKind, Way};
+use uturn_model::{Evidence, Family, Node, Protocol, Text};
+use uturn_netfilter::IpProtocol;
+
+use crate::engine::Engine;
+use crate::packet::PacketState;
+
+/// Whether an address is one that the cloud's own health checks come from: security groups
+/// let those in by themselves.
+fn is_prober(address: IpAddr) -> bool {
+    profile::prober(Family::of(address)) == address
+}
+
+impl<'a> Engine<'a> {
+    /// Why security groups keep a packet out, if they do.
+    pub(crate) fn shut_out(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
+        let leg = trip.packet.leg();
+        if is_prober(leg.src.ip()) {
+            return None;
+        }
+        let asked = asked(trip)?;
+        let stop = self.judge(groups, asked, |group| &group.inbound, leg.src.ip())?;
+        let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
+        Some(stop.step(what, leg))
+    }
+
+    /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
+    /// what goes out let everything go.
+    pub(super) fn shut_in(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
+        let leg = trip.packet.leg();
+        let asked = asked(trip)?;
+        let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
+        let what = format!("{} to {}", stop.what, leg.dst);
+        Some(stop.step(what, leg))
+    }
+
+    /// Why security groups keep what one node wraps for another from it, if they do: they see
+    /// what is sent from node to node, and each direction begins anew. Where a plugin has
+    /// several ways to wrap, one that passes is enough.
+    pub(super) fn shut_tunnel(&self, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
+        let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
+        let (src, dst) = (from.address(family)?, to.address(family)?);
+        let groups = |node: &'a Node| node.security_groups.as_deref().unwrap_or_default();
+        let (from, to) = (self.cluster.nodes.get(&from.name)?, self.cluster.nodes.get(&to.name)?);
+        let stops = pod_network::wrappings(self.cluster.network.plugin.value).iter().map(|way| {
+            let asked = (IpProtocol(way.protocol), way.port);
+            let out = self.judge_outbound(groups(from), asked, dst);
+            out.or_else(|| self.judge(groups(to), asked, |group| &group.inbound, src))
+        });
+        let stop = stops.collect::<Option<Vec<_>>>()?.into_iter().next()?;
+        let what = format!("{}, which wraps what goes from {src} to {dst}", stop.what);
+        Some(stop.step(what, leg))
+    }
+
+    fn judge_outbound(
+        &self,
+        groups: &[Text],
+        asked: (IpProtocol, u16),
+        peer: IpAddr,
+    ) -> Option<Stopped> {
+        let mut known = groups.iter().filter_map(|name| self.cluster.security_groups.get(name));
+        match known.all(|group| group.outbound.is_empty()) {
+            true => None,
+            false => self.judge(groups, asked, |group| &group.outbound, peer),
+        }
+    }
+
+    /// Several groups add up, as their rules stand.
+    fn judge(
+        &self,
+        groups: &[Text],
+        (number, port): (IpProtocol, u16),
+        rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
+        peer: IpAddr,
+    ) -> Option<Stopped> {
+        let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
+            .into_iter()
+            .find(|one| IpProtocol::from(*one) == number);
+        let known: Vec<_> =
+            groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
+        // A group of which nothing is known is supposed to let everything through.
+        let last = known.last().filter(|_| known.len() == groups.len())?;
+        let rule = known
+            .iter()
+            .flat_map(|group| rules(group))
+            .find(|rule| rule.matches(peer, protocol, port));
+        let (why, origin) = match rule {
+            Some(rule) if rule.accept => return None,
+            Some(rule) => ("drops", &rule.origin),
+            None => ("has no rule that accepts", &last.origin),
+        };
+        let names = groups.join(", ");
+        let spoken = protocol.map_or_else(|| number.to_string(), |one| one.to_string());
+        Some(Stopped {
+            what: format!("security group {names} {why} {spoken}"),
+            by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },
+        })
+    }
+}
+
+/// What security groups judge of a packet. They are stateful: an answer passes wherever its
+/// request did.
+fn asked(trip: &PacketState) -> Option<(IpProtocol, u16)> {
+    let is_judged = trip.way != Way::Back;
+    is_judged.then(|| (trip.packet.protocol(), trip.packet.leg().dst.port()))
+}
+
+/// What a security group says to a packet that it stops.
+struct Stopped {
+    what: String,
+    by: Evidence,
+}
+
+impl Stopped {
+    fn step(self, what: String, leg: Leg) -> Step {
+        Step::new(StepKind::Drop, what, self.by).seeing(leg)
+    }
+}

@@ -1,0 +1,21 @@
+//! The switches of a node's kernel that show a bridge's frames to rules.
+
+use uturn_model::{Evidence, Family};
+
+/// The switches that show a bridge's frames to rules, for each family.
+pub(crate) const BRIDGE_RULES: [&str; 2] =
+    ["net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"];
+
+/// The switch that shows a bridge's frames to rules.
+pub(crate) fn shows_rules(family: Family) -> &'static str {
+    let [v4, v6] = BRIDGE_RULES;
+    match family {
+        Family::V4 => v4,
+        Family::V6 => v6,
+    }
+}
+
+/// Whether this is why a packet met no rule of its node: its bridge shows them none.
+pub fn is_unseen(by: &Evidence) -> bool {
+    matches!(by, Evidence::Sysctl { name, .. } if BRIDGE_RULES.contains(&&**name))
+}

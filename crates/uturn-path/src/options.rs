@@ -1,0 +1,28 @@
+//! How much a walk tells.
+
+/// How much a walk tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether ways that end alike stay apart.
+    pub every_way: bool,
+    /// Which ways are told hop by hop.
+    pub detail: Detail,
+}
+
+/// Which ways are told hop by hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// All.
+    #[default]
+    Full,
+    /// Of a load balancer's many ways, only the likeliest that fail.
+    Worst,
+    /// None: only how each way ends.
+    Brief,
+}
+
+impl Options {
+    pub(crate) fn is_brief(self) -> bool {
+        self.detail == Detail::Brief
+    }
+}

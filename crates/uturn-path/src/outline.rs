@@ -1,0 +1,56 @@
+//! A cluster's settings without its objects.
+
+use std::collections::BTreeMap;
+
+use uturn_model::dns::Dns;
+use uturn_model::{Cluster, Node};
+
+/// A cluster with all its settings, and without objects.
+pub fn outline(cluster: &Cluster) -> Cluster {
+    Cluster {
+        provider: cluster.provider.clone(),
+        nodes: BTreeMap::new(),
+        pods: BTreeMap::new(),
+        workloads: BTreeMap::new(),
+        services: BTreeMap::new(),
+        endpoints: BTreeMap::new(),
+        ingresses: BTreeMap::new(),
+        ingress_classes: cluster.ingress_classes.clone(),
+        tke_service_configs: BTreeMap::new(),
+        load_balancers: Vec::new(),
+        network: cluster.network.clone(),
+        security_groups: cluster.security_groups.clone(),
+        dns: Dns {
+            service: None,
+            domain: None,
+            corefile: None,
+            node_local: None,
+            outside: Vec::new(),
+        },
+        proxy: cluster.proxy.clone(),
+        controller_switches: cluster.controller_switches.clone(),
+        network_policies: BTreeMap::new(),
+        captures: BTreeMap::new(),
+        extent: cluster.extent,
+        unjudged: Vec::new(),
+        supposed: Vec::new(),
+        skipped: Vec::new(),
+    }
+}
+
+/// An outline of a cluster with one of its nodes.
+pub fn outline_with(cluster: &Cluster, node: &Node) -> Cluster {
+    let mut outline = outline(cluster);
+    outline.nodes.insert(node.name.clone(), node.clone());
+    outline
+}
+
+/// An outline of a cluster with everything that load balancers listen for.
+pub fn outline_of_listeners(cluster: &Cluster) -> Cluster {
+    let mut outline = outline(cluster);
+    outline.services = cluster.services.clone();
+    outline.ingresses = cluster.ingresses.clone();
+    outline.load_balancers.clone_from(&cluster.load_balancers);
+    outline.tke_service_configs = cluster.tke_service_configs.clone();
+    outline
+}

@@ -1,0 +1,201 @@
+//! A packet on its way, who sends and gets it, and how a request ends.
+
+mod exchange;
+mod pace;
+
+use std::net::SocketAddr;
+
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
+use uturn_netfilter::{Connection, Entry, Packet};
+
+pub(crate) use exchange::ended;
+pub use exchange::{Exchange, Request, Waiting};
+pub(crate) use pace::{Pace, Tries};
+
+/// A sender or receiver of packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Peer<'a> {
+    /// A pod with a network of its own.
+    Pod(&'a Pod),
+    /// A process in a node's network; a hostNetwork pod where it is known which.
+    Host(&'a Node, Option<&'a Pod>),
+    /// A load balancer, by its place in the engine's list.
+    Balancer(usize),
+    /// A client or a server outside the cluster.
+    Outside,
+}
+
+impl PartialEq for Peer<'_> {
+    /// Compares networks: processes that answer at one address are one peer.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Pod(a), Self::Pod(b)) => a.name == b.name,
+            (Self::Host(a, _), Self::Host(b, _)) => a.name == b.name,
+            (Self::Balancer(a), Self::Balancer(b)) => a == b,
+            (Self::Outside, Self::Outside) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A packet on its way, with what it has seen and what it left behind.
+#[derive(Clone, Debug)]
+pub(crate) struct PacketState {
+    pub(crate) share: f64,
+    pub(crate) packet: Packet,
+    pub(crate) way: Way,
+    pub(crate) hops: Vec<Hop>,
+    /// Whether only the last step is kept.
+    pub(crate) is_brief: bool,
+    /// How many nodes this packet has passed.
+    pub(crate) passed: usize,
+    /// Whether a rule threw dice on the way.
+    pub(crate) chance: bool,
+    /// What had to be taken for true.
+    pub(crate) supposed: Vec<Supposition>,
+    /// How often it was sent.
+    pub(crate) tries: Tries,
+    /// What each node's connection tracking remembers of this flow.
+    pub(crate) nodes: Vec<(Name, Connection)>,
+    /// What the fabric translated (a node's private address to its public one).
+    pub(crate) fabric: Vec<Connection>,
+    /// What load balancers sent out, with the sender.
+    pub(crate) legs: Vec<(usize, Leg)>,
+}
+
+impl PacketState {
+    pub(crate) fn new(packet: Packet) -> Self {
+        Self {
+            share: 1.0,
+            packet,
+            way: Way::Out,
+            hops: Vec::new(),
+            is_brief: false,
+            passed: 0,
+            chance: false,
+            supposed: Vec::new(),
+            tries: Tries::first(Pace::on(None)),
+            nodes: Vec::new(),
+            fabric: Vec::new(),
+            legs: Vec::new(),
+        }
+    }
+
+    /// One that begins nowhere: it is not known where it would go.
+    pub(crate) fn nowhere(protocol: Protocol) -> Self {
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self::new(Packet::new(protocol, nowhere, nowhere))
+    }
+
+    /// The same, keeping only its last step if it is brief.
+    pub(crate) fn briefly(mut self, is_brief: bool) -> Self {
+        self.is_brief = is_brief;
+        self
+    }
+
+    /// The same, sent again at this pace until it is answered.
+    pub(crate) fn paced(mut self, pace: Pace) -> Self {
+        self.tries = Tries::first(pace);
+        self
+    }
+
+    /// The answer to what just arrived, about to leave.
+    pub(crate) fn answer(&self) -> Self {
+        Self { packet: self.packet.reply(), way: Way::Back, passed: 0, ..self.clone() }
+    }
+
+    /// Another packet in the same world, with the same memory and no hops yet.
+    pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
+        Self { packet, way, share: 1.0, hops: Vec::new(), passed: 0, chance: false, ..self.clone() }
+    }
+
+    /// The same, where what came before this packet is told already.
+    pub(crate) fn on_time(mut self) -> Self {
+        self.tries = self.tries.forgotten();
+        self
+    }
+
+    /// Remembers that a load balancer sent this leg.
+    pub(crate) fn sent_by(mut self, balancer: usize) -> Self {
+        self.legs.push((balancer, self.packet.leg()));
+        self
+    }
+
+    /// Adds a step at a place; goes on in the last hop where it is the same stay.
+    pub(crate) fn note(&mut self, place: Place, step: Step) {
+        if self.is_brief {
+            self.hops.clear();
+        }
+        match self.hops.last_mut() {
+            Some(hop) if hop.place == place && hop.way == self.way => hop.steps.push(step),
+            _ => self.hops.push(Hop { place, way: self.way, steps: vec![step] }),
+        }
+    }
+
+    /// Adds a step that decides nothing: not even made if only the last step is kept.
+    pub(crate) fn tell(&mut self, place: impl FnOnce() -> Place, step: impl FnOnce() -> Step) {
+        match self.is_brief {
+            true => self.hops.clear(),
+            false => self.note(place(), step()),
+        }
+    }
+
+    pub(crate) fn remember(&mut self, node: &Name, connection: Connection) {
+        let known = self
+            .nodes
+            .iter()
+            .any(|(name, one)| name == node && one.original == connection.original);
+        if !known {
+            self.nodes.push((node.clone(), connection));
+        }
+    }
+}
+
+/// A packet on one node.
+pub(crate) struct Stay<'a> {
+    pub(crate) node: &'a Node,
+    /// Whether it answers something that this node never saw.
+    pub(crate) astray: bool,
+    /// Whether a process of this node sent it.
+    pub(crate) sent_here: bool,
+    /// Through what it came, and with which addresses.
+    pub(crate) came: (Entry, Leg),
+}
+
+/// Where a packet ended.
+#[derive(Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) trip: PacketState,
+    pub(crate) stop: Stop<'a>,
+}
+
+/// How a packet ended.
+#[derive(Debug)]
+pub(crate) enum Stop<'a> {
+    /// A peer has it.
+    At(Peer<'a>),
+    /// It is lost: no answer will come.
+    Lost(Mechanism),
+    /// A peer on the way refused it, and tells the sender, who sees it as this.
+    Refused(Mechanism, Peer<'a>, Outcome),
+    /// What becomes of it cannot be judged.
+    Unknown(Mechanism),
+}
+
+/// A packet reaches a pod, whose own kernel takes none that claims to come from itself.
+pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: PacketState) -> Vec<Arrival<'a>> {
+    let leg = trip.packet.leg();
+    if !pod.ips.contains(&leg.src.ip()) {
+        return vec![Arrival { trip, stop: Stop::At(Peer::Pod(pod)) }];
+    }
+    let why = "comes in with the pod's own address as its source: the pod's kernel drops it";
+    let step = Step::new(StepKind::Drop, why, Evidence::kernel("routing: the source is local"));
+    trip.note(Place::Pod(pod.name.clone()), step.seeing(leg));
+    vec![lost(trip, Mechanism::LocalSourceDrop)]
+}
+
+/// The end of a packet that is lost.
+pub(crate) fn lost<'a>(trip: PacketState, mechanism: Mechanism) -> Arrival<'a> {
+    Arrival { trip, stop: Stop::Lost(mechanism) }
+}

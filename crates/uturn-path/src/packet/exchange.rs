@@ -1,0 +1,82 @@
+//! How a request and its reply end.
+
+use std::time::Duration;
+
+use uturn_model::{Hop, Mechanism, Outcome, Supposition};
+
+use super::PacketState;
+use super::pace::owe;
+
+/// One way an exchange can go.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// How many of all requests go this way.
+    pub share: f64,
+    /// How it ends.
+    pub outcome: Outcome,
+    /// Why, unless it ends well.
+    pub mechanisms: Vec<Mechanism>,
+    /// Whether dice were thrown on the way that other ways depend on too.
+    pub chance: bool,
+    /// Why packets were lost before the one that was heard.
+    pub lost: Vec<Mechanism>,
+    /// How much later than the first that one was sent, where the outcome does not say it.
+    pub late: Duration,
+    /// What had to be taken for true.
+    pub supposed: Vec<Supposition>,
+    /// Hop by hop, where that is wanted.
+    pub hops: Vec<Hop>,
+}
+
+/// What is asked, beyond the packet.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Host and path of an HTTP request.
+    pub http: Option<(String, String)>,
+    /// Whether the client speaks TLS; none when it speaks whatever is spoken there.
+    pub tls: Option<bool>,
+    /// How often the client was sent elsewhere before.
+    pub followed: u8,
+}
+
+/// The end of one way.
+pub(crate) fn ended(
+    mut trip: PacketState,
+    outcome: Outcome,
+    mechanism: Option<Mechanism>,
+) -> Exchange {
+    let mut mechanisms = mechanism.into_iter().collect();
+    owe(&mut trip, &mut mechanisms);
+    let is_said =
+        matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. } | Outcome::Hangs);
+    let late = if is_said { Duration::ZERO } else { trip.tries.delay() };
+    Exchange {
+        share: trip.share,
+        outcome: outcome.later(trip.tries.delay()),
+        mechanisms,
+        chance: trip.chance,
+        lost: trip.tries.why,
+        late,
+        supposed: trip.supposed,
+        hops: trip.hops,
+    }
+}
+
+/// A request that no target has answered yet.
+pub struct Waiting {
+    /// Its way so far.
+    pub way: Exchange,
+    /// How many targets timed out.
+    pub timeouts: u32,
+    /// Whether the last one did.
+    pub timed_out: bool,
+    /// How long those that refused took.
+    pub late: Duration,
+}
+
+impl Waiting {
+    /// Before any target was asked.
+    pub fn new(way: Exchange) -> Self {
+        Self { way, timeouts: 0, timed_out: false, late: Duration::ZERO }
+    }
+}

@@ -1,0 +1,117 @@
+//! When the first packet of a connection is sent again.
+
+use std::time::Duration;
+
+use uturn_model::{Mechanism, Node, Supposition};
+
+use super::{PacketState, Peer};
+use crate::assumed::add_new;
+
+/// When packets are sent, in seconds after the first: each time after twice the time.
+const DOUBLING: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
+/// The same since Linux 6.5, which begins with five equal waits.
+const STEADY: [u64; 11] = [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67];
+/// The first kernel that begins so.
+const FIRST_STEADY: (u16, u16) = (6, 5);
+
+/// When a first packet is sent again.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    pub(super) seconds: &'static [u64],
+    /// What had to be taken for true.
+    supposed: Option<Supposition>,
+}
+
+impl Pace {
+    /// Of a sender that waits at most this long.
+    pub(crate) fn within(limit: Duration) -> Self {
+        let is_late = |seconds: &&u64| Duration::from_secs(**seconds) >= limit;
+        let end = DOUBLING.iter().position(|one| is_late(&one)).unwrap_or(DOUBLING.len());
+        Self { seconds: &DOUBLING[..end.max(1)], supposed: None }
+    }
+
+    /// Of a client.
+    pub(crate) fn of(client: Peer<'_>) -> Self {
+        let node = match client {
+            Peer::Host(node, _) => Some(node),
+            Peer::Pod(_) | Peer::Balancer(_) | Peer::Outside => None,
+        };
+        Self::on(node)
+    }
+
+    /// Of a process on a node, by the node's kernel.
+    pub(crate) fn on(node: Option<&Node>) -> Self {
+        let version = node.and_then(Node::kernel_version);
+        let seconds: &[u64] = match version {
+            Some(version) if version >= FIRST_STEADY => &STEADY,
+            _ => &DOUBLING,
+        };
+        let suppose = || Supposition {
+            about: "when the client sends the first packet of a connection again".into(),
+            taken: "after 1, 3, 7 and more seconds".into(),
+            because: "nobody says which kernel it has: since Linux 6.5 it is after 1, 2, 3, 4"
+                .into(),
+            settle: "kubectl get nodes -o wide".into(),
+        };
+        Self { seconds, supposed: version.is_none().then(suppose) }
+    }
+
+    fn after(&self, tries: usize) -> Duration {
+        Duration::from_secs(self.seconds.get(tries).copied().unwrap_or(0))
+    }
+}
+
+/// How often a trip's packet was sent, and why not once.
+#[derive(Clone, Debug)]
+pub(crate) struct Tries {
+    pace: Pace,
+    /// How many got lost before this one.
+    pub(crate) lost: usize,
+    /// Why they did.
+    pub(crate) why: Vec<Mechanism>,
+}
+
+impl Tries {
+    pub(crate) fn first(pace: Pace) -> Self {
+        Self { pace, lost: 0, why: Vec::new() }
+    }
+
+    /// As if this were the first: what came before is told elsewhere.
+    pub(crate) fn forgotten(&self) -> Self {
+        Self::first(self.pace.clone())
+    }
+
+    /// How long after the first packet this one was sent.
+    pub(crate) fn delay(&self) -> Duration {
+        self.pace.after(self.lost)
+    }
+
+    /// What it rests on that there was more than one.
+    pub(crate) fn supposed(&self) -> Vec<Supposition> {
+        let is_late = self.lost > 0;
+        self.pace.supposed.iter().filter(|_| is_late).cloned().collect()
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.pace.seconds.len().saturating_sub(self.lost)
+    }
+}
+
+/// Adds what a late answer owes to packets that were lost before.
+pub(crate) fn owe(trip: &mut PacketState, mechanisms: &mut Vec<Mechanism>) {
+    mechanisms.extend(&trip.tries.why);
+    mechanisms.sort_unstable();
+    mechanisms.dedup();
+    add_new(&mut trip.supposed, trip.tries.supposed());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_less_sends_less() {
+        let sent = |limit| Pace::within(Duration::from_millis(limit)).seconds.len();
+        assert_eq!([400, 2000, 3000, 4000, 127_000].map(sent), [1, 2, 2, 3, 7]);
+    }
+}

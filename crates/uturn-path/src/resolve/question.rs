@@ -1,0 +1,87 @@
+//! The question itself: it is a packet too, and has to reach the cluster's DNS and come back.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Protocol, Supposition};
+use uturn_netfilter::Packet;
+
+use crate::assumed::add_new;
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::names::{PORT, Resolution};
+use crate::packet::{Exchange, PacketState, Peer, Request};
+
+impl<'a> Walk<'_, 'a> {
+    /// The end of a flow whose question never comes back: the way that it goes, and that it
+    /// went for the name. `None` where it may come back: libraries ask again.
+    pub(crate) fn question_lost(
+        &self,
+        client: Peer<'a>,
+        resolution: &Resolution,
+    ) -> Result<Option<Exchange>, WalkError> {
+        let Some(server) = resolution.through else { return Ok(None) };
+        let dns = self.cluster.dns.service.as_ref();
+        if dns.is_none_or(|name| self.engine.gap_of_service(name).is_some()) {
+            return Ok(None);
+        }
+        let to = SocketAddr::new(server, PORT);
+        let Some(source) = self.engine.source(client, to, Protocol::Udp)? else { return Ok(None) };
+        let packet = Packet::new(Protocol::Udp, source, to);
+        if self.engine.gap_at(client, to, Protocol::Udp).is_some() {
+            return Ok(None);
+        }
+        let ways = self.call(client, &Request::default(), PacketState::new(packet))?;
+        let may_answer = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
+        if ways.iter().any(may_answer) {
+            return Ok(None);
+        }
+        let worst = ways.into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
+        let Some(worst) = worst else { return Ok(None) };
+        let mut hops = worst.hops;
+        let because: Vec<String> = worst.mechanisms.iter().map(ToString::to_string).collect();
+        let because = match because.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", because.join(", ")),
+        };
+        let fate = match worst.outcome {
+            Outcome::Refused => "is refused",
+            _ => "gets no answer",
+        };
+        let why = format!("the question to the cluster's DNS at {to} {fate}{because}");
+        let service = self.cluster.dns.service.as_ref();
+        let service = service.and_then(|name| self.cluster.services.get(name));
+        let by = match service {
+            Some(service) => Evidence::object(service.object(), service.origin.clone()),
+            None => self.engine.by(client),
+        };
+        let steps = vec![Step::new(StepKind::Resolve, why, by)];
+        hops.push(Hop { place: Place::Dns, way: Way::Out, steps });
+        let mut supposed = resolution.supposed.clone();
+        add_new(&mut supposed, worst.supposed);
+        Ok(Some(nameless(hops, supposed)))
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// The end of a flow whose name leads nowhere.
+    pub(crate) fn unresolved(&self, resolution: Resolution) -> Exchange {
+        let hop = Hop { place: Place::Dns, way: Way::Out, steps: resolution.steps };
+        nameless(vec![hop], resolution.supposed)
+    }
+}
+
+fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
+    Exchange {
+        share: 1.0,
+        outcome: Outcome::NameNotFound,
+        mechanisms: vec![Mechanism::NameUnresolved],
+        chance: false,
+        lost: Vec::new(),
+        late: Duration::ZERO,
+        supposed,
+        hops,
+    }
+}

@@ -1,0 +1,155 @@
+//! From a flow to its verdict: the clients, the name, the ways, added up.
+
+use std::net::SocketAddr;
+
+use uturn_model::route::Place;
+use uturn_model::{Client, Family, Flow, Protocol, Route, Share, Verdict};
+use uturn_netfilter::Packet;
+
+use crate::assumed::add_new;
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::names::Resolution;
+use crate::packet::{Exchange, PacketState, Peer};
+use crate::resolve::{CLIENT_PORT, ResolvedTarget};
+use crate::unjudged::Gap;
+
+impl Engine<'_> {
+    /// What becomes of a flow: one verdict, for the readings of what is not known that are
+    /// taken for true.
+    ///
+    /// # Errors
+    /// The flow cannot be walked.
+    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+        Ok(vec![self.walk_whole().verdict(flow)?])
+    }
+
+    /// The load balancer that a name leads to, where its addresses are not known.
+    fn gap_of_resolution(&self, resolution: &Resolution) -> Option<Gap> {
+        resolution.balancer.as_deref().and_then(|name| self.gap_of_host(name))
+    }
+
+    /// The end of a flow that cannot be judged any more once its name is resolved.
+    fn ended_at_name(
+        &self,
+        client: Peer<'_>,
+        protocol: Protocol,
+        resolution: &Resolution,
+        gap: &Gap,
+    ) -> Exchange {
+        let mut trip = PacketState::nowhere(protocol);
+        for step in &resolution.steps {
+            trip.note(Place::Dns, step.clone());
+        }
+        gap.exchange(self.place(client), trip)
+    }
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// What becomes of a flow.
+    pub(crate) fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
+        let clients = self.engine.clients(&flow.from)?;
+        let share = 1.0 / clients.len() as f64;
+        let mut ways = Vec::new();
+        let gap = self.engine.gap_of_name(&flow.to);
+        for client in clients {
+            if let Some(gap) = &gap {
+                let nowhere = PacketState::nowhere(flow.protocol);
+                ways.push(gap.exchange(self.engine.place(client), nowhere));
+                continue;
+            }
+            let target = self.engine.aim(client, &flow.to)?;
+            for mut way in self.ways(client, flow, &target)? {
+                way.share *= share;
+                ways.push(way);
+            }
+        }
+        Ok(self.added_up(ways))
+    }
+
+    /// What becomes of a flow whose destination is resolved already.
+    ///
+    /// # Errors
+    /// The flow cannot be walked, or the population cannot tell ([`WalkError::NeedsWhole`]).
+    pub fn verdict_at(&self, flow: &Flow, target: &ResolvedTarget) -> Result<Verdict, WalkError> {
+        let mut ways = Vec::new();
+        for client in self.engine.clients(&flow.from)? {
+            ways.extend(self.ways(client, flow, target)?);
+        }
+        Ok(self.added_up(ways))
+    }
+
+    fn added_up(&self, ways: Vec<Exchange>) -> Verdict {
+        let mut supposed = self.engine.supposed().to_vec();
+        let mut routes = Vec::new();
+        for way in self.merged(ways) {
+            add_new(&mut supposed, way.supposed);
+            routes.push(Route {
+                share: Share::new(way.share),
+                outcome: way.outcome,
+                late: way.late,
+                mechanisms: way.mechanisms,
+                chance: way.chance,
+                hops: way.hops,
+            });
+        }
+        Verdict::of(routes, Vec::new(), supposed)
+    }
+
+    fn ways(
+        &self,
+        client: Peer<'a>,
+        flow: &Flow,
+        target: &ResolvedTarget,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let engine = self.engine;
+        if let Some(resolution) = &target.resolved {
+            if let Some(lost) = self.question_lost(client, resolution)? {
+                return Ok(vec![lost]);
+            }
+            if target.addresses.is_empty() {
+                if let Some(gap) = engine.gap_of_resolution(resolution) {
+                    return Ok(vec![engine.ended_at_name(client, flow.protocol, resolution, &gap)]);
+                }
+                let may_be_outside = resolution.doubt.is_some();
+                let gap = engine.gap_of_lost_name(client, &flow.to, may_be_outside);
+                let nowhere = PacketState::nowhere(flow.protocol);
+                return Ok(vec![match gap {
+                    Some(gap) => gap.exchange(engine.place(client), nowhere),
+                    None => engine.unresolved(resolution.clone()),
+                }]);
+            }
+        }
+        let mut ways = Vec::new();
+        for address in &target.addresses {
+            let family = Family::of(address.ip());
+            let source = match flow.from {
+                Client::Outside(Some(own)) => {
+                    (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
+                }
+                _ => engine.source(client, *address, flow.protocol)?,
+            };
+            let source =
+                source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
+            let packet = Packet::new(flow.protocol, source, *address);
+            let pace = engine.pace(client);
+            let mut trip = PacketState::new(packet).briefly(self.options.is_brief()).paced(pace);
+            if let Some(resolution) = &target.resolved {
+                trip.supposed.clone_from(&resolution.supposed);
+                for step in &resolution.steps {
+                    trip.note(Place::Dns, step.clone());
+                }
+            }
+            let asked = match engine.gap_at(client, *address, flow.protocol) {
+                Some(gap) => vec![gap.exchange(engine.place(client), trip)],
+                None => self.call(client, &target.request, trip)?,
+            };
+            for mut way in asked {
+                way.share /= target.addresses.len() as f64;
+                ways.push(way);
+            }
+        }
+        Ok(ways)
+    }
+}

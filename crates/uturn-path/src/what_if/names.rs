@@ -1,0 +1,102 @@
+//! A name whose addresses are not known: what becomes of a flow if it leads where it
+//! usually would, and if it leads nowhere.
+
+use std::net::IpAddr;
+
+use uturn_model::{Destination, Evidence, Flow, Place, Text, Verdict};
+
+use super::either;
+use crate::engine::Engine;
+use crate::error::WalkError;
+use crate::names::Doubt;
+
+/// An address outside the cluster, from a range for documentation.
+const ELSEWHERE: [u8; 4] = [203, 0, 113, 80];
+
+/// A name in doubt.
+pub(super) struct NameInDoubt {
+    host: Text,
+    why: Doubt,
+}
+
+impl Engine<'_> {
+    /// The name that a flow calls, if its addresses are not known.
+    pub(super) fn name_in_doubt(&self, flow: &Flow) -> Result<Option<NameInDoubt>, WalkError> {
+        let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
+            return Ok(None);
+        };
+        for client in self.clients(&flow.from)? {
+            // Of a Service that may be somewhere else, more is known than that.
+            if self.gap_of_lost_name(client, &flow.to, true).is_some() {
+                continue;
+            }
+            let resolved = self.aim(client, &flow.to)?.resolved;
+            if let Some(why) = resolved.and_then(|one| one.doubt) {
+                return Ok(Some(NameInDoubt { host: host.clone(), why }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The verdicts where the name leads somewhere after all, beside those where it does not.
+    pub(super) fn by_name(
+        &self,
+        flow: &Flow,
+        doubt: &NameInDoubt,
+        nowhere: Vec<Verdict>,
+    ) -> Result<Vec<Verdict>, WalkError> {
+        let mut cluster = self.cluster().clone();
+        match doubt.why {
+            Doubt::Outside => {
+                cluster.dns.outside.push((doubt.host.clone(), IpAddr::from(ELSEWHERE)));
+            }
+            Doubt::Unread | Doubt::Unmodelled(_) => {
+                cluster.dns.corefile = None;
+                cluster.dns.node_local = None;
+            }
+        }
+        let engine = Engine::new(&cluster).map_err(|mut faults| faults.remove(0))?;
+        let engine = engine.with_options(self.options());
+        // Where it is in doubt still, nothing is won.
+        if engine.name_in_doubt(flow)?.is_some_and(|still| still.why == doubt.why) {
+            return Ok(nowhere);
+        }
+        let mut somewhere = engine.cases(flow)?;
+        if doubt.why == Doubt::Outside {
+            let routes = somewhere.iter_mut().flat_map(|verdict| &mut verdict.routes);
+            let hops = routes.flat_map(|route| &mut route.hops);
+            let names = hops.filter(|hop| hop.place == Place::Dns);
+            for step in names.flat_map(|hop| &mut hop.steps) {
+                if matches!(step.by, Evidence::StatedName { .. }) {
+                    step.why = format!("{} → some address outside", doubt.host).into();
+                    step.by = Evidence::Supposed { what: "one case of several".into() };
+                }
+            }
+        }
+        Ok(either(&somewhere, &nowhere, |verdict, leads| {
+            verdict.conditions.insert(0, doubt.said(leads));
+        }))
+    }
+}
+
+impl NameInDoubt {
+    fn said(&self, leads: bool) -> Text {
+        let host = &self.host;
+        match (&self.why, leads) {
+            (Doubt::Outside, true) => format!("{host} has an address outside the cluster"),
+            (Doubt::Outside, false) | (Doubt::Unmodelled(_), false) => {
+                format!("{host} has no address")
+            }
+            (Doubt::Unread, true) => {
+                "CoreDNS answers as usual, without the Corefile that cannot be read".to_owned()
+            }
+            (Doubt::Unread, false) => {
+                "CoreDNS does not start with the Corefile that cannot be read".to_owned()
+            }
+            (Doubt::Unmodelled(why), true) => {
+                format!("CoreDNS answers {host} as usual, whatever it makes of this: {why}")
+            }
+        }
+        .into()
+    }
+}

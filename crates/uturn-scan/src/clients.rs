@@ -1,0 +1,133 @@
+//! The clients of a scan: pods in classes, and what became of each class.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use uturn_model::{Client, Flow, Name, NamespacedName, Verdict};
+
+use crate::inventory::Inventory;
+use crate::inventory::interval_set::IntervalSet;
+use crate::targets::ScanTarget;
+
+/// Pods of a cluster, as few or as many as there are.
+#[derive(Clone, Debug)]
+pub struct Pods {
+    places: IntervalSet,
+    names: Arc<ClientNames>,
+}
+
+/// The names of all pods that can be clients, in the order of the inventory.
+#[derive(Debug)]
+pub(crate) struct ClientNames {
+    pods: Vec<NamespacedName>,
+    /// Pods of one node that stand together: where, and on which.
+    runs: Vec<(Range<u32>, u32)>,
+    nodes: Vec<Name>,
+}
+
+/// Clients that a target cannot tell apart.
+#[derive(Clone, Debug)]
+pub struct ClientClass {
+    /// The pod that was walked for all.
+    pub first: NamespacedName,
+    /// Its place among all clients.
+    pub(crate) at: usize,
+    /// All of them.
+    pub pods: Pods,
+    /// How many nodes they are on.
+    pub nodes: usize,
+    /// Whether they share their node's network.
+    pub host_network: bool,
+    /// Whether they are endpoints of the target themselves.
+    pub itself: bool,
+}
+
+/// What became of the calls of a class of clients to a target.
+#[derive(Clone, Debug)]
+pub struct ScanResult {
+    /// The clients.
+    pub clients: ClientClass,
+    /// The target.
+    pub target: Arc<ScanTarget>,
+    /// What became of it. Routes have no hops: those are [`Scanner::explain`](crate::Scanner::explain)'s.
+    pub verdicts: Arc<[Verdict]>,
+}
+
+impl ScanResult {
+    /// The flow that was walked for all of the class.
+    pub fn flow(&self) -> Flow {
+        Flow {
+            from: Client::Pod(self.clients.first.clone()),
+            to: self.target.to.clone(),
+            protocol: self.target.protocol,
+        }
+    }
+
+    /// How many flows it speaks for, the pods of one node being one unless they are
+    /// endpoints themselves.
+    pub fn flows(&self) -> usize {
+        if self.clients.itself { self.clients.pods.len() } else { self.clients.nodes }
+    }
+}
+
+impl Pods {
+    pub(crate) fn new(places: IntervalSet, names: &Arc<ClientNames>) -> Self {
+        Self { places, names: Arc::clone(names) }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Their names.
+    pub fn iter(&self) -> impl Iterator<Item = &NamespacedName> {
+        self.places.iter().map(|at| &self.names.pods[at])
+    }
+
+    /// The nodes that they are on.
+    pub fn nodes(&self) -> Vec<&Name> {
+        let mut on = vec![false; self.names.nodes.len()];
+        for range in self.places.ranges() {
+            let runs = &self.names.runs;
+            let first = runs.partition_point(|(run, _)| run.end <= range.start);
+            for (_, node) in runs[first..].iter().take_while(|(run, _)| run.start < range.end) {
+                on[*node as usize] = true;
+            }
+        }
+        let names = self.names.nodes.iter().zip(on);
+        names.filter_map(|(name, is_on)| is_on.then_some(name)).collect()
+    }
+
+    /// The pods of both, which are of the same scan.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self { places: self.places.and(&other.places), names: Arc::clone(&self.names) }
+    }
+
+    /// Whether the pod that was walked for a class is among them.
+    pub fn has(&self, class: &ClientClass) -> bool {
+        self.places.contains(class.at)
+    }
+}
+
+impl ClientNames {
+    pub(crate) fn of(inventory: &Inventory<'_>) -> Self {
+        let nodes = inventory.nodes.iter().enumerate();
+        let runs = nodes.flat_map(|(place, node)| {
+            node.kinds.iter().map(move |(_, range)| (range.clone(), place as u32))
+        });
+        let mut runs: Vec<(Range<u32>, u32)> = runs.collect();
+        runs.sort_unstable_by_key(|(run, _)| run.start);
+        Self {
+            pods: inventory.clients.iter().map(|pod| pod.name.clone()).collect(),
+            runs,
+            nodes: inventory.nodes.iter().map(|counted| counted.node.name.clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Which nodes were captured, and which of these captures say nothing new.
+
+use std::sync::Arc;
+
+use uturn_model::{Name, Node};
+use uturn_netfilter::hash::FastMap;
+use uturn_path::{Engine, NodeRuntime, WalkError};
+
+use super::redundant_capture::{Addresses, without_capture};
+
+/// The captured nodes of a cluster.
+pub(crate) struct CapturedNodes<'a> {
+    /// Those that are like no other, with their kernels.
+    pub(crate) unlike: Vec<(&'a Name, Arc<NodeRuntime>)>,
+    /// Those of which the capture says what would be worked out without it, as they are without.
+    pub(crate) plain: FastMap<&'a Name, Node>,
+}
+
+impl<'a> CapturedNodes<'a> {
+    /// Those of an engine's cluster.
+    ///
+    /// # Errors
+    /// The rules of a captured node cannot be read.
+    pub(crate) fn of(engine: &Engine<'a>) -> Result<Self, WalkError> {
+        let cluster = engine.cluster();
+        let mut found = Self { unlike: Vec::new(), plain: FastMap::default() };
+        if cluster.captures.is_empty() {
+            return Ok(found);
+        }
+        let known = Addresses::of(cluster);
+        let captured =
+            cluster.nodes.iter().filter(|(name, _)| cluster.captures.contains_key(*name));
+        for (name, node) in captured {
+            let runtime = engine.runtime(name)?;
+            match without_capture(cluster, node, runtime, &known) {
+                Some(node) => drop(found.plain.insert(name, node)),
+                None => found.unlike.push((name, Arc::clone(runtime))),
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,180 @@
+//! Which ranges and ports the cluster's rules name: they can tell addresses apart by these.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::{IpNet, IpSubnets, Ipv4Subnets, Ipv6Subnets};
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
+use uturn_model::{Cluster, Labels, Name, Node, Text};
+use uturn_netfilter::hash::FastMap;
+use uturn_path::NodeRuntime;
+
+use crate::distinguish::captured::Captured;
+use crate::numbers::Numbers;
+
+/// What rules tell addresses, ports and nodes apart by.
+pub(crate) struct Discriminators {
+    nets: Vec<IpNet>,
+    ports: Vec<(u16, u16)>,
+    /// The labels that a Service's load balancer wants its nodes to have.
+    pub(crate) node_labels: Vec<Labels>,
+    /// Whether some rule may look at more than that.
+    pub(crate) are_blind: bool,
+    /// Whether some node picks endpoints by more than turns and chance.
+    pub(crate) are_uneven: bool,
+    captured: Captured,
+    numbers: Numbers<Vec<u32>>,
+    /// Those that an address is in, while it is looked at.
+    within: Vec<u32>,
+}
+
+impl Discriminators {
+    /// Of a cluster with these captured nodes, and with these as if they were not.
+    pub(crate) fn new(
+        cluster: &Cluster,
+        captured: &[(&Name, Arc<NodeRuntime>)],
+        plain: &FastMap<&Name, Node>,
+    ) -> Self {
+        let mut words = Words::default();
+        let Words { nets, ports, .. } = &mut words;
+        let network = &cluster.network;
+        for known in [&network.pod_cidrs, &network.service_cidrs, &network.vpc_cidrs] {
+            nets.extend(&known.value);
+        }
+        nets.extend(&network.non_masquerade_cidrs.value);
+        if let LocalDetector::ClusterCidr(own) = &cluster.proxy.detector.value {
+            nets.extend(own);
+        }
+        if let NodePortAddresses::Ranges(own) = &cluster.proxy.node_port_addresses {
+            nets.extend(own);
+        }
+        for group in cluster.security_groups.values() {
+            for rule in group.inbound.iter().chain(&group.outbound) {
+                nets.extend(rule.peer);
+                ports.extend(rule.ports);
+            }
+        }
+        let mut node_labels = BTreeMap::new();
+        for service in cluster.services.values() {
+            nets.extend(&service.source_ranges);
+            let key = "service.kubernetes.io/qcloud-loadbalancer-backends-label";
+            if let Some(text) = service.annotations.get(key) {
+                node_labels.entry(text).or_insert_with(|| uturn_lb::controller::label_pairs(text));
+            }
+        }
+        let own: BTreeSet<&Text> = cluster
+            .nodes
+            .values()
+            .chain(plain.values())
+            .filter_map(|node| node.firewall.as_ref().map(|one| &one.text))
+            .collect();
+        for line in own.iter().flat_map(|text| text.lines()) {
+            let singles = words.read_line(line);
+            words.nets.extend(singles.into_iter().map(IpNet::from));
+            words.are_blind |= line.contains("-set");
+        }
+        let captured = Captured::new(cluster, captured, &mut words);
+        Self {
+            nets: words.nets.into_iter().collect(),
+            ports: words.ports.into_iter().collect(),
+            node_labels: node_labels.into_values().collect(),
+            are_blind: words.are_blind,
+            are_uneven: words.is_uneven,
+            captured,
+            numbers: Numbers::default(),
+            within: Vec::new(),
+        }
+    }
+
+    /// The ranges that an address is in, as one number.
+    pub(crate) fn of(&mut self, ip: IpAddr) -> u32 {
+        let within = self.nets.iter().enumerate().filter(|(_, net)| net.contains(&ip));
+        self.within.clear();
+        self.within.extend(within.map(|(place, _)| place as u32));
+        self.captured.tell(ip, &mut self.within);
+        self.numbers.of_list(&self.within)
+    }
+
+    /// The ranges that a port is in, as one number; those that usually speak TLS are apart.
+    pub(crate) fn of_port(&mut self, port: u16) -> u32 {
+        let within = self.ports.iter().enumerate();
+        let within = within.filter(|(_, (low, high))| (*low..=*high).contains(&port));
+        let mut within: Vec<u32> = within.map(|(place, _)| place as u32).collect();
+        within.push(u32::MAX - u32::from(matches!(port, 443 | 6443 | 8443)));
+        self.numbers.of(within)
+    }
+}
+
+/// What words of rules name.
+#[derive(Default)]
+pub(crate) struct Words {
+    pub(crate) nets: BTreeSet<IpNet>,
+    pub(crate) ports: BTreeSet<(u16, u16)>,
+    /// Whether some word may tell addresses apart in another way.
+    pub(crate) are_blind: bool,
+    /// Whether some node picks endpoints by more than turns and chance.
+    pub(crate) is_uneven: bool,
+}
+
+impl Words {
+    /// Reads the words of a rule, and gives the single addresses.
+    pub(crate) fn read_line(&mut self, line: &str) -> Vec<IpAddr> {
+        let mut singles = Vec::new();
+        let mut is_masked = false;
+        for word in line.split([' ', '\t', ',', '!', '"', '{', '}']) {
+            match word.parse::<IpNet>() {
+                Ok(net) if net.prefix_len() == net.max_prefix_len() => singles.push(net.addr()),
+                Ok(net) => drop(self.nets.insert(net)),
+                Err(_) => {
+                    if let Ok(ip) = word.parse::<IpAddr>() {
+                        self.are_blind |= is_masked;
+                        singles.push(ip);
+                    } else if let Some(nets) = subnets(word) {
+                        self.nets.extend(nets);
+                    } else if let Some(range) = port_range(word) {
+                        self.ports.insert(range);
+                    } else {
+                        self.are_blind |= tells_otherwise(word);
+                    }
+                }
+            }
+            is_masked = word == "&";
+        }
+        singles
+    }
+}
+
+/// Whether a scheduler of IPVS picks by turns or by load, and not by who calls.
+pub(crate) fn is_even(scheduler: &str) -> bool {
+    matches!(scheduler, "rr" | "wrr" | "lc" | "wlc")
+}
+
+/// The networks that `10.0.0.5-10.0.0.9` is made of.
+fn subnets(word: &str) -> Option<Vec<IpNet>> {
+    let (first, last) = word.split_once('-')?;
+    let all = match (first.parse().ok()?, last.parse().ok()?) {
+        (IpAddr::V4(first), IpAddr::V4(last)) => IpSubnets::V4(Ipv4Subnets::new(first, last, 0)),
+        (IpAddr::V6(first), IpAddr::V6(last)) => IpSubnets::V6(Ipv6Subnets::new(first, last, 0)),
+        _ => return None,
+    };
+    Some(all.collect())
+}
+
+/// Whether a word of a rule may tell addresses apart by more than ranges.
+fn tells_otherwise(word: &str) -> bool {
+    let is_range = word.split(['-', '/']).any(|part| {
+        part.len() > 2
+            && (part.contains('.') || part.contains("::"))
+            && part.parse::<IpAddr>().is_ok()
+    });
+    is_range || matches!(word, "jhash" | "symhash" | "NETMAP" | "prefix")
+}
+
+/// `80` or `30000:32767`.
+fn port_range(word: &str) -> Option<(u16, u16)> {
+    match word.split_once(':') {
+        Some((low, high)) => Some((low.parse().ok()?, high.parse().ok()?)),
+        None => word.parse().ok().map(|port| (port, port)),
+    }
+}

@@ -1,0 +1,421 @@
+//! How a request ends that is tried again and again: arithmetic over a ring of targets.
+//!
+//! A load balancer asks one target, and where that fails the next in line, until each was
+//! asked once. What becomes of a request that begins at a target is what becomes of it
+//! there, and where that fails, what becomes of one that begins at the next. So one pass
+//! backwards over the ring says it for every beginning. Targets in a row that are alike are
+//! a run, of which sums are known without going through it.
+//!
+//! Who comes round to where it began has to stop there. With `P` the odds that all targets
+//! fail and `X` what becomes of requests that go on for two rounds, that is `X` of the first
+//! round less `P` times `X` of the second.
+
+use std::time::Duration;
+use uturn_path::{NEGLIGIBLE, ReasonSet};
+
+use crate::failover::spread::{NOTHING, Spread};
+
+/// A way in which asking a target fails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Failure {
+    /// Whether it says nothing at all.
+    pub(crate) is_timeout: bool,
+    pub(crate) why: ReasonSet,
+    pub(crate) share: f64,
+}
+
+/// How asking a target ends; all shares add up to 1.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TargetOutcome {
+    /// How often it is asked first beside others.
+    pub(crate) weight: f64,
+    pub(crate) answers: Vec<(ReasonSet, f64)>,
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// Whether a target timed out or refused, or nothing where it answered; how late, how often.
+type End = (Option<bool>, Duration, f64);
+
+impl TargetOutcome {
+    pub(crate) fn fails(&self) -> f64 {
+        self.failures.iter().map(|one| one.share).sum()
+    }
+
+    /// Whether asking it ends alike, whyever.
+    pub(crate) fn ends_like(&self, other: &Self) -> bool {
+        let (own, others) = (self.ends(), other.ends());
+        let share = |all: &[End], end: &End| {
+            let same = all.iter().filter(|one| (one.0, one.1) == (end.0, end.1));
+            same.map(|one| one.2).sum::<f64>()
+        };
+        let is_as_often = |end: &End| near(share(&own, end), share(&others, end));
+        near(self.weight, other.weight) && own.iter().chain(&others).all(is_as_often)
+    }
+
+    fn ends(&self) -> Vec<End> {
+        let answers = self.answers.iter().map(|(why, share)| (None, why.late(), *share));
+        let failures =
+            self.failures.iter().map(|one| (Some(one.is_timeout), one.why.late(), one.share));
+        answers.chain(failures).collect()
+    }
+
+    /// Whether it never answers.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// The same, but for what rules' probabilities lose by being rounded.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.answers.len() == other.answers.len()
+            && self.failures.len() == other.failures.len()
+            && near(self.weight, other.weight)
+            && self.answers.iter().zip(&other.answers).all(|(a, b)| a.0 == b.0 && near(a.1, b.1))
+            && self.failures.iter().zip(&other.failures).all(|(a, b)| {
+                a.is_timeout == b.is_timeout && a.why == b.why && near(a.share, b.share)
+            })
+    }
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
+}
+
+/// Targets of one kind in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Run {
+    pub(crate) kind: usize,
+    pub(crate) length: u32,
+}
+
+/// How requests end that begin at any target of a ring, as often as weights say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FailoverProbability {
+    /// A target answered.
+    pub(crate) answered: Spread,
+    /// None did, and the last one asked timed out.
+    pub(crate) timed_out: Spread,
+    /// None did, and the last one asked refused.
+    pub(crate) refused: Spread,
+}
+
+impl FailoverProbability {
+    pub(crate) fn new(kinds: &[TargetOutcome], ring: &[Run]) -> Self {
+        let mut counts = vec![0u64; kinds.len()];
+        for run in ring {
+            counts[run.kind] += u64::from(run.length);
+        }
+        let weight: f64 =
+            kinds.iter().zip(&counts).map(|(kind, count)| kind.weight * *count as f64).sum();
+        let mut odds = Self::default();
+        if weight <= 0.0 {
+            return odds;
+        }
+        let sum = &mut odds.answered;
+        let mut next = Spread::default();
+        // No request goes further than to a target that always answers: begin the ring there.
+        if let Some(sure) = ring.iter().rposition(|run| kinds[run.kind].failures.is_empty()) {
+            for run in ring[..=sure].iter().rev().chain(ring[sure + 1..].iter().rev()) {
+                next = kinds[run.kind].back(run.length, &next, sum);
+            }
+        } else {
+            let mut second = Spread::default();
+            for run in ring.iter().rev() {
+                next = kinds[run.kind].back(run.length, &next, &mut second);
+            }
+            for run in ring.iter().rev() {
+                next = kinds[run.kind].back(run.length, &next, sum);
+            }
+            if let Some(all_fail) = all_fail(kinds, &counts, None) {
+                sum.add(&second.times(&all_fail), ReasonSet::default(), 0, -1.0);
+                odds.give_up(kinds, ring, &counts);
+            }
+        }
+        let can_wait =
+            |(kind, _): &(&TargetOutcome, &u64)| kind.failures.iter().any(|one| one.is_timeout);
+        let most: u64 = kinds.iter().zip(&counts).filter(can_wait).map(|(_, count)| *count).sum();
+        for (_, row) in &mut odds.answered.0 {
+            row.shares.truncate((most as usize + 1).saturating_sub(row.from));
+        }
+        for spread in [&mut odds.answered, &mut odds.timed_out, &mut odds.refused] {
+            spread.scale(1.0 / weight);
+        }
+        odds
+    }
+
+    /// All were asked: the last one stands before the first.
+    fn give_up(&mut self, kinds: &[TargetOutcome], ring: &[Run], counts: &[u64]) {
+        let mut last = vec![0.0; kinds.len()];
+        for (at, run) in ring.iter().enumerate() {
+            let first_of_next = kinds[ring[(at + 1) % ring.len()].kind].weight;
+            last[run.kind] += f64::from(run.length - 1) * kinds[run.kind].weight + first_of_next;
+        }
+        for (at, weight) in last.into_iter().enumerate().filter(|(_, weight)| *weight > 0.0) {
+            let Some(before) = all_fail(kinds, counts, Some(at)) else { continue };
+            for failure in &kinds[at].failures {
+                let (end, timeouts) = match failure.is_timeout {
+                    true => (&mut self.timed_out, 1),
+                    false => (&mut self.refused, 0),
+                };
+                end.add(&before, failure.why, timeouts, weight * failure.share);
+            }
+        }
+    }
+}
+
+impl TargetOutcome {
+    fn answered(&self) -> Spread {
+        let mut answered = Spread::default();
+        for (why, share) in &self.answers {
+            answered.row(*why).add(0, &[*share], 1.0);
+        }
+        answered
+    }
+
+    /// What becomes of requests that begin at the first of a run, where `next` becomes of
+    /// those that begin behind it. Of those that begin anywhere in it goes into the sum.
+    fn back(&self, length: u32, next: &Spread, sum: &mut Spread) -> Spread {
+        match self.failures.as_slice() {
+            [] => {
+                let here = self.answered();
+                sum.add(&here, ReasonSet::default(), 0, self.weight * f64::from(length));
+                here
+            }
+            [failure] if length > 2 && failure.why.late().is_zero() => {
+                self.back_at_once(length, failure, next, sum)
+            }
+            failures => {
+                let mut here = next.clone();
+                for _ in 0..length {
+                    let behind = std::mem::replace(&mut here, self.answered());
+                    for one in failures {
+                        here.add(&behind, one.why, usize::from(one.is_timeout), one.share);
+                    }
+                    here.trim();
+                    sum.add(&here, ReasonSet::default(), 0, self.weight);
+                }
+                here
+            }
+        }
+    }
+
+    /// The same for a long run that fails in one way only.
+    fn back_at_once(
+        &self,
+        length: u32,
+        failure: &Failure,
+        next: &Spread,
+        sum: &mut Spread,
+    ) -> Spread {
+        let mut here = Spread::default();
+        let timeouts = usize::from(failure.is_timeout);
+        if !self.answers.is_empty() {
+            // So many fail before one of the run answers, of those that begin at the first,
+            // and of all.
+            let (mut of_first, mut of_all) = (Vec::new(), Vec::new());
+            let mut share = 1.0;
+            for before in 0..length {
+                of_first.push(share);
+                of_all.push(share * f64::from(length - before));
+                share *= failure.share;
+                if share < NOTHING {
+                    break;
+                }
+            }
+            for (why, answers) in &self.answers {
+                for (end, shares, scale) in
+                    [(&mut here, &of_first, *answers), (&mut *sum, &of_all, answers * self.weight)]
+                {
+                    end.row(*why).add(0, &shares[..1], scale);
+                    let behind = end.row(why.and(failure.why));
+                    match failure.is_timeout {
+                        true => behind.add(1, &shares[1..], scale),
+                        false => behind.add(0, &[shares[1..].iter().sum()], scale),
+                    }
+                }
+            }
+        }
+        let through = power(failure.share, u64::from(length));
+        for (why, row) in &next.0 {
+            let end = sum.row(why.and(failure.why));
+            if failure.is_timeout {
+                end.add(row.from + 1, &delayed(&row.shares, failure.share, length), self.weight);
+            } else {
+                let times: f64 =
+                    (1..=u64::from(length)).map(|times| power(failure.share, times)).sum();
+                end.add(row.from, &row.shares, times * self.weight);
+            }
+        }
+        if through >= NOTHING {
+            here.add(next, failure.why, timeouts * length as usize, through);
+        }
+        here.trim();
+        here
+    }
+}
+
+/// Shares that wait once, twice and so on up to so many times, each time a part of them.
+fn delayed(shares: &[f64], part: f64, times: u32) -> Vec<f64> {
+    let times = times as usize;
+    let beyond = power(part, times as u64 + 1);
+    let mut sum = 0.0f64;
+    let mut all = Vec::with_capacity(shares.len() + times);
+    for at in 0..shares.len() + times - 1 {
+        sum = part * (sum + shares.get(at).copied().unwrap_or(0.0));
+        if at >= times {
+            sum -= beyond * shares[at - times];
+        }
+        sum = sum.max(0.0);
+        if at >= shares.len() && sum < NOTHING {
+            break;
+        }
+        all.push(sum);
+    }
+    all
+}
+
+fn power(share: f64, times: u64) -> f64 {
+    share.powf(times as f64)
+}
+
+/// How all targets fail, one of a kind left out; nothing where that hardly ever happens.
+fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) -> Option<Spread> {
+    let with_counts = || {
+        let all = kinds.iter().zip(counts).enumerate();
+        all.map(|(at, (kind, count))| (kind, count - u64::from(left_out == Some(at))))
+            .filter(|(_, count)| *count > 0)
+    };
+    let likely: f64 = with_counts().map(|(kind, count)| power(kind.fails(), count)).product();
+    if likely < NEGLIGIBLE {
+        return None;
+    }
+    let mut all = Spread::one();
+    for (kind, count) in with_counts() {
+        let mut failing = Spread::default();
+        match kind.failures.as_slice() {
+            [only] if only.why.late().is_zero() => {
+                let timeouts = count as usize * usize::from(only.is_timeout);
+                failing.row(only.why).add(timeouts, &[power(only.share, count)], 1.0);
+            }
+            several => {
+                for one in several {
+                    let timeouts = usize::from(one.is_timeout);
+                    failing.row(one.why).add(timeouts, &[one.share], 1.0);
+                }
+                failing = failing.power(count);
+            }
+        }
+        all = all.times(&failing);
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The mechanisms whose bits are set.
+    fn reasons(bits: u32) -> ReasonSet {
+        let all = uturn_model::Mechanism::ALL.into_iter();
+        let of: Vec<_> = all.filter(|mechanism| bits & 1 << *mechanism as u32 != 0).collect();
+        ReasonSet::of(&of)
+    }
+
+    /// Answered, timed out or refused, with why and how many timeouts.
+    type Ends = BTreeMap<(u8, ReasonSet, u32), f64>;
+
+    /// Follows every beginning through every attempt.
+    fn followed(kinds: &[TargetOutcome], ring: &[usize]) -> Ends {
+        let weight: f64 = ring.iter().map(|kind| kinds[*kind].weight).sum();
+        let mut ends = Ends::new();
+        for start in 0..ring.len() {
+            let first = kinds[ring[start]].weight / weight;
+            let mut waiting: BTreeMap<(u8, ReasonSet, u32), f64> =
+                BTreeMap::from([((0, ReasonSet::default(), 0), first)]);
+            for step in 0..ring.len() {
+                let kind = &kinds[ring[(start + step) % ring.len()]];
+                for ((_, why, timeouts), share) in std::mem::take(&mut waiting) {
+                    for (more, part) in &kind.answers {
+                        *ends.entry((0, why.and(*more), timeouts)).or_default() += share * part;
+                    }
+                    for one in &kind.failures {
+                        let end = if one.is_timeout { 1 } else { 2 };
+                        let timeouts = timeouts + u32::from(one.is_timeout);
+                        let left = waiting.entry((end, why.and(one.why), timeouts)).or_default();
+                        *left += share * one.share;
+                    }
+                }
+            }
+            for (end, share) in waiting {
+                *ends.entry(end).or_default() += share;
+            }
+        }
+        ends.retain(|_, share| *share >= 1e-9);
+        ends
+    }
+
+    fn kind() -> impl Strategy<Value = TargetOutcome> {
+        let failure = (any::<bool>(), 0u32..3, 1u32..9);
+        (prop_oneof![Just(0u32), 1u32..20], prop::collection::vec(failure, 0..3), 1u32..4, 0u32..2)
+            .prop_map(|(answers, mut failures, weight, why)| {
+                failures.sort_unstable();
+                failures.dedup_by_key(|one| (one.0, one.1));
+                let answers = if failures.is_empty() { 1 } else { answers };
+                let all = f64::from(answers + failures.iter().map(|one| one.2).sum::<u32>());
+                let share = |part: u32| f64::from(part) / all;
+                let failures = failures.into_iter().map(|(is_timeout, why, part)| Failure {
+                    is_timeout,
+                    why: reasons(1 << why >> 1).after(match is_timeout {
+                        true => Duration::ZERO,
+                        false => Duration::from_secs(why.into()),
+                    }),
+                    share: share(part),
+                });
+                TargetOutcome {
+                    weight: f64::from(weight),
+                    answers: (answers > 0)
+                        .then(|| (reasons(why << 4), share(answers)))
+                        .into_iter()
+                        .collect(),
+                    failures: failures.collect(),
+                }
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn odds_are_what_following_every_request_gives(
+            kinds in prop::collection::vec(kind(), 1..4),
+            runs in prop::collection::vec((0usize..4, 1u32..7), 1..6),
+        ) {
+            let runs: Vec<Run> = runs
+                .into_iter()
+                .map(|(kind, length)| Run { kind: kind % kinds.len(), length })
+                .collect();
+            let flat: Vec<usize> = runs
+                .iter()
+                .flat_map(|run| std::iter::repeat_n(run.kind, run.length as usize))
+                .collect();
+            let wanted = followed(&kinds, &flat);
+            let odds = FailoverProbability::new(&kinds, &runs);
+            let mut found = Ends::new();
+            for (end, spread) in [(0, &odds.answered), (1, &odds.timed_out), (2, &odds.refused)] {
+                for (why, timeouts, share) in spread.iter().filter(|one| one.2 >= 1e-9) {
+                    *found.entry((end, why, timeouts)).or_default() += share;
+                }
+            }
+            for end in wanted.keys().chain(found.keys()) {
+                let share = |ends: &Ends| ends.get(end).copied().unwrap_or(0.0);
+                prop_assert!(
+                    (share(&wanted) - share(&found)).abs() < 2e-9,
+                    "{end:?}: {} and not {}", share(&wanted), share(&found)
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a client found of a load balancer's targets, said again of another line of targets.
+//!
+//! Lines of one shape differ in who stands where, and in how many there are. Where asking a
+//! target ends in one way only, whichever target it is, it ends so however many there are; and so
+//! do probes that are all good or all bad. Then no target has to be asked again.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use uturn_netfilter::hash::FastMap;
+use uturn_path::Walk;
+
+use crate::failover::failover_probability::TargetOutcome;
+use crate::failover::retry_ring::{Asked, RetryRing};
+use crate::failover::target_list::{Alike, Round, TargetList};
+use crate::inventory::Caller;
+
+/// How asking ends for a client, by what a target is like and how near it is; nothing for one
+/// that is not to be asked.
+#[derive(Debug)]
+pub(crate) struct ReusableOutcome {
+    kinds: FastMap<(Alike, Distance), Option<TargetOutcome>>,
+    /// Whether the targets are nodes.
+    are_nodes: bool,
+    timeout: Duration,
+    chance: bool,
+}
+
+/// How far a target is from a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Distance {
+    Itself,
+    SameNode,
+    Elsewhere,
+}
+
+impl Distance {
+    fn of(asked: &Asked, caller: Caller) -> Self {
+        match &asked.0 {
+            spot if spot.is(caller) => Self::Itself,
+            spot if spot.is_near(caller) => Self::SameNode,
+            _ => Self::Elsewhere,
+        }
+    }
+}
+
+impl ReusableOutcome {
+    /// From all that a client met, if all of it is the same however many equals there are.
+    pub(crate) fn of(walk: &Walk<'_, '_>, line: &TargetList, rounds: &[Rc<Round>]) -> Option<Self> {
+        let [round] = rounds else { return None };
+        if !round.is_all.get() || !walk.are_probes_certain() {
+            return None;
+        }
+        let are_nodes = round.ring.are_nodes();
+        let mut kinds: FastMap<_, Option<TargetOutcome>> = FastMap::default();
+        for one in &round.asked {
+            let kind = &one.2;
+            if kind.as_ref().is_some_and(|kind| kind.answers.len() + kind.failures.len() != 1) {
+                return None;
+            }
+            let key = (line.alike(&one.0, are_nodes)?, Distance::of(one, line.walked.get()));
+            let known = kinds.entry(key).or_insert_with(|| kind.clone());
+            let is_same = match (&*known, kind) {
+                (Some(known), Some(kind)) => known.is_like(kind),
+                (known, kind) => known.is_none() && kind.is_none(),
+            };
+            if !is_same {
+                return None;
+            }
+        }
+        Some(Self { kinds, are_nodes, timeout: round.timeout, chance: round.chance })
+    }
+
+    /// What a client of the same class meets in another line; nothing where that cannot be
+    /// said.
+    pub(crate) fn round(&self, line: &TargetList, walked: Caller) -> Option<Round> {
+        let (spots, standing) = line.standing(self.are_nodes)?;
+        let mut asked: Vec<Asked> = Vec::with_capacity(standing.len());
+        for spot in standing {
+            let mut one = (spot, 0, None);
+            let key = (line.alike(&spot, self.are_nodes)?, Distance::of(&one, walked));
+            if let Some(kind) = self.kinds.get(&key) {
+                one.2.clone_from(kind);
+                asked.push(one);
+            }
+        }
+        let ring = RetryRing::new(spots, walked, &asked);
+        let (timeout, chance) = (self.timeout, self.chance);
+        Some(Round { ring, asked, timeout, chance, is_all: Cell::new(true) })
+    }
+}

@@ -1,0 +1,322 @@
+//! Requests that are tried again and again, where targets stand for many.
+//!
+//! Each target of the reduced cluster is asked once; what that gives is put in line
+//! (`retry_ring`) and added up (`failover_probability`). No request is followed from one target
+//! to the next, except for the likeliest ways where they are to be told step by step.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use uturn_model::lb::Target;
+use uturn_model::route::Leg;
+use uturn_model::{Name, Outcome, Supposition};
+use uturn_netfilter::hash::FastMap;
+use uturn_path::{
+    Detail, Exchange, Failover, FailoverRequest, NEGLIGIBLE, ReasonSet, Results, TriesTargets,
+    Waiting, WalkError,
+};
+
+use super::failover_probability::{Failure, TargetOutcome};
+use super::retry_ring::{Asked, RetryRing};
+use super::target_list::{Round, TargetList};
+
+/// So many ways are told step by step, the likeliest first.
+const TOLD_WAYS: usize = 16;
+/// So many attempts are looked at to find those ways.
+const SOUGHT: usize = 200_000;
+
+/// The targets of load balancers in a reduced cluster: how many each stands for, and their list
+/// where one is tried after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Retries {
+    pub(crate) counts: TargetCounts,
+    pub(crate) list: Option<TargetList>,
+}
+
+/// How many targets each one stands for, by node, and by address for endpoints.
+#[derive(Debug, Default)]
+pub(crate) struct TargetCounts {
+    pub(crate) nodes: FastMap<Name, u32>,
+    pub(crate) endpoints: FastMap<std::net::IpAddr, u32>,
+}
+
+impl TargetCounts {
+    /// How many targets this one stands for: one, if it is not known.
+    pub(crate) fn of(&self, target: &Target) -> u32 {
+        let known = match &target.kind {
+            uturn_model::lb::TargetKind::NodePort(node) => self.nodes.get(node),
+            uturn_model::lb::TargetKind::Pod { .. } => self.endpoints.get(&target.address.ip()),
+        };
+        known.copied().unwrap_or(1)
+    }
+}
+
+impl Failover for Retries {
+    fn results(
+        &self,
+        seen: Leg,
+        ask: &mut dyn FnMut() -> Result<Results, WalkError>,
+    ) -> Result<Results, WalkError> {
+        let Some(list) = &self.list else { return ask() };
+        let is_same = |known: &&(_, _, Results)| (known.0, known.1) == (seen.src, seen.dst);
+        if let Some((_, _, known)) = list.asked.borrow().iter().find(is_same) {
+            return Ok(Rc::clone(known));
+        }
+        let results = ask()?;
+        list.asked.borrow_mut().push((seen.src, seen.dst, Rc::clone(&results)));
+        Ok(results)
+    }
+
+    fn ways(
+        &self,
+        request: &FailoverRequest<'_>,
+        tries: &dyn TriesTargets,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        if !request.next_target {
+            return Ok(ask_one(request, tries));
+        }
+        let line = self.list.as_ref();
+        let line = line.and_then(|list| Some((list, list.slots(&request.rule.targets)?)));
+        let Some((list, slots)) = line else { return Err(WalkError::NeedsWhole) };
+        let asked = request.rule.targets.iter().enumerate();
+        let asked = asked.filter(|(_, target)| target.weight > 0);
+        let asked = asked.filter_map(|(at, target)| -> Option<Asked> {
+            let kind = request.candidates.contains(&at).then(|| {
+                let many = u64::from(self.counts.of(target).max(1));
+                let weight = u64::from(target.weight) / many;
+                kind(weight as f64, &request.results[at])
+            });
+            Some((list.slot(target)?, at, kind))
+        });
+        let asked: Vec<Asked> = asked.collect();
+        let ring = RetryRing::new(slots, list.walked.get(), &asked);
+        let mut start = request.start.clone();
+        start.chance |= request.results.iter().flatten().any(|result| result.chance);
+        let round = Rc::new(Round {
+            ring,
+            asked,
+            timeout: request.timeout,
+            chance: start.chance,
+            is_all: Cell::new(false),
+        });
+        // There may be thousands of ways.
+        let untold = match request.detail {
+            Detail::Worst => Exchange { hops: Vec::new(), ..start.clone() },
+            Detail::Full | Detail::Brief => start.clone(),
+        };
+        let caller = list.speaks_for.get();
+        let way = |(outcome, reasons, share): (Outcome, ReasonSet, f64)| Exchange {
+            share: start.share * share,
+            outcome: outcome.later(request.begun),
+            mechanisms: reasons.mechanisms(),
+            ..untold.clone()
+        };
+        let mut ways: Vec<Exchange> = round.ends(caller).into_iter().map(way).collect();
+        if let Some(first) = ways.first_mut() {
+            for result in request.results.iter().flatten() {
+                add_new(&mut first.supposed, &result.supposed);
+            }
+        }
+        if request.detail != Detail::Brief {
+            let kinds = round.ring.line(caller);
+            let mut telling =
+                Telling { request, tries, start: &start, ring: &round.ring, ways: &mut ways };
+            telling.tell(&kinds);
+        }
+        list.met.borrow_mut().push(round);
+        Ok(ways)
+    }
+
+    /// Notes whether everything that a client sent was asked of targets, and all answers came
+    /// home.
+    fn note_answers(&self, sent: f64, answers: &[Exchange]) {
+        let Some(list) = &self.list else { return };
+        let is_home = |way: &Exchange| way.outcome == Outcome::AT_ONCE && way.mechanisms.is_empty();
+        if let Some(round) = list.met.borrow().last() {
+            round.is_all.set(sent == 1.0 && answers.iter().all(is_home));
+        }
+    }
+}
+
+/// Nothing is tried again.
+fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Exchange> {
+    let weight = |target: &usize| f64::from(request.rule.targets[*target].weight);
+    let all: f64 = request.candidates.iter().map(weight).sum();
+    let mut ways = Vec::new();
+    for target in request.candidates {
+        let mut way = request.start.clone();
+        way.share *= weight(target) / all;
+        let (left, mut ends) = tries.attempt(vec![Waiting::new(way)], *target);
+        ends.extend(left.into_iter().map(|waiting| tries.give_up(waiting)));
+        ways.extend(ends);
+    }
+    ways
+}
+
+/// Ways of a request whose ends are known, being told step by step.
+struct Telling<'t> {
+    request: &'t FailoverRequest<'t>,
+    tries: &'t dyn TriesTargets,
+    start: &'t Exchange,
+    ring: &'t RetryRing,
+    ways: &'t mut Vec<Exchange>,
+}
+
+impl Telling<'_> {
+    /// Tells the likeliest ways. `line` has the kinds of targets in the order in which they are
+    /// asked.
+    fn tell(&mut self, line: &[usize]) {
+        let mut untold = self.likeliest();
+        let mut sought = 0;
+        for first in 0..line.len() {
+            if untold.is_empty() || sought > SOUGHT {
+                break;
+            }
+            let asked = || (0..line.len()).map(|more| line[(first + more) % line.len()]);
+            let found = self.ends_met(asked(), &mut sought);
+            let is_met = |at: &usize| found.contains(&end_of(&self.ways[*at]));
+            if !untold.iter().any(is_met) {
+                continue;
+            }
+            let ends = self.follow(asked());
+            untold.retain(|at| {
+                let end = end_of(&self.ways[*at]);
+                let Some(told) = ends.iter().find(|way| end_of(way) == end) else { return true };
+                self.ways[*at].hops.clone_from(&told.hops);
+                false
+            });
+        }
+        untold.retain(|at| !self.ways[*at].outcome.is_fine());
+        self.tell_first_timeout(line, &untold);
+    }
+
+    /// The places of the ways to be told.
+    fn likeliest(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.ways.len()).collect();
+        order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
+        if self.request.detail == Detail::Worst {
+            order.retain(|at| !self.ways[*at].outcome.is_fine());
+            let most = order.first().map_or(0.0, |at| self.ways[*at].share);
+            order.retain(|at| self.ways[*at].share > most - NEGLIGIBLE);
+        }
+        order.truncate(TOLD_WAYS);
+        order
+    }
+
+    /// All ends of a request that asks one target of each of these kinds.
+    fn follow(&self, kinds: impl Iterator<Item = usize>) -> Vec<Exchange> {
+        let way = Exchange { share: 1.0, ..self.start.clone() };
+        let mut waiting = vec![Waiting::new(way)];
+        let mut ends = Vec::new();
+        for kind in kinds {
+            if waiting.is_empty() {
+                break;
+            }
+            let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind]);
+            ends.extend(more);
+            waiting = left.into_iter().filter(|one| one.way.share >= NEGLIGIBLE).collect();
+        }
+        ends.extend(waiting.into_iter().map(|one| self.tries.give_up(one)));
+        ends
+    }
+
+    /// Tells ways of thousands of attempts by the first that times out.
+    fn tell_first_timeout(&mut self, line: &[usize], untold: &[usize]) {
+        let times_out = |kind: &&usize| {
+            self.ring.kinds[**kind].failures.iter().any(|failure| failure.is_timeout)
+        };
+        let Some(kind) = line.iter().find(times_out).filter(|_| !untold.is_empty()) else {
+            return;
+        };
+        let way = Exchange { share: 1.0, ..self.start.clone() };
+        let (left, _) = self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[*kind]);
+        let Some(first) = left.into_iter().find(|one| one.timed_out) else { return };
+        for at in untold {
+            self.ways[*at].hops.clone_from(&first.way.hops);
+        }
+    }
+
+    /// The ends that requests meet which ask targets of such kinds.
+    fn ends_met(
+        &self,
+        asked: impl Iterator<Item = usize>,
+        sought: &mut usize,
+    ) -> HashSet<(Outcome, ReasonSet)> {
+        let after =
+            |timeouts: u32| -> Duration { self.request.begun + self.request.timeout * timeouts };
+        let mut ends = HashSet::new();
+        let mut waiting: HashSet<(u32, bool, ReasonSet)> =
+            HashSet::from([(0, false, ReasonSet::default())]);
+        let mut share = 1.0;
+        for kind in asked {
+            let kind = &self.ring.kinds[kind];
+            *sought += waiting.len();
+            for (timeouts, _, reasons) in std::mem::take(&mut waiting) {
+                for (more, _) in &kind.answers {
+                    let reasons = reasons.and(*more);
+                    let after = after(timeouts) + reasons.late();
+                    ends.insert((Outcome::Answered { after }, reasons.on_time()));
+                }
+                for failure in &kind.failures {
+                    let timeouts = timeouts + u32::from(failure.is_timeout);
+                    waiting.insert((timeouts, failure.is_timeout, reasons.and(failure.why)));
+                }
+            }
+            share *= kind.fails();
+            if share < NEGLIGIBLE || *sought > SOUGHT {
+                return ends;
+            }
+        }
+        for (timeouts, timed_out, reasons) in waiting {
+            let code = if timed_out { 504 } else { 502 };
+            let after = after(timeouts) + reasons.late();
+            ends.insert((Outcome::Status { code, after }, reasons.on_time()));
+        }
+        ends
+    }
+}
+
+/// By what ways are told apart.
+fn end_of(way: &Exchange) -> (Outcome, ReasonSet) {
+    (way.outcome, ReasonSet::of(&way.mechanisms))
+}
+
+fn add_new(known: &mut Vec<Supposition>, more: &[Supposition]) {
+    for supposition in more {
+        if !known.contains(supposition) {
+            known.push(supposition.clone());
+        }
+    }
+}
+
+/// How asking a target ends.
+fn kind(weight: f64, results: &[Exchange]) -> TargetOutcome {
+    let mut kind = TargetOutcome { weight, ..TargetOutcome::default() };
+    for result in results {
+        let (mut reasons, share) = (ReasonSet::of(&result.mechanisms), result.share);
+        if let Outcome::Answered { after } = result.outcome {
+            reasons = reasons.after(after);
+            match kind.answers.iter_mut().find(|known| known.0 == reasons) {
+                Some(known) => known.1 += share,
+                None => kind.answers.push((reasons, share)),
+            }
+        } else {
+            let is_timeout = matches!(result.outcome, Outcome::Hangs);
+            reasons = reasons.after(result.late);
+            let is_same =
+                |known: &&mut Failure| known.is_timeout == is_timeout && known.why == reasons;
+            match kind.failures.iter_mut().find(is_same) {
+                Some(known) => known.share += share,
+                None => kind.failures.push(Failure { is_timeout, why: reasons, share }),
+            }
+        }
+    }
+    let all: f64 = results.iter().map(|result| result.share).sum();
+    kind.answers.iter_mut().for_each(|answer| answer.1 /= all);
+    kind.failures.iter_mut().for_each(|failure| failure.share /= all);
+    kind.answers.sort_by_key(|answer| answer.0);
+    kind.failures.sort_by_key(|failure| (failure.is_timeout, failure.why));
+    kind
+}

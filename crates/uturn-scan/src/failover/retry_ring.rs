@@ -1,0 +1,334 @@
+//! The targets of a load balancer as they stand in line, where a few were asked for all.
+//!
+//! What a small cluster's targets say is said of all that are like them: of those on other
+//! nodes, and of those on the client's own, which are asked by themselves. So every target
+//! in line has a kind, but for the few at the client's own place. Clients of which these few
+//! and what surrounds them are the same end alike: the same outcomes as often, and all in all
+//! for the same reasons. How often each reason leads to each outcome is said of one of them.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use uturn_netfilter::hash::FastMap;
+use uturn_path::NEGLIGIBLE;
+
+use crate::failover::failover_probability::{FailoverProbability, Run, TargetOutcome};
+use crate::inventory::Caller;
+
+/// No target is asked there.
+const NOBODY: u32 = u32::MAX;
+/// Parts of what a client is told apart by.
+const PART: u32 = u32::MAX - 1;
+/// A target with so many runs around it is like no other.
+const MANY: usize = 64;
+
+/// A target in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetSlot {
+    /// The node that it is on, where that is known.
+    pub(crate) place: Option<u32>,
+    /// A number that those have in common who are alike.
+    pub(crate) like: u32,
+    /// Where it stands among the clients, if it can be one.
+    pub(crate) client: Option<u32>,
+}
+
+/// All targets in line.
+#[derive(Debug)]
+pub(crate) struct TargetSlots {
+    all: Vec<TargetSlot>,
+    /// One more than the largest number that says who is alike.
+    likes: usize,
+    /// Those next to each other in line who are alike, and what they are like.
+    rows: Vec<(Range<u32>, u32)>,
+    /// Those on each node; none where they are the nodes themselves, in their order.
+    on_node: Option<FastMap<u32, Vec<u32>>>,
+}
+
+impl TargetSlots {
+    /// Nodes in their order, by what each is like.
+    pub(crate) fn nodes(likes: Vec<u32>) -> Self {
+        let spot = |(place, like)| TargetSlot { place: Some(place), like, client: None };
+        let all: Vec<TargetSlot> = (0..).zip(likes).map(spot).collect();
+        Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: None }
+    }
+
+    pub(crate) fn endpoints(all: Vec<TargetSlot>) -> Self {
+        let mut on_node: FastMap<u32, Vec<u32>> = FastMap::default();
+        for (at, spot) in all.iter().enumerate() {
+            if let Some(place) = spot.place {
+                on_node.entry(place).or_default().push(at as u32);
+            }
+        }
+        Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: Some(on_node) }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TargetSlot> {
+        self.all.iter()
+    }
+
+    pub(crate) fn at(&self, at: u32) -> Option<TargetSlot> {
+        self.all.get(at as usize).copied()
+    }
+
+    /// The places in line of those on a node.
+    fn on(&self, place: u32) -> impl Iterator<Item = u32> {
+        let (itself, several) = match &self.on_node {
+            None => (Some(place), None),
+            Some(on_node) => (None, on_node.get(&place)),
+        };
+        itself.into_iter().chain(several.into_iter().flatten().copied())
+    }
+
+    fn is_one_a_node(&self) -> bool {
+        let on_node = self.on_node.iter().flat_map(FastMap::values);
+        on_node.into_iter().all(|spots| spots.len() == 1)
+    }
+}
+
+fn likes_of(all: &[TargetSlot]) -> usize {
+    all.iter().map(|one| one.like as usize + 1).max().unwrap_or(0)
+}
+
+fn rows_of(all: &[TargetSlot]) -> Vec<(Range<u32>, u32)> {
+    let mut rows: Vec<(Range<u32>, u32)> = Vec::new();
+    for (at, spot) in (0..).zip(all) {
+        match rows.last_mut() {
+            Some((range, like)) if *like == spot.like => range.end = at + 1,
+            _ => rows.push((at..at + 1, spot.like)),
+        }
+    }
+    rows
+}
+
+impl TargetSlot {
+    pub(crate) fn is_near(&self, caller: Caller) -> bool {
+        self.place == Some(caller.place)
+    }
+
+    pub(crate) fn is(&self, caller: Caller) -> bool {
+        self.client == Some(caller.at)
+    }
+}
+
+/// All targets in line, each with its kind as some class of clients meets it.
+#[derive(Clone, Debug)]
+pub(crate) struct RetryRing {
+    pub(crate) kinds: Vec<TargetOutcome>,
+    /// One that was asked of each kind, by its place in the rule.
+    pub(crate) examples: Vec<usize>,
+    /// The first kind that ends like each, whyever.
+    looks: Vec<u32>,
+    /// How often asking each fails.
+    fails: Vec<f64>,
+    /// Whether no target ever answers.
+    is_hopeless: bool,
+    spots: Rc<TargetSlots>,
+    /// Targets in line that may be asked.
+    stretches: Vec<Stretch>,
+    /// The kinds of those on the client's own node, by what they are like.
+    near: FastMap<u32, u32>,
+    /// The client's own kind as a target.
+    itself: u32,
+}
+
+/// Some next to each other in line who are alike.
+#[derive(Clone, Debug)]
+struct Stretch {
+    /// The first of them among all in line.
+    first: u32,
+    /// Their places among those that may be asked.
+    at: Range<u32>,
+    /// Their kind to clients elsewhere.
+    kind: u32,
+}
+
+/// Who was asked: one in line, its place in the rule, and how asking it ended; nothing if it
+/// is not to be asked.
+pub(crate) type Asked = (TargetSlot, usize, Option<TargetOutcome>);
+
+impl RetryRing {
+    /// From what the client of a small cluster found of those who stand for all.
+    pub(crate) fn new(spots: &Rc<TargetSlots>, walked: Caller, asked: &[Asked]) -> Self {
+        let (mut kinds, mut examples): (Vec<TargetOutcome>, Vec<usize>) = (Vec::new(), Vec::new());
+        let (mut near, mut itself) = (FastMap::default(), NOBODY);
+        let mut far: Vec<Option<u32>> = vec![None; spots.likes];
+        for (spot, target, kind) in asked {
+            let number = kind.as_ref().map_or(NOBODY, |kind| {
+                let known = kinds.iter().position(|one| one.is_like(kind));
+                let at = known.unwrap_or_else(|| {
+                    kinds.push(kind.clone());
+                    examples.push(*target);
+                    kinds.len() - 1
+                });
+                at as u32
+            });
+            if spot.is(walked) {
+                itself = number;
+            } else if spot.is_near(walked) {
+                near.entry(spot.like).or_insert(number);
+            } else if let Some(far) = far.get_mut(spot.like as usize) {
+                far.get_or_insert(number);
+            }
+        }
+        let mut stretches: Vec<Stretch> = Vec::with_capacity(spots.rows.len());
+        let mut end = 0;
+        for (range, like) in &spots.rows {
+            let usual = far[*like as usize];
+            let is_asked =
+                usual != Some(NOBODY) || near.get(like).is_some_and(|kind| *kind != NOBODY);
+            if is_asked {
+                let at = end..end + range.len() as u32;
+                end = at.end;
+                let kind = usual.unwrap_or(NOBODY);
+                stretches.push(Stretch { first: range.start, at, kind });
+            }
+        }
+        let first_like = |kind: &TargetOutcome| kinds.iter().position(|one| one.ends_like(kind));
+        let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
+        let is_hopeless = kinds.iter().all(TargetOutcome::is_hopeless);
+        let fails = kinds.iter().map(TargetOutcome::fails).collect();
+        let spots = Rc::clone(spots);
+        Self { kinds, examples, looks, fails, is_hopeless, spots, stretches, near, itself }
+    }
+
+    /// Whether the targets are nodes.
+    pub(crate) fn are_nodes(&self) -> bool {
+        self.spots.on_node.is_none()
+    }
+
+    /// The kind of one of those asked to clients elsewhere.
+    fn usual(&self, at: u32) -> u32 {
+        let stretch = self.stretches.partition_point(|one| one.at.end <= at);
+        self.stretches.get(stretch).map_or(NOBODY, |one| one.kind)
+    }
+
+    /// The place of one in line among those asked.
+    fn place(&self, spot: u32) -> Option<u32> {
+        let behind = self.stretches.partition_point(|one| one.first <= spot);
+        let stretch = self.stretches.get(behind.checked_sub(1)?)?;
+        let at = stretch.at.start + (spot - stretch.first);
+        stretch.at.contains(&at).then_some(at)
+    }
+
+    /// The kind of a target on the client's own node.
+    fn own(&self, spot: &TargetSlot, caller: Caller) -> u32 {
+        match spot.is(caller) {
+            true => self.itself,
+            false => self.near.get(&spot.like).copied().unwrap_or(NOBODY),
+        }
+    }
+
+    /// The kinds of all targets on the client's own node, with their places among those asked.
+    fn owns(&self, caller: Caller) -> impl Iterator<Item = (u32, u32)> {
+        let own = move |at: u32| {
+            let place = self.place(at)?;
+            Some((place, self.own(&self.spots.at(at)?, caller)))
+        };
+        self.spots.on(caller.place).filter_map(own)
+    }
+
+    /// The kinds in line, as a client meets them.
+    pub(crate) fn line(&self, caller: Caller) -> Vec<usize> {
+        let each = |run: Run| std::iter::repeat_n(run.kind, run.length as usize);
+        self.runs(caller).into_iter().flat_map(each).collect()
+    }
+
+    pub(crate) fn odds(&self, caller: Caller) -> FailoverProbability {
+        FailoverProbability::new(&self.kinds, &self.runs(caller))
+    }
+
+    fn runs(&self, caller: Caller) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::with_capacity(self.stretches.len() + 2);
+        let mut add = |kind: u32, length: u32| match runs.last_mut() {
+            _ if kind == NOBODY || length == 0 => {}
+            Some(last) if last.kind == kind as usize => last.length += length,
+            _ => runs.push(Run { kind: kind as usize, length }),
+        };
+        let mut owns = self.owns(caller).peekable();
+        for stretch in &self.stretches {
+            let mut from = stretch.at.start;
+            while let Some((at, own)) = owns.next_if(|(at, _)| *at < stretch.at.end) {
+                add(stretch.kind, at - from);
+                add(own, 1);
+                from = at + 1;
+            }
+            add(stretch.kind, stretch.at.end - from);
+        }
+        runs
+    }
+
+    /// What a kind looks like to who does not ask why.
+    fn look(&self, kind: u32) -> u32 {
+        self.looks.get(kind as usize).copied().unwrap_or(NOBODY)
+    }
+
+    /// Whether it makes no difference where in line a client's own targets are, nor how the
+    /// others stand.
+    pub(crate) fn is_even(&self) -> bool {
+        let looks = self.stretches.iter().map(|one| self.look(one.kind));
+        let mut usual = looks.filter(|one| *one != NOBODY);
+        let first = usual.next();
+        usual.all(|look| Some(look) == first)
+            && (self.spots.is_one_a_node()
+                || self
+                    .near
+                    .values()
+                    .chain([&self.itself])
+                    .all(|kind| Some(self.look(*kind)) == first))
+    }
+
+    /// Adds all that sets a client apart from others of its class: its own targets that are
+    /// not as usual, and the targets that requests meet shortly before and after them.
+    pub(crate) fn tell_apart(&self, caller: Caller, told: &mut Vec<u32>) {
+        told.push(PART);
+        let is_unusual = |(at, own): &(u32, u32)| *own != self.usual(*at);
+        let unusual: Vec<(u32, u32)> = self.owns(caller).filter(is_unusual).collect();
+        let is_seen = |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual(*at));
+        let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
+        for one in &unusual {
+            told.extend([PART, one.1, self.usual(one.0)]);
+            if seen.contains(one) {
+                self.tell_side(one.0, &seen, -1, told);
+                self.tell_side(one.0, &seen, 1, told);
+            }
+        }
+    }
+
+    fn tell_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
+        told.push(PART);
+        let most = told.len() + 2 * MANY;
+        let count = self.stretches.last().map_or(0, |one| i64::from(one.at.end));
+        let mut share = 1.0;
+        for away in 1..count {
+            let next = (i64::from(at) + step * away).rem_euclid(count) as u32;
+            if unusual.iter().any(|(other, _)| *other == next) {
+                told.push(PART);
+                return;
+            }
+            let kind = self.look(self.usual(next));
+            if kind == NOBODY {
+                continue;
+            }
+            let failing = self.fails[kind as usize];
+            // No request passes a target that always answers.
+            if failing == 0.0 && step < 0 {
+                return;
+            }
+            let is_like_nobody = told.len() > most;
+            match told.as_mut_slice() {
+                [.., last, many] if *last == kind && *many < PART => *many += 1,
+                _ if is_like_nobody => {
+                    told.extend([PART, at]);
+                    return;
+                }
+                _ => told.extend([kind, 1]),
+            }
+            share *= failing;
+            // Where all fail, it matters only who is asked last: the one before the first.
+            if share < NEGLIGIBLE || self.is_hopeless {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! All targets of a load balancer in the order in which it asks them, beside a small cluster
+//! in which a few stand for all.
+
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use uturn_model::lb::{Target, TargetKind};
+use uturn_model::{Family, Name, Outcome, Route, Service, Share, Verdict};
+use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_path::{ReasonSet, Results};
+
+use crate::failover::retry_ring::{Asked, RetryRing, TargetSlot, TargetSlots};
+use crate::inventory::{Caller, Inventory};
+use crate::partition::target_classes::TargetClasses;
+
+/// All targets in line, as nodes and as endpoints, and which of them the small cluster has.
+#[derive(Debug)]
+pub(crate) struct TargetList {
+    nodes: Rc<TargetSlots>,
+    endpoints: Rc<TargetSlots>,
+    nodes_here: FastMap<Name, TargetSlot>,
+    endpoints_here: FastMap<IpAddr, TargetSlot>,
+    /// What endpoints are like, by the numbers that say who is alike.
+    endpoints_like: Vec<Option<Alike>>,
+    /// Whether an address is an endpoint more than once.
+    is_doubtful: bool,
+    /// The client that is walked, and the client of its class that it speaks for.
+    pub(crate) walked: Cell<Caller>,
+    pub(crate) speaks_for: Cell<Caller>,
+    /// What asking the targets gave the client that is walked, by the addresses seen.
+    pub(crate) asked: RefCell<Vec<(SocketAddr, SocketAddr, Results)>>,
+    /// What the client met.
+    pub(crate) met: RefCell<Vec<Rc<Round>>>,
+}
+
+/// What targets are like, said alike for all targets of a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Alike {
+    /// The class of a node.
+    Node(u32),
+    /// The class of an endpoint's node, and all that is seen of the endpoint.
+    Endpoint(u32, u32),
+}
+
+/// What a client meets at a load balancer that asks one target after the other.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) ring: RetryRing,
+    /// Who was asked, and how that ended.
+    pub(crate) asked: Vec<Asked>,
+    /// How long a target is waited for.
+    pub(crate) timeout: Duration,
+    /// Whether dice were thrown.
+    pub(crate) chance: bool,
+    /// Whether every request of the client gets here, and every answer back to it.
+    pub(crate) is_all: Cell<bool>,
+}
+
+impl Round {
+    /// How requests of a client end.
+    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, ReasonSet, f64)> {
+        let odds = self.ring.odds(caller);
+        let after = |timeouts: u32| self.timeout * timeouts;
+        let answered = odds.answered.iter().map(|(why, timeouts, share)| {
+            (Outcome::Answered { after: after(timeouts) + why.late() }, why, share)
+        });
+        let mut ends: Vec<(Outcome, ReasonSet, f64)> = answered.collect();
+        for (code, failed) in [(504, &odds.timed_out), (502, &odds.refused)] {
+            ends.extend(failed.iter().map(|(why, timeouts, share)| {
+                (Outcome::Status { code, after: after(timeouts) + why.late() }, why, share)
+            }));
+        }
+        ends
+    }
+
+    /// What becomes of a client that is told from the others by its place only.
+    pub(crate) fn verdict(&self, caller: Caller) -> Verdict {
+        let ends = self.ends(caller);
+        let chance = self.chance && ends.len() > 1;
+        let routes = ends.into_iter().map(|(outcome, why, share)| Route {
+            share: Share::new(share),
+            outcome,
+            late: Duration::ZERO,
+            mechanisms: why.mechanisms(),
+            chance,
+            hops: Vec::new(),
+        });
+        Verdict::of(routes.collect(), Vec::new(), Vec::new())
+    }
+}
+
+impl TargetList {
+    pub(crate) fn new(
+        census: &Inventory<'_>,
+        sketch: &TargetClasses<'_>,
+        behind: &Service,
+    ) -> Self {
+        let drawn = &sketch.drawn;
+        let classes = &census.classes[drawn.of];
+        let untouched: Vec<u32> = (0..classes.len() as u32)
+            .map(|class| drawn.untouched.get(&class).copied().unwrap_or_default())
+            .collect();
+        let mut class_of: Vec<u32> =
+            census.nodes.iter().map(|one| untouched[one.class[drawn.of] as usize]).collect();
+        for (place, class) in &drawn.touched {
+            class_of[*place as usize] = *class;
+        }
+        let nodes_here = drawn.stands.iter().filter(|one| one.targets > 0).map(|one| {
+            let (place, like) = (Some(one.place), class_of[one.place as usize]);
+            let name = census.nodes[one.place as usize].node.name.clone();
+            (name, TargetSlot { place, like, client: None })
+        });
+        let nodes_here = nodes_here.collect();
+        let bundles: FastMap<IpAddr, (u32, Option<u32>)> =
+            drawn.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
+        let family = Family::of(sketch.scope.asked.to.ip());
+        let slices = census.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
+        let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();
+        let mut endpoints_like = Vec::new();
+        let mut endpoints: Vec<TargetSlot> = Vec::new();
+        let mut endpoints_here = FastMap::default();
+        let mut is_doubtful = false;
+        let nobody = IpAddr::from([0, 0, 0, 0]);
+        for one in slices.flat_map(|slice| &slice.endpoints).filter(|one| one.ready) {
+            let ip = one.address;
+            let Some((number, client)) = bundles.get(&ip).copied() else { continue };
+            let place = census.node_towards(ip);
+            // Endpoints on no known node are like no other.
+            let alike = match place {
+                Some(place) => (Some(class_of[place as usize]), nobody, number),
+                None => (None, ip, number),
+            };
+            let next = likes.len() as u32;
+            let like = *likes.entry(alike).or_insert(next);
+            if like == next {
+                endpoints_like.push(alike.0.map(|class| Alike::Endpoint(class, number)));
+            }
+            let spot = TargetSlot { place, like, client };
+            is_doubtful |= endpoints_here.insert(ip, spot).is_some();
+            endpoints.push(spot);
+        }
+        Self {
+            nodes: Rc::new(TargetSlots::nodes(class_of)),
+            endpoints: Rc::new(TargetSlots::endpoints(endpoints)),
+            nodes_here,
+            endpoints_here,
+            endpoints_like,
+            is_doubtful,
+            walked: Cell::default(),
+            speaks_for: Cell::default(),
+            asked: RefCell::default(),
+            met: RefCell::default(),
+        }
+    }
+
+    /// Makes ready for another client.
+    pub(crate) fn begin(&self, walked: Caller) {
+        self.walked.set(walked);
+        self.speaks_for.set(walked);
+        self.asked.borrow_mut().clear();
+        self.met.borrow_mut().clear();
+    }
+
+    /// All in line, of which such targets are a part. Returns `None` if that is not known.
+    pub(crate) fn slots(&self, targets: &[Target]) -> Option<&Rc<TargetSlots>> {
+        match targets.first()?.kind {
+            TargetKind::NodePort(_) => Some(&self.nodes),
+            TargetKind::Pod { .. } => (!self.is_doubtful).then_some(&self.endpoints),
+        }
+    }
+
+    /// All in line, and those of them who stand for all, in their order; nothing where that is
+    /// not known.
+    pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<TargetSlots>, Vec<TargetSlot>)> {
+        let nodes = self.nodes_here.values().copied();
+        if are_nodes {
+            let mut standing: Vec<TargetSlot> = nodes.collect();
+            standing.sort_unstable_by_key(|one| one.place);
+            return Some((&self.nodes, standing));
+        }
+        let places: FastSet<Option<u32>> = nodes.map(|one| one.place).collect();
+        let standing = self.endpoints.iter().filter(|one| places.contains(&one.place)).copied();
+        (!self.is_doubtful).then(|| (&self.endpoints, standing.collect()))
+    }
+
+    /// What a target is like. Returns `None` if it is like no other.
+    pub(crate) fn alike(&self, spot: &TargetSlot, are_nodes: bool) -> Option<Alike> {
+        match are_nodes {
+            true => Some(Alike::Node(spot.like)),
+            false => self.endpoints_like.get(spot.like as usize).copied().flatten(),
+        }
+    }
+
+    /// Where in line a target is; nothing if it is there for the endpoints that are on it.
+    pub(crate) fn slot(&self, target: &Target) -> Option<TargetSlot> {
+        match &target.kind {
+            TargetKind::NodePort(node) => self.nodes_here.get(node).copied(),
+            TargetKind::Pod { .. } => self.endpoints_here.get(&target.address.ip()).copied(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Clients of a class that meet targets in an order of their own.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use uturn_netfilter::hash::FastMap;
+
+use super::target_list::Round;
+use crate::inventory::interval_set::IntervalSet;
+use crate::inventory::{Caller, Inventory};
+use crate::partition::target_classes::Callers;
+
+/// Parts of them that meet targets in an order of their own, each with one of it. Who is
+/// walked is in the first.
+pub(crate) fn told_apart<'a>(
+    callers: &Callers<'a>,
+    census: &Inventory<'a>,
+    rounds: &[Rc<Round>],
+) -> Vec<(Caller, Callers<'a>)> {
+    let tell = |caller: Caller, told: &mut Vec<u32>| {
+        told.clear();
+        rounds.iter().for_each(|one| one.ring.tell_apart(caller, told));
+    };
+    let walked = callers.caller(census);
+    let mut told = Vec::new();
+    tell(walked, &mut told);
+    let mut numbers = FastMap::from_iter([(told.clone(), 0)]);
+    let mut parts: Vec<(Caller, Vec<Range<u32>>, Vec<u32>)> =
+        vec![(walked, Vec::new(), Vec::new())];
+    for range in callers.crowd.ranges() {
+        let mut at = range.start;
+        while at < range.end {
+            let place = census.homes[at as usize];
+            // Pods of a node stand together. Of endpoints each is by itself.
+            let many = match callers.itself {
+                true => 1,
+                false => census.run_at(place, at).min(range.end) - at,
+            };
+            let caller = Caller { place, at };
+            tell(caller, &mut told);
+            let number = numbers.get(&told).copied().unwrap_or(parts.len());
+            if number == parts.len() {
+                numbers.insert(told.clone(), number);
+                parts.push((caller, Vec::new(), Vec::new()));
+            }
+            let (_, ranges, nodes) = &mut parts[number];
+            match ranges.last_mut() {
+                Some(last) if last.end == at => last.end += many,
+                _ => ranges.push(at..at + many),
+            }
+            nodes.push(place);
+            at += many;
+        }
+    }
+    let parts = parts.into_iter().map(|(first, ranges, mut nodes)| {
+        nodes.sort_unstable();
+        nodes.dedup();
+        let pod = census.clients[first.at as usize];
+        let crowd = IntervalSet::new(ranges);
+        (first, Callers { pod, at: first.at, crowd, nodes: nodes.len(), itself: callers.itself })
+    });
+    parts.collect()
+}

@@ -1,0 +1,123 @@
+//! Many pods, said shortly: as ranges of places in one list.
+//!
+//! The list (`inventory`) has pods that are alike next to each other, so that "all of them but
+//! those on three nodes" is four ranges, however many pods there are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Places in a list: ranges in order, none empty, none touching the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IntervalSet(Arc<[Range<u32>]>);
+
+impl IntervalSet {
+    /// From ranges in any order, which may overlap.
+    pub(crate) fn new(mut ranges: Vec<Range<u32>>) -> Self {
+        ranges.retain(|one| one.start < one.end);
+        ranges.sort_unstable_by_key(|one| one.start);
+        let mut kept: Vec<Range<u32>> = Vec::with_capacity(ranges.len());
+        for one in ranges {
+            match kept.last_mut() {
+                Some(last) if one.start <= last.end => last.end = last.end.max(one.end),
+                _ => kept.push(one),
+            }
+        }
+        Self(kept.into())
+    }
+
+    /// A single place.
+    pub(crate) fn one(place: u32) -> Self {
+        Self(std::iter::once(place..place + 1).collect())
+    }
+
+    /// All of these but those.
+    pub(crate) fn without(&self, those: &Self) -> Self {
+        let mut kept = Vec::with_capacity(self.0.len() + those.0.len());
+        let mut holes = those.0.iter().peekable();
+        for one in self.0.iter() {
+            let mut start = one.start;
+            while let Some(hole) = holes.peek() {
+                if hole.end <= start {
+                    holes.next();
+                    continue;
+                }
+                if hole.start >= one.end {
+                    break;
+                }
+                if hole.start > start {
+                    kept.push(start..hole.start);
+                }
+                start = hole.end;
+                if start >= one.end {
+                    break;
+                }
+            }
+            if start < one.end {
+                kept.push(start..one.end);
+            }
+        }
+        Self(kept.into())
+    }
+
+    /// Both together.
+    #[must_use]
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self::new(self.0.iter().chain(&*other.0).cloned().collect())
+    }
+
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u32>> + '_ {
+        self.0.iter().cloned()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|one| one.len()).sum()
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each place, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().cloned().flatten().map(|place| place as usize)
+    }
+
+    /// Whether a place is among them.
+    pub(crate) fn contains(&self, place: usize) -> bool {
+        let at = self.0.partition_point(|one| (one.end as usize) <= place);
+        self.0.get(at).is_some_and(|one| one.start as usize <= place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ranges() -> impl Strategy<Value = Vec<Range<u32>>> {
+        prop::collection::vec((0u32..40, 0u32..8).prop_map(|(at, many)| at..at + many), 0..8)
+    }
+
+    fn set(ranges: &[Range<u32>]) -> BTreeSet<usize> {
+        ranges.iter().cloned().flatten().map(|place| place as usize).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_set_is_a_set(one in ranges(), other in ranges()) {
+            let (a, b) = (IntervalSet::new(one.clone()), IntervalSet::new(other.clone()));
+            let (x, y) = (set(&one), set(&other));
+            prop_assert_eq!(&a.iter().collect::<BTreeSet<_>>(), &x);
+            prop_assert_eq!(a.len(), x.len());
+            prop_assert_eq!(a.is_empty(), x.is_empty());
+            prop_assert!((0..60).all(|place| a.contains(place) == x.contains(&place)));
+            prop_assert_eq!(a.and(&b).iter().collect::<BTreeSet<_>>(), &x | &y);
+            prop_assert_eq!(a.without(&b).iter().collect::<BTreeSet<_>>(), &x - &y);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What rules, the fabric and load balancers see of a node.
+
+use std::net::IpAddr;
+
+use uturn_model::node::RpFilter;
+use uturn_model::{Family, Name, Node, Text};
+
+use crate::distinguish::discriminators::Discriminators;
+
+/// What rules, the fabric and load balancers see of a node, but for its addresses.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct NodeKey {
+    internal_ips: Vec<AddressKey>,
+    external_ips: Vec<AddressKey>,
+    tunnel_ips: Vec<AddressKey>,
+    pod_cidrs: Vec<(u8, AddressKey, AddressKey)>,
+    kernel: Option<Text>,
+    rp_filter: Option<RpFilter>,
+    public_bandwidth: Option<bool>,
+    security_groups: Option<Vec<Text>>,
+    forwards: Option<bool>,
+    bridge_rules: Option<bool>,
+    routed: Option<bool>,
+    firewall: Option<Text>,
+    is_excluded: bool,
+    /// Which sets of labels it has that Services ask of their nodes.
+    labels: Vec<bool>,
+    /// Its name, if it is like no other.
+    unique: Option<Name>,
+}
+
+/// What rules tell addresses apart by: the family and the number of the ranges.
+type AddressKey = (Family, u32);
+
+impl NodeKey {
+    pub(super) fn of(node: &Node, marks: &mut Discriminators, is_unique: bool) -> Self {
+        let Node {
+            name,
+            labels,
+            internal_ips,
+            external_ips,
+            tunnel_ips,
+            pod_cidrs,
+            kernel,
+            rp_filter,
+            public_bandwidth,
+            security_groups,
+            forwards,
+            bridge_rules,
+            routed,
+            firewall,
+            // Those that lack Services are apart for these Services only.
+            unprogrammed: _,
+            // Read where the cluster is made, and by nothing that packets meet.
+            annotations: _,
+            provider_id: _,
+            ready: _,
+            unschedulable: _,
+            kube_proxy_version: _,
+            supposed: _,
+            origin: _,
+        } = node;
+        let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
+        Self {
+            internal_ips: internal_ips.iter().map(&mut seen).collect(),
+            external_ips: external_ips.iter().map(&mut seen).collect(),
+            tunnel_ips: tunnel_ips.iter().map(&mut seen).collect(),
+            pod_cidrs: pod_cidrs
+                .iter()
+                .map(|net| (net.prefix_len(), seen(&net.network()), seen(&net.broadcast())))
+                .collect(),
+            kernel: kernel.clone(),
+            rp_filter: *rp_filter,
+            public_bandwidth: *public_bandwidth,
+            security_groups: security_groups.clone(),
+            forwards: *forwards,
+            bridge_rules: *bridge_rules,
+            routed: *routed,
+            firewall: firewall.as_ref().map(|own| own.text.clone()),
+            is_excluded: node.excluded_from_load_balancers(),
+            labels: marks.node_labels.iter().map(|wanted| labels.contains_all(wanted)).collect(),
+            unique: is_unique.then(|| name.clone()),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Where the endpoints of a Service are, and what rules and load balancers see of each.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use uturn_model::{EndpointPort, Family, Name, Pod, Port, Protocol, Service, Text};
+use uturn_path::tls_of;
+
+use crate::partition::target_classes::Classifier;
+
+/// An endpoint and where it is.
+pub(crate) struct Located {
+    pub(crate) ip: IpAddr,
+    pub(crate) place: Option<u32>,
+    pub(crate) client: Option<u32>,
+    /// All that rules and load balancers see of it.
+    pub(crate) look: [u64; 4],
+    /// The nodes that it makes unlike all others.
+    pub(crate) odd: Vec<u32>,
+    pub(crate) has_zones: bool,
+}
+
+/// What rules see of an EndpointSlice.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct SliceKey<'a> {
+    family: Family,
+    ports: Vec<(Option<&'a Text>, Protocol, Port)>,
+}
+
+/// An endpoint that is like no other: what is written of it and its address disagree.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct UnlikeKey<'a> {
+    ip: IpAddr,
+    node: Option<&'a Name>,
+    hints: &'a [Name],
+}
+
+impl<'a> Classifier<'a> {
+    /// The endpoints of a Service and where they are.
+    pub(crate) fn locate(&mut self, service: &'a Service) -> Rc<[Located]> {
+        if let Some(known) = self.located.get(&service.name) {
+            return Rc::clone(known);
+        }
+        let mut found = Vec::new();
+        let mut slices: Vec<_> = self.census.cluster.slices(&service.name).iter().collect();
+        slices.sort_by(|a, b| a.name.cmp(&b.name));
+        for slice in slices {
+            let ports = slice.ports.iter().map(|port| {
+                let EndpointPort { name, protocol, port } = port;
+                (name.as_ref(), *protocol, *port)
+            });
+            let key = SliceKey { family: slice.family, ports: ports.collect() };
+            let slice_look = u64::from(self.slices.of(key));
+            for one in &slice.endpoints {
+                let census = &self.census;
+                let ip = one.address;
+                let holders = census.holders(ip);
+                let (place, pod, client) = (holders.towards, holders.pod, holders.client);
+                // Mostly what is written says the same as the address.
+                let is_there =
+                    |place: &u32, name: &Name| census.nodes[*place as usize].node.name == *name;
+                let written = one.node.as_ref().map(|name| {
+                    place.filter(|at| is_there(at, name)).or_else(|| census.place_of(name))
+                });
+                let names: Vec<u32> =
+                    one.node_hints.iter().filter_map(|name| census.place_of(name)).collect();
+                let is_plain = (holders.is_plain || holders.is_node)
+                    && written.is_none_or(|written| written == place)
+                    && one.node_hints.len() == names.len()
+                    && names.iter().all(|hint| Some(*hint) == place)
+                    && Family::of(ip) == slice.family;
+                let mut odd = Vec::new();
+                if !is_plain {
+                    odd = census.related(ip);
+                    odd.extend(written.flatten());
+                    odd.extend(&names);
+                }
+                let alone = match is_plain {
+                    true => 0,
+                    false => {
+                        let key = UnlikeKey { ip, node: one.node.as_ref(), hints: &one.node_hints };
+                        1 + u64::from(self.unlike.of(key))
+                    }
+                };
+                let flags = [one.ready, one.serving, one.terminating, written.is_some()]
+                    .into_iter()
+                    .chain([!names.is_empty(), holders.is_node])
+                    .fold(0, |flags, flag| flags << 1 | u64::from(flag));
+                let mark = u64::from(self.marks.of(ip));
+                let zones = match one.zone_hints.is_empty() {
+                    true => 0,
+                    false => 1 + u64::from(self.zones.of(&one.zone_hints)),
+                };
+                let profile = match pod {
+                    None => 0,
+                    Some(pod) => {
+                        let mut seen = profile(pod);
+                        // As a client it may call from another of its addresses.
+                        let others = pod.ips.iter().filter(|other| **other != ip);
+                        seen.extend(others.map(|other| u64::from(self.marks.of(*other))));
+                        1 + u64::from(self.profiles.of(seen))
+                    }
+                };
+                found.push(Located {
+                    ip,
+                    place,
+                    client,
+                    look: [slice_look << 8 | flags, mark << 32 | zones, profile, alone],
+                    odd,
+                    has_zones: !one.zone_hints.is_empty(),
+                });
+            }
+        }
+        let found: Rc<[Located]> = found.into();
+        self.located.insert(&service.name, Rc::clone(&found));
+        found
+    }
+}
+
+/// Who listens in a pod, and whether it speaks TLS.
+pub(crate) fn profile(pod: &Pod) -> Vec<u64> {
+    let mut ports: Vec<u64> = pod
+        .spec
+        .ports()
+        .map(|one| {
+            let tls = tls_of(one.name.as_deref(), one.port.number());
+            u64::from(one.port.number()) << 8 | (one.protocol as u64) << 2 | tls as u64
+        })
+        .collect();
+    let families = pod.ips.iter().fold(1, |all, ip| all << 1 | u64::from(ip.is_ipv6()));
+    ports.push(families << 32 | u64::from(pod.spec.host_network));
+    ports
+}

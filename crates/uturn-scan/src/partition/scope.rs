@@ -1,0 +1,212 @@
+//! What a packet towards a target can meet: a few Services of ten thousand.
+//!
+//! A rule of kube-proxy's belongs to one Service and asks for an address or a node's port of
+//! it. So rules matter only of Services that have the address asked, own a node's port that
+//! is asked on the way, or stand behind the load balancer's rule for the request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use uturn_lb::{controller, rules};
+use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
+use uturn_model::{Cluster, Ingress, NamespacedName, ProxyMode, Service};
+use uturn_netfilter::IpProtocol;
+use uturn_netfilter::hash::FastMap;
+use uturn_path::{Request, ResolvedTarget};
+
+use crate::inventory::Inventory;
+
+/// The ports that clients and probers have: answers go there.
+const OWN_PORTS: [u16; 2] = [40_000, 50_000];
+
+/// What is asked of a target.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) to: SocketAddr,
+    pub(crate) protocol: IpProtocol,
+    pub(crate) request: Request,
+}
+
+impl Asked {
+    /// As a destination that is resolved already.
+    pub(crate) fn target(&self) -> ResolvedTarget {
+        ResolvedTarget::at(self.to, self.request.clone())
+    }
+}
+
+/// What a target's packets can meet.
+pub(crate) struct Scope<'a> {
+    pub(crate) asked: Asked,
+    /// By name.
+    pub(crate) services: Vec<&'a Service>,
+    /// Ports that may be asked on nodes' own addresses.
+    pub(crate) ports: BTreeSet<u16>,
+    /// The load balancer at the address asked.
+    pub(crate) balancer: Option<Arc<LoadBalancer>>,
+    /// The listener that is asked, and the rule for the request, by their places.
+    listener: Option<(usize, Option<usize>)>,
+    /// The Ingresses whose listener that is, with no rule but the one for the request.
+    pub(crate) ingresses: Vec<Ingress>,
+    /// Whether a process in a node's network is an endpoint on a port that is some Service's
+    /// port on every node.
+    pub(crate) is_tangled: bool,
+}
+
+/// Load balancers without targets: what listens where, and for which object.
+pub(crate) struct Listeners(FastMap<IpAddr, Arc<LoadBalancer>>);
+
+impl Listeners {
+    /// Of a cluster's outline with all Services and Ingresses, and no node.
+    pub(crate) fn new(outline: &Cluster) -> Self {
+        let all = controller::load_balancers(outline);
+        Self(all.into_iter().map(|one| (one.vip, Arc::new(one))).collect())
+    }
+}
+
+impl<'a> Scope<'a> {
+    pub(crate) fn new(census: &Inventory<'a>, listeners: &Listeners, asked: Asked) -> Self {
+        let balancer = listeners.0.get(&asked.to.ip()).cloned();
+        let listener = balancer.as_ref().and_then(|balancer| {
+            let place = balancer.listeners.iter().position(|one| {
+                one.port.number() == asked.to.port()
+                    && IpProtocol::from(one.protocol.transport()) == asked.protocol
+            })?;
+            Some((place, rule_for(&balancer.listeners[place], &asked)))
+        });
+        let mut scope = Self {
+            asked,
+            services: Vec::new(),
+            ports: BTreeSet::new(),
+            balancer,
+            listener,
+            ingresses: Vec::new(),
+            is_tangled: false,
+        };
+        scope.find_services(census);
+        scope.find_ingresses(census);
+        scope
+    }
+
+    /// Whether the load balancer picks by the client's address.
+    pub(crate) fn picks_by_client(&self) -> bool {
+        let listener = self.listener().map(|(one, _)| one.profile.scheduler);
+        listener == Some(Scheduler::SourceHash)
+    }
+
+    /// The Service behind a load balancer that asks one target after the other.
+    pub(crate) fn tries_again(&self) -> Option<&'a Service> {
+        let (listener, rule) = self.listener()?;
+        let name = &rule?.service;
+        let is_tried = listener.protocol.layer() == Layer::L7;
+        self.services.iter().copied().find(|one| is_tried && one.name == *name)
+    }
+
+    /// The listener that is asked, and the rule for the request.
+    fn listener(&self) -> Option<(&Listener, Option<&Rule>)> {
+        let (listener, rule) = self.listener?;
+        let listener = self.balancer.as_ref()?.listeners.get(listener)?;
+        Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
+    }
+
+    fn find_services(&mut self, census: &Inventory<'a>) {
+        let cluster = census.cluster;
+        let mut found: BTreeMap<&NamespacedName, &'a Service> = BTreeMap::new();
+        let to = self.asked.to;
+        let at_address = census.services_at.get(&to.ip()).into_iter().flatten();
+        let behind = self.listener().and_then(|(_, rule)| cluster.services.get(&rule?.service));
+        let mut new: Vec<&'a Service> =
+            at_address.chain(&census.everywhere).copied().chain(behind).collect();
+        let mut ports: BTreeSet<u16> = OWN_PORTS.into();
+        if cluster.proxy.mode.value == ProxyMode::Ipvs || census.is_node(to.ip()) {
+            ports.insert(to.port());
+        }
+        let mut host_ports = BTreeSet::new();
+        loop {
+            while let Some(service) = new.pop() {
+                if found.insert(&service.name, service).is_some() {
+                    continue;
+                }
+                ports.extend(service.ports.iter().filter_map(|one| Some(one.node_port?.number())));
+                for slice in cluster.slices(&service.name) {
+                    if slice.endpoints.iter().any(|one| census.is_node(one.address)) {
+                        host_ports.extend(slice.ports.iter().map(|one| one.port.number()));
+                    }
+                }
+            }
+            let asked = ports.iter().chain(&host_ports);
+            let on = asked.filter_map(|port| census.services_on.get(port)).flatten();
+            new.extend(on.filter(|one| !found.contains_key(&one.name)));
+            if new.is_empty() {
+                break;
+            }
+        }
+        self.is_tangled = host_ports.iter().any(|port| census.services_on.contains_key(port));
+        ports.extend(host_ports);
+        self.ports = ports;
+        self.services = found.into_values().collect();
+    }
+
+    /// The first Ingress with the address says who reaches the load balancer, the first to
+    /// listen there says how, and another may own the rule.
+    fn find_ingresses(&mut self, census: &Inventory<'a>) {
+        let at = census.ingresses_at.get(&self.asked.to.ip());
+        let served = |one: &&&Ingress| controller::is_served_by_cloud(census.cluster, one);
+        let listens = |one: &&&Ingress| {
+            let mut ports = controller::ingress_ports(one).into_iter();
+            ports.any(|port| port.number() == self.asked.to.port())
+        };
+        let all = || at.into_iter().flatten().filter(served);
+        let rule = self.listener().and_then(|(_, rule)| rule);
+        let owns = |one: &Ingress| rule.is_some_and(|rule| rule.owner == one.object());
+        let owner = all().find(|one| owns(one));
+        let mut wanted: Vec<&Ingress> = Vec::new();
+        for one in all().next().into_iter().chain(all().find(listens)).chain(owner) {
+            if wanted.iter().all(|known| known.name != one.name) {
+                wanted.push(one);
+            }
+        }
+        wanted.sort_by(|a, b| a.name.cmp(&b.name));
+        let stripped = wanted.into_iter().map(|one| with_only(one, rule.filter(|_| owns(one))));
+        self.ingresses = stripped.collect();
+    }
+}
+
+/// The rule that serves the request, by its place.
+fn rule_for(listener: &Listener, asked: &Asked) -> Option<usize> {
+    if listener.protocol.layer() == Layer::L4 {
+        return (!listener.rules.is_empty()).then_some(0);
+    }
+    match &asked.request.http {
+        Some((host, path)) => rules::position(&listener.rules, host, path),
+        None => rules::position(&listener.rules, &asked.to.ip().to_string(), "/"),
+    }
+}
+
+/// An Ingress without any rule but one.
+fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
+    let mut ingress = ingress.clone();
+    let wanted = rule.map(|rule| (&rule.host, rule.path.as_ref(), &rule.service));
+    let mut met = false;
+    for one in &mut ingress.rules {
+        let host = one.host.clone();
+        one.paths.retain(|path| {
+            let uturn_model::ingress::Backend::Service { name, .. } = &path.backend else {
+                return false;
+            };
+            let same = wanted.is_some_and(|(wanted, wanted_path, service)| {
+                *wanted == host
+                    && wanted_path
+                        .is_some_and(|(text, kind)| *text == path.path && *kind == path.kind)
+                    && service.name == *name
+            });
+            // The first of equals wins.
+            same && !std::mem::replace(&mut met, true)
+        });
+    }
+    ingress.rules.retain(|one| !one.paths.is_empty());
+    if wanted.is_none_or(|(host, path, _)| host.is_some() || path.is_some()) {
+        ingress.default_backend = None;
+    }
+    ingress
+}

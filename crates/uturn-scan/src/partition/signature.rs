@@ -1,0 +1,272 @@
+//! Everything that a walk towards a target can depend on, without names, addresses and ports
+//! on nodes: targets with equal signatures share their verdicts.
+//!
+//! What annotations and labels ask for is not read here: [`Switches`](uturn_kubeproxy::Switches)
+//! says what kube-proxy makes of them, and `balancer_key` what the cloud's controller makes of
+//! the object. So a cloud that reads other annotations needs no change here.
+
+mod balancer_key;
+mod service_key;
+
+use std::net::IpAddr;
+
+use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::{Family, Ingress, Service, Unknown};
+use uturn_netfilter::IpProtocol;
+
+use crate::partition::scope::Scope;
+use crate::partition::target_classes::{Classifier, PART};
+pub(crate) use balancer_key::{BalancerKey, Sample};
+pub(crate) use service_key::ServiceKey;
+
+/// What is asked of a target, but for its address and for names.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct RequestKey {
+    port: u16,
+    protocol: IpProtocol,
+    is_http: bool,
+    tls: Option<bool>,
+}
+
+/// What a walk reads of an Ingress itself; what its load balancer does is a [`BalancerKey`].
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct IngressKey {
+    /// The Services that its rules lead to, by their places in scope, and their ports.
+    backends: Vec<BackendKey>,
+    unjudged: Vec<Unknown>,
+}
+
+/// The place of a Service in scope and its port; `None` if it is not in scope or no Service.
+type BackendKey = Option<(Option<usize>, BackendPort)>;
+
+impl<'a> Classifier<'a> {
+    /// Adds to a shape everything that a walk can depend on beside nodes and endpoints.
+    pub(crate) fn add_signature(&mut self, scope: &Scope<'a>, shape: &mut Vec<u64>) {
+        let mut writer =
+            SignatureWriter { classifier: self, addresses: Vec::new(), ports: Vec::new(), shape };
+        writer.shape.push(PART);
+        writer.request(scope);
+        for service in &scope.services {
+            writer.shape.push(PART);
+            writer.service(service);
+        }
+        for ingress in &scope.ingresses {
+            writer.shape.push(PART);
+            writer.ingress(ingress, &scope.services);
+        }
+        writer.shape.push(PART);
+        writer.balancers(scope);
+    }
+}
+
+/// Writes a signature: addresses and ports on nodes appear by their order and by what rules can
+/// tell apart of them.
+struct SignatureWriter<'s, 'a> {
+    classifier: &'s mut Classifier<'a>,
+    addresses: Vec<IpAddr>,
+    ports: Vec<u16>,
+    shape: &'s mut Vec<u64>,
+}
+
+impl<'a> SignatureWriter<'_, 'a> {
+    fn address(&mut self, ip: IpAddr) {
+        let at = place_of(&mut self.addresses, ip);
+        let inventory = &self.classifier.census;
+        let family = u64::from(Family::of(ip) == Family::V6);
+        // An address that belongs to a node or pod too is like no other.
+        let holder = inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
+        let mark = u64::from(self.classifier.marks.of(ip));
+        self.shape.extend([at as u64, family << 32 | mark, holder]);
+    }
+
+    fn port(&mut self, port: u16) {
+        let at = place_of(&mut self.ports, port);
+        let mark = self.classifier.marks.of_port(port);
+        self.shape.extend([at as u64, u64::from(mark)]);
+    }
+
+    fn request(&mut self, scope: &Scope<'a>) {
+        let asked = &scope.asked;
+        self.address(asked.to.ip());
+        let key = RequestKey {
+            port: asked.to.port(),
+            protocol: asked.protocol,
+            is_http: asked.request.http.is_some(),
+            tls: asked.request.tls,
+        };
+        self.shape.push(u64::from(self.classifier.requests.of(key)));
+    }
+
+    fn service(&mut self, service: &'a Service) {
+        let keys = &mut self.classifier.service_keys;
+        let number = self.classifier.services.entry(&service.name);
+        let number = *number.or_insert_with(|| keys.of(ServiceKey::of(service)));
+        self.shape.push(u64::from(number));
+        for list in [&service.cluster_ips, &service.external_ips] {
+            self.shape.push(list.len() as u64);
+            for ip in list {
+                self.address(*ip);
+            }
+        }
+        for ip in service.load_balancer.iter().filter_map(|entry| entry.ip) {
+            self.address(ip);
+        }
+        let own = service.ports.iter().map(|port| port.node_port);
+        for port in own.chain([service.health_check_node_port]) {
+            match port {
+                Some(port) => self.port(port.number()),
+                None => self.shape.push(PART - 1),
+            }
+        }
+    }
+
+    fn ingress(&mut self, ingress: &Ingress, services: &[&Service]) {
+        let Ingress {
+            name,
+            default_backend,
+            rules,
+            load_balancer,
+            unjudged,
+            // Read by the cloud's controller only: see `balancers`.
+            annotations: _,
+            class: _,
+            tls: _,
+            origin: _,
+        } = ingress;
+        let paths = rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+        let backends = paths.chain(default_backend).map(|backend| {
+            let Backend::Service { name: service, port } = backend else { return None };
+            let is_it =
+                |one: &&Service| one.name.name == *service && one.name.namespace == name.namespace;
+            Some((services.iter().position(is_it), port.clone()))
+        });
+        let key = IngressKey { backends: backends.collect(), unjudged: unjudged.clone() };
+        self.shape.push(u64::from(self.classifier.ingress_keys.of(key)));
+        for ip in load_balancer.iter().filter_map(|entry| entry.ip) {
+            self.address(ip);
+        }
+    }
+
+    /// What load balancers do for the objects in scope.
+    fn balancers(&mut self, scope: &Scope<'a>) {
+        let facts = &self.classifier.census.cluster.load_balancers;
+        let made = self.classifier.sample.balancers(scope, facts);
+        for (vip, key) in made {
+            self.address(vip);
+            self.shape.push(u64::from(self.classifier.balancer_keys.of(key)));
+        }
+    }
+}
+
+/// The place of something in a list, to which it is added if it is new.
+fn place_of<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
+    known.iter().position(|one| *one == wanted).unwrap_or_else(|| {
+        known.push(wanted);
+        known.len() - 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+    use std::fmt::Write as _;
+
+    use uturn_lb::controller;
+    use uturn_model::lb::{LoadBalancer, Scheduler};
+    use uturn_model::{Cluster, Protocol};
+    use uturn_netfilter::hash::FastMap;
+    use uturn_snapshot::{Source, read};
+
+    use super::*;
+    use uturn_path::{Request, outline_of_listeners};
+
+    use crate::distinguish::discriminators::Discriminators;
+    use crate::inventory::Inventory;
+    use crate::partition::scope::{Asked, Listeners};
+    use crate::partition::target_classes::Care;
+
+    /// A cluster with a Service of type LoadBalancer for each list of annotations, alike but for
+    /// these, names and addresses.
+    fn cluster(annotations: &[&str]) -> Cluster {
+        let mut text = "apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: tke
+  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+"
+        .to_owned();
+        for (number, annotations) in (1..).zip(annotations) {
+            let _ = writeln!(
+                text,
+                "---\n{{apiVersion: v1, kind: Service, metadata: {{name: s{number}, namespace: shop, \
+                 annotations: {{{annotations}}}}}, spec: {{type: LoadBalancer, clusterIP: 172.16.0.{number}, \
+                 ports: [{{port: 80, nodePort: 3000{number}}}]}}, \
+                 status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.10{number}}}]}}}}}}"
+            );
+        }
+        read(vec![Source { name: "cluster.yaml".into(), text }]).unwrap().cluster
+    }
+
+    /// The shapes of the Services' load balancers, where they are made like this.
+    fn shapes(cluster: &Cluster, make: fn(&Cluster) -> Vec<LoadBalancer>) -> Vec<Vec<u64>> {
+        let mut marks = Discriminators::new(cluster, &[], &FastMap::default());
+        let census = Inventory::new(cluster, Vec::new(), FastMap::default(), &mut marks);
+        let listeners = Listeners::new(&outline_of_listeners(cluster));
+        let mut classifier = Classifier::new(census, marks);
+        classifier.sample.make = make;
+        let shape = |service: &Service| {
+            let to = (service.load_balancer[0].ip.unwrap(), 80).into();
+            let protocol = Protocol::Tcp.into();
+            let asked = Asked { to, protocol, request: Request::default() };
+            let scope = Scope::new(&classifier.census, &listeners, asked);
+            classifier.sketch(scope, Care::Classes, None).shape
+        };
+        cluster.services.values().map(shape).collect()
+    }
+
+    /// A cloud whose load balancers pick by the client's address where an annotation of its own
+    /// asks for it.
+    fn of_another_cloud(cluster: &Cluster) -> Vec<LoadBalancer> {
+        let mut made = controller::load_balancers(cluster);
+        for listener in made.iter_mut().flat_map(|one| &mut one.listeners) {
+            let service = &cluster.services[&listener.rules[0].service];
+            if service.annotations.is("cloud.example/picks-by", "client") {
+                listener.profile.scheduler = Scheduler::SourceHash;
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn what_a_load_balancer_does_tells_targets_apart() {
+        let cluster = cluster(&["", "cloud.example/picks-by: client", "cloud.example/other: x"]);
+        let shapes = shapes(&cluster, of_another_cloud);
+        assert_ne!(shapes[0], shapes[1], "another scheduler");
+        assert_eq!(shapes[0], shapes[2], "the same listener");
+    }
+
+    #[test]
+    fn annotations_that_nothing_reads_do_not() {
+        let unread = "service.kubernetes.io/unread: a, example.kubernetes.io/unread: b";
+        let cluster = cluster(&["", unread]);
+        let shapes = shapes(&cluster, controller::load_balancers);
+        assert_eq!(shapes[0], shapes[1]);
+    }
+
+    #[test]
+    fn annotations_that_the_controller_reads_do() {
+        let direct = "service.cloud.tencent.com/direct-access: 'true'";
+        let labelled = "service.kubernetes.io/qcloud-loadbalancer-backends-label: pool=web";
+        let cluster = cluster(&["", direct, labelled]);
+        let shapes = shapes(&cluster, controller::load_balancers);
+        assert_ne!(shapes[0], shapes[1], "pods are targets");
+        assert_ne!(shapes[0], shapes[2], "other nodes are targets");
+    }
+}

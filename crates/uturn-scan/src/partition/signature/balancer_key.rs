@@ -1,0 +1,215 @@
+//! What the cloud's controller makes of the objects in scope, tried on a sample of nodes and
+//! endpoints: the listeners with their profiles, and which nodes and endpoints become targets.
+
+use std::cmp::Reverse;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use uturn_lb::controller;
+use uturn_model::ingress::PathKind;
+use uturn_model::lb::{
+    Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, Profile, Redirect, Rule,
+    Scope as Reach, Target, TargetKind,
+};
+use uturn_model::{
+    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, Labels, Name, NamespacedName, Node,
+    Origin, Port, Service, Text,
+};
+use uturn_path::outline;
+
+use crate::partition::scope::Scope;
+
+/// What a load balancer does, but for names and addresses.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct BalancerKey {
+    reach: Reach,
+    security_groups: Vec<Text>,
+    listeners: Vec<ListenerKey>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct ListenerKey {
+    port: Port,
+    protocol: ListenerProtocol,
+    profile: Profile,
+    rules: Vec<RuleKey>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct RuleKey {
+    /// Whether it is for every host, and how its path is compared.
+    is_for_every_host: bool,
+    path: Option<PathKind>,
+    /// The place in scope of the Service that it serves.
+    service: Option<usize>,
+    redirect: Option<Redirect>,
+    targets: Vec<TargetKey>,
+}
+
+/// A target of the sample.
+#[derive(PartialEq, Eq, Hash)]
+struct TargetKey {
+    /// Its node, by the place in the sample.
+    node: Option<u32>,
+    is_pod: bool,
+    /// The Service's port that it is for, by its place.
+    port: Option<usize>,
+    weight: u32,
+}
+
+/// A cluster with a few nodes for the cloud's controller to pick from: of each set of labels
+/// that some Service asks of its nodes, one with and one without endpoints.
+pub(crate) struct Sample {
+    cluster: Cluster,
+    /// The nodes that have an endpoint of every Service.
+    homes: Vec<Name>,
+    /// What makes load balancers of a cluster's objects.
+    pub(super) make: fn(&Cluster) -> Vec<LoadBalancer>,
+}
+
+impl Sample {
+    /// Of a cluster whose Services ask their nodes for these labels.
+    pub(crate) fn new(whole: &Cluster, node_labels: &[Labels]) -> Self {
+        let mut cluster = outline(whole);
+        cluster.tke_service_configs.clone_from(&whole.tke_service_configs);
+        let mut homes = Vec::new();
+        let none = Labels::new();
+        let names = (0u32..).filter_map(|number| Name::new(format!("sample-{number}")).ok());
+        let kinds =
+            [&none].into_iter().chain(node_labels).flat_map(|one| [(one, true), (one, false)]);
+        for (name, (labels, is_home)) in names.zip(kinds) {
+            let mut node = Node::new(name.clone(), Origin::file("sample"));
+            node.labels = labels.clone();
+            node.internal_ips =
+                Family::BOTH.map(|family| address(family, cluster.nodes.len())).into();
+            cluster.nodes.insert(name.clone(), node);
+            if is_home {
+                homes.push(name);
+            }
+        }
+        Self { cluster, homes, make: controller::load_balancers }
+    }
+
+    /// The load balancers that are made of a scope's objects, that at the address asked first.
+    pub(crate) fn balancers(
+        &mut self,
+        scope: &Scope<'_>,
+        facts: &[LoadBalancerFact],
+    ) -> Vec<(IpAddr, BalancerKey)> {
+        let services = &scope.services;
+        if scope.ingresses.is_empty() && services.iter().all(|one| one.load_balancer.is_empty()) {
+            return Vec::new();
+        }
+        let asked = scope.asked.to.ip();
+        for service in services {
+            self.cluster.services.insert(service.name.clone(), (*service).clone());
+            let slices = Family::BOTH.map(|family| self.slice(service, family));
+            self.cluster.endpoints.insert(service.name.clone(), slices.into());
+        }
+        for ingress in &scope.ingresses {
+            self.cluster.ingresses.insert(ingress.name.clone(), ingress.clone());
+        }
+        let stated = facts.iter().filter(|fact| fact.vip == asked);
+        self.cluster.load_balancers.extend(stated.cloned());
+        let mut made = (self.make)(&self.cluster);
+        self.cluster.services.clear();
+        self.cluster.endpoints.clear();
+        self.cluster.ingresses.clear();
+        self.cluster.load_balancers.clear();
+        let owner = |one: &LoadBalancer| {
+            let rule = one.listeners.iter().flat_map(|listener| &listener.rules).next()?;
+            place(services, &rule.service)
+        };
+        made.sort_by_key(|one| (Reverse(one.vip == asked), owner(one)));
+        made.iter().map(|one| (one.vip, self.key(one, services))).collect()
+    }
+
+    /// An endpoint of a Service on each of its homes. The place of each of the Service's ports
+    /// is its number.
+    fn slice(&self, service: &Service, family: Family) -> EndpointSlice {
+        let numbered = (1u16..).filter_map(Port::new).zip(&service.ports);
+        let ports = numbered.map(|(number, port)| EndpointPort {
+            name: port.name.clone(),
+            protocol: port.protocol,
+            port: number,
+        });
+        let behind = self.cluster.nodes.len();
+        let endpoints = self.homes.iter().enumerate().map(|(number, home)| Endpoint {
+            address: address(family, behind + number),
+            ready: true,
+            serving: true,
+            terminating: false,
+            hostname: None,
+            node: Some(home.clone()),
+            zone: None,
+            zone_hints: Vec::new(),
+            node_hints: Vec::new(),
+            pod: None,
+        });
+        EndpointSlice {
+            name: service.name.clone(),
+            service: service.name.clone(),
+            family,
+            ports: ports.collect(),
+            endpoints: endpoints.collect(),
+            derived: true,
+            origin: Origin::file("sample"),
+        }
+    }
+
+    fn key(&self, balancer: &LoadBalancer, services: &[&Service]) -> BalancerKey {
+        let LoadBalancer { name: _, vip: _, scope, security_groups, listeners } = balancer;
+        let listener = |listener: &Listener| {
+            let Listener { port, protocol, profile, rules } = listener;
+            ListenerKey {
+                port: *port,
+                protocol: *protocol,
+                profile: profile.clone(),
+                rules: rules.iter().map(|rule| self.rule_key(rule, services)).collect(),
+            }
+        };
+        BalancerKey {
+            reach: *scope,
+            security_groups: security_groups.clone(),
+            listeners: listeners.iter().map(listener).collect(),
+        }
+    }
+
+    fn rule_key(&self, rule: &Rule, services: &[&Service]) -> RuleKey {
+        let Rule { host, path, service, owner: _, targets, redirect } = rule;
+        let place = place(services, service);
+        let ports = place.map_or(&[][..], |place| &services[place].ports);
+        let target = |target: &Target| {
+            let Target { address, weight, kind } = target;
+            let (is_pod, port) = match kind {
+                TargetKind::NodePort(_) => {
+                    let is_it = |port: Port| port.number() == address.port();
+                    (false, ports.iter().position(|one| one.node_port.is_some_and(is_it)))
+                }
+                TargetKind::Pod { .. } => (true, usize::from(address.port()).checked_sub(1)),
+            };
+            let node = kind
+                .node()
+                .and_then(|name| self.cluster.nodes.keys().position(|known| known == name));
+            TargetKey { node: node.map(|place| place as u32), is_pod, port, weight: *weight }
+        };
+        RuleKey {
+            is_for_every_host: host.is_none(),
+            path: path.as_ref().map(|(_, kind)| *kind),
+            service: place,
+            redirect: redirect.clone(),
+            targets: targets.iter().map(target).collect(),
+        }
+    }
+}
+
+/// An address for each number: those of nodes come first, those of endpoints behind.
+fn address(family: Family, number: usize) -> IpAddr {
+    match family {
+        Family::V4 => Ipv4Addr::from_bits(0xc000_0200 + number as u32).into(),
+        Family::V6 => Ipv6Addr::from_bits(0x2001_0db8 << 96 | number as u128).into(),
+    }
+}
+
+fn place(services: &[&Service], name: &NamespacedName) -> Option<usize> {
+    services.iter().position(|service| service.name == *name)
+}

@@ -1,0 +1,104 @@
+//! What a walk reads of a Service, but for names, addresses and ports on nodes.
+
+use uturn_kubeproxy::Switches;
+use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
+use uturn_model::{Family, IpNet, Port, Protocol, Service, Text, Unknown};
+
+/// What a walk reads of a Service, but for names, addresses and ports on nodes.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct ServiceKey<'a> {
+    switches: Switches,
+    kind: &'a ServiceKind,
+    is_headless: bool,
+    ports: Vec<PortKey<'a>>,
+    policies: [Policy; 2],
+    affinity_seconds: Option<u32>,
+    source_ranges: &'a [IpNet],
+    allocates_node_ports: bool,
+    publishes_not_ready: bool,
+    traffic_distribution: Option<&'a Text>,
+    load_balancer_class: Option<&'a Text>,
+    families: &'a [Family],
+    load_balancer: Vec<EntryKey>,
+    unjudged: &'a [Unknown],
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct PortKey<'a> {
+    name: Option<&'a Text>,
+    protocol: Protocol,
+    port: Port,
+    target: &'a TargetPort,
+}
+
+/// An entry of `status.loadBalancer.ingress`.
+#[derive(PartialEq, Eq, Hash)]
+struct EntryKey {
+    has_ip: bool,
+    has_hostname: bool,
+    mode: IpMode,
+}
+
+impl<'a> ServiceKey<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        let Service {
+            kind,
+            headless,
+            ports,
+            external_policy,
+            internal_policy,
+            affinity_seconds,
+            source_ranges,
+            allocates_node_ports,
+            publishes_not_ready,
+            traffic_distribution,
+            load_balancer_class,
+            families,
+            load_balancer,
+            unjudged,
+            // Read by kube-proxy through `Switches`, and by the cloud's controller, whose load
+            // balancers are keys of their own.
+            labels: _,
+            annotations: _,
+            // The signature has them by their order.
+            cluster_ips: _,
+            external_ips: _,
+            health_check_node_port: _,
+            // Endpoints are given.
+            selector: _,
+            name: _,
+            origin: _,
+        } = service;
+        Self {
+            switches: Switches::of(service),
+            kind,
+            is_headless: *headless,
+            ports: ports.iter().map(PortKey::of).collect(),
+            policies: [*external_policy, *internal_policy],
+            affinity_seconds: *affinity_seconds,
+            source_ranges,
+            allocates_node_ports: *allocates_node_ports,
+            publishes_not_ready: *publishes_not_ready,
+            traffic_distribution: traffic_distribution.as_ref(),
+            load_balancer_class: load_balancer_class.as_ref(),
+            families,
+            load_balancer: load_balancer.iter().map(EntryKey::of).collect(),
+            unjudged,
+        }
+    }
+}
+
+impl<'a> PortKey<'a> {
+    fn of(port: &'a ServicePort) -> Self {
+        // Node ports are in the signature by their order; nothing reads `appProtocol`.
+        let ServicePort { name, protocol, port, target, node_port: _, app_protocol: _ } = port;
+        Self { name: name.as_ref(), protocol: *protocol, port: *port, target }
+    }
+}
+
+impl EntryKey {
+    fn of(entry: &LbIngress) -> Self {
+        let LbIngress { ip, hostname, mode } = entry;
+        Self { has_ip: ip.is_some(), has_hostname: hostname.is_some(), mode: *mode }
+    }
+}

@@ -1,0 +1,332 @@
+//! A target in outline: which nodes and pods are alike for it, how many there are of each,
+//! and who stands for them.
+//!
+//! Nodes are alike if they are of one class (`inventory`) and have endpoints alike, of each
+//! Service in scope. Of nodes that are alike, at most three stand for all:
+//!
+//! | node | stands for | as a load balancer's target | as a home of endpoints |
+//! | --- | --- | --- | --- |
+//! | first | the client's own | 1 | 1 |
+//! | second | another that a load balancer picks | all but the first | 1 |
+//! | third | those beside both | 0 | all the rest |
+//!
+//! The third is needed since a node that a load balancer picked treats its own endpoints
+//! unlike those of its equals. Where no single node has a client of every kind, several
+//! stand first.
+//!
+//! [`TargetClasses::shape`] says all that a walk can depend on but for names, addresses and
+//! numbers of equals, which are in [`TargetClasses::sizes`]: targets of one shape and the same
+//! sizes have the same verdicts.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use uturn_model::{NamespacedName, Pod, Service, Text};
+use uturn_netfilter::hash::FastMap;
+
+use crate::distinguish::discriminators::Discriminators;
+use crate::inventory::interval_set::IntervalSet;
+use crate::inventory::{Caller, Inventory};
+use crate::numbers::Numbers;
+use crate::partition::located::{Located, SliceKey, UnlikeKey, profile};
+use crate::partition::node_classes::Drawing;
+use crate::partition::scope::Scope;
+use crate::partition::signature::{BalancerKey, IngressKey, RequestKey, Sample, ServiceKey};
+
+/// Parts of a shape begin with this.
+pub(crate) const PART: u64 = u64::MAX;
+
+/// A target in outline.
+pub(crate) struct TargetClasses<'a> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) drawn: Arc<Drawn<'a>>,
+}
+
+/// What all targets have in common whose packets can meet the same Services.
+pub(crate) struct Drawn<'a> {
+    /// Its part of the shape.
+    shape: Vec<u64>,
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) stands: Vec<Representative>,
+    /// The class of each node that no Service in scope has to do with, by its number in the
+    /// census, and of each other node.
+    pub(crate) untouched: FastMap<u32, u32>,
+    pub(crate) touched: FastMap<u32, u32>,
+    /// Whether classes regard zones.
+    pub(crate) of: usize,
+    /// All endpoints.
+    pub(crate) bundles: Vec<Bundle>,
+    /// Endpoints on no known node.
+    pub(crate) loose: Vec<IpAddr>,
+    pub(crate) callers: Vec<Callers<'a>>,
+}
+
+/// A node that stands for others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Representative {
+    pub(crate) place: u32,
+    /// For so many, as a load balancer's target.
+    pub(crate) targets: u32,
+    /// For so many, as a home of endpoints.
+    pub(crate) homes: u32,
+}
+
+/// Clients that are alike for a target.
+#[derive(Clone, Debug)]
+pub(crate) struct Callers<'a> {
+    /// Who is walked for all, and where it stands among the clients.
+    pub(crate) pod: &'a Pod,
+    pub(crate) at: u32,
+    pub(crate) crowd: IntervalSet,
+    /// The nodes they are on.
+    pub(crate) nodes: usize,
+    /// Whether they are endpoints themselves.
+    pub(crate) itself: bool,
+}
+
+impl<'a> Callers<'a> {
+    /// Who is walked for all.
+    pub(crate) fn caller(&self, census: &Inventory<'a>) -> Caller {
+        Caller { place: census.homes[self.at as usize], at: self.at }
+    }
+
+    /// All of a class, said by the first of these.
+    pub(crate) fn together(census: &Inventory<'a>, mut parts: Vec<Self>) -> Option<Self> {
+        if parts.len() == 1 {
+            return parts.pop();
+        }
+        let ranges = parts.iter().flat_map(|one| one.crowd.ranges()).collect();
+        let mut nodes = parts.iter().map(|one| one.nodes).sum();
+        let first = parts.into_iter().next()?;
+        let crowd = IntervalSet::new(ranges);
+        // Only endpoints of one node can be in several parts.
+        if first.itself {
+            let mut homes: Vec<u32> = crowd.iter().map(|at| census.homes[at]).collect();
+            homes.sort_unstable();
+            homes.dedup();
+            nodes = homes.len();
+        }
+        Some(Self { crowd, nodes, ..first })
+    }
+}
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Care {
+    /// Nodes and pods that are alike are one.
+    Classes,
+    /// Every node by itself, and every endpoint as a client.
+    EveryNode,
+    /// Every pod by itself.
+    EveryPod,
+}
+
+/// Makes sketches, and remembers what several need.
+pub(crate) struct Classifier<'a> {
+    pub(crate) census: Arc<Inventory<'a>>,
+    /// What addresses and ports are told apart by.
+    pub(crate) marks: Discriminators,
+    pub(crate) slices: Numbers<SliceKey<'a>>,
+    pub(crate) unlike: Numbers<UnlikeKey<'a>>,
+    pub(crate) zones: Numbers<&'a [Text]>,
+    pub(crate) profiles: Numbers<Vec<u64>>,
+    pub(crate) requests: Numbers<RequestKey>,
+    pub(crate) service_keys: Numbers<ServiceKey<'a>>,
+    pub(crate) ingress_keys: Numbers<IngressKey>,
+    pub(crate) balancer_keys: Numbers<BalancerKey>,
+    pub(crate) sample: Sample,
+    bundles: Numbers<Vec<u64>>,
+    /// By the places of Services in memory, and by ports.
+    drawn: FastMap<(Vec<usize>, Vec<u16>), Arc<Drawn<'a>>>,
+    /// The number of each Service's key.
+    pub(crate) services: FastMap<&'a NamespacedName, u32>,
+    pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
+    /// How many sketches there are.
+    sketched: u64,
+}
+
+/// An endpoint's node and address, the number of its Service, and where it is found there.
+type Place = (Option<u32>, IpAddr, usize, usize);
+
+/// An address with all that is said of it as an endpoint.
+pub(crate) struct Bundle {
+    pub(crate) number: u32,
+    pub(crate) ip: IpAddr,
+    pub(crate) client: Option<u32>,
+}
+
+/// Why a node is not like those of its class that no Service in scope has to do with.
+#[derive(Default)]
+pub(crate) struct Touched {
+    pub(crate) bundles: Range<usize>,
+    pub(crate) more: Vec<u64>,
+}
+
+impl<'a> Classifier<'a> {
+    pub(crate) fn new(census: Inventory<'a>, marks: Discriminators) -> Self {
+        let sample = Sample::new(census.cluster, &marks.node_labels);
+        Self {
+            census: Arc::new(census),
+            marks,
+            slices: Numbers::default(),
+            unlike: Numbers::default(),
+            zones: Numbers::default(),
+            profiles: Numbers::default(),
+            requests: Numbers::default(),
+            service_keys: Numbers::default(),
+            ingress_keys: Numbers::default(),
+            balancer_keys: Numbers::default(),
+            sample,
+            bundles: Numbers::default(),
+            drawn: FastMap::default(),
+            services: FastMap::default(),
+            located: FastMap::default(),
+            sketched: 0,
+        }
+    }
+
+    /// The sketch of a target; `first` is a client that is to stand for those like it.
+    pub(crate) fn sketch(
+        &mut self,
+        scope: Scope<'a>,
+        care: Care,
+        first: Option<u32>,
+    ) -> TargetClasses<'a> {
+        let drawn = if care == Care::Classes && first.is_none() {
+            let services = scope.services.iter().map(|one| std::ptr::from_ref(*one).addr());
+            let key = (services.collect(), scope.ports.iter().copied().collect());
+            match self.drawn.get(&key) {
+                Some(drawn) => Arc::clone(drawn),
+                None => {
+                    let drawn = Arc::new(self.draw(&scope, care, first));
+                    Arc::clone(self.drawn.entry(key).or_insert(drawn))
+                }
+            }
+        } else {
+            Arc::new(self.draw(&scope, care, first))
+        };
+        let mut shape = drawn.shape.clone();
+        self.add_signature(&scope, &mut shape);
+        if self.census.has_captures() {
+            // Captured rules may treat each Service differently.
+            self.sketched += 1;
+            shape.extend([PART, self.sketched]);
+        }
+        TargetClasses { scope, shape, drawn }
+    }
+
+    /// Forgets what targets had in common, but for what each is told apart by.
+    pub(crate) fn forget(&mut self) {
+        self.drawn = FastMap::default();
+    }
+
+    fn draw(&mut self, scope: &Scope<'a>, care: Care, first: Option<u32>) -> Drawn<'a> {
+        let mut all: Vec<Place> = Vec::new();
+        let mut found: Vec<Rc<[Located]>> = Vec::with_capacity(scope.services.len());
+        let mut heeds_zones = false;
+        let mut odd: Vec<u32> = Vec::new();
+        for (number, service) in scope.services.iter().enumerate() {
+            let located = self.locate(service);
+            for (at, one) in located.iter().enumerate() {
+                heeds_zones |= one.has_zones;
+                odd.extend(&one.odd);
+                all.push((one.place, one.ip, number, at));
+            }
+            found.push(located);
+        }
+        all.sort_unstable_by_key(|(place, ip, number, at)| {
+            (place.is_none(), *place, *ip, *number, *at)
+        });
+        let mut bundles: Vec<Bundle> = Vec::with_capacity(all.len());
+        let mut touched: FastMap<u32, Touched> = FastMap::default();
+        let mut loose: Range<usize> = 0..0;
+        let mut rest = all.as_slice();
+        let mut look = Vec::new();
+        while let [(place, ip, number, at), ..] = rest {
+            let many = rest.iter().take_while(|one| one.0 == *place && one.1 == *ip).count();
+            look.clear();
+            for (_, _, number, at) in &rest[..many] {
+                look.push(*number as u64);
+                look.extend(found[*number][*at].look);
+            }
+            let one = &found[*number][*at];
+            let number = self.bundles.of_list(&look);
+            bundles.push(Bundle { number, ip: *ip, client: one.client });
+            let range = match place {
+                Some(place) => &mut touched.entry(*place).or_default().bundles,
+                None => &mut loose,
+            };
+            if range.start == range.end {
+                range.start = bundles.len() - 1;
+            }
+            range.end = bundles.len();
+            rest = &rest[many..];
+        }
+        self.touch(scope, care, &odd, &mut touched);
+        let mut drawing = Drawing {
+            census: &self.census,
+            of: usize::from(heeds_zones),
+            care,
+            first,
+            bundles: &bundles,
+            touched: &touched,
+            shape: Vec::new(),
+            sizes: Vec::new(),
+            stands: Vec::new(),
+            callers: Vec::new(),
+            untouched_classes: FastMap::default(),
+            touched_classes: FastMap::default(),
+        };
+        drawing.draw();
+        let Drawing { mut shape, sizes, stands, callers, of, .. } = drawing;
+        let (untouched, touched) = (drawing.untouched_classes, drawing.touched_classes);
+        let alone = &bundles[loose];
+        shape.push(PART);
+        shape.extend(alone.iter().map(|one| u64::from(one.number)));
+        let loose = alone.iter().map(|one| one.ip).collect();
+        Drawn { shape, sizes, stands, untouched, touched, of, bundles, loose, callers }
+    }
+
+    fn touch(
+        &mut self,
+        scope: &Scope<'a>,
+        care: Care,
+        odd: &[u32],
+        touched: &mut FastMap<u32, Touched>,
+    ) {
+        let census = &self.census;
+        for port in &scope.ports {
+            for (place, pod) in census.host_ports.get(port).into_iter().flatten() {
+                let look = self.profiles.of(profile(pod));
+                let more = &mut touched.entry(*place).or_default().more;
+                more.extend([PART, 1, u64::from(*port), u64::from(look)]);
+            }
+        }
+        for place in &census.behind {
+            let node = &census.nodes[*place as usize].node;
+            let lacks = |service: &&Service| node.unprogrammed.contains(&service.name);
+            let lacking = scope.services.iter().enumerate().filter(|(_, one)| lacks(one));
+            let lacking: Vec<u64> = lacking.map(|(number, _)| number as u64).collect();
+            if !lacking.is_empty() {
+                let more = &mut touched.entry(*place).or_default().more;
+                more.extend([PART, 2]);
+                more.extend(lacking);
+            }
+        }
+        let alone: Vec<u32> = match care {
+            Care::Classes => {
+                let mut odd = odd.to_vec();
+                odd.sort_unstable();
+                odd.dedup();
+                odd
+            }
+            Care::EveryNode | Care::EveryPod => (0..census.nodes.len() as u32).collect(),
+        };
+        for place in alone {
+            touched.entry(place).or_default().more.extend([PART, 3, u64::from(place)]);
+        }
+    }
+}

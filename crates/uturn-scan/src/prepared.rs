@@ -1,0 +1,107 @@
+//! What is worked out once for all targets of a scan.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use uturn_model::ProxyMode;
+use uturn_model::network::NetworkMode;
+use uturn_netfilter::IpProtocol;
+use uturn_path::{Engine, WalkError, outline_of_listeners};
+
+use crate::clients::ClientNames;
+use crate::distinguish::captured_nodes::CapturedNodes;
+use crate::distinguish::discriminators::{Discriminators, is_even};
+use crate::inventory::Inventory;
+use crate::parallel::side_by_side;
+use crate::partition::scope::{Asked, Listeners, Scope};
+use crate::partition::target_classes::{Care, Classifier};
+use crate::targets::ScanTarget;
+
+/// What is worked out once for all targets of a scan.
+pub(crate) struct PreparedScan<'a> {
+    pub(crate) classifier: Classifier<'a>,
+    listeners: Listeners,
+    pub(crate) client_names: Arc<ClientNames>,
+}
+
+impl<'a> PreparedScan<'a> {
+    /// For an engine's cluster.
+    ///
+    /// # Errors
+    /// The rules of a captured node cannot be read.
+    pub(crate) fn new(engine: &Engine<'a>) -> Result<Self, WalkError> {
+        let cluster = engine.cluster();
+        let CapturedNodes { unlike, plain } = CapturedNodes::of(engine)?;
+        let mut marks = Discriminators::new(cluster, &unlike, &plain);
+        let mut inventory = None;
+        let listeners = side_by_side(
+            |hand_out| {
+                hand_out(cluster);
+                inventory = Some(Inventory::new(cluster, unlike, plain, &mut marks));
+            },
+            |cluster| Listeners::new(&outline_of_listeners(cluster)),
+        );
+        let listeners = listeners.into_iter().next().expect("handed out above");
+        let inventory = inventory.expect("made while it was handed out");
+        let client_names = Arc::new(ClientNames::of(&inventory));
+        Ok(Self { classifier: Classifier::new(inventory, marks), listeners, client_names })
+    }
+
+    /// What packets towards a target can meet.
+    ///
+    /// # Errors
+    /// The target does not exist or has no address.
+    pub(crate) fn scope(
+        &self,
+        engine: &Engine<'a>,
+        target: &ScanTarget,
+    ) -> Result<Scope<'a>, WalkError> {
+        let resolved = engine.resolve_outside(&target.to)?;
+        let Some(to) = resolved.addresses().first().copied() else {
+            return Err(WalkError::Later(format!("{} has no address", target.to)));
+        };
+        let protocol = IpProtocol::from(target.protocol);
+        let asked = Asked { to, protocol, request: resolved.request().clone() };
+        Ok(Scope::new(&self.classifier.census, &self.listeners, asked))
+    }
+
+    /// How closely a target has to be looked at, as far as it can be told beforehand.
+    pub(crate) fn care(&self, scope: &Scope<'a>) -> Care {
+        let (inventory, marks) = (&self.classifier.census, &self.classifier.marks);
+        let proxy = &inventory.cluster.proxy;
+        let scheduler = &*proxy.ipvs_scheduler;
+        let is_even =
+            proxy.mode.value != ProxyMode::Ipvs || scheduler.is_empty() || is_even(scheduler);
+        let is_told_apart = marks.are_blind
+            || scope.is_tangled
+            || marks.are_uneven
+            || !is_even
+            || self.takes_any_source(scope.asked.to.ip());
+        if scope.picks_by_client() || (is_told_apart && inventory.has_captures()) {
+            // Captured rules may lead to endpoints of any Service: which pods are endpoints is
+            // not known.
+            Care::EveryPod
+        } else if is_told_apart {
+            Care::EveryNode
+        } else {
+            Care::Classes
+        }
+    }
+
+    /// Whether the whole cluster has to be walked, and not a reduced one.
+    pub(crate) fn walks_whole(&self, scope: &Scope<'a>, care: Care) -> bool {
+        let is_told_apart = care != Care::Classes;
+        (is_told_apart && self.classifier.census.has_captures())
+            || self.takes_any_source(scope.asked.to.ip())
+    }
+
+    /// Whether packets that a node sends under its own address may get that of any Service:
+    /// where the card they leave by has none, IPv6 takes the one nearest to where they go,
+    /// and IPVS binds all Services' addresses.
+    fn takes_any_source(&self, to: IpAddr) -> bool {
+        let cluster = self.classifier.census.cluster;
+        to.is_ipv6()
+            && cluster.proxy.mode.value == ProxyMode::Ipvs
+            && cluster.network.mode.value == NetworkMode::VpcCni
+    }
+}

@@ -1,0 +1,139 @@
+//! A small cluster in which a target meets what it would meet in the whole one: of nodes and
+//! endpoints that are alike, only those that stand for them, each with how many it stands for.
+
+use std::net::IpAddr;
+
+use uturn_model::lb::TkeServiceConfig;
+use uturn_model::{Cluster, EndpointSlice, Labels, NamespacedName, Pod};
+use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_path::outline;
+
+use crate::failover::retries::Retries;
+use crate::failover::target_list::TargetList;
+use crate::inventory::Inventory;
+use crate::partition::target_classes::TargetClasses;
+
+/// How many each node and endpoint of a reduced cluster stands for.
+#[derive(Debug, Default)]
+pub(crate) struct Weights {
+    /// As endpoints that rules pick from, by address.
+    pub(crate) endpoints: FastMap<IpAddr, f64>,
+    /// As targets of a load balancer.
+    pub(crate) retries: Retries,
+}
+
+/// Makes the small cluster of a sketch.
+pub(crate) fn reduced_cluster(
+    census: &Inventory<'_>,
+    sketch: &TargetClasses<'_>,
+) -> (Cluster, Weights) {
+    let (scope, drawn) = (&sketch.scope, &sketch.drawn);
+    let mut cluster = outline(census.cluster);
+    let mut weights = Weights::default();
+    let mut homes: FastMap<u32, (u32, u32)> = FastMap::default();
+    for stand in &drawn.stands {
+        let node = &census.nodes[stand.place as usize].node;
+        cluster.nodes.insert(node.name.clone(), node.clone().into_owned());
+        weights.retries.counts.nodes.insert(node.name.clone(), stand.targets);
+        homes.insert(stand.place, (stand.homes, stand.targets));
+    }
+    let mut add = |pod: &Pod| drop(cluster.pods.insert(pod.name.clone(), pod.clone()));
+    for callers in &drawn.callers {
+        add(callers.pod);
+    }
+    for port in &scope.ports {
+        for (place, pod) in census.host_ports.get(port).into_iter().flatten() {
+            if homes.contains_key(place) {
+                add(pod);
+            }
+        }
+    }
+    let loose: FastSet<IpAddr> = drawn.loose.iter().copied().collect();
+    for service in &scope.services {
+        let mut slices = Vec::new();
+        for slice in census.cluster.slices(&service.name) {
+            let mut endpoints = Vec::new();
+            for one in &slice.endpoints {
+                let home = census.node_towards(one.address).and_then(|place| homes.get(&place));
+                let Some((many, targets)) =
+                    home.copied().or_else(|| loose.contains(&one.address).then_some((1, 1)))
+                else {
+                    continue;
+                };
+                weights.endpoints.insert(one.address, f64::from(many));
+                weights.retries.counts.endpoints.insert(one.address, targets);
+                census.pods_at(one.address).iter().for_each(|one| add(one.pod));
+                endpoints.push(one.clone());
+            }
+            if !endpoints.is_empty() || slice.endpoints.is_empty() {
+                slices.push(EndpointSlice { endpoints, ports: slice.ports.clone(), ..head(slice) });
+            }
+        }
+        if !slices.is_empty() {
+            cluster.endpoints.insert(service.name.clone(), slices);
+        }
+        cluster.services.insert(service.name.clone(), (*service).clone());
+    }
+    weights.retries.list =
+        scope.tries_again().map(|behind| TargetList::new(census, sketch, behind));
+    for ingress in &scope.ingresses {
+        cluster.ingresses.insert(ingress.name.clone(), ingress.clone());
+    }
+    let owners = scope.services.iter().map(|one| (&one.name, &one.annotations));
+    let owners = owners.chain(scope.ingresses.iter().map(|one| (&one.name, &one.annotations)));
+    for (owner, annotations) in owners {
+        let configs = configs_of(census.cluster, owner, annotations);
+        let configs = configs.map(|config| (config.name.clone(), config.clone()));
+        cluster.tke_service_configs.extend(configs);
+    }
+    let asked = scope.asked.to.ip();
+    let facts = census.cluster.load_balancers.iter().filter(|fact| fact.vip == asked);
+    cluster.load_balancers.extend(facts.cloned());
+    // Every pod that shares an address with a pod in this cluster must be there too.
+    let shared: Vec<&Pod> = cluster
+        .pods
+        .values()
+        .flat_map(|pod| &pod.ips)
+        .map(|ip| census.pods_at(*ip))
+        .filter(|pods| pods.len() > 1)
+        .flatten()
+        .map(|one| one.pod)
+        .collect();
+    for pod in shared {
+        cluster.pods.insert(pod.name.clone(), pod.clone());
+    }
+    (cluster, weights)
+}
+
+/// The settings of listeners that may be meant for an object: those of its namespace that one of
+/// its annotations names, or whose name begins with its own.
+fn configs_of<'a>(
+    cluster: &'a Cluster,
+    owner: &'a NamespacedName,
+    annotations: &'a Labels,
+) -> impl Iterator<Item = &'a TkeServiceConfig> {
+    let configs = &cluster.tke_service_configs;
+    let begins = configs.range(owner..).map(|(_, config)| config).take_while(|config| {
+        config.name.namespace == owner.namespace
+            && config.name.name.as_str().starts_with(owner.name.as_str())
+    });
+    let is_any = !configs.is_empty();
+    let values = annotations.iter().filter(move |_| is_any).map(|(_, value)| value);
+    let named = values.filter_map(|value| {
+        configs.get(&NamespacedName::new(owner.namespace.as_str(), value).ok()?)
+    });
+    begins.chain(named)
+}
+
+/// A slice without endpoints and ports.
+fn head(slice: &EndpointSlice) -> EndpointSlice {
+    EndpointSlice {
+        name: slice.name.clone(),
+        service: slice.service.clone(),
+        family: slice.family,
+        ports: Vec::new(),
+        endpoints: Vec::new(),
+        derived: slice.derived,
+        origin: slice.origin.clone(),
+    }
+}

@@ -1,0 +1,87 @@
+//! Who stands for how many in a reduced cluster, and what that cluster lacks beside the whole.
+//!
+//! Rules of captured nodes may lead to objects that the reduced cluster does not have. Where a
+//! packet gets to such an object, the whole cluster has to be walked.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::lb::Target;
+use uturn_model::{Cluster, Name, Service};
+use uturn_path::{Engine, Failover, KnownDestination, Population};
+
+use crate::failover::target_list::TargetList;
+use crate::inventory::Inventory;
+
+use super::reduced_cluster::Weights;
+
+/// The nodes and pods of a reduced cluster.
+pub(crate) struct Representatives<'r, 'a> {
+    inventory: &'r Inventory<'a>,
+    cluster: &'r Cluster,
+    /// How many each stands for; `None` if each stands for itself.
+    weights: Option<Weights>,
+}
+
+impl<'r, 'a> Representatives<'r, 'a> {
+    pub(crate) fn new(
+        inventory: &'r Inventory<'a>,
+        cluster: &'r Cluster,
+        weights: Option<Weights>,
+    ) -> Self {
+        Self { inventory, cluster, weights }
+    }
+
+    /// Makes the reduced cluster ready. Captured nodes have the kernels that they have in the
+    /// whole one.
+    pub(crate) fn engine(&self) -> Engine<'r> {
+        let engine = Engine::reduced(self.cluster, self);
+        for (name, runtime) in &self.inventory.captured {
+            engine.adopt(name, runtime);
+        }
+        engine
+    }
+
+    /// All targets of a load balancer that tries one after the other.
+    pub(crate) fn list(&self) -> Option<&TargetList> {
+        self.weights.as_ref()?.retries.list.as_ref()
+    }
+}
+
+impl Population for Representatives<'_, '_> {
+    fn targets(&self, target: &Target) -> u32 {
+        self.weights.as_ref().map_or(1, |weights| weights.retries.counts.of(target))
+    }
+
+    fn endpoints(&self, address: IpAddr) -> Option<f64> {
+        self.weights.as_ref()?.endpoints.get(&address).copied()
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.inventory.has_captures()
+    }
+
+    fn lacks_destination(&self, to: SocketAddr, known: KnownDestination) -> bool {
+        let (inventory, ip) = (self.inventory, to.ip());
+        let at_address = inventory.services_at.get(&ip).into_iter().flatten();
+        let on_port = inventory.services_on.get(&to.port()).into_iter().flatten();
+        let is_missing = |service: &&Service| !self.cluster.services.contains_key(&service.name);
+        at_address.chain(on_port).any(|service| is_missing(service))
+            || (!known.is_host && inventory.node_towards(ip).is_some())
+            || (!known.is_balancer && inventory.ingresses_at.contains_key(&ip))
+    }
+
+    fn lacks_endpoint(&self, address: IpAddr) -> bool {
+        self.endpoints(address).is_none()
+    }
+
+    fn lacks_process(&self, node: &Name, port: u16) -> bool {
+        let on_port = self.inventory.host_ports.get(&port).into_iter().flatten();
+        let is_here = |place: u32| self.inventory.nodes[place as usize].node.name == *node;
+        on_port.into_iter().any(|(place, _)| is_here(*place))
+    }
+
+    fn failover(&self) -> Option<&dyn Failover> {
+        let weights = self.weights.as_ref()?;
+        Some(&weights.retries)
+    }
+}

@@ -1,0 +1,161 @@
+//! Scans a cluster: every class of clients against every target.
+
+use std::cell::{OnceCell, RefCell};
+use std::sync::Arc;
+
+use uturn_model::{Pod, Verdict};
+use uturn_path::{Detail, Engine, Options, WalkError};
+
+use crate::clients::{ClientClass, Pods, ScanResult};
+use crate::exhaustive;
+use crate::inventory::Caller;
+use crate::partition::target_classes::Care;
+use crate::prepared::PreparedScan;
+use crate::reduced::reduced_cluster::reduced_cluster;
+use crate::reduced::representatives::Representatives;
+use crate::schedule;
+use crate::targets::{self, ScanTarget};
+
+/// Scans a cluster, and remembers what several targets have in common.
+pub struct Scanner<'e, 'a> {
+    engine: &'e Engine<'a>,
+    prepared: OnceCell<RefCell<PreparedScan<'a>>>,
+}
+
+/// Nodes times Services: up to so many, every node's rules are written in full to explain a
+/// flow, so that evidence can name lines.
+const SMALL: usize = 20_000;
+
+impl<'e, 'a> Scanner<'e, 'a> {
+    /// Of an engine's cluster. What clients and rules there are is worked out when it is needed
+    /// first.
+    pub fn new(engine: &'e Engine<'a>) -> Self {
+        Self { engine, prepared: OnceCell::new() }
+    }
+
+    /// The engine whose cluster is scanned.
+    pub fn engine(&self) -> &'e Engine<'a> {
+        self.engine
+    }
+
+    /// All that clients of the cluster can call.
+    pub fn targets(&self) -> Vec<ScanTarget> {
+        targets::of(self.engine.cluster())
+    }
+
+    /// Walks every class of clients against every target.
+    ///
+    /// # Errors
+    /// A target does not exist, or a flow towards it cannot be walked.
+    pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
+        let mut prepared = self.prepared()?.borrow_mut();
+        let targets: Vec<Arc<ScanTarget>> = targets.iter().cloned().map(Arc::new).collect();
+        let answers = schedule::walk_all(self.engine, &mut prepared, &targets)?;
+        let homes = &prepared.classifier.census.homes;
+        let mut results = Vec::with_capacity(answers.iter().map(Vec::len).sum());
+        for (target, mut answered) in targets.into_iter().zip(answers) {
+            answered.sort_by_key(|(callers, _)| {
+                let home = homes[callers.at as usize];
+                (home, callers.pod.spec.host_network, callers.itself)
+            });
+            results.extend(answered.into_iter().map(|(callers, verdicts)| ScanResult {
+                clients: ClientClass {
+                    first: callers.pod.name.clone(),
+                    at: callers.at as usize,
+                    pods: Pods::new(callers.crowd, &prepared.client_names),
+                    nodes: callers.nodes,
+                    host_network: callers.pod.spec.host_network,
+                    itself: callers.itself,
+                },
+                target: Arc::clone(&target),
+                verdicts,
+            }));
+        }
+        Ok(results)
+    }
+
+    /// Walks every client against every target, without classes: for small clusters, and to
+    /// compare. Clients are together in a result if their calls end alike.
+    ///
+    /// # Errors
+    /// A target does not exist, or a flow towards it cannot be walked.
+    pub fn scan_exhaustively(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
+        exhaustive::walk_all(self.engine, &self.prepared()?.borrow(), targets)
+    }
+
+    /// How many flows there are from all clients to so many targets.
+    pub fn flows(&self, targets: usize) -> usize {
+        let is_client = |pod: &&Pod| {
+            let has_node = |name| self.engine.cluster().nodes.contains_key(name);
+            pod.is_alive() && pod.node.as_ref().is_some_and(has_node)
+        };
+        self.engine.cluster().pods.values().filter(is_client).count() * targets
+    }
+
+    /// What became of a class of clients, hop by hop.
+    ///
+    /// # Errors
+    /// The flow cannot be walked.
+    pub fn explain(&self, result: &ScanResult) -> Result<Vec<Verdict>, WalkError> {
+        self.explained(result, Detail::Full)
+    }
+
+    /// The same where only the likeliest ways that fail are asked for: of many ways, the
+    /// others are not told step by step.
+    ///
+    /// # Errors
+    /// The flow cannot be walked.
+    pub fn explain_worst(&self, result: &ScanResult) -> Result<Vec<Verdict>, WalkError> {
+        self.explained(result, Detail::Worst)
+    }
+
+    fn explained(&self, result: &ScanResult, detail: Detail) -> Result<Vec<Verdict>, WalkError> {
+        let flow = result.flow();
+        if !self.is_large() {
+            return self.engine.verdicts(&flow);
+        }
+        let mut prepared = self.prepared()?.borrow_mut();
+        let scope = prepared.scope(self.engine, &result.target)?;
+        let care = prepared.care(&scope);
+        if prepared.walks_whole(&scope, care) {
+            return self.engine.verdicts(&flow);
+        }
+        let at = result.clients.at as u32;
+        let classes = prepared.classifier.sketch(scope, care, Some(at));
+        let inventory = &prepared.classifier.census;
+        let (cluster, weights) = reduced_cluster(inventory, &classes);
+        let weights = (care == Care::Classes).then_some(weights);
+        let representatives = Representatives::new(inventory, &cluster, weights);
+        let engine = representatives.engine();
+        if let Some(list) = representatives.list() {
+            list.begin(Caller { place: inventory.homes[at as usize], at });
+        }
+        let options = Options { detail, ..self.engine.options() };
+        let walk = engine.walk(options, &representatives);
+        let mut verdict = match walk.verdict_at(&flow, &classes.scope.asked.target()) {
+            Err(WalkError::NeedsWhole) => return self.engine.verdicts(&flow),
+            verdict => verdict?,
+        };
+        verdict.supposed.splice(0..0, self.engine.supposed().iter().cloned());
+        let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
+        for step in hops.flat_map(|hop| &mut hop.steps) {
+            // Which line it is depends on all the rules.
+            step.by.clear_generated_line();
+        }
+        Ok(vec![verdict])
+    }
+
+    /// Whether the rules of its nodes are too much to be written in full for a single flow.
+    pub fn is_large(&self) -> bool {
+        let cluster = self.engine.cluster();
+        cluster.nodes.len() * cluster.services.len() > SMALL
+    }
+
+    fn prepared(&self) -> Result<&RefCell<PreparedScan<'a>>, WalkError> {
+        if let Some(known) = self.prepared.get() {
+            return Ok(known);
+        }
+        let new = RefCell::new(PreparedScan::new(self.engine)?);
+        Ok(self.prepared.get_or_init(|| new))
+    }
+}

@@ -1,0 +1,268 @@
+//! All targets of a scan: sketched one after the other, walked side by side.
+//!
+//! The first target of each shape is walked as soon as it is sketched. Of the others of that
+//! shape is said what was found of the first, as far as it is the same however many equals
+//! there are; for the rest, targets of the same sizes are walked once.
+
+pub(crate) mod target_walk;
+
+use std::sync::Arc;
+
+use uturn_model::Verdict;
+use uturn_netfilter::hash::FastMap;
+use uturn_path::{Detail, Engine, Individuals, Options, WalkError};
+
+use crate::parallel::side_by_side;
+use crate::partition::target_classes::Care;
+use crate::prepared::PreparedScan;
+use crate::schedule::target_walk::{Answered, Known, Sure, TargetJob, Walked, Walker};
+use crate::targets::ScanTarget;
+
+/// What came of an errand, by its place among the targets.
+type Answer<'a> = Result<Answered<'a>, WalkError>;
+
+/// An errand and its place among the targets.
+type Placed<'a> = (usize, TargetJob<'a>);
+
+/// What came of walking an errand; nothing where classes do not settle it.
+type Found<'a> = Result<Option<Walked<'a>>, WalkError>;
+
+/// What came of all targets so far.
+struct TargetJobs<'a> {
+    answers: Vec<Option<Answer<'a>>>,
+    alike: Vec<Alike<'a>>,
+    /// Those that classes do not settle.
+    unsettled: Vec<Placed<'a>>,
+}
+
+/// Targets of one shape, the first being on its way.
+#[derive(Default)]
+struct Alike<'a> {
+    others: Vec<Placed<'a>>,
+    /// The sizes of the first.
+    sizes: Vec<u64>,
+    sure: Sure,
+    /// The verdicts of each class of the first, if all of the same sizes have them.
+    common: Option<Vec<Arc<[Verdict]>>>,
+    needs_all: bool,
+}
+
+/// Each class of clients with what becomes of its calls to each target.
+///
+/// # Errors
+/// A target does not exist, or a flow towards it cannot be walked.
+pub(crate) fn walk_all<'a>(
+    engine: &Engine<'a>,
+    prepared: &mut PreparedScan<'a>,
+    targets: &[Arc<ScanTarget>],
+) -> Result<Vec<Answered<'a>>, WalkError> {
+    let walker = Walker {
+        census: Arc::clone(&prepared.classifier.census),
+        options: Options { detail: Detail::Brief, ..engine.options() },
+    };
+    let mut errands = TargetJobs {
+        answers: targets.iter().map(|_| None).collect(),
+        alike: Vec::new(),
+        unsettled: Vec::new(),
+    };
+    errands.walk_firsts(engine, prepared, &walker, targets);
+    errands.walk_others(&walker);
+    errands.walk_unsettled(engine, prepared, &walker);
+    prepared.classifier.forget();
+    // Behind the first that cannot be walked, nothing is.
+    errands.answers.into_iter().flatten().collect()
+}
+
+fn job<'a>(
+    engine: &Engine<'a>,
+    prepared: &mut PreparedScan<'a>,
+    target: &Arc<ScanTarget>,
+) -> Result<TargetJob<'a>, WalkError> {
+    let scope = prepared.scope(engine, target)?;
+    let care = prepared.care(&scope);
+    let sketch = prepared.classifier.sketch(scope, care, None);
+    Ok(TargetJob { target: Arc::clone(target), sketch, care })
+}
+
+/// Walks a target in the whole cluster, where nothing stands for anything else.
+fn walk_whole<'a>(
+    engine: &Engine<'a>,
+    walker: &Walker<'a>,
+    job: &TargetJob<'a>,
+) -> Result<Answered<'a>, WalkError> {
+    let walk = engine.walk(walker.options, &Individuals);
+    walker.walk_in(&walk, None, job, &[]).map(all_of)
+}
+
+impl<'a> TargetJobs<'a> {
+    /// Sketches all targets; the first of each shape, and those that are like no other, are
+    /// walked meanwhile.
+    fn walk_firsts(
+        &mut self,
+        engine: &Engine<'a>,
+        prepared: &mut PreparedScan<'a>,
+        walker: &Walker<'a>,
+        targets: &[Arc<ScanTarget>],
+    ) {
+        let mut shapes: FastMap<Vec<u64>, usize> = FastMap::default();
+        let sketch_all = |walk: &mut dyn FnMut((Option<usize>, Placed<'a>))| {
+            for (at, target) in targets.iter().enumerate() {
+                let mut errand = match job(engine, prepared, target) {
+                    Ok(errand) => errand,
+                    Err(why) => {
+                        self.answers[at] = Some(Err(why));
+                        return;
+                    }
+                };
+                if prepared.walks_whole(&errand.sketch.scope, errand.care) {
+                    self.answers[at] = Some(walk_whole(engine, walker, &errand));
+                } else if errand.care != Care::Classes {
+                    walk((None, (at, errand)));
+                } else {
+                    let shape = std::mem::take(&mut errand.sketch.shape);
+                    let number = *shapes.entry(shape).or_insert(self.alike.len());
+                    match self.alike.get_mut(number) {
+                        Some(known) => known.others.push((at, errand)),
+                        None => {
+                            let sizes = errand.sketch.drawn.sizes.clone();
+                            self.alike.push(Alike { sizes, ..Alike::default() });
+                            walk((Some(number), (at, errand)));
+                        }
+                    }
+                }
+            }
+        };
+        let firsts = side_by_side(sketch_all, |(number, (at, errand))| {
+            let found = walker.walk(&errand, &[]);
+            (number, (at, errand), found)
+        });
+        for (number, (at, errand), found) in firsts {
+            match (found, number) {
+                (Err(why), _) => self.answers[at] = Some(Err(why)),
+                (Ok(walked), None) => self.answers[at] = Some(Ok(all_of(walked))),
+                (Ok(None), Some(number)) => {
+                    self.alike[number].needs_all = true;
+                    self.unsettled.push((at, errand));
+                }
+                (Ok(Some(walked)), Some(number)) => {
+                    self.alike[number].learn(&walked);
+                    self.answers[at] = Some(Ok(walked.answered));
+                }
+            }
+        }
+    }
+
+    /// Says of the others of each shape what is known, and walks the rest.
+    fn walk_others(&mut self, walker: &Walker<'a>) {
+        let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
+        for (number, one) in self.alike.iter_mut().enumerate() {
+            let others = std::mem::take(&mut one.others);
+            if one.needs_all {
+                self.unsettled.extend(others);
+                continue;
+            }
+            let mut sized: FastMap<Vec<u64>, usize> = FastMap::default();
+            for (at, errand) in others {
+                if let Some(known) = one.known(&errand) {
+                    self.answers[at] = Some(Ok(errand.answered(known)));
+                    continue;
+                }
+                let sizes = errand.sketch.drawn.sizes.clone();
+                let batch = *sized.entry(sizes).or_insert(batches.len());
+                match batches.get_mut(batch) {
+                    Some((_, batch)) => batch.push((at, errand)),
+                    None => batches.push((number, vec![(at, errand)])),
+                }
+            }
+        }
+        let alike = &self.alike;
+        let found = side_by_side(
+            |walk| batches.into_iter().for_each(walk),
+            |(number, batch)| walker.walk_alike(&alike[number].sure, batch),
+        );
+        for ((at, errand), found) in found.into_iter().flatten() {
+            match found {
+                Err(why) => self.answers[at] = Some(Err(why)),
+                Ok(Some(answered)) => self.answers[at] = Some(Ok(answered)),
+                Ok(None) => self.unsettled.push((at, errand)),
+            }
+        }
+    }
+
+    /// Where classes do not settle it, every node is taken by itself.
+    fn walk_unsettled(
+        &mut self,
+        engine: &Engine<'a>,
+        prepared: &mut PreparedScan<'a>,
+        walker: &Walker<'a>,
+    ) {
+        let unsettled = std::mem::take(&mut self.unsettled);
+        let sketch_again = |walk: &mut dyn FnMut(Placed<'a>)| {
+            for (at, TargetJob { target, sketch, .. }) in unsettled {
+                // Captured rules may lead to endpoints of any Service: who is one is not known.
+                let care = match prepared.classifier.census.has_captures() {
+                    true => Care::EveryPod,
+                    false => Care::EveryNode,
+                };
+                let sketch = prepared.classifier.sketch(sketch.scope, care, None);
+                let errand = TargetJob { target, sketch, care };
+                match prepared.walks_whole(&errand.sketch.scope, errand.care) {
+                    true => self.answers[at] = Some(walk_whole(engine, walker, &errand)),
+                    false => walk((at, errand)),
+                }
+            }
+        };
+        let walk = |(at, errand): Placed<'a>| (at, walker.walk(&errand, &[]));
+        for (at, found) in side_by_side(sketch_again, walk) {
+            self.answers[at] = Some(found.map(all_of));
+        }
+    }
+}
+
+impl<'a> Alike<'a> {
+    /// What the first says of all others.
+    fn learn(&mut self, first: &Walked<'a>) {
+        let all = || first.answered.iter().map(|(_, one)| Arc::clone(one)).collect();
+        self.common = first.is_common.then(all);
+        self.sure.clone_from(&first.sure);
+    }
+
+    /// The verdicts of another's classes, where they are known without walking it.
+    fn known(&self, other: &TargetJob<'a>) -> Option<Vec<Arc<[Verdict]>>> {
+        let of_first = self.common.as_ref().filter(|_| other.sketch.drawn.sizes == self.sizes);
+        let verdicts = |known: &Known| match known {
+            Known::Verdicts(verdicts) => Some(Arc::clone(verdicts)),
+            Known::Nothing | Known::Reusable(_) => None,
+        };
+        of_first.cloned().or_else(|| self.sure.iter().map(verdicts).collect())
+    }
+}
+
+impl<'a> Walker<'a> {
+    /// Walks targets of one shape and the same sizes.
+    fn walk_alike(
+        &self,
+        sure: &Sure,
+        batch: Vec<Placed<'a>>,
+    ) -> Vec<(Placed<'a>, Result<Option<Answered<'a>>, WalkError>)> {
+        let mut common: Option<Vec<Arc<[Verdict]>>> = None;
+        let walk = |(at, errand): Placed<'a>| {
+            if let Some(known) = &common {
+                let answered = errand.answered(known.clone());
+                return ((at, errand), Ok(Some(answered)));
+            }
+            let found: Found<'a> = self.walk(&errand, sure);
+            if let Ok(Some(walked)) = &found
+                && walked.is_common
+            {
+                common = Some(walked.answered.iter().map(|(_, one)| Arc::clone(one)).collect());
+            }
+            ((at, errand), found.map(|walked| walked.map(|one| one.answered)))
+        };
+        batch.into_iter().map(walk).collect()
+    }
+}
+
+fn all_of(walked: Option<Walked<'_>>) -> Answered<'_> {
+    walked.map(|walked| walked.answered).unwrap_or_default()
+}

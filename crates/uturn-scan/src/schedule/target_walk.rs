@@ -1,0 +1,233 @@
+//! One target: its sketch is walked, a client of each class.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use uturn_model::route::Route;
+use uturn_model::{Client, Flow, Outcome, Share, Verdict};
+use uturn_netfilter::hash::FastMap;
+use uturn_path::{Options, Walk, WalkError};
+
+use crate::failover::outcome_reuse::ReusableOutcome;
+use crate::failover::target_list::TargetList;
+use crate::failover::told_apart::told_apart;
+use crate::inventory::Inventory;
+use crate::partition::target_classes::{Callers, Care, TargetClasses};
+use crate::reduced::reduced_cluster::reduced_cluster;
+use crate::reduced::representatives::Representatives;
+use crate::targets::ScanTarget;
+
+/// Classes of clients, each with its verdicts.
+pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
+
+/// What is known of a class of clients however many equals there are.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    Nothing,
+    Verdicts(Arc<[Verdict]>),
+    Reusable(Arc<ReusableOutcome>),
+}
+
+/// What is known of classes of clients, in a sketch's order.
+pub(crate) type Sure = Vec<Known>;
+
+/// What came of walking a sketch.
+pub(crate) struct Walked<'a> {
+    pub(crate) answered: Answered<'a>,
+    /// What is known of each class of clients however many equals there are.
+    pub(crate) sure: Sure,
+    /// Whether every target of the same shape and sizes has the same verdicts.
+    pub(crate) is_common: bool,
+}
+
+/// A target that is to be walked.
+pub(crate) struct TargetJob<'a> {
+    pub(crate) target: Arc<ScanTarget>,
+    pub(crate) sketch: TargetClasses<'a>,
+    pub(crate) care: Care,
+}
+
+impl<'a> TargetJob<'a> {
+    /// Each class of its clients with its verdicts.
+    pub(crate) fn answered(&self, verdicts: Vec<Arc<[Verdict]>>) -> Answered<'a> {
+        self.sketch.drawn.callers.iter().cloned().zip(verdicts).collect()
+    }
+}
+
+/// Walks errands; many do at a time.
+pub(crate) struct Walker<'a> {
+    pub(crate) census: Arc<Inventory<'a>>,
+    pub(crate) options: Options,
+}
+
+impl<'a> Walker<'a> {
+    /// Walks a client of each class of which nothing is sure yet, in a small cluster; nothing
+    /// where that does not settle it.
+    pub(crate) fn walk(
+        &self,
+        errand: &TargetJob<'a>,
+        sure: &[Known],
+    ) -> Result<Option<Walked<'a>>, WalkError> {
+        if let Some(said) = self.say_again(errand, sure) {
+            return Ok(Some(said));
+        }
+        let (cluster, weights) = reduced_cluster(&self.census, &errand.sketch);
+        let weights = (errand.care == Care::Classes).then_some(weights);
+        let representatives = Representatives::new(&self.census, &cluster, weights);
+        let engine = representatives.engine();
+        let walk = engine.walk(self.options, &representatives);
+        self.walk_in(&walk, representatives.list(), errand, sure)
+    }
+
+    /// The same, where what is walked is known already.
+    pub(crate) fn walk_in(
+        &self,
+        walk: &Walk<'_, '_>,
+        line: Option<&TargetList>,
+        errand: &TargetJob<'a>,
+        known: &[Known],
+    ) -> Result<Option<Walked<'a>>, WalkError> {
+        let TargetJob { target, sketch, .. } = errand;
+        let asked = sketch.scope.asked.target();
+        let mut answered = Vec::with_capacity(sketch.drawn.callers.len());
+        let mut sure = Sure::with_capacity(sketch.drawn.callers.len());
+        let mut is_common = true;
+        for (at, callers) in sketch.drawn.callers.iter().enumerate() {
+            if let Some(known) = known.get(at)
+                && let Some((said, is_said_of_all)) = self.say(callers, line, known)
+            {
+                answered.extend(said);
+                is_common &= is_said_of_all;
+                sure.push(known.clone());
+                continue;
+            }
+            let flow = Flow {
+                from: Client::Pod(callers.pod.name.clone()),
+                to: target.to.clone(),
+                protocol: target.protocol,
+            };
+            let walk_client = || -> Result<Option<Arc<[Verdict]>>, WalkError> {
+                let mut verdict = match walk.verdict_at(&flow, &asked) {
+                    Err(WalkError::NeedsWhole) => return Ok(None),
+                    verdict => verdict?,
+                };
+                verdict.supposed = Vec::new();
+                verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
+                Ok(Some([verdict].into()))
+            };
+            if let Some(line) = line {
+                line.begin(callers.caller(&self.census));
+            }
+            let Some(verdicts) = walk_client()? else { return Ok(None) };
+            let rounds = line.map(|line| line.met.take()).unwrap_or_default();
+            let is_sure = verdicts.iter().all(regardless_of_numbers);
+            let lesson = || line.and_then(|line| ReusableOutcome::of(walk, line, &rounds));
+            let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
+                sure.push(match is_sure {
+                    true => Known::Verdicts(Arc::clone(&verdicts)),
+                    false => Known::learned(lesson()),
+                });
+                answered.push((callers.clone(), verdicts));
+                continue;
+            };
+            is_common = false;
+            sure.push(Known::learned(lesson()));
+            let mut parts = Vec::new();
+            for (first, part) in told_apart(callers, &self.census, &rounds) {
+                let verdicts = match rounds.as_slice() {
+                    _ if first == line.walked.get() => Arc::clone(&verdicts),
+                    [round] if round.is_all.get() => [round.verdict(first)].into(),
+                    _ => {
+                        line.speaks_for.set(first);
+                        let Some(verdicts) = walk_client()? else { return Ok(None) };
+                        verdicts
+                    }
+                };
+                parts.push((part, verdicts));
+            }
+            answered.extend(together(&self.census, parts));
+        }
+        Ok(Some(Walked { answered, sure, is_common }))
+    }
+
+    /// What is known of all classes, if no client has to be walked.
+    fn say_again(&self, errand: &TargetJob<'a>, known: &[Known]) -> Option<Walked<'a>> {
+        let callers = &errand.sketch.drawn.callers;
+        let is_known = |one: &Known| !matches!(one, Known::Nothing);
+        if known.len() != callers.len() || !known.iter().all(is_known) {
+            return None;
+        }
+        let behind = errand.sketch.scope.tries_again();
+        let line = behind.map(|behind| TargetList::new(&self.census, &errand.sketch, behind));
+        let mut answered = Vec::with_capacity(callers.len());
+        let mut is_common = true;
+        for (callers, known) in callers.iter().zip(known) {
+            let (said, is_said_of_all) = self.say(callers, line.as_ref(), known)?;
+            answered.extend(said);
+            is_common &= is_said_of_all;
+        }
+        Some(Walked { answered, sure: known.to_vec(), is_common })
+    }
+
+    /// What is known of a class, and whether it is known of all that are alike.
+    fn say(
+        &self,
+        callers: &Callers<'a>,
+        line: Option<&TargetList>,
+        known: &Known,
+    ) -> Option<(Answered<'a>, bool)> {
+        let lesson = match known {
+            Known::Nothing => return None,
+            Known::Verdicts(verdicts) => {
+                return Some((vec![(callers.clone(), Arc::clone(verdicts))], true));
+            }
+            Known::Reusable(lesson) => lesson,
+        };
+        let caller = callers.caller(&self.census);
+        let round = lesson.round(line?, caller)?;
+        if round.ring.is_even() {
+            return Some((vec![(callers.clone(), [round.verdict(caller)].into())], true));
+        }
+        let rounds = [Rc::new(round)];
+        let parts = told_apart(callers, &self.census, &rounds).into_iter();
+        let parts = parts.map(|(first, part)| (part, [rounds[0].verdict(first)].into()));
+        Some((together(&self.census, parts.collect()), false))
+    }
+}
+
+impl Known {
+    fn learned(lesson: Option<ReusableOutcome>) -> Self {
+        lesson.map_or(Self::Nothing, |lesson| Self::Reusable(Arc::new(lesson)))
+    }
+}
+
+/// Clients with equal verdicts are one class, wherever they stand in line.
+fn together<'a>(census: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
+    let mut places: FastMap<_, usize> = FastMap::default();
+    let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
+    for (part, verdicts) in parts {
+        let all = verdicts.iter().map(|one| {
+            let rounded =
+                |(end, share): &(Outcome, Share)| (*end, (share.get() * 1e10).round() as u64);
+            let mut outcomes: Vec<_> = one.outcomes.iter().map(rounded).collect();
+            outcomes.sort_unstable();
+            (outcomes, one.mechanisms.clone())
+        });
+        let at = *places.entry(all.collect::<Vec<_>>()).or_insert(kept.len());
+        match kept.get_mut(at) {
+            Some((known, _)) => known.push(part),
+            None => kept.push((vec![part], verdicts)),
+        }
+    }
+    let all = kept.into_iter();
+    all.filter_map(|(parts, verdicts)| Some((Callers::together(census, parts)?, verdicts)))
+        .collect()
+}
+
+/// Whether a verdict is the same however many equals there are: all its ways end alike, and
+/// at once.
+fn regardless_of_numbers(verdict: &Verdict) -> bool {
+    let [(outcome, _)] = verdict.outcomes.as_slice() else { return false };
+    let same = |route: &Route| route.mechanisms == verdict.mechanisms;
+    outcome.after().is_none_or(|after| after.is_zero()) && verdict.routes.iter().all(same)
+}

@@ -1,0 +1,135 @@
+//! Classes against brute force: on small random clusters, every pod is walked to every
+//! target one by one through the rules of the whole cluster, and `scan` has to say the same
+//! of the class that the pod is in.
+//!
+//! `UTURN_CASES` says how many clusters (100 if it does not).
+
+#[path = "classes/captures.rs"]
+mod captures;
+#[path = "classes/dice.rs"]
+mod dice;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+
+use proptest::prelude::*;
+use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Share, Verdict};
+use uturn_path::Engine;
+use uturn_scan::Scanner;
+use uturn_snapshot::{Source, read};
+
+use dice::Dice;
+
+fn cases() -> u32 {
+    env::var("UTURN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+}
+
+/// How a verdict ends, in an order of its own.
+fn ends(verdict: &Verdict) -> (Vec<(Outcome, Share)>, Vec<Mechanism>) {
+    let mut outcomes = verdict.outcomes.clone();
+    outcomes.sort_by_key(|one| one.0);
+    (outcomes, verdict.mechanisms.clone())
+}
+
+fn same(one: &Verdict, other: &Verdict) -> bool {
+    let (one, other) = (ends(one), ends(other));
+    one.1 == other.1
+        && one.0.len() == other.0.len()
+        && one
+            .0
+            .iter()
+            .zip(&other.0)
+            .all(|(a, b)| a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9)
+}
+
+/// A cluster as its text says.
+fn written(text: &str) -> Cluster {
+    let source = Source { name: "random.yaml".into(), text: text.to_owned() };
+    match read(vec![source]) {
+        Ok(read) => read.cluster,
+        Err(faults) => panic!("{faults:?}\n{text}"),
+    }
+}
+
+fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
+    let engine = Engine::new(cluster).unwrap_or_else(|faults| panic!("{faults:?}\n{text}"));
+    let scanner = Scanner::new(&engine);
+    let mut targets = scanner.targets();
+    // Two rules of an Ingress may be for the same host and path.
+    let mut known = BTreeSet::new();
+    targets.retain(|one| known.insert(format!("{} {}", one.object, one.label)));
+    let met = scanner.scan(&targets).expect("verdicts");
+    let mut said: BTreeMap<(String, &NamespacedName), &Verdict> = BTreeMap::new();
+    for one in &met {
+        prop_assert_eq!(one.verdicts.len(), 1);
+        prop_assert!(one.clients.pods.iter().any(|pod| *pod == one.clients.first));
+        prop_assert_eq!(one.clients.pods.nodes().len(), one.clients.nodes, "{}", text);
+        for pod in one.clients.pods.iter() {
+            let key = (format!("{} {}", one.target.object, one.target.label), pod);
+            let before = said.insert(key, &one.verdicts[0]);
+            prop_assert!(before.is_none(), "{} is in two classes of {}", pod, one.target.to);
+        }
+    }
+    // An engine of its own: nothing of what the scan worked out.
+    let judge = Engine::new(cluster).expect("rules that can be walked");
+    let mut seen = 0;
+    let judge = Scanner::new(&judge);
+    for result in judge.scan_exhaustively(&targets).expect("verdicts") {
+        let (target, found) = (&result.target, &result.verdicts);
+        for pod in result.clients.pods.iter() {
+            let key = (format!("{} {}", target.object, target.label), pod);
+            let Some(said) = said.get(&key) else {
+                return Err(TestCaseError::fail(format!("{pod} is in no class\n{text}")));
+            };
+            prop_assert!(
+                same(said, &found[0]),
+                "{} to {} {}:\nclasses     {:?}\nbrute force {:?}\n{}",
+                pod,
+                target.to,
+                target.label,
+                ends(said),
+                ends(&found[0]),
+                text
+            );
+            seen += 1;
+        }
+    }
+    prop_assert_eq!(seen, said.len());
+    prop_assert_eq!(seen, judge.flows(targets.len()));
+    Ok(())
+}
+
+/// A masqueraded packet gets the address of a Service that the target has nothing to do with.
+#[test]
+fn a_source_that_is_another_service_s() {
+    let text = dice::cluster(&mut Dice::new(3_619_954_685_450_528_174));
+    check(&written(&text), &text).expect("the same verdicts");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    #[test]
+    fn classes_say_what_brute_force_says(seed in any::<u64>()) {
+        let text = dice::cluster(&mut Dice::new(seed));
+        check(&written(&text), &text)?;
+    }
+
+    #[test]
+    fn classes_without_kube_proxy_say_what_brute_force_says(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let proxy = dice.one_of(&["cilium", "cilium", "ovn-kubernetes", "kube-router"]);
+        let text = dice::cluster(dice);
+        let text = text.replacen("kubeProxy: {", &format!("kubeProxy: {{replacedBy: {proxy}, "), 1);
+        check(&written(&text), &text)?;
+    }
+
+    #[test]
+    fn classes_beside_captures_say_what_brute_force_says(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let text = dice::cluster(dice);
+        let mut cluster = written(&text);
+        captures::add(&mut cluster, dice);
+        check(&cluster, &format!("{:#?}\n{text}", cluster.captures))?;
+    }
+}

@@ -1,0 +1,167 @@
+//! What manifests do not state: kube-proxy, node settings, security groups, and the source of
+//! health checks.
+
+use serde_json::{Map, Value, json};
+use uturn_model::ProxyMode;
+
+use super::Cluster;
+use super::dice::Dice;
+
+/// Facts of a cluster.
+pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
+    let mut facts = json!({
+        "provider": "tke",
+        "kubeProxy": {
+            "mode": cluster.mode.to_string(),
+            "version": version(dice, cluster.mode),
+            "variant": dice.pick(&["upstream", "tke"]),
+        },
+    });
+    if let Some(network) = cluster.network.facts() {
+        facts["network"] = network;
+    }
+    let mut groups = Map::new();
+    let mut nodes = Map::new();
+    if dice.once_in(3) {
+        groups.insert("sg-nodes".into(), group(dice, cluster));
+        nodes.insert("*".into(), json!({ "securityGroups": ["sg-nodes"] }));
+    }
+    for node in &cluster.nodes {
+        let said = node_facts(dice, cluster);
+        if !said.is_empty() {
+            nodes.insert(node.name.clone(), said.into());
+        }
+    }
+    let mut balancers = Vec::new();
+    for vip in &cluster.vips {
+        let mut said = json!({ "vip": vip.address });
+        if dice.once_in(2) {
+            said["probeSource"] = dice.pick(&["vip", "reserved"]).into();
+        }
+        if dice.once_in(6) {
+            let name = format!("sg-lb-{}", balancers.len() + 1);
+            groups.insert(name.clone(), group(dice, cluster));
+            said["securityGroups"] = json!([name]);
+        }
+        balancers.push(said);
+    }
+    if !nodes.is_empty() {
+        facts["nodes"] = nodes.into();
+    }
+    if !balancers.is_empty() {
+        facts["loadBalancers"] = balancers.into();
+    }
+    if !groups.is_empty() {
+        facts["securityGroups"] = groups.into();
+    }
+    if !cluster.hosts.is_empty() {
+        let known = cluster.hosts.iter().map(|(host, ip)| (host.clone(), ip.as_str().into()));
+        facts["dns"] = json!({ "outside": known.collect::<Map<_, _>>() });
+    }
+    facts
+}
+
+fn version(dice: &mut Dice, mode: ProxyMode) -> &'static str {
+    match mode {
+        ProxyMode::Nftables => dice.pick(&["v1.31.4", "v1.33.1", "v1.34.4", "v1.36.0"]),
+        ProxyMode::Iptables | ProxyMode::Ipvs => dice.pick(&[
+            "v1.22.5-tke.12",
+            "v1.22.5-tke.13",
+            "v1.24.4",
+            "v1.26.1-tke.3",
+            "v1.28.3",
+            "v1.30.0-tke.1",
+            "v1.34.4",
+            "v1.36.0",
+        ]),
+    }
+}
+
+fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
+    let mut said = Map::new();
+    if dice.once_in(8) {
+        said.insert("rpFilter".into(), dice.below(3).into());
+    }
+    if dice.once_in(12) {
+        said.insert("publicBandwidth".into(), false.into());
+    }
+    if dice.once_in(16) {
+        said.insert("forwarding".into(), false.into());
+    }
+    if dice.once_in(16) {
+        said.insert("bridgeRules".into(), false.into());
+    }
+    if dice.once_in(12) {
+        said.insert("podRoutes".into(), false.into());
+    }
+    if dice.once_in(12) {
+        said.insert("unprogrammed".into(), json!(["shop/svc-1"]));
+    }
+    if dice.once_in(6) {
+        said.insert("iptables".into(), firewall(dice, cluster).into());
+    }
+    said
+}
+
+/// Typical firewall rules of a node.
+fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
+    let reason = dice.pick(&["net-unreachable", "host-prohibited", "admin-prohibited"]);
+    let verdict = match dice.below(3) {
+        0 => "DROP".to_owned(),
+        1 => "REJECT".to_owned(),
+        _ => format!("REJECT --reject-with icmp-{reason}"),
+    };
+    let vip = cluster.vips.first().map_or("10.0.0.100", |vip| &vip.address);
+    let (table, rule) = match dice.below(9) {
+        0 => ("mangle", "-A PREROUTING -s 100.64.0.0/10 -j DROP".to_owned()),
+        1 => ("filter", format!("-A INPUT -p tcp -m tcp --dport 30000:32767 -j {verdict}")),
+        2 => ("filter", format!("-A FORWARD -p tcp -m tcp --dport 8080 -j {verdict}")),
+        3 => ("filter", format!("-A OUTPUT -d {vip} -j {verdict}")),
+        4 => ("filter", format!("-A FORWARD -s 10.0.0.0/24 -j {verdict}")),
+        5 => ("nat", "-A POSTROUTING -s 10.1.0.0/16 ! -d 10.1.0.0/16 -j MASQUERADE".to_owned()),
+        6 => ("raw", format!("-A PREROUTING -d {vip} -j DROP")),
+        7 => {
+            let chain = dice.pick(&["INPUT", "FORWARD"]);
+            ("filter", format!("-A {chain} -p tcp -j REJECT --reject-with tcp-reset"))
+        }
+        _ => ("filter", "-A INPUT -m conntrack --ctstate INVALID -j DROP".to_owned()),
+    };
+    format!("*{table}\n{rule}\nCOMMIT\n")
+}
+
+fn group(dice: &mut Dice, cluster: &Cluster) -> Value {
+    let vip = cluster.vips.first().map_or("10.0.0.100", |vip| &vip.address);
+    let own = format!("{vip}/32");
+    let peers = [
+        "all",
+        "10.0.0.0/8",
+        "10.0.0.0/16",
+        "10.1.0.0/16",
+        "100.64.0.0/10",
+        "198.51.100.0/24",
+        &own,
+    ];
+    let rules = |dice: &mut Dice, first: usize| {
+        let rule = |dice: &mut Dice| {
+            json!({
+                "action": dice.pick(&["accept", "accept", "accept", "drop"]),
+                "protocol": dice.pick(&["all", "tcp", "udp"]),
+                "ports": dice.pick(&["all", "30000-32768", "80", "8080", "443"]),
+                "peer": dice.pick(&peers),
+            })
+        };
+        (first..=dice.between(1, 3)).map(|_| rule(dice)).collect::<Vec<_>>()
+    };
+    let mut inbound = rules(dice, 1);
+    // Most groups end with a rule that accepts something.
+    if !dice.once_in(3) {
+        let peer = dice.pick(&["all", "10.0.0.0/8"]);
+        inbound
+            .push(json!({ "action": "accept", "protocol": "all", "ports": "all", "peer": peer }));
+    }
+    let mut group = json!({ "inbound": inbound });
+    if dice.once_in(4) {
+        group["outbound"] = rules(dice, 1).into();
+    }
+    group
+}

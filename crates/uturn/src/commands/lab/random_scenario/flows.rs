@@ -1,0 +1,106 @@
+//! Random flows: from any client to anything that can be called.
+
+use serde_json::{Value, json};
+
+use super::Cluster;
+use super::dice::Dice;
+use super::services::{Called, Ingress, Service};
+
+/// Something to call, and by which protocol.
+struct Aim {
+    to: String,
+    is_udp: bool,
+}
+
+/// A handful of flows.
+pub(super) fn random(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Vec<Value> {
+    let mut flows: Vec<Value> = Vec::new();
+    for _ in 0..dice.between(2, 5) {
+        let aim = aim(dice, cluster, called);
+        let mut flow = json!({ "from": client(dice, cluster), "to": aim.to });
+        if aim.is_udp {
+            flow["protocol"] = "udp".into();
+        }
+        if !flows.contains(&flow) {
+            flows.push(flow);
+        }
+    }
+    flows
+}
+
+fn client(dice: &mut Dice, cluster: &Cluster) -> String {
+    let clients = cluster.clients();
+    match dice.below(8) {
+        0 => dice.pick(&["outside", "outside", "outside/198.51.100.77"]).into(),
+        1 => format!("node/{}", cluster.nodes[dice.below(cluster.nodes.len())].name),
+        2 => format!("pod/shop/{}", cluster.pods[dice.below(cluster.pods.len())].name),
+        _ => format!("pod/shop/{}", clients[dice.below(clients.len())].name),
+    }
+}
+
+fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
+    let backends = cluster.backends();
+    match dice.below(10) {
+        0 if !backends.is_empty() => {
+            let pod = backends[dice.below(backends.len())];
+            let (kind, port) = pod.ports[dice.below(pod.ports.len())];
+            let to = match dice.once_in(2) {
+                true => format!("pod/shop/{}:{port}", pod.name),
+                false => format!("{}:{port}", pod.address),
+            };
+            Aim { to, is_udp: kind == "dns" }
+        }
+        1..=4 if !called.ingresses.is_empty() => {
+            let at = dice.below(called.ingresses.len());
+            of_ingress(dice, &called.ingresses[at])
+        }
+        5 if !cluster.vips.is_empty() => {
+            // There may or may not be a listener.
+            let vip = &cluster.vips[dice.below(cluster.vips.len())];
+            let port = [80, 443, 8080, 81][dice.below(4)];
+            let to = format!("{}://{}:{port}/", dice.pick(&["http", "https"]), vip.address);
+            Aim { to, is_udp: false }
+        }
+        _ => {
+            let at = dice.below(called.services.len());
+            of_service(dice, cluster, &called.services[at])
+        }
+    }
+}
+
+fn of_ingress(dice: &mut Dice, ingress: &Ingress) -> Aim {
+    let (host, path) = &ingress.rules[dice.below(ingress.rules.len())];
+    let in_clear = !ingress.is_tls || ingress.is_both && !dice.once_in(3);
+    let scheme = if in_clear { "http" } else { "https" };
+    let to = match (dice.below(4), host) {
+        (0, Some(host)) => format!("ingress/shop/{}/{host}{path}", ingress.name),
+        (0, None) => format!("ingress/shop/{}", ingress.name),
+        (1, _) => format!("{scheme}://{}{path}", ingress.vip),
+        (2, Some(host)) => format!("{scheme}://{host}{}/deeper", path.trim_end_matches('/')),
+        (_, Some(host)) => format!("{scheme}://{host}{path}"),
+        (_, None) => format!("{scheme}://{}{path}", ingress.vip),
+    };
+    Aim { to, is_udp: false }
+}
+
+fn of_service(dice: &mut Dice, cluster: &Cluster, service: &Service) -> Aim {
+    let port = &service.ports[dice.below(service.ports.len())];
+    let is_udp = port.is_udp();
+    let mut addresses = vec![format!("{}:{}", service.cluster_ip, port.number)];
+    addresses.extend(service.external_ip.iter().map(|ip| format!("{ip}:{}", port.number)));
+    if let Some(vip) = &service.vip {
+        addresses.extend(std::iter::repeat_n(format!("{vip}:{}", port.number), 3));
+    }
+    if let Some(node_port) = port.node_port {
+        let node = &cluster.nodes[dice.below(cluster.nodes.len())];
+        addresses.push(format!("{}:{node_port}", node.address));
+    }
+    let address = &addresses[dice.below(addresses.len())];
+    let to = match dice.below(6) {
+        0 => format!("svc/shop/{}:{}", service.name, port.name),
+        1 if !is_udp => format!("https://{address}/"),
+        2 | 3 if !is_udp => format!("http://{address}/"),
+        _ => address.clone(),
+    };
+    Aim { to, is_udp }
+}

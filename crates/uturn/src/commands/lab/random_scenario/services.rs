@@ -1,0 +1,331 @@
+//! Services and Ingresses, and the load balancers that they ask for.
+
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::{Cluster, Vip};
+
+/// What flows can call.
+pub(super) struct Called {
+    pub(super) services: Vec<Service>,
+    pub(super) ingresses: Vec<Ingress>,
+}
+
+pub(super) struct Service {
+    pub(super) name: String,
+    pub(super) cluster_ip: String,
+    pub(super) ports: Vec<Port>,
+    pub(super) external_ip: Option<String>,
+    /// Its load balancer's address.
+    pub(super) vip: Option<String>,
+}
+
+pub(super) struct Port {
+    pub(super) name: &'static str,
+    pub(super) number: u16,
+    pub(super) node_port: Option<u16>,
+}
+
+impl Port {
+    pub(super) fn is_udp(&self) -> bool {
+        self.name == "dns"
+    }
+}
+
+pub(super) struct Ingress {
+    pub(super) name: String,
+    pub(super) vip: String,
+    pub(super) is_tls: bool,
+    /// Whether there is a listener without TLS too.
+    pub(super) is_both: bool,
+    /// Hosts and paths; no host means every one.
+    pub(super) rules: Vec<(Option<String>, String)>,
+}
+
+/// Adds Services and Ingresses to a cluster.
+pub(super) fn random(dice: &mut Dice, cluster: &mut Cluster) -> Called {
+    let mut called = Called { services: Vec::new(), ingresses: Vec::new() };
+    for number in 1..=dice.between(1, 3) {
+        called.services.push(service(dice, cluster, number));
+    }
+    for number in 1..=dice.below(3) {
+        called.ingresses.push(ingress(dice, cluster, &called.services, number));
+    }
+    called
+}
+
+fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
+    let name = format!("svc-{number}");
+    let kind = dice.pick(&["ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
+    let has_node_ports = kind != "ClusterIP";
+    let node_port = |at: usize| has_node_ports.then_some(30_080 + (number * 10 + at) as u16);
+    let mut ports = Vec::new();
+    if !dice.once_in(6) {
+        let number = [80, 80, 8080, 443][dice.below(4)];
+        ports.push(Port { name: "http", number, node_port: node_port(0) });
+    }
+    if ports.is_empty() || dice.once_in(4) {
+        ports.push(Port { name: "dns", number: 53, node_port: node_port(1) });
+    }
+    let cluster_ip = format!("172.16.0.{}", 10 + number);
+    let mut spec = json!({
+        "type": kind,
+        "clusterIP": cluster_ip,
+        "ports": ports.iter().map(|port| port_of(dice, port)).collect::<Vec<_>>(),
+        "selector": { "app": dice.pick(&["web", "web", "api", "api", "nobody"]) },
+    });
+    let mut annotations = json!({});
+    let mut status = Value::Null;
+    let mut vip = None;
+    if kind == "LoadBalancer" {
+        let numbers: Vec<u16> = ports.iter().map(|port| port.number).collect();
+        let at = vip_for(dice, cluster, &numbers);
+        let address = cluster.vips[at].address.clone();
+        let mut entry = json!({ "ip": address });
+        if dice.once_in(6) {
+            entry["ipMode"] = "Proxy".into();
+        }
+        status = json!({ "loadBalancer": { "ingress": [entry] } });
+        annotate(dice, &mut annotations, &name, cluster, &ports);
+        if dice.once_in(6) {
+            let ranges = ["10.0.0.0/16", "10.1.0.0/16", "198.51.100.0/24", "10.0.0.11/32"];
+            spec["loadBalancerSourceRanges"] = json!([dice.pick(&ranges)]);
+        }
+        vip = Some(address);
+    }
+    if has_node_ports && dice.once_in(3) {
+        spec["externalTrafficPolicy"] = "Local".into();
+    }
+    if dice.once_in(8) {
+        spec["internalTrafficPolicy"] = "Local".into();
+    }
+    if dice.once_in(8) {
+        spec["sessionAffinity"] = "ClientIP".into();
+    }
+    if dice.once_in(10) {
+        spec["publishNotReadyAddresses"] = true.into();
+    }
+    let external_ip = dice.once_in(8).then(|| match dice.once_in(2) {
+        true => cluster.nodes[dice.below(cluster.nodes.len())].address.clone(),
+        false => format!("10.0.9.{number}"),
+    });
+    if let Some(ip) = &external_ip {
+        spec["externalIPs"] = json!([ip]);
+    }
+    let mut manifest = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": name, "namespace": "shop", "annotations": annotations },
+        "spec": spec,
+    });
+    if status.is_object() {
+        manifest["status"] = status;
+    }
+    cluster.objects.push(manifest);
+    Service { name, cluster_ip, ports, external_ip, vip }
+}
+
+fn port_of(dice: &mut Dice, port: &Port) -> Value {
+    let target = match dice.below(8) {
+        0 => json!(9999),
+        1 => json!("nothing"),
+        2 | 3 if port.is_udp() => json!(5353),
+        2 | 3 => json!(8080),
+        _ => json!(port.name),
+    };
+    let mut made = json!({
+        "name": port.name,
+        "protocol": if port.is_udp() { "UDP" } else { "TCP" },
+        "port": port.number,
+        "targetPort": target,
+    });
+    if let Some(node_port) = port.node_port {
+        made["nodePort"] = node_port.into();
+    }
+    made
+}
+
+/// Settings of Services with a load balancer.
+fn annotate(
+    dice: &mut Dice,
+    annotations: &mut Value,
+    name: &str,
+    cluster: &mut Cluster,
+    ports: &[Port],
+) {
+    let mut yes = |key: &str| annotations[key] = "true".into();
+    if dice.once_in(4) {
+        yes("service.cloud.tencent.com/prevent-loopback");
+    }
+    if dice.once_in(5) {
+        yes("service.cloud.tencent.com/direct-access");
+    }
+    if dice.once_in(6) {
+        yes("service.kubernetes.io/local-svc-only-bind-node-with-pod");
+    }
+    if dice.once_in(8) {
+        annotations["service.kubernetes.io/qcloud-loadbalancer-backends-label"] =
+            "pool=edge".into();
+    }
+    let first = ports[0].number;
+    if !ports[0].is_udp() && dice.once_in(6) {
+        let protocol = dice.pick(&["TCP_SSL", "HTTP", "HTTPS"]);
+        let said = json!({ first.to_string(): { "protocol": [protocol], "tls": "shop-tls" } });
+        annotations["service.cloud.tencent.com/specify-protocol"] = said.to_string().into();
+    } else if dice.once_in(6) {
+        annotations["service.cloud.tencent.com/tke-service-config"] = format!("{name}-lb").into();
+        let listeners: Vec<Value> = ports
+            .iter()
+            .map(|port| {
+                let mut entry = json!({
+                    "protocol": if port.is_udp() { "UDP" } else { "TCP" },
+                    "port": port.number,
+                });
+                set_check(dice, &mut entry);
+                entry
+            })
+            .collect();
+        cluster.objects.push(config(name, &json!({ "l4Listeners": listeners })));
+    }
+}
+
+fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number: usize) -> Ingress {
+    let name = format!("ing-{number}");
+    let is_tls = dice.once_in(3);
+    let port = if is_tls { 443 } else { 80 };
+    let is_both = is_tls && !dice.once_in(3);
+    let ports: &[u16] = if is_both { &[443, 80] } else { &[port] };
+    let at = vip_for(dice, cluster, ports);
+    let vip = cluster.vips[at].address.clone();
+    let (mut rules, mut said) = (Vec::new(), Vec::new());
+    for rule in 1..=dice.between(1, 2) {
+        let host = (rule > 1 || dice.once_in(2)).then(|| format!("h{rule}.{name}.example.com"));
+        if let Some(host) = &host {
+            cluster.hosts.push((host.clone(), vip.clone()));
+        }
+        let mut paths = Vec::new();
+        for place in 0..dice.between(1, 2) {
+            let path = ["/", "/api"][place];
+            let service = &services[dice.below(services.len())];
+            let port = &service.ports[dice.below(service.ports.len())];
+            paths.push(json!({
+                "path": path,
+                "pathType": dice.pick(&["Prefix", "Prefix", "Exact"]),
+                "backend": { "service": { "name": service.name, "port": { "number": port.number } } },
+            }));
+            rules.push((host.clone(), path.to_owned()));
+        }
+        let mut rule = json!({ "http": { "paths": paths } });
+        if let Some(host) = host {
+            rule["host"] = host.into();
+        }
+        said.push(rule);
+    }
+    let mut annotations = if is_both { beside(dice, &said) } else { json!({}) };
+    if dice.once_in(5) {
+        annotations["ingress.cloud.tencent.com/direct-access"] = "true".into();
+    }
+    if dice.once_in(3) {
+        annotations["ingress.cloud.tencent.com/tke-service-config"] = format!("{name}-lb").into();
+        let mut listener = json!({
+            "protocol": if is_tls { "HTTPS" } else { "HTTP" },
+            "port": port,
+            "keepaliveEnable": u8::from(!dice.once_in(4)),
+        });
+        set_check(dice, &mut listener);
+        cluster.objects.push(config(&name, &json!({ "l7Listeners": [listener] })));
+    }
+    let mut spec = json!({ "rules": said });
+    if is_tls {
+        spec["tls"] = json!([{ "secretName": "shop-tls" }]);
+    }
+    cluster.objects.push(json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": { "name": name, "namespace": "shop", "annotations": annotations },
+        "spec": spec,
+        "status": { "loadBalancer": { "ingress": [{ "ip": vip }] } },
+    }));
+    Ingress { name, vip, is_tls, is_both, rules }
+}
+
+/// Gives an Ingress with TLS a plain listener too: redirects, or some of its rules.
+fn beside(dice: &mut Dice, rules: &[Value]) -> Value {
+    match dice.below(4) {
+        0 | 1 => json!({
+            "ingress.cloud.tencent.com/rewrite-support": "true",
+            "ingress.cloud.tencent.com/auto-rewrite": "true",
+        }),
+        2 => json!({ "kubernetes.io/ingress.rule-mix-both": "true" }),
+        _ => {
+            let (mut clear, mut sealed) = (Vec::new(), Vec::new());
+            for rule in rules {
+                for path in rule["http"]["paths"].as_array().into_iter().flatten() {
+                    let service = &path["backend"]["service"];
+                    let mut entry = json!({
+                        "path": path["path"],
+                        "backend": {
+                            "serviceName": service["name"],
+                            "servicePort": service["port"]["number"].to_string(),
+                        },
+                    });
+                    if rule.get("host").is_some() {
+                        entry["host"] = rule["host"].clone();
+                    }
+                    match dice.below(4) {
+                        0 => clear.push(entry),
+                        1 => sealed.push(entry),
+                        2 => {
+                            clear.push(entry.clone());
+                            sealed.push(entry);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            json!({
+                "kubernetes.io/ingress.rule-mix": "true",
+                "kubernetes.io/ingress.http-rules": json!(clear).to_string(),
+                "kubernetes.io/ingress.https-rules": json!(sealed).to_string(),
+            })
+        }
+    }
+}
+
+fn set_check(dice: &mut Dice, listener: &mut Value) {
+    match dice.below(4) {
+        0 => listener["healthCheck"] = json!({ "enable": false }),
+        1 => listener["healthCheck"] = json!({ "enable": true, "sourceIpType": 0 }),
+        2 => listener["healthCheck"] = json!({ "enable": true, "sourceIpType": 1 }),
+        _ => {}
+    }
+    if dice.once_in(4) {
+        listener["scheduler"] = dice.pick(&["WRR", "LEAST_CONN", "IP_HASH"]).into();
+    }
+}
+
+fn config(owner: &str, balancer: &Value) -> Value {
+    json!({
+        "apiVersion": "cloud.tencent.com/v1alpha1",
+        "kind": "TkeServiceConfig",
+        "metadata": { "name": format!("{owner}-lb"), "namespace": "shop" },
+        "spec": { "loadBalancer": balancer },
+    })
+}
+
+/// An address where these ports are free: a new one, or one to share.
+fn vip_for(dice: &mut Dice, cluster: &mut Cluster, ports: &[u16]) -> usize {
+    let is_free = |vip: &Vip| !vip.ports.iter().any(|port| ports.contains(port));
+    let shared = dice.once_in(3).then(|| cluster.vips.iter().position(is_free)).flatten();
+    let at = shared.unwrap_or_else(|| {
+        let last = 100 + cluster.vips.len();
+        let address = match dice.once_in(3) {
+            true => format!("203.0.113.{last}"),
+            false => format!("10.0.0.{last}"),
+        };
+        cluster.vips.push(Vip { address, ports: Vec::new() });
+        cluster.vips.len() - 1
+    });
+    cluster.vips[at].ports.extend(ports);
+    at
+}
