@@ -29,7 +29,7 @@ use uturn_snapshot::Manifests;
 use crate::cases::together;
 use crate::cure::Twin;
 use crate::group::{Group, group, shown_in_full};
-use crate::{Cure, Evidence, Example, Finding, diagnose};
+use crate::{Cure, Example, Finding, Observation, diagnose};
 
 pub use cures::{case_of, cures_of_flow, failing_flow, titles};
 pub use ignore::{IgnoreError, IgnoreRules};
@@ -81,7 +81,7 @@ pub struct Analysis {
     pub groups: Vec<Group>,
     /// What each finding rests on, in the order of the findings. Empty with
     /// [`Detail::Findings`]; with [`Detail::InFull`], entries of other findings are empty.
-    pub evidence: Vec<Vec<Evidence>>,
+    pub evidence: Vec<Vec<Observation>>,
     /// Where the object of each finding is written, in the order of the findings.
     pub origins: Vec<Origin>,
     /// More about the findings that are shown in full, by their indices. Empty unless
@@ -332,7 +332,7 @@ fn evidence(
     findings: &[(usize, Finding)],
     in_full: &[usize],
     detail: Detail,
-) -> Result<Vec<Vec<Evidence>>, WalkError> {
+) -> Result<Vec<Vec<Observation>>, WalkError> {
     let of = |index: usize| {
         let (reading, finding) = &findings[index];
         finding.evidence(&scanners[*reading])

@@ -3,13 +3,13 @@
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
-use uturn_model::{By, Destination, Flow, Kind, Mechanism, Outcome};
+use uturn_model::{Destination, Evidence, Flow, Kind, Mechanism, Outcome};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::ScanResult;
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, not_scanned};
+use crate::{Code, Observation, not_scanned};
 
 /// So many classes of clients are walked for it.
 const MOST: usize = 300;
@@ -87,14 +87,14 @@ fn judge(
         return Ok(None);
     }
     let object = &met.target.object;
-    let written = Evidence {
-        place: String::new(),
+    let written = Observation {
+        place: None,
         what: format!(
             "the node answers for {address} itself; the load balancer, which {}, sees nothing of it",
             doings.join(", and ")
         )
         .into(),
-        by: By::new(object.to_string(), engine.origin_of(object)),
+        by: Evidence::object(object.clone(), engine.origin_of(object)),
     };
     let code = if is_broken { Code::TlsBypassed } else { Code::BalancerBypassed };
     Ok(Some(Finding {

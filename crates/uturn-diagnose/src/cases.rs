@@ -37,5 +37,5 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     (one.code, &one.subject, &one.targets) == (other.code, &other.subject, &other.targets)
         && (one.mechanism, one.outcome) == (other.mechanism, other.outcome)
         && one.clients.len() == other.clients.len()
-        && (one.share_failing - other.share_failing).abs() < 1e-6
+        && one.share_failing.is_about(other.share_failing)
 }

@@ -1,7 +1,7 @@
 //! What several findings have in common: one wrong security group, one node. Who looks for
 //! the cause wants it once, however many targets it keeps from answering.
 
-use uturn_model::{Kind, Mechanism, ObjectRef, Place, Route};
+use uturn_model::{Evidence, Kind, Mechanism, ObjectRef, Place, Route};
 
 use crate::evidence::of_route;
 
@@ -28,13 +28,14 @@ pub(crate) fn of(route: &Route) -> Option<ObjectRef> {
         });
     }
     let last = of_route(route).pop()?;
-    let rule = &*last.by.rule;
-    if let Some(names) = rule.strip_prefix("SecurityGroup ") {
-        return Some(ObjectRef::global(Kind::SecurityGroup, names));
+    match (&last.by, &last.place) {
+        (Evidence::SecurityGroups { names, .. }, _) => {
+            Some(ObjectRef::global(Kind::SecurityGroup, names.join(", ")))
+        }
+        (Evidence::Object { object, .. }, _) if object.kind == Kind::Node => {
+            Some((**object).clone())
+        }
+        (_, Some(Place::Node(node))) => Some(ObjectRef::global(Kind::Node, node.as_str())),
+        _ => None,
     }
-    if let Some(name) = rule.strip_prefix("Node ") {
-        return Some(ObjectRef::global(Kind::Node, name));
-    }
-    let node = last.place.strip_prefix("node/")?;
-    Some(ObjectRef::global(Kind::Node, node))
 }

@@ -188,9 +188,9 @@ fn said(verdicts: &[Verdict]) -> String {
         let parts: Vec<String> = one
             .outcomes
             .iter()
-            .map(|(outcome, share)| match *share {
-                all if all > 1.0 - 1e-6 => outcome.to_string(),
-                part => format!("{:.0} % {outcome}", part * 100.0),
+            .map(|(outcome, share)| match share.is_all() {
+                true => outcome.to_string(),
+                false => format!("{:.0} % {outcome}", share.get() * 100.0),
             })
             .collect();
         let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();

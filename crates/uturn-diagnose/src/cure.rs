@@ -19,7 +19,7 @@ mod standing;
 
 use std::net::SocketAddr;
 
-use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Text};
+use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::manifests::{Changed, Edit};
@@ -110,7 +110,7 @@ pub enum Standing {
         /// The flow that was walked.
         flow: Flow,
         /// Each outcome with its share.
-        outcomes: Vec<(Outcome, f64)>,
+        outcomes: Vec<(Outcome, Share)>,
         /// Why some of it is not fine.
         mechanisms: Vec<Mechanism>,
         /// What has to hold for it, where that is not known: of several cases the worst.

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use uturn_model::lb::{Layer, Listener, PassiveCheck};
-use uturn_model::{By, Mechanism, ObjectRef, Outcome};
+use uturn_model::{Evidence, Mechanism, ObjectRef, Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::ScanResult;
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, not_scanned};
+use crate::{Code, Observation, not_scanned};
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     let cluster = engine.cluster();
@@ -50,8 +50,8 @@ fn listener<'e>(
 
 fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Finding {
     let object = &met.target.object;
-    let written = Evidence {
-        place: String::new(),
+    let written = Observation {
+        place: None,
         what: format!(
             "a pod that loops gets no answer from its own node; after {} such calls in a row the \
              load balancer leaves that node alone for {} s, whoever calls",
@@ -59,7 +59,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
             check.rest.as_secs()
         )
         .into(),
-        by: By::new(object.to_string(), engine.origin_of(object)),
+        by: Evidence::object(object.clone(), engine.origin_of(object)),
     };
     Finding {
         code: Code::HealthyTargetEjected,
@@ -67,7 +67,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
         subject: object.clone(),
         targets: Vec::new(),
         clients: Clients::other(Clients::OTHERS),
-        share_failing: 0.0,
+        share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Scanned(Box::new(met.clone())),

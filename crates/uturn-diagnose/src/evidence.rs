@@ -1,7 +1,7 @@
 //! What a finding rests on, so that it can be checked by hand.
 
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{By, Hop, Mechanism, Place, Route, Text, Verdict};
+use uturn_model::{Evidence, Hop, Kind, Mechanism, ObjectRef, Place, Route, Text, Verdict};
 use uturn_path::WalkError;
 use uturn_scan::Scanner;
 
@@ -10,44 +10,49 @@ use crate::finding::Finding;
 
 /// One thing that a finding rests on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Evidence {
-    /// Where it happened: `node/n1`.
-    pub place: String,
+pub struct Observation {
+    /// Where it happened; none for what is written.
+    pub place: Option<Place>,
     /// What happened.
     pub what: Text,
     /// The rule or object, and where it is written.
-    pub by: By,
+    pub by: Evidence,
 }
 
-impl Evidence {
-    /// What to type to see it where it is.
+impl Observation {
+    /// The command that shows it.
+    ///
+    /// Returns `None` if no command does.
     pub fn see(&self) -> Option<String> {
-        let rule = &*self.by.rule;
-        if let Some(rest) = rule.strip_prefix("-A ") {
-            let chain = rest.split_whitespace().next()?;
-            let node = self.place.strip_prefix("node/")?;
-            return Some(match rest.starts_with("-t ") {
-                true => format!("on {node}: ipvsadm -Ln"),
-                false => format!("on {node}: iptables-save | grep -- '-A {chain} '"),
-            });
+        match (&self.by, &self.place) {
+            (Evidence::Iptables { chain, .. }, Some(Place::Node(node))) => {
+                Some(format!("on {node}: iptables-save | grep -- '-A {chain} '"))
+            }
+            (Evidence::Ipvs { .. }, Some(Place::Node(node))) => {
+                Some(format!("on {node}: ipvsadm -Ln"))
+            }
+            (Evidence::Object { object, .. }, _) => kubectl_get(object),
+            (Evidence::HostsFile { pod, .. }, _) => kubectl_get(pod),
+            _ => None,
         }
-        let (kind, name) = rule.split_once(' ')?;
-        let word = match kind {
-            "Service" => "svc",
-            "Ingress" => "ingress",
-            "Node" => return Some(format!("kubectl get node {name} -o yaml")),
-            "Pod" => "pod",
-            _ => return None,
-        };
-        let (namespace, name) = name.split_once('/')?;
-        let name = name.split_whitespace().next()?;
-        Some(format!("kubectl -n {namespace} get {word} {name} -o yaml"))
     }
+}
+
+fn kubectl_get(object: &ObjectRef) -> Option<String> {
+    let word = match object.kind {
+        Kind::Node => return Some(format!("kubectl get node {} -o yaml", object.name)),
+        Kind::Service => "svc",
+        Kind::Ingress => "ingress",
+        Kind::Pod => "pod",
+        _ => return None,
+    };
+    let namespace = object.namespace.as_ref()?;
+    Some(format!("kubectl -n {namespace} get {word} {} -o yaml", object.name))
 }
 
 impl Finding {
     /// What it rests on: the example is walked once more for it.
-    pub fn evidence(&self, scanner: &Scanner<'_, '_>) -> Result<Vec<Evidence>, WalkError> {
+    pub fn evidence(&self, scanner: &Scanner<'_, '_>) -> Result<Vec<Observation>, WalkError> {
         let engine = scanner.engine();
         let verdicts = match &self.example {
             Example::Scanned(met) => scanner.explain_worst(met)?,
@@ -57,10 +62,10 @@ impl Finding {
                 let dead = engine.health(*listener, *protocol)?.unwrap_or_default();
                 let dead = dead.into_iter().filter(|one| !one.alive).map(|one| {
                     let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
-                    Evidence {
-                        place: one.node.map_or_else(String::new, |node| format!("node/{node}")),
+                    Observation {
+                        place: one.node.map(Place::Node),
                         what: format!("no answer from {}: {}", one.target, why.join(", ")).into(),
-                        by: By::kernel("health check"),
+                        by: Evidence::kernel("health check"),
                     }
                 });
                 return Ok(dead.chain(self.written.iter().cloned()).collect());
@@ -73,7 +78,7 @@ impl Finding {
             .collect();
         bad.sort_by(|a, b| {
             let ends_so = |route: &Route| route.outcome == self.outcome;
-            ends_so(b).cmp(&ends_so(a)).then(b.share.total_cmp(&a.share))
+            ends_so(b).cmp(&ends_so(a)).then(b.share.exact_cmp(&a.share))
         });
         let fine = || verdicts.first()?.routes.first();
         let of = match self.mechanism {
@@ -91,16 +96,16 @@ impl Finding {
 /// The likeliest of the ways that fail.
 pub(crate) fn worst(verdict: &Verdict) -> Option<&Route> {
     let bad = verdict.routes.iter().filter(|route| route.outcome.is_bad());
-    bad.max_by(|a, b| a.share.total_cmp(&b.share))
+    bad.max_by(|a, b| a.share.exact_cmp(&b.share))
 }
 
 /// The steps that decided: what was picked, translated, and how it ended.
-pub(crate) fn of_route(route: &Route) -> Vec<Evidence> {
+pub(crate) fn of_route(route: &Route) -> Vec<Observation> {
     of_hops(&route.hops)
 }
 
 /// Of several targets that a load balancer tried, the one at which it turned round.
-fn of_turn(route: &Route) -> Vec<Evidence> {
+fn of_turn(route: &Route) -> Vec<Observation> {
     let turns = |hop: &Hop| hop.steps.iter().any(|step| step.kind == StepKind::Turn);
     let picks = |hop: &Hop| matches!(hop.place, Place::LoadBalancer(_));
     let hops = &route.hops;
@@ -108,7 +113,7 @@ fn of_turn(route: &Route) -> Vec<Evidence> {
     of_hops(&hops[from.unwrap_or(0)..])
 }
 
-fn of_hops(hops: &[Hop]) -> Vec<Evidence> {
+fn of_hops(hops: &[Hop]) -> Vec<Observation> {
     let decides = |step: &Step| {
         matches!(
             step.kind,
@@ -123,8 +128,8 @@ fn of_hops(hops: &[Hop]) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     for hop in hops {
         for step in hop.steps.iter().filter(|step| decides(step)) {
-            evidence.push(Evidence {
-                place: hop.place.to_string(),
+            evidence.push(Observation {
+                place: Some(hop.place.clone()),
                 what: step.why.clone(),
                 by: step.by.clone(),
             });

@@ -12,14 +12,15 @@ use std::ops::Deref;
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Text, Verdict,
+    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text,
+    Verdict,
 };
 use uturn_path::{Engine, WalkError};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
-use crate::{Code, Evidence, Severity, bypass, cause, ejection, not_scanned, written};
+use crate::{Code, Observation, Severity, bypass, cause, ejection, not_scanned, written};
 
 /// Something that people have to act on.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ pub struct Finding {
     /// The clients that are affected.
     pub clients: Clients,
     /// The share of their calls that is not answered at once.
-    pub share_failing: f64,
+    pub share_failing: Share,
     /// How such a call ends.
     pub outcome: Outcome,
     /// Why; none where nothing is lost on the way.
@@ -43,7 +44,7 @@ pub struct Finding {
     /// What shows it.
     pub example: Example,
     /// What it rests on beside the example.
-    pub written: Vec<Evidence>,
+    pub written: Vec<Observation>,
     /// What helps, the least intrusive first.
     pub cures: Vec<CureTitle>,
     /// What must hold for the finding to be true, if it depends on something unknown.
@@ -103,7 +104,8 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let mut findings = found.findings;
     findings.sort_by_cached_key(|finding| {
         // Of shares that are the same, sums differ in their last digits.
-        let harm = (finding.share_failing * finding.clients.len() as f64 * 1e6).round() as u64;
+        let harm =
+            (finding.share_failing.get() * finding.clients.len() as f64 * 1e6).round() as u64;
         let order = (finding.code, finding.subject.clone(), finding.targets.clone());
         (Reverse(finding.severity), Reverse(harm), order)
     });
@@ -152,7 +154,7 @@ impl Found {
                 && known.conditions == new.conditions
                 && (is_cause
                     || known.outcome == new.outcome
-                        && (known.share_failing - new.share_failing).abs() < 1e-6)
+                        && known.share_failing.is_about(new.share_failing))
         };
         match same_subject.iter().find(alike) {
             Some(at) => self.findings[*at].take(new),
@@ -191,8 +193,8 @@ impl Finding {
             new.targets.into_iter().filter(|target| !known.contains(target)).collect();
         self.targets.extend(more);
         let known = &self.written;
-        let more: Vec<Evidence> =
-            new.written.into_iter().filter(|evidence| !known.contains(evidence)).collect();
+        let more: Vec<Observation> =
+            new.written.into_iter().filter(|finding| !known.contains(finding)).collect();
         self.written.extend(more);
         self.cures.retain(|cure| new.cures.contains(cure));
         self.severity = self.severity.max(new.severity);

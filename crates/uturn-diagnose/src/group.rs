@@ -179,7 +179,7 @@ impl Badness {
         let after = outcome.after().unwrap_or(Duration::MAX);
         Self {
             severity: Reverse(finding.severity),
-            share: Reverse(millionths(finding.share_failing)),
+            share: Reverse(finding.share_failing.rounded()),
             lateness: Reverse((!outcome.is_answered(), after)),
             clients: Reverse(finding.clients.len()),
             identity: (
@@ -196,12 +196,7 @@ impl Badness {
 
 /// Failing share times clients. An integer: sums do not depend on the order of their parts.
 fn harm(finding: &Finding) -> u64 {
-    millionths(finding.share_failing) * finding.clients.len() as u64
-}
-
-/// Equal shares, summed in a different order, may differ in their last digits.
-fn millionths(share: f64) -> u64 {
-    (share * 1e6).round() as u64
+    finding.share_failing.rounded() * finding.clients.len() as u64
 }
 
 #[cfg(test)]

@@ -36,6 +36,6 @@ pub use analysis::{Analysis, analyze};
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;
-pub use evidence::Evidence;
+pub use evidence::Observation;
 pub use finding::{CureTitle, Finding, diagnose};
 pub use group::{Group, GroupCure};

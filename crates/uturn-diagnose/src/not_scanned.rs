@@ -4,14 +4,16 @@ use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
-use uturn_model::{Client, Destination, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol};
+use uturn_model::{
+    Client, Destination, Evidence, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol, Share,
+};
 use uturn_path::{Engine, Health, WalkError};
 
 use crate::cause;
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
 use crate::finding::Finding;
-use crate::{Code, Evidence};
+use crate::{Code, Observation};
 
 /// A finding, and the object that causes it if that is not its subject.
 type Caused = (Finding, Option<ObjectRef>);
@@ -55,19 +57,19 @@ fn not_looked_at(engine: &Engine<'_>) -> Finding {
         subject: ObjectRef::global(Kind::Facts, "cluster"),
         targets: vec!["health checks, and clients from outside".to_owned()],
         clients: Clients::other(Clients::OUTSIDE),
-        share_failing: 0.0,
+        share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Written,
-        written: vec![Evidence {
-            place: String::new(),
+        written: vec![Observation {
+            place: None,
             what: format!(
                 "{} nodes and {} Services: flows from outside and health checks are walked one by one in smaller clusters only",
                 cluster.nodes.len(),
                 cluster.services.len()
             )
             .into(),
-            by: uturn_model::By::kernel("uturn"),
+            by: Evidence::kernel("uturn"),
         }],
         cures: Vec::new(),
         conditions: Vec::new(),
@@ -218,7 +220,7 @@ fn dead_probes(
         subject: owner,
         targets: vec![format!("health checks of {at}")],
         clients: Clients::other(Clients::PROBES),
-        share_failing: dead.len() as f64 / health.len().max(1) as f64,
+        share_failing: Share::of(dead.len(), health.len()),
         outcome: Outcome::Hangs,
         mechanism: Some(mechanism),
         example: Example::Probes(at, protocol),

@@ -9,14 +9,14 @@ use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
-    By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown,
+    Client, Cluster, Destination, Evidence, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
+    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
 };
 use uturn_path::{Engine, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, hints, not_scanned};
+use crate::{Code, Observation, hints, not_scanned};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
@@ -43,18 +43,18 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
 
 /// A finding about what is written.
 pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
-    let by = By::new(subject.to_string(), origin.clone());
+    let by = Evidence::object(subject.clone(), origin.clone());
     Finding {
         code,
         severity: code.severity(),
         subject,
         targets: Vec::new(),
         clients: Clients::default(),
-        share_failing: 0.0,
+        share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Written,
-        written: vec![Evidence { place: String::new(), what: what.into(), by }],
+        written: vec![Observation { place: None, what: what.into(), by }],
         cures: Vec::new(),
         conditions: Vec::new(),
     }
@@ -330,7 +330,7 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let what = format!("{host} has no address, as every name of a Service");
     let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
     finding.clients = Clients::other(Clients::NAMES);
-    finding.share_failing = 1.0;
+    finding.share_failing = Share::ALL;
     finding.outcome = Outcome::NameNotFound;
     finding.mechanism = Some(Mechanism::NameUnresolved);
     finding.example = Example::Flow(flow);

@@ -122,5 +122,7 @@ fn every_cause_is_a_group(found: &[Finding]) {
     // Each Ingress has a Service of its own to call.
     assert!(matches!(loops.cure(found), Some(GroupCure::ForEach(_))), "{loops:?}");
     let worst = &found[loops.worst()];
-    assert!(loops.members.iter().all(|at| found[*at].share_failing <= worst.share_failing + 1e-6));
+    assert!(
+        loops.members.iter().all(|at| !found[*at].share_failing.is_more_than(worst.share_failing))
+    );
 }

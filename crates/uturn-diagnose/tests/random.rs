@@ -180,10 +180,11 @@ fn finding_verdicts(case: &Case<'_>) -> Vec<Verdict> {
 /// The share that gets nothing, the share that is not served at once, the longest wait.
 fn harm(verdicts: &[Verdict]) -> (f64, f64, f64) {
     let one = &verdicts[0];
-    let lost = one.outcomes.iter().filter(|(one, _)| !one.is_answered()).map(|(_, part)| part);
+    let lost =
+        one.outcomes.iter().filter(|(one, _)| !one.is_answered()).map(|(_, part)| part.get());
     let answered = one.outcomes.iter().filter(|(one, _)| one.is_answered());
     let waits = answered.filter_map(|(one, _)| one.after()).map(|one| one.as_secs_f64());
-    (lost.sum(), one.share_failing(), waits.fold(0.0, f64::max))
+    (lost.sum(), one.share_failing().get(), waits.fold(0.0, f64::max))
 }
 
 /// Every pod to every target, walked.

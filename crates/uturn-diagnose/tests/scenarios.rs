@@ -115,7 +115,7 @@ fn every_scenario_is_diagnosed() {
                     one.subject,
                     one.targets.join(", "),
                     who.join(", "),
-                    one.share_failing * 100.0,
+                    one.share_failing.get() * 100.0,
                     one.outcome
                 );
             }

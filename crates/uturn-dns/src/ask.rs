@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, Origin, Step, dns};
+use uturn_model::route::StepKind;
+use uturn_model::{Cluster, DerivedFrom, Evidence, Origin, Step};
 
 use crate::corefile::{Corefile, Entry, Server};
 use crate::message::{Answer, Data, Question, Rcode, Record, Reply, Unknown};
@@ -75,7 +75,10 @@ impl Corefile {
     }
 
     fn step(&self, why: String) -> Step {
-        let by = By::new(format!("{} Corefile", self.called), self.origin.clone());
+        let by = Evidence::Corefile {
+            plugin: format!("{} Corefile", self.called).into(),
+            origin: self.origin.clone(),
+        };
         Step::new(StepKind::Resolve, why, by)
     }
 
@@ -180,14 +183,17 @@ impl<'a> Exchange<'a> {
         self.entry().map_or_else(String::new, |entry| entry.name.clone())
     }
 
-    /// A line of the current plugin as evidence; its first line by default.
-    pub(crate) fn by_line(&self, line: Option<u32>) -> By {
+    /// A line of the plugin that is asked; its first, where none is given.
+    pub(crate) fn by_line(&self, line: Option<u32>) -> Evidence {
         let Some(entry) = self.entry() else {
-            return By::new(format!("{} Corefile", self.corefile.called), Origin::file("dns"));
+            return Evidence::Corefile {
+                plugin: format!("{} Corefile", self.corefile.called).into(),
+                origin: Origin::Derived(DerivedFrom::Dns),
+            };
         };
         let line = line.unwrap_or(entry.line);
         let rule = format!("{} plugin, {} {}:{line}", entry.name, self.corefile.called, entry.file);
-        By::new(rule, dns::place(&entry.start, line, 0))
+        Evidence::Corefile { plugin: rule.into(), origin: entry.start.within(line, 0) }
     }
 
     /// The answer depends on something unknown.
@@ -201,7 +207,7 @@ impl<'a> Exchange<'a> {
     pub(crate) fn unmodelled(&mut self, what: &str) -> Answer {
         let by = self.by_line(None);
         self.unknown(
-            format!("{what} is not modelled ({})", by.rule),
+            format!("{what} is not modelled ({})", by.rule()),
             "state what the name leads to in Facts: spec.dns.outside".into(),
         )
     }

@@ -42,7 +42,7 @@ impl<'c> Files<'c> {
             0 => &self.main.origin,
             number => &self.files[number - 1].origin,
         };
-        dns::place(origin, token.line, token.column)
+        origin.within(token.line, token.column)
     }
 
     /// The display name of a token's file.

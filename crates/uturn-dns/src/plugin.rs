@@ -9,8 +9,8 @@ pub(crate) mod template;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use uturn_model::Step;
-use uturn_model::route::{By, StepKind};
+use uturn_model::route::StepKind;
+use uturn_model::{Evidence, Step};
 
 use crate::ask::Exchange;
 use crate::dispenser::Dispenser;
@@ -231,8 +231,8 @@ impl Exchange<'_> {
         self.steps.push(Step::new(StepKind::Resolve, why, by));
     }
 
-    /// The reason, and the plugin's line as evidence.
-    fn by(&self, why: &str) -> (String, By) {
+    /// Why, and the plugin's own line.
+    fn by(&self, why: &str) -> (String, Evidence) {
         (why.to_owned(), self.by_line(None))
     }
 }

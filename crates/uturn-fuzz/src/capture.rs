@@ -25,7 +25,7 @@ pub fn capture(data: &[u8]) -> bool {
         Err(errors) => {
             assert!(!errors.is_empty(), "a refusal says why");
             for error in &errors {
-                assert!(error.origin.line > 0 && !error.message.is_empty(), "{error:?}");
+                assert!(error.origin.line() > 0 && !error.message.is_empty(), "{error:?}");
             }
             return false;
         }

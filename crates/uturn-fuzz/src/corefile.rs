@@ -41,7 +41,7 @@ pub fn corefile(data: &[u8]) -> bool {
     let lines = text.split('\n').count() as u32;
     let main = || dns::Corefile {
         text: (&*text).into(),
-        origin: Origin::line("input", 1),
+        origin: Origin::line_of("input", 1),
         beside: Vec::new(),
     };
     let read = match Corefile::read("coredns", &main()) {
@@ -50,7 +50,7 @@ pub fn corefile(data: &[u8]) -> bool {
             assert!(!faults.is_empty(), "a refusal says why");
             for fault in faults {
                 assert!(!fault.message.is_empty(), "a fault says what");
-                assert!((1..=lines).contains(&fault.origin.line), "of {lines} lines: {fault}");
+                assert!((1..=lines).contains(&fault.origin.line()), "of {lines} lines: {fault}");
             }
             return false;
         }
@@ -72,7 +72,8 @@ pub fn corefile(data: &[u8]) -> bool {
             resolve(library, &conf, host, &mut |question| {
                 let (answer, steps) = read.ask(&world, None, 53, question.clone());
                 for step in steps {
-                    assert!(step.by.source.line <= lines || &*step.by.source.file != "input");
+                    let source = step.by.origin();
+                    assert!(source.line() <= lines || source.path() != Some("input"));
                 }
                 asked.push((question, answer.clone()));
                 answer

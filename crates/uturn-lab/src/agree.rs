@@ -63,9 +63,9 @@ impl fmt::Display for Difference {
 /// The outcomes of a verdict as a client sees them that gives up after `limit`, with their
 /// shares.
 pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, f64)> {
-    let all: f64 = verdict.routes.iter().map(|route| route.share).sum();
+    let all: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
     let routes = verdict.routes.iter();
-    seen(routes.map(|route| (route.outcome, route.late, route.share / all)), limit)
+    seen(routes.map(|route| (route.outcome, route.late, route.share.get() / all)), limit)
 }
 
 /// Like [`within`], for outcomes whose delay is part of the outcome.

@@ -51,13 +51,3 @@ pub struct CorefileFile {
     /// Where its first line was written.
     pub origin: Origin,
 }
-
-/// The place of a line (from 1) and column of a text that starts at `origin`: lines of a block
-/// scalar are lines of its file; any other text is in one place.
-pub fn place(origin: &Origin, line: u32, column: u32) -> Origin {
-    match (origin.line, origin.column) {
-        (0, _) => Origin { file: origin.file.clone(), line, column },
-        (first, 0) => Origin::line(origin.file.clone(), first.saturating_add(line - 1)),
-        _ => origin.clone(),
-    }
-}

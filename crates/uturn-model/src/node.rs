@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::{Family, Labels, Name, NamespacedName, Origin, Text, Version};
+use crate::{Family, Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Text, Version};
 
 /// A node: its object, and what Facts add.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node of which only the name is known.
+    /// Itself, to be named.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef::global(Kind::Node, self.name.as_str())
+    }
+
+    /// A node of which nothing but the name is known.
     pub fn new(name: Name, origin: Origin) -> Self {
         Self {
             name,

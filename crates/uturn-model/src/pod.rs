@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{Family, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Protocol, Text};
+use crate::{Family, Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Protocol, Text};
 
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// Itself, to be named.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef::namespaced(Kind::Pod, &self.name)
+    }
+
     /// Its first address of a family.
     pub fn address(&self, family: Family) -> Option<IpAddr> {
         self.ips.iter().copied().find(|ip| Family::of(*ip) == family)

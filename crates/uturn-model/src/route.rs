@@ -4,14 +4,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::{Mechanism, Name, NamespacedName, Origin, Outcome, Supposition, Text};
+use crate::{Evidence, Mechanism, Name, NamespacedName, Outcome, Share, Supposition, Text};
 
 /// One route that a flow can take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// Its probability, greater than 0 and at most 1.
-    pub share: f64,
-    /// Its outcome.
+    /// Its odds, more than 0 and at most 1.
+    pub share: Share,
+    /// How it ends.
     pub outcome: Outcome,
     /// The delay of the retransmission that arrived, if the outcome does not include it.
     pub late: Duration,
@@ -89,17 +89,17 @@ pub struct Step {
     pub kind: StepKind,
     /// The reason, in words.
     pub why: Text,
-    /// The rule or object behind it.
-    pub by: By,
-    /// The packet before the step, if the step changed it.
+    /// What it rests on.
+    pub by: Evidence,
+    /// The packet before it, where the step changed it.
     pub before: Option<Leg>,
     /// The packet after the step, if it still exists.
     pub after: Option<Leg>,
 }
 
 impl Step {
-    /// A step that does not change the packet.
-    pub fn new(kind: StepKind, why: impl Into<Text>, by: By) -> Self {
+    /// A step that leaves the packet as it is.
+    pub fn new(kind: StepKind, why: impl Into<Text>, by: Evidence) -> Self {
         Self { kind, why: why.into(), by, before: None, after: None }
     }
 
@@ -183,34 +183,7 @@ impl fmt::Display for StepKind {
     }
 }
 
-/// The evidence for a step: a rule, an object, or fixed kernel behaviour.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct By {
-    /// The rule as written, or a name.
-    pub rule: Text,
-    /// Where it was written.
-    pub source: Origin,
-}
-
-impl By {
-    /// A rule or object, and its place.
-    pub fn new(rule: impl Into<Text>, source: Origin) -> Self {
-        Self { rule: rule.into(), source }
-    }
-
-    /// Fixed behaviour of the kernel.
-    pub fn kernel(habit: impl Into<Text>) -> Self {
-        Self::new(habit, Origin::file("kernel"))
-    }
-}
-
-impl fmt::Display for By {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.rule, self.source)
-    }
-}
-
-/// The addresses and ports of a packet.
+/// A packet's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Leg {
     /// The source.
@@ -230,9 +203,9 @@ impl fmt::Display for Leg {
 pub struct Verdict {
     /// The conditions under which the verdict holds; empty if there are none.
     pub conditions: Vec<Text>,
-    /// The outcomes with their shares, the most probable first; the shares sum to 1.
-    pub outcomes: Vec<(Outcome, f64)>,
-    /// The mechanisms behind all that is not fine.
+    /// Each outcome with its share, the likeliest first; the shares add up to 1.
+    pub outcomes: Vec<(Outcome, Share)>,
+    /// Why some of it is not fine.
     pub mechanisms: Vec<Mechanism>,
     /// The assumptions that it rests on.
     pub supposed: Vec<Supposition>,
@@ -243,19 +216,21 @@ pub struct Verdict {
 impl Verdict {
     /// Sums up routes, and scales their shares to sum to 1.
     pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
-        let total: f64 = routes.iter().map(|route| route.share).sum();
+        let total: f64 = routes.iter().map(|route| route.share.get()).sum();
         let mut mechanisms = Vec::new();
-        let ends = routes.iter().map(|route| (route.outcome, route.share / total));
+        let ends = routes.iter().map(|route| (route.outcome, route.share.get() / total));
         let mut ends: Vec<(Outcome, f64)> = ends.collect();
-        // Shares of one outcome are summed in the order of the routes.
-        ends.sort_by_key(|end| end.0);
-        let mut outcomes: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
+        // Shares of one outcome are added up in the order of the routes.
+        ends.sort_by_key(|one| one.0);
+        let mut sums: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
         for (outcome, share) in ends {
-            match outcomes.last_mut() {
+            match sums.last_mut() {
                 Some((last, sum)) if *last == outcome => *sum += share,
-                _ => outcomes.push((outcome, share)),
+                _ => sums.push((outcome, share)),
             }
         }
+        let shares = sums.into_iter().map(|(outcome, sum)| (outcome, Share::new(sum)));
+        let mut outcomes: Vec<(Outcome, Share)> = shares.collect();
         for route in &routes {
             for mechanism in &route.mechanisms {
                 if !mechanisms.contains(mechanism) {
@@ -263,27 +238,18 @@ impl Verdict {
                 }
             }
         }
-        outcomes.sort_by(|a, b| {
-            let rounded = |share: f64| (share * 1e9).round();
-            rounded(b.1).total_cmp(&rounded(a.1)).then_with(|| a.0.cmp(&b.0))
-        });
+        outcomes.sort_by(|a, b| b.1.rounded_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         mechanisms.sort_unstable();
         Self { conditions, outcomes, mechanisms, supposed, routes }
     }
 
-    /// The share of known outcomes other than a successful answer at once.
-    pub fn share_failing(&self) -> f64 {
-        let good = self.share_of(|outcome| !outcome.is_bad());
-        // Three thirds do not sum to exactly 1.
-        if 1.0 - good < 1e-6 { 0.0 } else { 1.0 - good }
-    }
-
-    fn share_of(&self, is_counted: impl Fn(&Outcome) -> bool) -> f64 {
-        self.outcomes
-            .iter()
-            .filter(|(outcome, _)| is_counted(outcome))
-            .map(|(_, share)| share)
-            .sum()
+    /// The share of all that is known and not answered at once.
+    pub fn share_failing(&self) -> Share {
+        let good = Share::sum(
+            self.outcomes.iter().filter(|(outcome, _)| !outcome.is_bad()).map(|(_, share)| *share),
+        );
+        // Thirds do not add up to one exactly.
+        if good.is_all() { Share::NONE } else { good.complement() }
     }
 
     /// Whether a part of it is unknown.
@@ -303,6 +269,6 @@ impl Verdict {
 
     /// Whether a route is known not to be answered at once.
     pub fn can_fail(&self) -> bool {
-        self.share_failing() > 0.0
+        !self.share_failing().is_none()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{Family, Text};
+use uturn_model::{Family, SourceName};
 
 use crate::json::{self, Item};
 use crate::{Interface, ParseError};
@@ -12,7 +12,7 @@ use crate::{Interface, ParseError};
 /// # Errors
 ///
 /// Returns every line or object that cannot be read, with its place.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
     let file = source.into();
     if json::is_json(text) {
         return from_json(&file, text);
@@ -45,7 +45,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<Interface>, Vec<
     if errors.is_empty() { Ok(interfaces) } else { Err(errors) }
 }
 
-fn from_json(file: &Text, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
+fn from_json(file: &SourceName, text: &str) -> Result<Vec<Interface>, Vec<ParseError>> {
     let (mut interfaces, mut errors) = (Vec::new(), Vec::new());
     for item in json::items(file, text)? {
         match interface(&item) {

@@ -4,15 +4,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use uturn_model::capture::{Capture, CaptureFile};
-use uturn_model::{Family, IpNet, Origin, Supposition, Text};
+use uturn_model::{DerivedFrom, Family, IpNet, Origin, Supposition, Text};
 
 use crate::state::{Interface, NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
 /// Stands for an interface whose name is unknown.
 pub(crate) const UNKNOWN_INTERFACE: &str = "?";
-
-/// The origin of evidence that rests on something the capture lacks.
-pub(crate) const NOT_CAPTURED: &str = "not captured";
 
 /// Prefixes of interface names that belong to bridges, tunnels and containers: a default route is
 /// not assumed through them.
@@ -220,7 +217,7 @@ fn leads_outside(interface: &Interface) -> bool {
 fn default_routes(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
     ["0.0.0.0/0", "::/0"].into_iter().map(move |all| {
         let all: IpNet = all.parse().expect("a constant");
-        RouteEntry::unicast(all, None, device, Origin::file("supposed"))
+        RouteEntry::unicast(all, None, device, Origin::SUPPOSED)
     })
 }
 
@@ -234,7 +231,8 @@ fn routes_from_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
                 continue;
             }
             let (net, name) = (net.trunc(), interface.name.clone());
-            let mut route = RouteEntry::unicast(net, None, name, Origin::file("addr"));
+            let mut route =
+                RouteEntry::unicast(net, None, name, Origin::Derived(DerivedFrom::Addresses));
             route.src = Some(*ip);
             routes.push(route);
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::Text;
+use uturn_model::SourceName;
 use uturn_model::route::Leg;
 
 use crate::ParseError;
@@ -16,7 +16,10 @@ use crate::packet::{Connection, IpProtocol};
 /// # Errors
 ///
 /// Returns every line that cannot be read.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<Connection>, Vec<ParseError>> {
+pub fn parse(
+    source: impl Into<SourceName>,
+    text: &str,
+) -> Result<Vec<Connection>, Vec<ParseError>> {
     let file = source.into();
     let (mut connections, mut errors) = (Vec::new(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {

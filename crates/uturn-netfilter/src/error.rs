@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use uturn_model::{Origin, Text};
+use uturn_model::{Origin, SourceName};
 
 /// A place in a text that does not follow its format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,13 @@ impl ParseError {
         Self { origin, message: message.into() }
     }
 
-    pub(crate) fn new(file: &Text, line: u32, column: u32, message: impl Into<String>) -> Self {
-        Self::at(Origin { file: file.clone(), line, column }, message)
+    pub(crate) fn new(
+        file: &SourceName,
+        line: u32,
+        column: u32,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::at(Origin::at(file.clone(), line, column), message)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use uturn_model::{Origin, Text};
+use uturn_model::{Origin, SourceName};
 
 use crate::ParseError;
 
@@ -21,7 +21,7 @@ pub(crate) struct Item {
 }
 
 /// Reads one or more JSON lists of objects, one after the other.
-pub(crate) fn items(file: &Text, text: &str) -> Result<Vec<Item>, Vec<ParseError>> {
+pub(crate) fn items(file: &SourceName, text: &str) -> Result<Vec<Item>, Vec<ParseError>> {
     let (mut items, mut errors) = (Vec::new(), Vec::new());
     let mut place = Place { file, text, at: 0, line: 1, start: 0 };
     for list in serde_json::Deserializer::from_str(text).into_iter::<Vec<&RawValue>>() {
@@ -47,7 +47,7 @@ pub(crate) fn items(file: &Text, text: &str) -> Result<Vec<Item>, Vec<ParseError
 
 /// Counts lines up to the start of an object. Objects must be visited in order.
 struct Place<'a> {
-    file: &'a Text,
+    file: &'a SourceName,
     text: &'a str,
     at: usize,
     line: u32,
@@ -62,7 +62,7 @@ impl Place<'_> {
         }
         self.at = at;
         let column = (at - self.start) as u32 + 1;
-        Origin { file: self.file.clone(), line: self.line, column }
+        Origin::at(self.file.clone(), self.line, column)
     }
 }
 

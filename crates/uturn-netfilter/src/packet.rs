@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use uturn_model::route::Leg;
-use uturn_model::{By, Family, Protocol, Step, Supposition, Text};
+use uturn_model::{Evidence, Family, Protocol, Step, Supposition, Text};
 
 use crate::ipvs::Forwarding;
 use crate::packet_facts::{Facts, PacketFact};
@@ -325,7 +325,7 @@ pub struct End {
     pub steps: Vec<Step>,
     /// The rules on this branch that are not modelled. If there are any, the share is an even
     /// split rather than a probability.
-    pub unknown: Vec<By>,
+    pub unknown: Vec<Evidence>,
     /// The questions on which the walk branched, each with the answer that this branch assumes.
     pub open_questions: Vec<(Question, bool)>,
     /// Assumptions made for state that is not known.
@@ -336,7 +336,7 @@ pub struct End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The rule that asks; if several rules ask the same about the sender, the first of them.
-    pub by: By,
+    pub by: Evidence,
     /// What is asked.
     pub about: QuestionSubject,
 }
@@ -347,7 +347,7 @@ impl Question {
         match (self.about, other.about) {
             (QuestionSubject::Sender(fact), QuestionSubject::Sender(other)) => fact == other,
             (QuestionSubject::Sender(_), _) | (_, QuestionSubject::Sender(_)) => false,
-            _ => self.by.rule == other.by.rule,
+            _ => self.by.rule() == other.by.rule(),
         }
     }
 
@@ -359,13 +359,15 @@ impl Question {
             (QuestionSubject::Match, false) => "does not match",
             (QuestionSubject::Pass, true) => "lets it pass",
             (QuestionSubject::Pass, false) => "keeps it",
-            (QuestionSubject::Own, true) => return format!("{} is one of this node", self.by.rule),
-            (QuestionSubject::Own, false) => {
-                return format!("{} is none of this node", self.by.rule);
+            (QuestionSubject::Own, true) => {
+                return format!("{} is one of this node", self.by.rule());
             }
-            (QuestionSubject::Out, true) => return format!("it leaves through {}", self.by.rule),
+            (QuestionSubject::Own, false) => {
+                return format!("{} is none of this node", self.by.rule());
+            }
+            (QuestionSubject::Out, true) => return format!("it leaves through {}", self.by.rule()),
             (QuestionSubject::Out, false) => {
-                return format!("it does not leave through {}", self.by.rule);
+                return format!("it does not leave through {}", self.by.rule());
             }
         };
         format!("rule {} {does}", self.by)
@@ -397,8 +399,12 @@ pub struct Assumptions {
 
 impl Assumptions {
     /// The answer assumed for a rule.
-    pub fn of_rule(&self, by: &By) -> Option<bool> {
-        self.rules.iter().find(|(rule, _)| *rule == by.rule).map(|(_, holds)| *holds)
+    pub fn of_rule(&self, by: &Evidence) -> Option<bool> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let asked = by.rule();
+        self.rules.iter().find(|(rule, _)| *rule == asked).map(|(_, holds)| *holds)
     }
 
     /// The answer assumed for a question.
@@ -415,7 +421,7 @@ impl Assumptions {
         if let QuestionSubject::Sender(fact) = question.about {
             return self.with_fact(fact, holds);
         }
-        let more = [(question.by.rule.clone(), holds)];
+        let more = [(question.by.rule(), holds)];
         let rules = self.rules.iter().cloned().chain(more).collect();
         Self { rules, facts: self.facts.clone() }
     }
@@ -452,9 +458,9 @@ pub enum EndKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// A rule drops it.
-    Rule(By),
+    Rule(Evidence),
     /// The policy of a base chain drops it.
-    Policy(By),
+    Policy(Evidence),
     /// Its source is one of the node's own addresses.
     LocalSource,
     /// The reverse path filter drops it: the route to its source uses another interface.

@@ -81,7 +81,7 @@ impl PolicyRule {
 
     /// The rules of a freshly booted kernel.
     pub fn defaults() -> Vec<Self> {
-        let origin = Origin::file("kernel");
+        let origin = Origin::Kernel;
         [(0, TABLE_LOCAL), (32766, TABLE_MAIN), (32767, TABLE_DEFAULT)]
             .map(|(priority, table)| Self::lookup(priority, table, origin.clone()))
             .into()

@@ -1,6 +1,6 @@
 //! Policy routing rules, as `ip rule` prints them.
 
-use uturn_model::{IpNet, Origin, Text};
+use uturn_model::{IpNet, Origin, SourceName, Text};
 
 use crate::ParseError;
 use crate::iptables::PortRange;
@@ -15,7 +15,10 @@ use crate::routes::table;
 /// # Errors
 ///
 /// Returns every line or object that cannot be read.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<PolicyRule>, Vec<ParseError>> {
+pub fn parse(
+    source: impl Into<SourceName>,
+    text: &str,
+) -> Result<Vec<PolicyRule>, Vec<ParseError>> {
     let file = source.into();
     if json::is_json(text) {
         return from_json(&file, text);
@@ -25,7 +28,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<PolicyRule>, Vec
         if line.trim().is_empty() {
             continue;
         }
-        match read(line, Origin::line(file.clone(), number)) {
+        match read(line, Origin::line_of(file.clone(), number)) {
             Ok(rule) => rules.push(rule),
             Err((word, message)) => {
                 let column = word.as_ptr() as usize - line.as_ptr() as usize + 1;
@@ -37,7 +40,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<PolicyRule>, Vec
     if errors.is_empty() { Ok(rules) } else { Err(errors) }
 }
 
-fn from_json(file: &Text, text: &str) -> Result<Vec<PolicyRule>, Vec<ParseError>> {
+fn from_json(file: &SourceName, text: &str) -> Result<Vec<PolicyRule>, Vec<ParseError>> {
     let (mut rules, mut errors) = (Vec::new(), Vec::new());
     for item in json::items(file, text)? {
         match of_item(&item) {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{Family, IpNet, Origin, Text};
+use uturn_model::{Family, IpNet, Origin, SourceName, Text};
 
 use crate::ParseError;
 use crate::json::{self, Item};
@@ -14,7 +14,10 @@ use crate::state::{RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN
 /// # Errors
 ///
 /// Returns every line or object that cannot be read.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
+pub fn parse(
+    source: impl Into<SourceName>,
+    text: &str,
+) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
     let file = source.into();
     if json::is_json(text) {
         return from_json(&file, text);
@@ -26,7 +29,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec
         if line.trim().is_empty() {
             continue;
         }
-        let origin = Origin::line(file.clone(), number);
+        let origin = Origin::line_of(file.clone(), number);
         let hop = line.starts_with([' ', '\t']) || line.starts_with("nexthop ");
         let read = match (&several, hop) {
             (Some(first), true) => Fields::read(line, Some(first), origin),
@@ -53,7 +56,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<Vec<RouteEntry>, Vec
     if errors.is_empty() { Ok(routes) } else { Err(errors) }
 }
 
-fn from_json(file: &Text, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
+fn from_json(file: &SourceName, text: &str) -> Result<Vec<RouteEntry>, Vec<ParseError>> {
     let (mut routes, mut errors) = (Vec::new(), Vec::new());
     for item in json::items(file, text)? {
         if let Err(error) = of_item(&item, &mut routes) {

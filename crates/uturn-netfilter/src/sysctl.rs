@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_model::{Family, Text};
+use uturn_model::{Family, SourceName, Text};
 
 use crate::ParseError;
 
@@ -15,7 +15,7 @@ pub struct Sysctls(BTreeMap<Text, Text>);
 /// # Errors
 ///
 /// Returns every line that has no `=` or no key.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sysctls, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Sysctls, Vec<ParseError>> {
     let file = source.into();
     let (mut sysctls, mut errors) = (Sysctls::default(), Vec::new());
     for (line, number) in text.lines().zip(1u32..) {

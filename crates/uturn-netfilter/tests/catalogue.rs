@@ -165,7 +165,7 @@ fn every_match_of_the_catalogue_is_walked_as_it_says() {
                 for ends in [&all, &from_here] {
                     assert!(is_open(ends) && ends.len() == 2, "{name}: {ends:?}");
                     let rule = format!("-m {name} {options}");
-                    assert!(ends.iter().all(|end| end.unknown[0].rule.contains(&rule)), "{name}");
+                    assert!(ends.iter().all(|end| end.unknown[0].rule().contains(&rule)), "{name}");
                 }
                 assert!(why.iter().any(|why| why.contains(reason)), "{name}: {why:?}");
             }

@@ -49,9 +49,9 @@ fn a_cluster_ip_is_spread_over_its_endpoints() {
     let balance = local.steps.iter().find(|step| step.kind == StepKind::Balance).unwrap();
     assert_eq!(&*balance.why, "shop/clusterip -> 10.1.2.10:8080: picked one time in 4");
     let source =
-        &local.steps.iter().find(|step| step.kind == StepKind::Translate).unwrap().by.source;
+        &local.steps.iter().find(|step| step.kind == StepKind::Translate).unwrap().by.origin();
     let text = read("iptables-n2", "iptables.save");
-    let line = text.lines().nth(source.line as usize - 1).unwrap();
+    let line = text.lines().nth(source.line() as usize - 1).unwrap();
     assert_eq!(line, rules_of(local, StepKind::Translate)[0], "the origin names the rule's line");
 }
 

@@ -130,7 +130,7 @@ fn a_dump_cut_anywhere_is_refused_or_ends_with_a_line() {
     for end in 0..SAVED.len() {
         match ipvs::parse("s", &SAVED[..end]) {
             Ok(servers) => assert_eq!(servers.to_string(), SAVED[..end]),
-            Err(errors) => assert!(errors.iter().all(|error| error.origin.line > 0)),
+            Err(errors) => assert!(errors.iter().all(|error| error.origin.line() > 0)),
         }
     }
 }

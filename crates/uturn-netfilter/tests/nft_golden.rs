@@ -36,9 +36,9 @@ fn a_cluster_ip_is_spread_over_its_endpoints() {
     );
     let text = read("nftables-n2", "nft.txt");
     for step in &local.steps {
-        if &*step.by.source.file == "nft.txt" {
-            let line = text.lines().nth(step.by.source.line as usize - 1).unwrap();
-            assert_eq!(line.trim(), &*step.by.rule, "the origin names the rule's line");
+        if step.by.origin().path() == Some("nft.txt") {
+            let line = text.lines().nth(step.by.origin().line() as usize - 1).unwrap();
+            assert_eq!(line.trim(), &*step.by.rule(), "the origin names the rule's line");
         }
     }
     assert!(local.unknown.is_empty() && local.supposed.is_empty());

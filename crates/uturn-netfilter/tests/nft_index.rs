@@ -108,7 +108,7 @@ fn kernel(all: &[String], piece: usize) -> Kernel {
 fn ways(kernel: &Kernel, packet: &Packet) -> Vec<String> {
     let ends = kernel.walk(packet, &from("cbr0"), &[]);
     let way = |end: &uturn_netfilter::End| {
-        let rules: Vec<&str> = end.steps.iter().map(|step| &*step.by.rule).collect();
+        let rules: Vec<_> = end.steps.iter().map(|step| step.by.rule().to_string()).collect();
         let ended = common::show(end);
         format!("{ended} mark {:#x}: {} {:?}", end.packet.mark, rules.join("; "), end.unknown.len())
     };

@@ -130,7 +130,7 @@ fn a_cut_text_says_so_and_where() {
                     let whole = text[..at].trim_end();
                     assert!(whole.is_empty() || whole.ends_with("\n}"), "{at}: {ruleset:?}");
                 }
-                Err(errors) => assert!(errors.iter().all(|error| error.origin.line > 0)),
+                Err(errors) => assert!(errors.iter().all(|error| error.origin.line() > 0)),
             }
         }
     }
@@ -143,7 +143,7 @@ fn cut_json_says_so_and_where() {
     for at in (1..cut).chain(text.trim_end().len() - 500..text.trim_end().len()) {
         let errors = nft::parse("cut", &text[..at]).unwrap_err();
         assert_eq!(errors.len(), 1);
-        assert!(errors[0].origin.line == 1 && errors[0].origin.column > 0);
+        assert!(errors[0].origin.line() == 1 && errors[0].origin.column() > 0);
     }
 }
 

@@ -190,7 +190,7 @@ proptest! {
             let inside = nets.iter().any(|(net, length)| net & mask(*length) == bits & mask(*length));
             let dst = format!("{}:80", Ipv4Addr::from_bits(bits));
             let end = &kernel.walk(&tcp("10.1.0.9:1", &dst), &from("cbr0"), &[])[0];
-            let dropped = matches!(&end.kind, EndKind::Drop(_)) && end.steps.iter().any(|step| step.by.rule.contains("--match-set"));
+            let dropped = matches!(&end.kind, EndKind::Drop(_)) && end.steps.iter().any(|step| step.by.rule().contains("--match-set"));
             prop_assert_eq!(dropped, inside, "{} in {}", dst, text);
         }
     }
@@ -260,7 +260,7 @@ proptest! {
                 conntrack::parse("f", &text).err(),
             ];
             for error in faults.into_iter().flatten().flatten() {
-                prop_assert!(error.origin.line > 0 && !error.message.is_empty());
+                prop_assert!(error.origin.line() > 0 && !error.message.is_empty());
             }
         }
     }

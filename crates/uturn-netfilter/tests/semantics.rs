@@ -192,8 +192,8 @@ fn what_nobody_models_is_walked_both_ways_and_named() {
     );
     for end in &all {
         assert_eq!(end.unknown.len(), 1);
-        assert_eq!(rules_of(end, StepKind::Unknown)[0], end.unknown[0].rule.to_string());
-        assert!(end.unknown[0].rule.contains("--genre BAD"), "{:?}", end.unknown);
+        assert_eq!(rules_of(end, StepKind::Unknown)[0], end.unknown[0].rule().to_string());
+        assert!(end.unknown[0].rule().contains("--genre BAD"), "{:?}", end.unknown);
     }
     // If another match does not agree, nothing is unknown.
     let udp = Packet::udp("10.1.0.9:1000".parse().unwrap(), "10.9.9.9:80".parse().unwrap());

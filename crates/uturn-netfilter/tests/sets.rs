@@ -264,7 +264,7 @@ fn a_dump_cut_anywhere_is_refused_or_ends_with_a_line() {
         let cut = &SAVED[..end];
         match ipset::parse("s", cut) {
             Ok(sets) => assert_eq!(sets.to_string(), cut, "what is taken is taken whole"),
-            Err(errors) => assert!(errors.iter().all(|error| error.origin.line > 0)),
+            Err(errors) => assert!(errors.iter().all(|error| error.origin.line() > 0)),
         }
     }
 }
@@ -367,7 +367,7 @@ fn the_kernel_finds_the_same() {
         let kernel = Kernel::new(state).unwrap();
         let packet = tcp(&format!("{src}:1"), &format!("{dst}:{port}"));
         let ends = kernel.walk(&packet, &from("eth0"), &[]);
-        let dropped = ends[0].steps.iter().any(|step| step.by.rule.contains("--match-set"));
+        let dropped = ends[0].steps.iter().any(|step| step.by.rule().contains("--match-set"));
         assert_eq!(dropped, *answer == "yes", "{question}\n{text}");
         yes += usize::from(dropped);
     }

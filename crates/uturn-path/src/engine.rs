@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use uturn_lb::controller;
 use uturn_model::{
-    Cluster, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol, Supposition,
+    Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol,
+    Supposition,
 };
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastSet;
@@ -229,7 +230,7 @@ impl<'a> Engine<'a> {
         owner
             .into_iter()
             .next()
-            .map_or_else(|| Origin::file("cloud"), |owner| self.origin_of(owner))
+            .map_or_else(|| Origin::Derived(DerivedFrom::Cloud), |owner| self.origin_of(owner))
     }
 
     /// Where an object was written.
@@ -241,7 +242,7 @@ impl<'a> Engine<'a> {
             uturn_model::Kind::Pod => cluster.pods.get(&name).map(|one| &one.origin),
             _ => None,
         });
-        found.cloned().unwrap_or_else(|| Origin::file(object.to_string()))
+        found.cloned().unwrap_or_else(|| Origin::object(object.clone()))
     }
 }
 

@@ -10,8 +10,8 @@ pub(crate) mod redirect;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use uturn_model::route::{By, Leg, Place, Step, StepKind};
-use uturn_model::{Mechanism, Outcome};
+use uturn_model::route::{Leg, Place, Step, StepKind};
+use uturn_model::{Evidence, Mechanism, Outcome};
 
 use uturn_netfilter::IpProtocol;
 
@@ -207,7 +207,7 @@ impl<'a> Engine<'a> {
             let last = trip.hops.last().and_then(|hop| hop.steps.last());
             let by = match last.filter(|step| is_unseen(&step.by)) {
                 Some(step) => step.by.clone(),
-                None => By::kernel("routing: the destination is a pod of this node"),
+                None => Evidence::kernel("routing: the destination is a pod of this node"),
             };
             let why = format!("goes straight to the pod, not {wanted}");
             let step = Step::new(StepKind::Turn, why, by);
@@ -216,7 +216,7 @@ impl<'a> Engine<'a> {
         let step = Step::new(
             StepKind::Drop,
             format!("knows no connection with {}: resets it", leg.src),
-            By::kernel("TCP: no socket has these addresses"),
+            Evidence::kernel("TCP: no socket has these addresses"),
         );
         trip.note(self.place(party), step.seeing(leg));
     }

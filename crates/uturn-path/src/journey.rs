@@ -8,8 +8,8 @@ mod security_groups;
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Mechanism, Node, Supposition};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Mechanism, Node, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::assumed::add_new;
@@ -238,17 +238,17 @@ impl<'a> Walk<'_, 'a> {
 
 impl<'a> Engine<'a> {
     /// What a party's own doing rests on.
-    pub(crate) fn by(&self, party: Peer<'_>) -> By {
+    pub(crate) fn by(&self, party: Peer<'_>) -> Evidence {
         match party {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                By::new(format!("Pod {}", pod.name), pod.origin.clone())
+                Evidence::object(pod.object(), pod.origin.clone())
             }
-            Peer::Host(node, None) => By::new(format!("Node {}", node.name), node.origin.clone()),
-            Peer::Balancer(i) => By::new(
-                format!("load balancer {}", self.balancers()[i].name),
-                self.balancer_origin(i),
-            ),
-            Peer::Outside => By::new("somebody outside", uturn_model::Origin::file("outside")),
+            Peer::Host(node, None) => Evidence::object(node.object(), node.origin.clone()),
+            Peer::Balancer(i) => Evidence::LoadBalancer {
+                name: self.balancers()[i].name.clone(),
+                origin: self.balancer_origin(i),
+            },
+            Peer::Outside => Evidence::Outside { what: "somebody outside".into() },
         }
     }
 }
@@ -258,7 +258,7 @@ fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
 }
 
 /// A rule that is not modelled: both ways were followed, half and half.
-fn both_ways(node: &Node, by: &By) -> Supposition {
+fn both_ways(node: &Node, by: &Evidence) -> Supposition {
     Supposition {
         about: format!("a rule of node {} that uturn does not model", node.name).into(),
         taken: "both ways, half and half".into(),

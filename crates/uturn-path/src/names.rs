@@ -15,8 +15,8 @@ use std::net::IpAddr;
 
 use uturn_dns::client::{Library, LookupResult, ResolvConf, resolve};
 use uturn_dns::{Answer, Question, Rcode, RecordType};
-use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, Family, Origin, Pod, Step, Supposition};
+use uturn_model::route::StepKind;
+use uturn_model::{Cluster, Evidence, Family, Pod, Step, Supposition};
 
 use crate::assumed::add_new;
 pub(crate) use servers::PORT;
@@ -245,7 +245,7 @@ impl Resolution {
 }
 
 fn nothing(host: &str, why: &str) -> Step {
-    let by = By::new("the client's resolver", Origin::file("resolv.conf"));
+    let by = Evidence::Resolver;
     Step::new(StepKind::Resolve, format!("{host} has no address: {why}"), by)
 }
 

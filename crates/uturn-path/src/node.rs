@@ -6,14 +6,14 @@ pub(crate) mod switches;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::{Program, pod_network};
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
-use uturn_model::{Capture, Cluster, Family, Node, ProxyMode, Text};
+use uturn_model::{Capture, Cluster, Family, Node, ProxyMode, RulesPart, SourceName, Text};
 use uturn_netfilter::{
     CaptureGap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
 };
@@ -94,13 +94,13 @@ impl NodeRuntime {
         }
         let pods = pod_network::masquerade(&cluster.network, Family::V4);
         if let (Some(text), false) = (pods, has_rules(Family::V4)) {
-            let source = format!("rules/{} pod network", node.name);
+            let source = SourceName::Generated(node.name.clone(), RulesPart::PodNetwork);
             let base = std::mem::take(&mut state.iptables);
             state.iptables = iptables::parse_fragment(base, source, &text, Family::V4)
                 .map_err(|faults| unreadable(&faults))?;
         }
         if let (Some(own), false) = (&node.firewall, has_rules(Family::V4)) {
-            let source = format!("{} iptables", own.origin);
+            let source = SourceName::Embedded(Arc::new(own.origin.clone()));
             let base = std::mem::take(&mut state.iptables);
             state.iptables = iptables::parse_fragment(base, source, &own.text, Family::V4)
                 .map_err(|faults| unreadable(&faults))?;
@@ -288,15 +288,15 @@ fn load(
     family: Family,
     program: &Program,
 ) -> Result<(), Vec<ParseError>> {
-    let source = |format: &str| Text::from(format!("rules/{}{format}", node.name));
-    let iptables = iptables::parse(source(""), &program.iptables, family)?;
+    let source = |part| SourceName::Generated(node.name.clone(), part);
+    let iptables = iptables::parse(source(RulesPart::Iptables), &program.iptables, family)?;
     match family {
         Family::V4 => state.iptables = iptables,
         Family::V6 => state.ip6tables = iptables,
     }
-    state.sets.0.extend(ipset::parse(source(" ipset"), &program.ipset)?.0);
-    state.nft.tables.extend(nft::parse(source(" nft"), &program.nft)?.tables);
-    state.ipvs.0.extend(ipvs::parse(source(" ipvs"), &program.ipvs)?.0);
+    state.sets.0.extend(ipset::parse(source(RulesPart::Ipset), &program.ipset)?.0);
+    state.nft.tables.extend(nft::parse(source(RulesPart::Nftables), &program.nft)?.tables);
+    state.ipvs.0.extend(ipvs::parse(source(RulesPart::Ipvs), &program.ipvs)?.0);
     Ok(())
 }
 
@@ -307,12 +307,12 @@ fn load_servers(
     program: &Program,
     [has_sets, has_servers]: [bool; 2],
 ) -> Result<(), Vec<ParseError>> {
-    let source = |format: &str| Text::from(format!("rules/{} {format}", node.name));
+    let source = |part| SourceName::Generated(node.name.clone(), part);
     if !has_sets {
-        state.sets.0.extend(ipset::parse(source("ipset"), &program.ipset)?.0);
+        state.sets.0.extend(ipset::parse(source(RulesPart::Ipset), &program.ipset)?.0);
     }
     if !has_servers {
-        state.ipvs.0.extend(ipvs::parse(source("ipvs"), &program.ipvs)?.0);
+        state.ipvs.0.extend(ipvs::parse(source(RulesPart::Ipvs), &program.ipvs)?.0);
     }
     Ok(())
 }

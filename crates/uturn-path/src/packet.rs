@@ -5,8 +5,8 @@ mod pace;
 
 use std::net::SocketAddr;
 
-use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
 use uturn_netfilter::{Connection, Entry, Packet};
 
 pub(crate) use exchange::ended;
@@ -190,7 +190,7 @@ pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: PacketState) -> Vec<Arrival<'a>
         return vec![Arrival { trip, stop: Stop::At(Peer::Pod(pod)) }];
     }
     let why = "comes in with the pod's own address as its source: the pod's kernel drops it";
-    let step = Step::new(StepKind::Drop, why, By::kernel("routing: the source is local"));
+    let step = Step::new(StepKind::Drop, why, Evidence::kernel("routing: the source is local"));
     trip.note(Place::Pod(pod.name.clone()), step.seeing(leg));
     vec![lost(trip, Mechanism::LocalSourceDrop)]
 }

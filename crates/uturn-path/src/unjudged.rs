@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use uturn_model::ingress::Backend;
 use uturn_model::lb::Rule;
 use uturn_model::pod::DnsPolicy;
-use uturn_model::route::{By, Place, Step, StepKind};
+use uturn_model::route::{Place, Step, StepKind};
 use uturn_model::{
-    Destination, Ingress, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin, Protocol,
-    Service, Unknown,
+    Destination, Evidence, Ingress, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin,
+    Protocol, Service, Unknown,
 };
 
 use crate::engine::Engine;
@@ -16,7 +16,7 @@ use crate::packet::{Arrival, Exchange, PacketState, Peer, Stop, ended};
 
 /// What keeps a flow from being judged, and which object it belongs to.
 pub(crate) struct Gap {
-    by: By,
+    by: Evidence,
     why: String,
     mechanism: Mechanism,
 }
@@ -39,12 +39,12 @@ impl Gap {
             Unknown::Backends => "what stands behind the Ingress is not given".to_owned(),
             Unknown::Versions => "it is there in several versions that differ".to_owned(),
         };
-        let by = By::new(object.to_string(), origin.clone());
+        let by = Evidence::object(object.clone(), origin.clone());
         Self { by, why, mechanism: unknown.mechanism() }
     }
 
     /// A Service that is not among what is given, and what leads to it.
-    fn of_missing(service: &NamespacedName, by: By) -> Self {
+    fn of_missing(service: &NamespacedName, by: Evidence) -> Self {
         let why = format!("Service {service} is not among what is given");
         Self { by, why, mechanism: Mechanism::NotGiven }
     }
@@ -107,7 +107,7 @@ impl Engine<'_> {
         if rule.redirect.is_some() {
             return None;
         }
-        let by = || By::new(rule.owner.to_string(), self.origin_of(&rule.owner));
+        let by = || Evidence::object(rule.owner.clone(), self.origin_of(&rule.owner));
         let ingress = self.ingress_of(rule);
         if let Some(ingress) = ingress.filter(|one| one.unjudged.contains(&Unknown::Versions)) {
             return Some(Gap::of(&rule.owner, &ingress.origin, &Unknown::Versions));
@@ -170,7 +170,7 @@ impl Engine<'_> {
             Some(_) => None,
             None if self.cluster.extent.services => None,
             None => {
-                let by = By::new(format!("the name {host}"), Origin::file("dns"));
+                let by = Evidence::HostName { host: host.to_string().into() };
                 Some(Gap::of_missing(&name, by))
             }
         }

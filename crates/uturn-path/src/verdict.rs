@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::Place;
-use uturn_model::{Client, Family, Flow, Protocol, Route, Verdict};
+use uturn_model::{Client, Family, Flow, Protocol, Route, Share, Verdict};
 use uturn_netfilter::Packet;
 
 use crate::assumed::add_new;
@@ -86,7 +86,7 @@ impl<'a> Walk<'_, 'a> {
         for way in self.merged(ways) {
             add_new(&mut supposed, way.supposed);
             routes.push(Route {
-                share: way.share,
+                share: Share::new(way.share),
                 outcome: way.outcome,
                 late: way.late,
                 mechanisms: way.mechanisms,

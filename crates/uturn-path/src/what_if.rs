@@ -18,8 +18,8 @@ use uturn_model::network::covering_each;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Client, Cluster, Family, Flow, Known, Name, NamespacedName, ProxyMode, Supposition, Text,
-    Verdict, Version,
+    Client, Cluster, Family, Flow, Known, Name, NamespacedName, ProxyMode, Share, Supposition,
+    Text, Verdict, Version,
 };
 
 use uturn_netfilter::{Assumptions, Question};
@@ -411,8 +411,8 @@ fn either(yes: &[Verdict], no: &[Verdict], mark: impl Fn(&mut Verdict, bool)) ->
 
 /// Whether two verdicts say the same, however their ways came about.
 fn is_same(one: &Verdict, other: &Verdict) -> bool {
-    let close = |(a, b): (&(uturn_model::Outcome, f64), &(uturn_model::Outcome, f64))| {
-        a.0 == b.0 && (a.1 - b.1).abs() < 1e-9
+    let close = |(a, b): (&(uturn_model::Outcome, Share), &(uturn_model::Outcome, Share))| {
+        a.0 == b.0 && a.1.is_about(b.1)
     };
     one.mechanisms == other.mechanisms
         && one.outcomes.len() == other.outcomes.len()

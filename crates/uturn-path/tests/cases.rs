@@ -65,7 +65,7 @@ fn told(manifests: &str, from: &str, to: &str) -> Vec<String> {
         let outcomes: Vec<String> = verdict
             .outcomes
             .iter()
-            .map(|(outcome, share)| format!("{:.0} % {outcome}", share * 100.0))
+            .map(|(outcome, share)| format!("{:.0} % {outcome}", share.get() * 100.0))
             .collect();
         format!("{}: {}", verdict.conditions.join(" and "), outcomes.join(", "))
     });

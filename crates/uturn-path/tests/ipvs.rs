@@ -1,6 +1,6 @@
 //! kube-proxy in IPVS mode: upstream's and TKE's, as the kernel was measured to do it.
 
-use uturn_model::{Mechanism, Outcome};
+use uturn_model::{Mechanism, Outcome, Share};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::read_all;
@@ -17,7 +17,7 @@ struct Service {
 }
 
 impl Service {
-    fn ends(&self, from: &str) -> (Vec<(Outcome, f64)>, Vec<Mechanism>, String) {
+    fn ends(&self, from: &str) -> (Vec<(Outcome, Share)>, Vec<Mechanism>, String) {
         let text = format!(
             "apiVersion: uturn.dev/v1alpha1
 kind: Scenario
@@ -75,11 +75,11 @@ const TKE: Service = Service {
 #[test]
 fn policy_cluster_is_saved_by_the_load_balancer() {
     let (outcomes, _, hops) = TKE.ends("pod/shop/client-1");
-    assert_eq!(outcomes, [(Outcome::AT_ONCE, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::AT_ONCE, Share::ALL)]);
     assert!(hops.contains("LoadBalancer"), "the address is not bound: the packet leaves");
     // With one node there is no other target.
     let (outcomes, mechanisms, _) = Service { nodes: 1, ..TKE }.ends("pod/shop/client-1");
-    assert_eq!(outcomes, [(Outcome::Hangs, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::Hangs, Share::ALL)]);
     assert_eq!(mechanisms, [Mechanism::NoCandidate]);
 }
 
@@ -88,10 +88,10 @@ fn policy_local_loops() {
     let local = Service { policy: "Local", ..TKE };
     let (outcomes, mechanisms, _) = local.ends("pod/shop/client-1");
     let hangs = outcomes.iter().find(|(outcome, _)| *outcome == Outcome::Hangs).expect("hangs");
-    assert!((hangs.1 - 1.0 / 3.0).abs() < 1e-6, "{outcomes:?}");
+    assert!(hangs.1.is_about(Share::of(1, 3)), "{outcomes:?}");
     assert_eq!(mechanisms, [Mechanism::AsymmetricReturn]);
     let (outcomes, ..) = Service { nodes: 1, ..local }.ends("pod/shop/client-1");
-    assert_eq!(outcomes, [(Outcome::Hangs, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::Hangs, Share::ALL)]);
 }
 
 #[test]
@@ -99,10 +99,10 @@ fn prevent_loopback_works_where_kube_proxy_knows_it() {
     let asked = Service { policy: "Local", prevent_loopback: true, ..TKE };
     let (outcomes, _, hops) =
         Service { version: "v1.22.5-tke.13", ..asked }.ends("pod/shop/client-1");
-    assert_eq!(outcomes, [(Outcome::AT_ONCE, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::AT_ONCE, Share::ALL)]);
     assert!(!hops.contains("LoadBalancer"), "never leaves the node");
     let (outcomes, ..) = asked.ends("pod/shop/client-1");
-    assert_ne!(outcomes, [(Outcome::AT_ONCE, 1.0)], "one build too old");
+    assert_ne!(outcomes, [(Outcome::AT_ONCE, Share::ALL)], "one build too old");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn upstream_binds_and_never_leaves() {
     for policy in ["Cluster", "Local"] {
         let upstream = Service { version: "v1.30.0", variant: "upstream", policy, ..TKE };
         let (outcomes, _, hops) = upstream.ends("pod/shop/client-1");
-        assert_eq!(outcomes, [(Outcome::AT_ONCE, 1.0)], "{policy}");
+        assert_eq!(outcomes, [(Outcome::AT_ONCE, Share::ALL)], "{policy}");
         assert!(!hops.contains("LoadBalancer"), "{policy}");
     }
 }
@@ -119,14 +119,14 @@ fn upstream_binds_and_never_leaves() {
 fn a_client_that_is_its_own_backend_is_masqueraded() {
     let upstream = Service { version: "v1.30.0", variant: "upstream", nodes: 1, ..TKE };
     let (outcomes, _, hops) = upstream.ends("pod/shop/web-1");
-    assert_eq!(outcomes, [(Outcome::AT_ONCE, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::AT_ONCE, Share::ALL)]);
     assert!(hops.contains("MASQUERADE"), "{hops}");
 }
 
 #[test]
 fn a_host_is_scheduled_bound_or_not() {
     let (outcomes, _, hops) = TKE.ends("node/n1");
-    assert_eq!(outcomes, [(Outcome::AT_ONCE, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::AT_ONCE, Share::ALL)]);
     assert!(!hops.contains("LoadBalancer"), "IPVS serves the node's own packets");
 }
 
@@ -142,7 +142,7 @@ fn a_host_calls_a_bound_address_from_that_very_address() {
         ..TKE
     };
     let (outcomes, ..) = upstream.ends("node/n1");
-    assert_eq!(outcomes, [(Outcome::Hangs, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::Hangs, Share::ALL)]);
     let (outcomes, ..) = Service { policy: "Cluster", ..upstream }.ends("node/n1");
-    assert_eq!(outcomes, [(Outcome::AT_ONCE, 1.0)]);
+    assert_eq!(outcomes, [(Outcome::AT_ONCE, Share::ALL)]);
 }

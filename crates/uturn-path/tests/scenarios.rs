@@ -90,7 +90,10 @@ fn check(engine: &Engine<'_>, expected: &ExpectedFlow) -> Option<String> {
     let mut found = said.outcomes.clone();
     found.sort_by_key(|one| one.0);
     let alike = wanted.len() == found.len()
-        && wanted.iter().zip(&found).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-6);
+        && wanted
+            .iter()
+            .zip(&found)
+            .all(|(a, b)| a.0 == b.0 && (a.1 - b.1.get()).abs() < uturn_model::Share::EPSILON);
     if !alike {
         return Some(format!("{wanted:?} expected, {found:?} predicted ({:?})", said.mechanisms));
     }

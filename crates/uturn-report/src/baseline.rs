@@ -194,7 +194,7 @@ mod tests {
         assert!(!baseline.knows(&finding("front", &[":80 b/", ":80 c/"])));
         assert!(!baseline.knows(&finding("other", &[":80 b/"])));
         let mut other = finding("front", &[":80 a/"]);
-        other.share_failing = 0.9;
+        other.share_failing = uturn_model::Share::new(0.9);
         assert!(baseline.knows(&other), "a share that moved is nothing new");
         other.outcome = Outcome::Hangs;
         assert!(!baseline.knows(&other));

@@ -1,9 +1,10 @@
 //! `scan -o junit`: a test case for each finding, and for each code one that passes where
 //! nothing of it was found.
 
-use uturn_diagnose::{Code, Evidence, Finding};
+use uturn_diagnose::{Code, Finding, Observation};
 
 use crate::scan::{self, ScanReport};
+use crate::words;
 use crate::xml::escape;
 
 /// The whole document.
@@ -84,8 +85,8 @@ fn details(report: &ScanReport, at: usize, finding: &Finding) -> String {
         text.push_str(&format!("at: {origin}\n"));
     }
     for evidence in report.evidence.get(at).into_iter().flatten() {
-        let Evidence { place, what, by } = evidence;
-        text.push_str(&format!("evidence: {place} {what} ({by})\n"));
+        let Observation { place: _, what, by } = evidence;
+        text.push_str(&format!("evidence: {} {what} ({by})\n", words::place(evidence)));
     }
     for cure in &finding.cures {
         text.push_str(&format!("cure: {cure}\n"));

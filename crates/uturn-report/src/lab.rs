@@ -200,7 +200,9 @@ fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
 fn shares(outcomes: &[(Outcome, f64)]) -> String {
     let parts: Vec<String> = outcomes
         .iter()
-        .map(|(outcome, share)| format!("{} {outcome}", words::share(*share)))
+        .map(|(outcome, share)| {
+            format!("{} {outcome}", words::share(uturn_model::Share::new(*share)))
+        })
         .collect();
     parts.join(", ")
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use uturn_diagnose::cure::{Answer, Condition, Standing};
-use uturn_diagnose::{Clients, Code, Cure, CureTitle, Evidence, Example, Finding, Severity};
+use uturn_diagnose::{Clients, Code, Cure, CureTitle, Example, Finding, Observation, Severity};
 use uturn_model::route::{Hop, Leg, Way};
 use uturn_model::{
-    By, Client, Destination, Flow, Kind, Mechanism, Name, ObjectRef, Origin, Outcome, Place,
-    Protocol, Route, Step, StepKind, Verdict,
+    Client, Destination, Evidence, Flow, Kind, Mechanism, Name, ObjectRef, Origin, Outcome, Place,
+    Protocol, Route, Share, Step, StepKind, Verdict,
 };
 use uturn_snapshot::manifests::Changed;
 
@@ -27,7 +27,7 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
         },
         targets: targets.iter().map(|target| (*target).to_owned()).collect(),
         clients: Clients::other(Clients::OUTSIDE),
-        share_failing: 0.5,
+        share_failing: Share::new(0.5),
         outcome: Outcome::Answered { after: Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: Example::Written,
@@ -46,14 +46,18 @@ pub(crate) fn report(text: &str) -> ScanReport {
     let mut finding = finding(text, &[text, "other"]);
     finding.cures = vec![call(text)];
     finding.conditions = vec![text.into()];
-    let evidence = Evidence {
-        place: text.to_owned(),
+    let evidence = Observation {
+        place: Some(Place::LoadBalancer(text.into())),
         what: text.into(),
-        by: By::new(text, Origin { file: text.into(), line: 3, column: 5 }),
+        by: Evidence::Iptables {
+            chain: text.into(),
+            rule: text.into(),
+            origin: Origin::at(text, 3, 5),
+        },
     };
     let mut report = ScanReport::new(vec![finding]);
     report.evidence = vec![vec![evidence]];
-    report.origins = vec![Origin { file: text.into(), line: 7, column: 1 }];
+    report.origins = vec![Origin::at(text, 7, 1)];
     report.aside = vec![
         uturn_diagnose::analysis::Suppressed {
             finding: self::finding(text, &[text]),
@@ -62,7 +66,7 @@ pub(crate) fn report(text: &str) -> ScanReport {
         },
         uturn_diagnose::analysis::Suppressed {
             finding: self::finding(text, &[]),
-            origin: Origin::line(text, 9),
+            origin: Origin::line_of(text, 9),
             why: uturn_diagnose::analysis::Suppression::Known { baseline: text.into() },
         },
     ];
@@ -73,7 +77,7 @@ pub(crate) fn report(text: &str) -> ScanReport {
 pub(crate) fn cure(text: &str) -> Cure {
     let standing = Standing::Flow {
         flow: flow(),
-        outcomes: vec![(Outcome::Hangs, 1.0)],
+        outcomes: vec![(Outcome::Hangs, Share::ALL)],
         mechanisms: vec![Mechanism::AsymmetricReturn],
         conditions: vec![text.into()],
     };
@@ -126,14 +130,18 @@ pub(crate) fn verdicts(text: &str) -> Vec<Verdict> {
     let at = |text: &str| text.parse::<SocketAddr>().unwrap();
     let leg = Leg { src: at("10.1.1.10:40000"), dst: at("10.0.0.1:80") };
     let wide = Leg { src: at("[2001:db8:1111:2222:3333:4444:5555:6666]:40000"), dst: leg.dst };
-    let by = || By::new(text, Origin { file: text.into(), line: 1, column: 1 });
+    let by = || Evidence::Iptables {
+        chain: text.into(),
+        rule: text.into(),
+        origin: Origin::at(text, 1, 1),
+    };
     let step = |kind| Step::new(kind, text, by());
     let hop = |place, way, steps| Hop { place, way, steps };
     let lb = || Place::LoadBalancer(text.into());
     let node = || Place::Node(Name::new("n1").unwrap());
     let route = Route {
         late: Duration::ZERO,
-        share: 1.0,
+        share: Share::ALL,
         outcome: Outcome::Hangs,
         mechanisms: vec![Mechanism::AsymmetricReturn],
         chance: false,

@@ -2,7 +2,7 @@
 //!
 //! Version 2.1.0. What is known or ignored is there as well, suppressed with its reason.
 
-use uturn_diagnose::{Code, Evidence, Severity};
+use uturn_diagnose::{Code, Observation, Severity};
 use uturn_model::Origin;
 
 use crate::baseline::fingerprints;
@@ -65,7 +65,7 @@ struct Placed<'a> {
     finding: &'a uturn_diagnose::Finding,
     /// Where its object is written.
     origin: Option<&'a Origin>,
-    evidence: &'a [Evidence],
+    evidence: &'a [Observation],
     /// Why it does not count; none where it counts.
     aside: Option<&'a analysis::Suppression>,
 }
@@ -110,7 +110,7 @@ fn result<'a>(placed: &Placed<'a>, print: &'a str, codes: &[Code]) -> Finding<'a
         locations: [location(placed)],
         partial_fingerprints: Fingerprints { own: print, primary: print },
         properties: FindingProperties {
-            share_failing: finding.share_failing,
+            share_failing: finding.share_failing.get(),
             clients: finding.clients.len(),
         },
         related_locations: placed.evidence.iter().filter_map(related).collect(),
@@ -148,7 +148,7 @@ fn message(finding: &uturn_diagnose::Finding) -> String {
 /// Where the object is written, else the first line of a file that the finding rests on.
 fn location<'a>(placed: &Placed<'a>) -> Location<'a> {
     let from_evidence =
-        || placed.evidence.iter().find_map(|evidence| physical(&evidence.by.source));
+        || placed.evidence.iter().find_map(|evidence| physical(&evidence.by.origin()));
     let subject = &placed.finding.subject;
     Location {
         physical_location: placed.origin.and_then(physical).or_else(from_evidence),
@@ -160,11 +160,11 @@ fn location<'a>(placed: &Placed<'a>) -> Location<'a> {
     }
 }
 
-fn related(evidence: &Evidence) -> Option<RelatedLocation> {
-    let place = physical(&evidence.by.source)?;
-    let text = match evidence.place.as_str() {
-        "" => evidence.what.to_string(),
-        place => format!("{place}: {}", evidence.what),
+fn related(evidence: &Observation) -> Option<RelatedLocation> {
+    let place = physical(&evidence.by.origin())?;
+    let text = match &evidence.place {
+        None => evidence.what.to_string(),
+        Some(place) => format!("{place}: {}", evidence.what),
     };
     Some(RelatedLocation { physical_location: place, message: Message { text } })
 }
@@ -172,21 +172,30 @@ fn related(evidence: &Evidence) -> Option<RelatedLocation> {
 /// A place in a file that a person wrote. Returns `None` for standard input and for rules that
 /// uturn compiled: neither can be opened.
 fn physical(origin: &Origin) -> Option<PhysicalLocation> {
-    if origin.line == 0 || origin.file.starts_with("rules/") || &*origin.file == "-" {
+    let (path, line, column) = match origin {
+        Origin::File { path, line, column } => (path, *line, *column),
+        Origin::Embedded { field, .. } => return physical(field),
+        Origin::Generated { .. }
+        | Origin::Supposed { .. }
+        | Origin::Live { .. }
+        | Origin::Kernel
+        | Origin::Derived(_) => return None,
+    };
+    if line == 0 || &**path == "-" {
         return None;
     }
-    let artifact_location = match origin.file.starts_with('/') {
+    let artifact_location = match path.starts_with('/') {
         true => {
-            let uri = format!("file://{}", encoded(&origin.file));
+            let uri = format!("file://{}", encoded(path));
             ArtifactLocation { uri, uri_base_id: None }
         }
         false => {
-            let uri = encoded(origin.file.trim_start_matches("./"));
+            let uri = encoded(path.trim_start_matches("./"));
             ArtifactLocation { uri, uri_base_id: Some("%SRCROOT%") }
         }
     };
-    let start_column = (origin.column > 0).then_some(origin.column);
-    let region = Region { start_line: origin.line, start_column };
+    let start_column = (column > 0).then_some(column);
+    let region = Region { start_line: line, start_column };
     Some(PhysicalLocation { artifact_location, region })
 }
 
@@ -208,19 +217,29 @@ fn encoded(path: &str) -> String {
 mod tests {
     use serde_json::Value;
 
+    use std::sync::Arc;
+
+    use uturn_model::{Name, RulesPart, SourceName};
+
     use super::*;
     use crate::sample;
 
     #[test]
     fn places_are_uris() {
         let uri = |file: &str| {
-            let place = physical(&Origin { file: file.into(), line: 2, column: 0 })?;
+            let place = physical(&Origin::at(file, 2, 0))?;
             Some(place.artifact_location.uri)
         };
         assert_eq!(uri("./a b/ä.yaml").as_deref(), Some("a%20b/%C3%A4.yaml"));
         assert_eq!(uri("/x/y.yaml").as_deref(), Some("file:///x/y.yaml"));
         assert_eq!(uri("-"), None);
-        assert_eq!(uri("rules/n1"), None);
+        assert_eq!(uri("rules/n1").as_deref(), Some("rules/n1"));
+        let node = Name::new("n1").unwrap();
+        let generated = SourceName::Generated(node, RulesPart::Iptables);
+        assert_eq!(physical(&Origin::at(generated, 2, 0)), None);
+        let field = Origin::at("facts.yaml", 7, 5);
+        let embedded = Origin::at(SourceName::Embedded(Arc::new(field.clone())), 2, 0);
+        assert_eq!(physical(&embedded), physical(&field));
     }
 
     #[test]

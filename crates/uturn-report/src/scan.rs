@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use uturn_diagnose::group::group;
-use uturn_diagnose::{Evidence, Finding, Group, Severity};
+use uturn_diagnose::{Finding, Group, Observation, Severity};
 use uturn_model::network::Network;
 use uturn_model::{Origin, Skipped, Supposition, Text, Unjudged};
 
@@ -25,7 +25,7 @@ pub struct ScanReport {
     /// The findings grouped by cause, the worst group first.
     pub groups: Vec<Group>,
     /// The evidence for each of them, in the same order; empty if it was not asked for.
-    pub evidence: Vec<Vec<Evidence>>,
+    pub evidence: Vec<Vec<Observation>>,
     /// Where the object of each is written, in the same order; empty if it was not asked for.
     pub origins: Vec<Origin>,
     /// The findings that do not count.
@@ -84,7 +84,7 @@ impl ScanReport {
 pub fn sentence(finding: &Finding) -> String {
     let what = format!("{} {}", finding.subject, targets(finding));
     let why = because(finding);
-    if finding.share_failing > 0.0 {
+    if !finding.share_failing.is_none() {
         let who = words::who(&finding.clients);
         let ending = match finding.outcome {
             uturn_model::Outcome::Answered { .. } => finding.outcome.to_string(),
@@ -150,7 +150,7 @@ fn rows(report: &ScanReport, style: Style) -> String {
 /// How often calls fail, and how those that fail end: `1 in 3 after 4 s`.
 fn failing(finding: &Finding) -> String {
     match finding.share_failing {
-        share if share > 0.0 => {
+        share if !share.is_none() => {
             format!("{} {}", words::share(share), words::ending(finding.outcome))
         }
         _ => "not yet".to_owned(),
@@ -185,7 +185,7 @@ pub(crate) fn because(finding: &Finding) -> String {
     }
 }
 
-fn details(finding: &Finding, evidence: &[Evidence], most: usize, style: Style) -> String {
+fn details(finding: &Finding, evidence: &[Observation], most: usize, style: Style) -> String {
     let mut text = style.bold(&format!(
         "{} {}{}: {}\n",
         finding.code,
@@ -204,7 +204,7 @@ fn details(finding: &Finding, evidence: &[Evidence], most: usize, style: Style) 
     for evidence in evidence {
         text.push_str(&format!(
             "  evidence  {}{}\n            {}\n",
-            if evidence.place.is_empty() { String::new() } else { format!("{}: ", evidence.place) },
+            evidence.place.as_ref().map_or_else(String::new, |place| format!("{place}: ")),
             evidence.what,
             style.dim(&evidence.by.to_string())
         ));

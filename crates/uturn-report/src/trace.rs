@@ -149,13 +149,13 @@ pub(crate) fn line(place: &str, step: &Step, style: Style) -> String {
         StepKind::Translate | StepKind::Untranslate => style.bold(&main),
         _ => main.clone(),
     };
-    let rule = if style.wide { step.by.rule.to_string() } else { words::short_rule(&step.by.rule) };
-    let source = step.by.source.to_string();
+    let rule = if style.wide { step.by.rule() } else { words::short_rule(&step.by) };
+    let source = step.by.origin().to_string();
     // That a pod sends and answers needs no proof.
     let plain = matches!(step.kind, StepKind::Send | StepKind::Deliver);
     let by = match plain && !style.wide {
         true => String::new(),
-        false if *rule == *source => rule,
+        false if *rule == *source => source,
         false => format!("{rule}  {source}"),
     };
     let mut text = format!("  {}{painted}", pad(place, 28));

@@ -165,7 +165,7 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
             "end {} of {} · {} · {ending} · {} → {}",
             i + 1,
             ends.len(),
-            words::share(end.share),
+            words::share(uturn_model::Share::new(end.share)),
             place(end.leg.src),
             place(end.leg.dst)
         );

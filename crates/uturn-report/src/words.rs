@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use uturn_diagnose::Clients;
-use uturn_model::{NamespacedName, Outcome, Verdict};
+use uturn_diagnose::{Clients, Observation};
+use uturn_model::{Evidence, NamespacedName, Outcome, Share, Text, Verdict};
 
 /// `always`, `1 in 3`, `2 in 3`, `17 %`.
-pub fn share(share: f64) -> String {
-    if share >= 1.0 - 1e-6 {
+pub fn share(share: Share) -> String {
+    if share.is_all() {
         return "always".to_owned();
     }
     for of in 2..=20u32 {
-        let count = share * f64::from(of);
+        let count = share.get() * f64::from(of);
         if (count - count.round()).abs() < 1e-4 && count.round() >= 1.0 {
             return format!("{} in {of}", count.round());
         }
     }
-    match share * 100.0 {
+    match share.get() * 100.0 {
         percent if percent < 0.1 => "less than 0.1 %".to_owned(),
         percent if percent < 1.0 => format!("{percent:.1} %"),
         percent => format!("{percent:.0} %"),
@@ -119,23 +119,25 @@ pub fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// A rule as short as it can be told: its chain and its target.
-pub fn short_rule(rule: &str) -> String {
-    let mut words = rule.split_whitespace();
-    match (words.next(), words.next()) {
-        (Some("-A"), Some(chain)) if !chain.starts_with('-') => {
-            let rest: Vec<&str> = words.collect();
-            match rest.iter().position(|word| matches!(*word, "-j" | "-g")) {
-                Some(at) => format!("{chain} {}", rest[at..].join(" ")),
-                None => chain.to_owned(),
-            }
-        }
-        _ => rule.to_owned(),
+/// Where something was observed: `node/n1`, or nothing for what is written.
+pub fn place(observation: &Observation) -> String {
+    observation.place.as_ref().map_or_else(String::new, ToString::to_string)
+}
+
+/// What a step rests on, in short: of a rule of iptables, its chain and its target.
+pub fn short_rule(by: &Evidence) -> Text {
+    let Evidence::Iptables { chain, rule, .. } = by else { return by.rule() };
+    let words: Vec<&str> = rule.split_whitespace().collect();
+    match words.iter().position(|word| matches!(*word, "-j" | "-g")) {
+        Some(at) => format!("{chain} {}", words[at..].join(" ")).into(),
+        None => chain.clone(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use uturn_model::Origin;
+
     use super::*;
 
     #[test]
@@ -151,7 +153,7 @@ mod tests {
             (0.0042, "0.4 %"),
             (0.00001, "less than 0.1 %"),
         ] {
-            assert_eq!(share(number), said);
+            assert_eq!(share(Share::new(number)), said);
         }
     }
 
@@ -164,8 +166,15 @@ mod tests {
     #[test]
     fn a_rule_is_its_chain_and_target() {
         let rule = r#"-A KUBE-SEP-X -p tcp -m comment --comment "a -j b" -m tcp -j DNAT --to-destination 1.2.3.4:80"#;
-        assert!(short_rule(rule).starts_with("KUBE-SEP-X -j"));
-        assert_eq!(short_rule("Service shop/front"), "Service shop/front");
-        assert_eq!(short_rule("-A -t 10.0.0.1:80 -s rr"), "-A -t 10.0.0.1:80 -s rr");
+        let origin = Origin::Kernel;
+        let in_chain = |rule: &str| Evidence::Iptables {
+            chain: "KUBE-SEP-X".into(),
+            rule: rule.into(),
+            origin: origin.clone(),
+        };
+        assert!(short_rule(&in_chain(rule)).starts_with("KUBE-SEP-X -j"));
+        assert_eq!(&*short_rule(&in_chain("-A KUBE-SEP-X -p tcp")), "KUBE-SEP-X");
+        let server = Evidence::Ipvs { server: "-A -t 10.0.0.1:80 -s rr".into(), origin };
+        assert_eq!(&*short_rule(&server), "-A -t 10.0.0.1:80 -s rr");
     }
 }

@@ -140,9 +140,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
         for step in hops.flat_map(|hop| &mut hop.steps) {
             // Which line it is depends on all the rules.
-            if step.by.source.file.starts_with("rules/") {
-                step.by.source.line = 0;
-            }
+            step.by.clear_generated_line();
         }
         Ok(vec![verdict])
     }

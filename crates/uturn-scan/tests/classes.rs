@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
 use proptest::prelude::*;
-use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Verdict};
+use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Share, Verdict};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Source, read};
@@ -25,7 +25,7 @@ fn cases() -> u32 {
 }
 
 /// How a verdict ends, in an order of its own.
-fn ends(verdict: &Verdict) -> (Vec<(Outcome, f64)>, Vec<Mechanism>) {
+fn ends(verdict: &Verdict) -> (Vec<(Outcome, Share)>, Vec<Mechanism>) {
     let mut outcomes = verdict.outcomes.clone();
     outcomes.sort_by_key(|one| one.0);
     (outcomes, verdict.mechanisms.clone())
@@ -35,7 +35,11 @@ fn same(one: &Verdict, other: &Verdict) -> bool {
     let (one, other) = (ends(one), ends(other));
     one.1 == other.1
         && one.0.len() == other.0.len()
-        && one.0.iter().zip(&other.0).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-9)
+        && one
+            .0
+            .iter()
+            .zip(&other.0)
+            .all(|(a, b)| a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9)
 }
 
 /// A cluster as its text says.

@@ -126,9 +126,9 @@ proptest! {
         for (merged, single) in merged.iter().zip(&single) {
             let explained = scanner.explain(merged).unwrap();
             let verdict = &explained[0];
-            let sum: f64 = verdict.outcomes.iter().map(|(_, share)| share).sum();
+            let sum: f64 = verdict.outcomes.iter().map(|(_, share)| share.get()).sum();
             prop_assert!((sum - 1.0).abs() < 1e-9);
-            let raw: f64 = verdict.routes.iter().map(|route| route.share).sum();
+            let raw: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
             prop_assert!((raw - 1.0).abs() < 1e-6, "routes add up to {}", raw);
             for route in &verdict.routes {
                 prop_assert_eq!(
@@ -138,7 +138,7 @@ proptest! {
                 );
                 let steps = || route.hops.iter().flat_map(|hop| &hop.steps);
                 for step in steps() {
-                    prop_assert!(!step.by.rule.is_empty() && !step.by.source.file.is_empty());
+                    prop_assert!(!step.by.rule().is_empty() && !step.by.origin().to_string().is_empty());
                 }
                 if route.outcome.is_answered() {
                     prop_assert!(route.hops.iter().any(|hop| hop.way == Way::Back));
@@ -149,7 +149,7 @@ proptest! {
             prop_assert_eq!(&verdict.mechanisms, &single.verdicts[0].mechanisms);
             for ((a, x), (b, y)) in verdict.outcomes.iter().zip(&single.verdicts[0].outcomes) {
                 prop_assert_eq!(a, b);
-                prop_assert!((x - y).abs() < 1e-9);
+                prop_assert!((x.get() - y.get()).abs() < 1e-9);
             }
         }
     }
@@ -181,7 +181,7 @@ proptest! {
             prop_assert_eq!(one.outcomes.len(), other.outcomes.len());
             for ((a, x), (b, y)) in one.outcomes.iter().zip(&other.outcomes) {
                 prop_assert_eq!(a, b);
-                prop_assert!((x - y).abs() < 1e-6);
+                prop_assert!((x.get() - y.get()).abs() < 1e-6);
             }
         }
     }

@@ -114,10 +114,13 @@ fn told(case: &Case) -> Vec<(Option<u64>, f64)> {
     alone.sort_by_key(|one| one.0);
     assert_eq!(classes.len(), alone.len(), "{classes:?} {alone:?}");
     for (one, other) in classes.iter().zip(&alone) {
-        assert!(one.0 == other.0 && (one.1 - other.1).abs() < 1e-9, "{classes:?} {alone:?}");
+        assert!(
+            one.0 == other.0 && (one.1.get() - other.1.get()).abs() < 1e-9,
+            "{classes:?} {alone:?}"
+        );
     }
     let seconds = |outcome: &Outcome| outcome.after().map(|after: Duration| after.as_secs());
-    alone.iter().map(|(outcome, share)| (seconds(outcome), *share)).collect()
+    alone.iter().map(|(outcome, share)| (seconds(outcome), share.get())).collect()
 }
 
 fn half_hangs() -> Vec<(Option<u64>, f64)> {
@@ -184,7 +187,7 @@ fn classes_of_clients_meet_the_same_dice() {
                     let what = format!("{} {pod} {}", case.label, met.target.label);
                     assert_eq!(one.len(), other.len(), "{what}: {one:?} {other:?}");
                     for (a, b) in one.iter().zip(&other) {
-                        let same = a.0 == b.0 && (a.1 - b.1).abs() < 1e-9;
+                        let same = a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9;
                         assert!(same, "{what}: {one:?} {other:?}");
                         late += usize::from(a.0.after() == Some(Duration::from_secs(1)));
                     }

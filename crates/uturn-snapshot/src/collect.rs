@@ -290,7 +290,7 @@ const MOST_PASSED: usize = 100;
 
 fn fault(source: &Source, trouble: Trouble) -> Fault {
     let Trouble { line, column, message, hint, .. } = trouble;
-    let origin = Origin { file: source.name.clone(), line, column };
+    let origin = Origin::at(source.name.clone(), line, column);
     Fault { origin, field: None, message, hint }
 }
 

@@ -45,7 +45,7 @@ impl<'d> Doc<'d> {
 
     /// Where a value was written.
     pub(crate) fn origin(&self, node: &Node<'_>) -> Origin {
-        Origin { file: self.file.clone(), line: node.line, column: node.column }
+        Origin::at(self.file.clone(), node.line, node.column)
     }
 
     /// Reports a fault of a value.

@@ -157,7 +157,7 @@ fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)>
 
 /// The origin of what no manifest gives.
 fn nowhere() -> Origin {
-    Origin::file("supposed")
+    Origin::SUPPOSED
 }
 
 /// Suppositions as they are made.

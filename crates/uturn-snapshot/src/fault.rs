@@ -90,7 +90,7 @@ impl Faults {
     pub(crate) fn push(&mut self, fault: Fault) {
         if self.is_full() {
             self.more += 1;
-            self.last = Some(fault.origin.file);
+            self.last = fault.origin.path().map(Text::from);
         } else {
             self.kept.push(fault);
         }
@@ -134,7 +134,7 @@ impl Faults {
     /// Ends a source: sorts its faults by place, and adds how many were only counted.
     pub(crate) fn finish(&mut self) {
         if let Some(of_source) = self.kept.get_mut(self.from..) {
-            of_source.sort_by_key(|fault| (fault.origin.line, fault.origin.column));
+            of_source.sort_by_key(|fault| (fault.origin.line(), fault.origin.column()));
         }
         if let Some(file) = self.last.take() {
             let rest = if self.gives_up() { "; the rest was not read" } else { "" };

@@ -189,9 +189,6 @@ fn origin(path: &Path) -> Origin {
 fn place(path: &Path, before: &[u8]) -> Origin {
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-    Origin {
-        file: name(path),
-        line: u32::try_from(line).unwrap_or(u32::MAX),
-        column: u32::try_from(column).unwrap_or(u32::MAX),
-    }
+    let saturated = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Origin::at(name(path), saturated(line), saturated(column))
 }

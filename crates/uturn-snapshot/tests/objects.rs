@@ -116,7 +116,7 @@ status:
     assert_eq!(service.load_balancer[1].mode, IpMode::Proxy);
     assert_eq!(service.vips(Family::V4).count(), 1);
     assert!(service.annotations.is("service.cloud.tencent.com/prevent-loopback", "true"));
-    assert_eq!((&*service.origin.file, service.origin.line), ("a.yaml", 2));
+    assert_eq!((service.origin.path(), service.origin.line()), (Some("a.yaml"), 2));
 }
 
 #[test]
@@ -324,7 +324,7 @@ spec: {of: another kind}
     let cluster = loaded.cluster;
     let proxy = &cluster.proxy;
     assert_eq!(proxy.mode.value, ProxyMode::Ipvs);
-    assert!(matches!(&proxy.mode.basis, Basis::Stated(origin) if origin.line == 9), "{proxy:?}");
+    assert!(matches!(&proxy.mode.basis, Basis::Stated(origin) if origin.line() == 9), "{proxy:?}");
     let ranges = vec!["10.1.0.0/16".parse().unwrap(), "fd01::/48".parse().unwrap()];
     assert_eq!(proxy.detector.value, LocalDetector::ClusterCidr(ranges));
     assert_eq!(
@@ -336,7 +336,7 @@ spec: {of: another kind}
     assert!(proxy.conntrack_tcp_be_liberal && !proxy.localhost_node_ports);
     let corefile = cluster.dns.corefile.unwrap();
     assert!(corefile.text.starts_with(".:53 {\n\tforward"));
-    assert_eq!(corefile.origin.line, 21);
+    assert_eq!(corefile.origin.line(), 21);
     assert_eq!(cluster.dns.service, Some(name("kube-system/kube-dns")));
     assert_eq!(cluster.network.non_masquerade_cidrs.value, ["10.1.0.0/16".parse().unwrap()]);
     assert!(cluster.controller_switches.is("GlobalRouteDirectAccess", "true"));

@@ -111,7 +111,7 @@ fn corefile(engine: &Engine<'_>) -> Check {
     });
     let place = |at: usize| {
         let at = u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1);
-        uturn_model::dns::place(&corefile.origin, at, 0)
+        corefile.origin.within(at, 0)
     };
     match (serves, zones.next()) {
         (Some((at, line)), _) => Check::ok(what, format!("{} ({})", line.trim(), place(at))),

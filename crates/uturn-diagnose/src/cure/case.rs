@@ -207,7 +207,7 @@ impl<'a> Case<'a> {
 
 /// How a flow stands.
 pub(crate) fn standing(flow: &Flow, verdicts: &[Verdict]) -> Standing {
-    let worst = verdicts.iter().max_by(|a, b| a.share_failing().total_cmp(&b.share_failing()));
+    let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
     Standing::Flow {
         flow: flow.clone(),
         outcomes: worst.map(|one| one.outcomes.clone()).unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use uturn_model::ingress::Backend;
 use uturn_model::{
     Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
-    Protocol, Verdict,
+    Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
@@ -16,17 +16,15 @@ use super::Standing;
 /// answered at once, and the longest wait for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Harm {
-    pub(crate) lost: f64,
-    pub(crate) failing: f64,
+    pub(crate) lost: Share,
+    pub(crate) failing: Share,
     pub(crate) wait: f64,
 }
 
-const SMALL: f64 = 1e-6;
-
 impl Harm {
-    pub(crate) fn of(outcomes: &[(Outcome, f64)]) -> Self {
-        let share = |wanted: &dyn Fn(&Outcome) -> bool| -> f64 {
-            outcomes.iter().filter(|(one, _)| wanted(one)).map(|(_, share)| share).sum()
+    pub(crate) fn of(outcomes: &[(Outcome, Share)]) -> Self {
+        let share = |wanted: &dyn Fn(&Outcome) -> bool| {
+            Share::sum(outcomes.iter().filter(|(end, _)| wanted(end)).map(|(_, share)| *share))
         };
         let answered = outcomes.iter().filter(|(one, _)| one.is_answered());
         let waits = answered.filter_map(|(one, _)| one.after()).map(|one| one.as_secs_f64());
@@ -39,17 +37,17 @@ impl Harm {
 
     fn of_verdicts(verdicts: &[Verdict]) -> Self {
         verdicts.iter().map(|one| Self::of(&one.outcomes)).fold(Self::default(), |a, b| Self {
-            lost: a.lost.max(b.lost),
-            failing: a.failing.max(b.failing),
+            lost: a.lost.larger(b.lost),
+            failing: a.failing.larger(b.failing),
             wait: a.wait.max(b.wait),
         })
     }
 
     /// Whether any of it is more than in the other.
     pub(crate) fn is_worse_than(&self, other: &Self) -> bool {
-        self.lost > other.lost + SMALL
-            || self.failing > other.failing + SMALL
-            || self.wait > other.wait + SMALL && self.lost > other.lost - SMALL
+        self.lost.is_more_than(other.lost)
+            || self.failing.is_more_than(other.failing)
+            || self.wait > other.wait && !other.lost.is_more_than(self.lost)
     }
 
     /// Whether some of it is less, and none more.
@@ -59,12 +57,12 @@ impl Harm {
 
     /// As people say it.
     pub(crate) fn said(&self) -> String {
-        if self.failing < SMALL {
+        if self.failing.is_none() {
             return "fine".to_owned();
         }
-        let mut said = format!("{:.0} % not answered at once", self.failing * 100.0);
-        if self.lost > SMALL {
-            said.push_str(&format!(", {:.0} % not at all", self.lost * 100.0));
+        let mut said = format!("{:.0} % not answered at once", self.failing.get() * 100.0);
+        if !self.lost.is_none() {
+            said.push_str(&format!(", {:.0} % not at all", self.lost.get() * 100.0));
         } else if self.wait > 0.0 {
             said.push_str(&format!(", up to {} s", self.wait));
         }
@@ -92,9 +90,9 @@ impl Standing {
             Self::Flow { outcomes, mechanisms, .. } => {
                 let said: Vec<String> = outcomes
                     .iter()
-                    .map(|(outcome, share)| match *share {
-                        all if all > 1.0 - SMALL => outcome.to_string(),
-                        part => format!("{:.0} % {outcome}", part * 100.0),
+                    .map(|(outcome, share)| match share.is_all() {
+                        true => outcome.to_string(),
+                        false => format!("{:.0} % {outcome}", share.get() * 100.0),
                     })
                     .collect();
                 let why: Vec<&str> = mechanisms.iter().map(|one| one.as_str()).collect();

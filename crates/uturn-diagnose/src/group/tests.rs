@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use uturn_model::{Destination, Name, Port};
+use uturn_model::{Destination, Name, Port, Share};
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn finding(name: &str) -> Finding {
         subject: object(Kind::Ingress, name),
         targets: vec![":80 /".to_owned()],
         clients: Clients::other(Clients::OUTSIDE),
-        share_failing: 0.5,
+        share_failing: Share::new(0.5),
         outcome: Outcome::Answered { after: Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: walked(),
@@ -51,8 +51,8 @@ fn findings_of_one_cause_are_one_group() {
     let late = Outcome::Answered { after: Duration::from_secs(8) };
     let lost = Outcome::Status { code: 504, after: Duration::from_secs(4) };
     let all = [
-        Finding { share_failing: 0.2, ..finding("a") },
-        Finding { severity: Severity::Warning, share_failing: 1.0, ..finding("b") },
+        Finding { share_failing: Share::new(0.2), ..finding("a") },
+        Finding { severity: Severity::Warning, share_failing: Share::new(1.0), ..finding("b") },
         Finding { outcome: late, ..finding("c") },
         Finding { outcome: lost, ..finding("d") },
         Finding { targets: vec![":80 /".to_owned(), ":80 /x".to_owned()], ..finding("a") },
@@ -99,7 +99,7 @@ fn groups_come_by_severity_then_by_harm() {
     let warning = Finding {
         code: Code::ReplyUnseen,
         severity: Severity::Warning,
-        share_failing: 1.0,
+        share_failing: Share::new(1.0),
         ..finding("a")
     };
     let small = Finding { subject: object(Kind::Service, "a"), ..finding("a") };
@@ -165,7 +165,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
             subject: object(kind, &format!("n{name}")),
             targets: (0..targets).map(|at| format!(":{at}")).collect(),
             clients: Clients::other(client),
-            share_failing: f64::from(share) / 6.0,
+            share_failing: Share::new(f64::from(share) / 6.0),
             outcome,
             mechanism,
             example: if is_walked { walked() } else { Example::Written },
@@ -231,7 +231,7 @@ proptest! {
             prop_assert_eq!(Some(group.severity), all().map(|finding| finding.severity).max());
             let worst = &findings[group.worst()];
             for finding in all().filter(|finding| finding.severity == worst.severity) {
-                prop_assert!(finding.share_failing <= worst.share_failing + 1e-6);
+                prop_assert!(!finding.share_failing.is_more_than(worst.share_failing));
             }
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn standing(one: &Standing) -> String {
         Standing::Flow { outcomes, .. } => {
             let said: Vec<String> = outcomes
                 .iter()
-                .map(|(outcome, share)| format!("{:.0} % {outcome}", share * 100.0))
+                .map(|(outcome, share)| format!("{:.0} % {outcome}", share.get() * 100.0))
                 .collect();
             said.join(", ")
         }

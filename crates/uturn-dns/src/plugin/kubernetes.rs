@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use uturn_model::pod::Phase;
-use uturn_model::route::{By, StepKind};
+use uturn_model::route::StepKind;
 use uturn_model::service::ServiceKind;
-use uturn_model::{Endpoint, Family, NamespacedName, Service, Step};
+use uturn_model::{Endpoint, Evidence, Family, NamespacedName, Service, Step};
 
 use super::{Exchange, Setup};
 use crate::dispenser::Dispenser;
@@ -57,7 +57,7 @@ enum Host<'a> {
 /// A record's data, and why it was found.
 struct Found<'a> {
     hosts: Vec<Host<'a>>,
-    why: Option<(String, By)>,
+    why: Option<(String, Evidence)>,
 }
 
 impl<'a> Found<'a> {
@@ -65,7 +65,7 @@ impl<'a> Found<'a> {
         Self { hosts: Vec::new(), why: None }
     }
 
-    fn add(&mut self, host: Host<'a>, why: impl FnOnce() -> (String, By)) {
+    fn add(&mut self, host: Host<'a>, why: impl FnOnce() -> (String, Evidence)) {
         self.hosts.push(host);
         self.why.get_or_insert_with(why);
     }
@@ -329,7 +329,7 @@ impl Kubernetes {
                 && let Some(ip) = ip
             {
                 found.add(Host::Address(ip.to_canonical()), || {
-                    let by = By::new(format!("Pod {}", pod.name), pod.origin.clone());
+                    let by = Evidence::object(pod.object(), pod.origin.clone());
                     ("the pod's address".to_owned(), by)
                 });
             }
@@ -481,8 +481,8 @@ impl<'n> Parts<'n> {
     }
 }
 
-fn service_step(service: &Service, why: &str) -> (String, By) {
-    (why.to_owned(), By::new(service.object().to_string(), service.origin.clone()))
+fn service_step(service: &Service, why: &str) -> (String, Evidence) {
+    (why.to_owned(), Evidence::object(service.object(), service.origin.clone()))
 }
 
 /// Whether a namespace exists, as far as its objects show.

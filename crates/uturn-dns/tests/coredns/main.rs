@@ -81,7 +81,7 @@ fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<()
         "coredns",
         &dns::Corefile {
             text: text.clone().into(),
-            origin: Origin::line("Corefile", 1),
+            origin: Origin::line_of("Corefile", 1),
             beside: Vec::new(),
         },
     );

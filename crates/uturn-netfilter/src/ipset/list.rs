@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use uturn_model::{Origin, Text};
+use uturn_model::{Origin, SourceName};
 
 use super::parse::{Fault, Reader, cut};
 use crate::ParseError;
@@ -26,10 +26,10 @@ struct Block<'a> {
 }
 
 /// Parses such a text into `reader`.
-pub(super) fn read<'a>(reader: &mut Reader<'a>, file: &Text, text: &'a str) {
+pub(super) fn read<'a>(reader: &mut Reader<'a>, file: &SourceName, text: &'a str) {
     let mut block: Option<Block<'a>> = None;
     for (line, number) in text.lines().zip(1u32..) {
-        let origin = Origin::line(file.clone(), number);
+        let origin = Origin::line_of(file.clone(), number);
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use uturn_model::{Family, Origin, Text};
+use uturn_model::{Family, Origin, SourceName, Text};
 
 use super::entry::{Part, mark};
 use super::{Entry, PartKind, Set, SetKind, Sets, is_flag, list};
@@ -15,7 +15,7 @@ use crate::hash::FastMap;
 /// # Errors
 ///
 /// Returns all errors of the text, each with its place.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Sets, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Sets, Vec<ParseError>> {
     let mut reader = Reader {
         file: source.into(),
         sets: Vec::new(),
@@ -53,7 +53,7 @@ pub(super) type Fault = (u32, String);
 pub(super) type Token<'a> = (Cow<'a, str>, u32);
 
 pub(super) struct Reader<'a> {
-    file: Text,
+    file: SourceName,
     sets: Vec<Set>,
     /// The address family of each set.
     families: Vec<Option<Family>>,
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
             other => return Err((column, format!("found {other:?}, expected create or add"))),
         }
         let (name, at) = words.next().ok_or_else(|| wanted("the name of a set"))?;
-        let origin = Origin::line(self.file.clone(), number);
+        let origin = Origin::line_of(self.file.clone(), number);
         if matches!(&*command, "create" | "-N" | "--create") {
             let (kind, _) = words.next().ok_or_else(|| wanted("a name and a type"))?;
             self.create((name, at), &kind, words.collect(), origin)
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         origin: Origin,
     ) -> Result<(), Fault> {
         if let Some(before) = self.names.get(&name) {
-            let line = self.sets[*before].origin.line;
+            let line = self.sets[*before].origin.line();
             return Err((at, format!("set {name} a second time, the first is on line {line}")));
         }
         let kind = SetKind::from_word(kind);

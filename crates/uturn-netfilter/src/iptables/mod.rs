@@ -36,7 +36,7 @@ pub use target::{ConnmarkOp, NatPorts, NatTo, Target, Tproxy};
 use std::fmt;
 use std::net::IpAddr;
 
-use uturn_model::{By, IpNet, Origin, Text};
+use uturn_model::{Evidence, IpNet, Origin, Text};
 
 use crate::packet::IpProtocol;
 
@@ -223,8 +223,12 @@ impl Rule {
     }
 
     /// The rule as evidence: as `iptables-save` prints it in `chain`.
-    pub fn by(&self, chain: &str) -> By {
-        By::new(self.line(chain).to_string(), self.origin.clone())
+    pub fn by(&self, chain: &str) -> Evidence {
+        Evidence::Iptables {
+            chain: chain.into(),
+            rule: self.line(chain).to_string().into(),
+            origin: self.origin.clone(),
+        }
     }
 
     /// As `iptables-save` prints it in `chain`.

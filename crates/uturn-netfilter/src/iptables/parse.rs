@@ -1,6 +1,6 @@
 //! Parses the text of `iptables-save` line by line.
 
-use uturn_model::{Family, Origin, Text};
+use uturn_model::{Family, Origin, SourceName};
 
 use super::chain_names::ChainNames;
 use super::command::{self, Command, Setting};
@@ -21,7 +21,7 @@ use crate::ParseError;
 /// Returns all errors of the text, each with its place. If the text is the output of another
 /// tool, returns a single error that names the tool and the command to run instead.
 pub fn parse(
-    source: impl Into<Text>,
+    source: impl Into<SourceName>,
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
@@ -41,7 +41,7 @@ pub fn parse(
 /// Returns all errors of the text, each with its place.
 pub fn parse_fragment(
     base: Ruleset,
-    source: impl Into<Text>,
+    source: impl Into<SourceName>,
     text: &str,
     family: Family,
 ) -> Result<Ruleset, Vec<ParseError>> {
@@ -51,7 +51,7 @@ pub fn parse_fragment(
 }
 
 /// Warnings in a dump's comments: the other back end also has rules, which the dump lacks.
-pub fn warnings(source: impl Into<Text>, text: &str) -> Vec<ParseError> {
+pub fn warnings(source: impl Into<SourceName>, text: &str) -> Vec<ParseError> {
     let file = source.into();
     let lines = text.lines().zip(1u32..).filter_map(|(line, number)| {
         let remark = line.trim_start().strip_prefix('#')?.trim();
@@ -91,7 +91,7 @@ enum InputKind {
 
 struct Reader<'a> {
     kind: InputKind,
-    file: Text,
+    file: SourceName,
     family: Family,
     ruleset: Ruleset,
     table: Option<TableBuilder<'a>>,
@@ -106,7 +106,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: Text, family: Family, kind: InputKind) -> Self {
+    fn new(file: SourceName, family: Family, kind: InputKind) -> Self {
         Self {
             kind,
             file,
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         });
         // Rules of an unreadable table are still checked, as if they belonged to `filter`.
         let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
-        let origin = Origin::line(self.file.clone(), number);
+        let origin = Origin::line_of(self.file.clone(), number);
         let count = declared(behind);
         let table = Table { kind: shown, chains: Vec::with_capacity(count), origin };
         self.table = Some(TableBuilder::new(table, ChainNames::with_room(count)));
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         if self.kind == InputKind::Fragment {
             self.put_back(unfinished);
         } else if let Some(before) = unfinished {
-            let line = before.table.origin.line;
+            let line = before.table.origin.line();
             return Err(format!("found a new table, expected COMMIT for the one of line {line}"));
         }
         match self.ruleset.table(shown) {
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             Some(before) => {
-                let line = before.origin.line;
+                let line = before.origin.line();
                 Err(format!(
                     "table {name} a second time, the first is on line {line}: are these two dumps in one file?"
                 ))
@@ -288,7 +288,7 @@ impl<'a> Reader<'a> {
         };
         if let Some(before) = open.names.find(name) {
             if self.kind == InputKind::Dump {
-                let line = open.table.chains[before].origin.line;
+                let line = open.table.chains[before].origin.line();
                 let message = format!("chain {name} a second time, the first is on line {line}");
                 return Err((at(name), message));
             }
@@ -301,7 +301,7 @@ impl<'a> Reader<'a> {
             chain.counters = counters;
             return Ok(());
         }
-        open.declare(name, policy, counters, Origin::line(self.file.clone(), number));
+        open.declare(name, policy, counters, Origin::line_of(self.file.clone(), number));
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl<'a> Reader<'a> {
             })?);
             rest = after;
         }
-        let origin = Origin::line(self.file.clone(), number);
+        let origin = Origin::line_of(self.file.clone(), number);
         if self.kind == InputKind::Fragment {
             // Rules for one family in a text for both.
             let family = match rest.first().map_or("", Token::bare) {
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
                 Some(command) => return command::about_chain(open, command, rest, setting.origin),
             }
         }
-        let origin = Origin::line(self.file.clone(), number);
+        let origin = Origin::line_of(self.file.clone(), number);
         let (name, rest) = match rest {
             [append, name, rest @ ..] if matches!(append.bare(), "-A" | "--append") => (name, rest),
             [append] if matches!(append.bare(), "-A" | "--append") => {
@@ -431,7 +431,7 @@ impl<'a> Reader<'a> {
             let Table { kind, origin, .. } = open.table;
             let message = format!(
                 "the text ends here, expected COMMIT for table {kind} of line {}: the dump is cut",
-                origin.line
+                origin.line()
             );
             self.errors.push(ParseError::new(&self.file, last, 1, message));
         }

@@ -74,7 +74,7 @@ fn read_line(
         read.or_else(|| host(word).map(|(ip, port)| SocketAddr::new(ip, port.unwrap_or(0))))
             .ok_or_else(|| wrong(word, ADDRESS))
     };
-    let origin = Origin::line(list.file.clone(), number);
+    let origin = Origin::line_of(list.file.clone(), number);
     let protocol = match first {
         "TCP" => Some(Protocol::Tcp),
         "UDP" => Some(Protocol::Udp),

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-use uturn_model::{By, Family, Origin, Protocol, Text};
+use uturn_model::{Evidence, Family, Origin, Protocol, Text};
 
 use crate::packet::{Connection, IpProtocol, Scheduled};
 
@@ -165,8 +165,8 @@ impl VirtualAddress {
 
 impl VirtualServer {
     /// The virtual server as evidence.
-    pub fn by(&self) -> By {
-        By::new(format!("-A {self}"), self.origin.clone())
+    pub fn by(&self) -> Evidence {
+        Evidence::Ipvs { server: format!("-A {self}").into(), origin: self.origin.clone() }
     }
 }
 

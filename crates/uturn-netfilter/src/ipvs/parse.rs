@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use uturn_model::Text;
+use uturn_model::SourceName;
 
 use super::{RealServer, VirtualAddress, VirtualServer, VirtualServers};
 use super::{listing, save};
@@ -16,7 +16,7 @@ pub(super) type Fault = (u32, String);
 /// # Errors
 ///
 /// Returns all errors of the text, each with its place.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<VirtualServers, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<VirtualServers, Vec<ParseError>> {
     let mut list = List {
         file: source.into(),
         servers: Vec::new(),
@@ -38,7 +38,7 @@ pub fn parse(source: impl Into<Text>, text: &str) -> Result<VirtualServers, Vec<
 
 /// What was parsed so far.
 pub(super) struct List {
-    pub(super) file: Text,
+    pub(super) file: SourceName,
     servers: Vec<VirtualServer>,
     places: HashMap<VirtualAddress, usize>,
     errors: Vec<ParseError>,
@@ -51,7 +51,7 @@ impl List {
 
     pub(super) fn open(&mut self, server: VirtualServer) -> Result<(), String> {
         if let Some(before) = self.places.get(&server.at) {
-            let line = self.servers[*before].origin.line;
+            let line = self.servers[*before].origin.line();
             return Err(format!(
                 "virtual server {} a second time, the first is on line {line}",
                 server.at

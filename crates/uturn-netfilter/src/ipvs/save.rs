@@ -101,7 +101,7 @@ fn read_line(line: &str, number: u32, list: &mut List) -> Result<(), Fault> {
         }
     }
     let at = options.at().map_err(|message| (column(command), message))?;
-    let origin = Origin::line(list.file.clone(), number);
+    let origin = Origin::line_of(list.file.clone(), number);
     let made = if add {
         options.real(at, origin).and_then(|real| list.add(Some(at), real))
     } else {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use uturn_model::{By, Text};
+use uturn_model::{Evidence, Text};
 
 use super::index::{self, Index};
 use super::unknown_condition::{self, ConditionNumbers, UnknownCondition};
@@ -89,7 +89,7 @@ pub(super) struct CompiledRule {
 /// Texts for the steps of a walk, built on first use.
 #[derive(Debug)]
 struct RuleTexts {
-    by: By,
+    by: Evidence,
     /// For the probability with which the rule was first picked; other probabilities are rare.
     picked: OnceLock<(u64, Text)>,
 }
@@ -103,7 +103,7 @@ impl CompiledRule {
     }
 
     /// The rule as evidence.
-    pub(super) fn by(&self, rule: &Rule, chain: &Chain) -> &By {
+    pub(super) fn by(&self, rule: &Rule, chain: &Chain) -> &Evidence {
         &self.texts(rule, chain).by
     }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
-use uturn_model::{By, Family, IpNet, Origin, Supposition, Text};
+use uturn_model::{Evidence, Family, IpNet, Origin, Supposition, Text};
 
-use crate::capture_gaps::{NOT_CAPTURED, UNKNOWN_INTERFACE};
+use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::hash::{FastMap, FastSet};
 use crate::packet::{IpProtocol, Packet};
 use crate::packet_facts::{FactSubject, Facts, PacketFact};
@@ -33,7 +33,7 @@ type Lengths = BTreeMap<u8, FastMap<IpAddr, Vec<usize>>>;
 #[derive(Debug)]
 struct Known {
     route: RouteEntry,
-    evidence: OnceLock<(By, Text)>,
+    evidence: OnceLock<(Evidence, Text)>,
 }
 
 /// A route lookup.
@@ -164,7 +164,7 @@ impl Fib {
             kind: RouteKind::Local,
             src: Some(ip),
             metric: 0,
-            origin: Origin::file("kernel"),
+            origin: Origin::Kernel,
         });
     }
 
@@ -175,7 +175,7 @@ impl Fib {
         if self.find(Family::V4, TABLE_LOCAL, all, None).is_some() {
             return;
         }
-        let mut route = RouteEntry::unicast(net, None, device.clone(), Origin::file("kernel"));
+        let mut route = RouteEntry::unicast(net, None, device.clone(), Origin::Kernel);
         (route.table, route.kind) = (TABLE_LOCAL, RouteKind::Local);
         self.add(route);
     }
@@ -287,7 +287,7 @@ impl Fib {
     }
 
     /// A route as evidence, with its direction: `through eth0, next 10.0.0.1`.
-    pub(super) fn evidence(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
+    pub(super) fn evidence(&self, route: &RouteEntry) -> Cow<'_, (Evidence, Text)> {
         let make = || (of_route(route), through(route));
         match self.beside(route).find(|known| std::ptr::eq(&known.route, route)) {
             Some(known) => Cow::Borrowed(known.evidence.get_or_init(make)),
@@ -296,7 +296,7 @@ impl Fib {
     }
 
     /// A route as evidence.
-    pub(super) fn by(&self, route: &RouteEntry) -> By {
+    pub(super) fn by(&self, route: &RouteEntry) -> Evidence {
         self.evidence(route).0.clone()
     }
 }
@@ -312,11 +312,11 @@ fn through(route: &RouteEntry) -> Text {
     }
 }
 
-fn of_route(route: &RouteEntry) -> By {
+fn of_route(route: &RouteEntry) -> Evidence {
     if route.dev.as_deref() == Some(UNKNOWN_INTERFACE) {
-        return By::new("routes of the node", Origin::file(NOT_CAPTURED));
+        return Evidence::not_captured("routes of the node");
     }
-    By::new(route.to_string(), route.origin.clone())
+    Evidence::Route { route: route.to_string().into(), origin: route.origin.clone() }
 }
 
 /// Whether a rule matches; `Err` says why that is undecided.

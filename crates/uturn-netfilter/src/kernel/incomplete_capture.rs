@@ -3,12 +3,12 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{By, Origin, Supposition, Text};
+use uturn_model::{Evidence, Supposition, Text};
 
 use super::Kernel;
 use super::nft::interface;
 use super::walk::{OpenBranches, RouteOut, Walk};
-use crate::capture_gaps::{CaptureGap, NOT_CAPTURED, UNKNOWN_INTERFACE};
+use crate::capture_gaps::{CaptureGap, UNKNOWN_INTERFACE};
 use crate::iptables::Not;
 use crate::packet::QuestionSubject;
 
@@ -121,7 +121,7 @@ impl Kernel {
         ] {
             way.share /= 2.0;
             way.capture_assumptions.own.push((ip, own));
-            let by = By::new(format!("the address {ip}"), Origin::file(NOT_CAPTURED));
+            let by = Evidence::not_captured(format!("the address {ip}"));
             way.note_branch(
                 QuestionSubject::Own,
                 own,
@@ -200,7 +200,7 @@ impl Walk {
             way.capture_assumptions.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {said}");
-            let by = By::new(format!("the interface {said}"), Origin::file(NOT_CAPTURED));
+            let by = Evidence::not_captured(format!("the interface {said}"));
             way.note_branch(QuestionSubject::Out, leaves, why, by);
         }
         if names.0 == names.1 {

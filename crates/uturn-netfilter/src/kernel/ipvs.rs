@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use uturn_model::route::Leg;
-use uturn_model::{By, Family, Origin, Step, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Family, Step, StepKind, Supposition, Text};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -39,12 +39,12 @@ pub(super) struct VirtualServerIndex {
 /// Texts for the steps of a walk about one virtual server, built on first use.
 #[derive(Debug)]
 struct ServerTexts {
-    by: By,
+    by: Evidence,
     picks: Picks,
     choices: Vec<Choice>,
     supposed: Vec<Supposition>,
     /// Evidence for each real server.
-    real: Vec<By>,
+    real: Vec<Evidence>,
 }
 
 /// A real server that can be picked.
@@ -63,8 +63,10 @@ impl ServerTexts {
             let why = format!("{real} picked one time in {}", super::xtables::one_in(share));
             Choice { at, share, why: why.into() }
         };
-        let by =
-            |real: &RealServer| By::new(format!("-a {} {real}", server.at), real.origin.clone());
+        let by = |real: &RealServer| Evidence::Ipvs {
+            server: format!("-a {} {real}", server.at).into(),
+            origin: real.origin.clone(),
+        };
         Self {
             by: server.by(),
             picks,
@@ -154,7 +156,7 @@ impl Kernel {
         let after = Leg { src: scheduled.address, ..leg };
         walk.packet = walk.packet.with_leg(after);
         let why = "an answer of a real server: it gets the virtual server's address";
-        let by = By::kernel(format!("IPVS: {} → {}", scheduled.address, scheduled.real));
+        let by = Evidence::kernel(format!("IPVS: {} → {}", scheduled.address, scheduled.real));
         walk.log.add(Step::new(StepKind::Untranslate, why, by).changing(leg, after));
         walk.ipvs.done = true;
         if !scheduled.tracked {
@@ -189,7 +191,7 @@ impl Kernel {
             },
         );
         if let Some(before) = before {
-            let by = By::kernel(format!("IPVS: {} → {}", before.address, before.real));
+            let by = Evidence::kernel(format!("IPVS: {} → {}", before.address, before.real));
             let why = "scheduled as its connection's first packet was";
             return self.send(walk, before.clone(), why.into(), by, open);
         }
@@ -236,7 +238,7 @@ impl Kernel {
         walk: &mut Walk,
         scheduled: Scheduled,
         why: Text,
-        by: By,
+        by: Evidence,
         open: &mut OpenBranches,
     ) -> Routed {
         let (before, real) = (walk.packet.leg(), scheduled.real);
@@ -447,6 +449,6 @@ fn suppositions(server: &VirtualServer, picks: Picks) -> Vec<Supposition> {
     all
 }
 
-fn kernel_behaviour() -> By {
-    By::new("IPVS: no way between loopback and other addresses", Origin::file("kernel"))
+fn kernel_behaviour() -> Evidence {
+    Evidence::kernel("IPVS: no way between loopback and other addresses")
 }

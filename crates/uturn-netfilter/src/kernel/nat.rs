@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_model::route::Leg;
-use uturn_model::{By, Family, IpNet, Step, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Family, IpNet, Step, StepKind, Supposition, Text};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -88,7 +88,7 @@ impl Kernel {
                         }
                     };
                     walk.packet = walk.packet.with_leg(translated);
-                    let by = By::kernel(format!("connection tracking: {original}"));
+                    let by = Evidence::kernel(format!("connection tracking: {original}"));
                     walk.log.add(Step::new(kind, why, by).changing(leg, translated));
                 }
                 StageResult::On
@@ -102,7 +102,7 @@ impl Kernel {
         &self,
         target: &Target,
         why: &Text,
-        by: By,
+        by: Evidence,
         walk: &mut Walk,
         open: &mut OpenBranches,
     ) -> Result<(), DropReason> {
@@ -266,7 +266,7 @@ fn translate_end(
     ports: Option<PortRange>,
     random: bool,
     why: &Text,
-    by: By,
+    by: Evidence,
 ) {
     let before = walk.packet.leg();
     let old = if side == Side::Source { before.src.port() } else { before.dst.port() };

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{By, Family, IpNet, Origin, StepKind};
+use uturn_model::{Evidence, Family, IpNet, StepKind};
 
 use super::MAX_BRANCHES;
 use super::compile::Hook;
@@ -33,11 +33,11 @@ impl Kernel {
             return Err(walk.dropped(
                 reason,
                 why,
-                By::kernel("checks of the addresses of packets that come in"),
+                Evidence::kernel("checks of the addresses of packets that come in"),
             ));
         }
         if packet.dst.is_multicast() {
-            let by = By::kernel("delivery to groups");
+            let by = Evidence::kernel("delivery to groups");
             walk.note_unknown("nobody models packets to a group", by);
             return Err(EndKind::Unsettled);
         }
@@ -71,7 +71,7 @@ impl Kernel {
         if !local && !forwards && !stated && self.state.gaps.contains(&gap) {
             walk.suppose(gap.supposition());
         } else if !local && !forwards {
-            let by = By::new(self.forward_switch(packet.family()), Origin::file("sysctl"));
+            let by = Evidence::sysctl(self.forward_switch(packet.family()), "0");
             return Err(walk.dropped(
                 DropReason::NotForwarding,
                 "this node does not forward packets",
@@ -195,7 +195,7 @@ impl Kernel {
             return Ok(());
         }
         let why = format!("a packet from {src} may not leave the node");
-        let by = By::new(format!("net.ipv4.conf.{dev}.route_localnet = 0"), Origin::file("sysctl"));
+        let by = Evidence::sysctl(format!("net.ipv4.conf.{dev}.route_localnet"), "0");
         Err(walk.dropped(DropReason::MartianSource, why, by))
     }
 
@@ -306,7 +306,7 @@ impl Kernel {
             Answer::Nothing | Answer::Undecided(..) => (
                 DropReason::NoRoute,
                 format!("no route leads to {dst}"),
-                By::kernel("routing tables"),
+                Evidence::kernel("routing tables"),
             ),
         };
         Err(walk.dropped(reason, why, by))
@@ -320,15 +320,14 @@ impl Kernel {
         iif: &str,
         switches: DeviceSwitches,
         oif: Option<&str>,
-    ) -> Option<(DropReason, String, By)> {
+    ) -> Option<(DropReason, String, Evidence)> {
         let src = walk.packet.src;
         if self.knows_no_route() {
             return None;
         }
         let local_source = || {
             let why = format!("its source {src} is an address of this node itself");
-            let by =
-                By::new(format!("net.ipv4.conf.{iif}.accept_local = 0"), Origin::file("sysctl"));
+            let by = Evidence::sysctl(format!("net.ipv4.conf.{iif}.accept_local"), "0");
             Some((DropReason::LocalSource, why, by))
         };
         if switches.rp_filter == 0 {
@@ -341,8 +340,12 @@ impl Kernel {
         }
         let strict = || {
             let why = format!("the way back to {src} is not through {iif}");
-            let by = format!("net.ipv4.conf.{iif}.rp_filter = {}", switches.rp_filter);
-            Some((DropReason::ReversePathFilter, why, By::new(by, Origin::file("sysctl"))))
+            let name = format!("net.ipv4.conf.{iif}.rp_filter");
+            Some((
+                DropReason::ReversePathFilter,
+                why,
+                Evidence::sysctl(name, switches.rp_filter.to_string()),
+            ))
         };
         let mark = if switches.src_valid_mark { walk.packet.mark } else { 0 };
         let back = Query {
@@ -392,7 +395,7 @@ impl Kernel {
                 Some((
                     DropReason::MartianSource,
                     why,
-                    By::kernel("checks of the source of packets that come in"),
+                    Evidence::kernel("checks of the source of packets that come in"),
                 ))
             }
             Answer::Route(..) | Answer::Rule(_) | Answer::Nothing if switches.rp_filter > 0 => {
@@ -428,8 +431,8 @@ impl Kernel {
 
     fn forward_switch(&self, family: Family) -> &'static str {
         match family {
-            Family::V4 => "net.ipv4.ip_forward = 0",
-            Family::V6 => "net.ipv6.conf.all.forwarding = 0",
+            Family::V4 => "net.ipv4.ip_forward",
+            Family::V6 => "net.ipv6.conf.all.forwarding",
         }
     }
 
@@ -515,8 +518,8 @@ fn part(
 }
 
 /// A policy rule as evidence.
-fn of_policy(rule: &PolicyRule) -> By {
-    By::new(rule.to_string(), rule.origin.clone())
+fn of_policy(rule: &PolicyRule) -> Evidence {
+    Evidence::Route { route: rule.to_string().into(), origin: rule.origin.clone() }
 }
 
 /// Why an incoming packet's addresses are martian, if they are.

@@ -1,6 +1,6 @@
 //! The stages that a packet traverses, in the kernel's order.
 
-use uturn_model::{By, Family, Origin};
+use uturn_model::{Evidence, Family};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -8,7 +8,7 @@ use super::nat::Side;
 use super::nft::Rules;
 use super::walk::{OpenBranches, Tracking, Walk};
 use super::xtables::StageResult;
-use crate::capture_gaps::{CaptureGap, NOT_CAPTURED};
+use crate::capture_gaps::CaptureGap;
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 use crate::packet::{Connection, End, EndKind};
@@ -247,7 +247,7 @@ pub(super) fn follow(
             }
             IpvsRequest if kernel.may_be_virtual(&walk) => {
                 let why = "IPVS serves this address, and nothing says whom it gives packets to";
-                walk.note_unknown(why, By::new("virtual servers", Origin::file(NOT_CAPTURED)));
+                walk.note_unknown(why, Evidence::not_captured("virtual servers"));
                 return walk.end(EndKind::Unsettled);
             }
             // No effect without virtual servers.

@@ -81,13 +81,13 @@ impl StepLog {
 
 #[cfg(test)]
 mod tests {
-    use uturn_model::{By, StepKind};
+    use uturn_model::{Evidence, StepKind};
 
     use super::*;
 
     fn add(log: &mut StepLog, words: &[&str]) {
         for word in words {
-            log.add(Step::new(StepKind::Mark, *word, By::kernel("here")));
+            log.add(Step::new(StepKind::Mark, *word, Evidence::kernel("here")));
         }
     }
 

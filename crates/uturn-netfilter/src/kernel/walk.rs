@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::route::Leg;
-use uturn_model::{By, Step, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Step, StepKind, Supposition, Text};
 
 use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
@@ -51,7 +51,7 @@ pub(super) struct Walk {
     /// random number.
     pub(super) randomized: bool,
     pub(super) log: StepLog,
-    pub(super) unknown: Vec<By>,
+    pub(super) unknown: Vec<Evidence>,
     pub(super) open_questions: Vec<(Question, bool)>,
     /// Assumptions about rules that are not modelled.
     pub(super) assumed: Assumptions,
@@ -171,7 +171,7 @@ impl Walk {
         (self.hook, self.stage) = (hook, 0);
     }
 
-    pub(super) fn note(&mut self, kind: StepKind, why: impl Into<Text>, by: By) {
+    pub(super) fn note(&mut self, kind: StepKind, why: impl Into<Text>, by: Evidence) {
         self.log.add(Step::new(kind, why, by).seeing(self.packet.leg()));
     }
 
@@ -212,7 +212,7 @@ impl Walk {
     }
 
     /// Records a rule that is not modelled.
-    pub(super) fn note_unknown(&mut self, why: impl Into<Text>, by: By) {
+    pub(super) fn note_unknown(&mut self, why: impl Into<Text>, by: Evidence) {
         self.note(StepKind::Unknown, why, by.clone());
         if !self.unknown.contains(&by) {
             self.unknown.push(by);
@@ -225,7 +225,7 @@ impl Walk {
         about: QuestionSubject,
         holds: bool,
         why: impl Into<Text>,
-        by: By,
+        by: Evidence,
     ) {
         let answered = (Question { by: by.clone(), about }, holds);
         if !self.open_questions.contains(&answered) {
@@ -235,7 +235,12 @@ impl Walk {
     }
 
     /// Ends the walk with a drop that no rule caused.
-    pub(super) fn dropped(&mut self, reason: DropReason, why: impl Into<Text>, by: By) -> EndKind {
+    pub(super) fn dropped(
+        &mut self,
+        reason: DropReason,
+        why: impl Into<Text>,
+        by: Evidence,
+    ) -> EndKind {
         self.note(StepKind::Drop, why, by);
         EndKind::Drop(reason)
     }

@@ -1,6 +1,6 @@
 //! Runs the chains of an iptables table for a packet.
 
-use uturn_model::{By, StepKind, Supposition, Text};
+use uturn_model::{Evidence, StepKind, Supposition, Text};
 
 use super::compile::{CompiledRule, Program};
 use super::matching::{Answer, Unknown};
@@ -18,7 +18,7 @@ pub(super) enum StageResult {
     /// The walk ends.
     End(EndKind),
     /// The walk needs more branches or rules than the limit, at this rule.
-    LimitReached(By),
+    LimitReached(Evidence),
 }
 
 /// The result of a rule.
@@ -28,7 +28,7 @@ enum RuleResult {
     /// Accepted by this table.
     Accept,
     End(EndKind),
-    LimitReached(By),
+    LimitReached(Evidence),
 }
 
 /// A table with its compiled form.
@@ -45,7 +45,7 @@ impl<'k> Running<'k> {
     }
 
     /// A rule as evidence.
-    fn by(&self, chain: usize, rule: usize) -> By {
+    fn by(&self, chain: usize, rule: usize) -> Evidence {
         let (rule, compiled, chain) = self.rule(chain, rule);
         compiled.by(rule, chain).clone()
     }
@@ -396,7 +396,8 @@ fn one_zone() -> Supposition {
 fn at_policy(base: &Chain, walk: &mut Walk) -> StageResult {
     match base.policy {
         Some(Policy::Drop) => {
-            let by = By::new(format!(":{} DROP", base.name), base.origin.clone());
+            let by =
+                Evidence::IptablesPolicy { chain: base.name.clone(), origin: base.origin.clone() };
             walk.note(
                 StepKind::Drop,
                 format!("no rule of {} lets it through", base.name),
@@ -408,7 +409,7 @@ fn at_policy(base: &Chain, walk: &mut Walk) -> StageResult {
     }
 }
 
-fn connmark(op: ConnmarkOp, walk: &mut Walk, by: impl Fn() -> By) {
+fn connmark(op: ConnmarkOp, walk: &mut Walk, by: impl Fn() -> Evidence) {
     let mark = walk.packet.mark;
     let Some(connection) = walk.tracking.connection_mut() else { return };
     match op {

@@ -1,7 +1,7 @@
 //! Anonymous chains, which are written inside the rule that jumps to them, and rules that start
 //! like a comment.
 
-use uturn_model::Text;
+use uturn_model::{SourceName, Text};
 
 use super::lex::{Lexer, Token};
 use super::{Chain, TableFamily, Verdict};
@@ -11,7 +11,7 @@ const MAX_DEPTH: u8 = 16;
 
 /// The context of the rules being parsed, and the anonymous chains found in them.
 pub(super) struct RuleContext<'s> {
-    pub(super) source: &'s Text,
+    pub(super) source: &'s SourceName,
     pub(super) family: TableFamily,
     /// `jump { … }` jumps to a chain that no other rule can name.
     pub(super) anonymous: Vec<Chain>,
@@ -19,7 +19,7 @@ pub(super) struct RuleContext<'s> {
 }
 
 impl<'s> RuleContext<'s> {
-    pub(super) fn new(source: &'s Text, family: TableFamily) -> Self {
+    pub(super) fn new(source: &'s SourceName, family: TableFamily) -> Self {
         Self { source, family, anonymous: Vec::new(), depth: 0 }
     }
 
@@ -58,7 +58,7 @@ impl Lexer<'_> {
     pub(super) fn anonymous(&mut self, context: &mut RuleContext<'_>) -> Text {
         let origin = self.origin(context.source);
         self.advance();
-        let (place, line) = (self.place(), origin.line);
+        let (place, line) = (self.place(), origin.line());
         self.advance();
         let name: Text = format!("__chain{line}.{}", self.column(place)).into();
         let mut chain =

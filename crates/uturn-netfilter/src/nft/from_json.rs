@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use uturn_model::{Origin, Text};
+use uturn_model::{DerivedFrom, Origin, SourceName, Text};
 
 use super::json::{self, Node, Places};
 use super::read_rule::usual_reject;
@@ -18,7 +18,7 @@ const MAX_ERRORS: usize = 100;
 
 /// The text, its name and its line starts.
 pub(super) struct Source<'a> {
-    name: &'a Text,
+    name: &'a SourceName,
     text: &'a str,
     places: Places,
 }
@@ -26,7 +26,7 @@ pub(super) struct Source<'a> {
 /// An error and the node it refers to.
 type Wrong<'n, 'a> = (&'n Node<'a>, String);
 
-pub(super) fn read(name: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>> {
+pub(super) fn read(name: &SourceName, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let source = Source { name, text, places: Places::new(text) };
     let root = json::read(text).map_err(|(at, message)| vec![source.error(at, message)])?;
     let Some(all) = root.field("nftables").and_then(Node::list) else {
@@ -283,7 +283,7 @@ fn object(kind: &str, body: &Node<'_>) -> Option<Vec<Text>> {
             let rule = Rule {
                 statements: vec![Statement::Limit(limit)],
                 comment: None,
-                origin: Origin::file(""),
+                origin: Origin::Derived(DerivedFrom::Statement),
             };
             let line = rule.line(TableFamily::Ip).to_string();
             lines.push(line.trim_start_matches("limit ").into());

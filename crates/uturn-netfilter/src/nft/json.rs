@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use uturn_model::{Origin, Text};
+use uturn_model::{Origin, SourceName};
 
 /// The maximum nesting of lists and objects.
 const MAX_DEPTH: u16 = 96;
@@ -98,10 +98,10 @@ impl Places {
         Self { starts }
     }
 
-    pub(super) fn origin(&self, source: &Text, at: usize) -> Origin {
+    pub(super) fn origin(&self, source: &SourceName, at: usize) -> Origin {
         let line = self.starts.partition_point(|start| *start <= at).max(1);
         let column = (at - self.starts[line - 1] + 1) as u32;
-        Origin { file: source.clone(), line: line as u32, column }
+        Origin::at(source.clone(), line as u32, column)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Splits the text of `nft list ruleset` into tokens, with their places.
 
-use uturn_model::{Origin, Text};
+use uturn_model::{Origin, SourceName};
 
 use crate::ParseError;
 
@@ -27,7 +27,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    pub(super) fn error(self, source: &Text) -> ParseError {
+    pub(super) fn error(self, source: &SourceName) -> ParseError {
         ParseError::new(source, self.line, self.column, self.message)
     }
 }
@@ -127,8 +127,8 @@ impl<'a> Lexer<'a> {
         self.text[place..self.start.max(place)].trim_end()
     }
 
-    pub(super) fn origin(&self, source: &Text) -> Origin {
-        Origin::line(source.clone(), self.line)
+    pub(super) fn origin(&self, source: &SourceName) -> Origin {
+        Origin::line_of(source.clone(), self.line)
     }
 
     pub(super) fn advance(&mut self) {

@@ -40,7 +40,7 @@ pub(crate) use warnings::warnings;
 use std::fmt;
 use std::time::Duration;
 
-use uturn_model::{By, Origin, Text};
+use uturn_model::{Evidence, Origin, SourceName, Text};
 
 use crate::ParseError;
 use crate::hash::FastMap;
@@ -54,7 +54,7 @@ pub use crate::iptables::{Counters, Policy};
 ///
 /// Returns all errors of the text, each with its place, including tables, chains and sets that
 /// are defined more than once.
-pub fn parse(source: impl Into<Text>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
+pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let source = source.into();
     let ruleset = match text.trim_start().starts_with('{') {
         true => from_json::read(&source, text),
@@ -320,8 +320,11 @@ pub struct Rule {
 
 impl Rule {
     /// The rule as evidence: as `nft list ruleset` prints it in a table of `family`.
-    pub fn by(&self, family: TableFamily) -> By {
-        By::new(self.line(family).to_string(), self.origin.clone())
+    pub fn by(&self, family: TableFamily) -> Evidence {
+        Evidence::Nftables {
+            rule: self.line(family).to_string().into(),
+            origin: self.origin.clone(),
+        }
     }
 
     /// As `nft list ruleset` prints it in a table of `family`.

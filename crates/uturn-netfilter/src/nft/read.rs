@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use uturn_model::Text;
+use uturn_model::{SourceName, Text};
 
 use super::anonymous_chains::RuleContext;
 use super::lex::{Lexer, Parsed, Token};
@@ -16,7 +16,7 @@ use crate::ParseError;
 /// Parsing stops after this many errors.
 const MAX_ERRORS: usize = 100;
 
-pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>> {
+pub(super) fn read(source: &SourceName, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let mut reader = Reader { lexer: Lexer::new(text), source, errors: Vec::new() };
     let (mut ruleset, mut places) = (Ruleset::default(), HashMap::new());
     loop {
@@ -41,7 +41,7 @@ pub(super) fn read(source: &Text, text: &str) -> Result<Ruleset, Vec<ParseError>
         }
     }
     reader.errors.extend(reader.lexer.unclosed().map(|fault| fault.error(source)));
-    reader.errors.sort_by_key(|error| (error.origin.line, error.origin.column));
+    reader.errors.sort_by_key(|error| (error.origin.line(), error.origin.column()));
     if reader.errors.is_empty() { Ok(ruleset) } else { Err(reader.errors) }
 }
 
@@ -58,7 +58,7 @@ impl Table {
 
 struct Reader<'a, 's> {
     lexer: Lexer<'a>,
-    source: &'s Text,
+    source: &'s SourceName,
     errors: Vec<ParseError>,
 }
 

@@ -1,6 +1,6 @@
 //! Warnings for nftables dumps with tables that are not printed in full.
 
-use uturn_model::{Family, Text};
+use uturn_model::{Family, SourceName};
 
 use crate::ParseError;
 
@@ -8,7 +8,7 @@ use crate::ParseError;
 /// unless an `iptables-save` dump contains them: `lacks` returns the name of the missing file of
 /// a family.
 pub(crate) fn warnings(
-    source: impl Into<Text>,
+    source: impl Into<SourceName>,
     text: &str,
     lacks: impl Fn(Family) -> Option<&'static str>,
 ) -> Vec<ParseError> {

@@ -140,5 +140,9 @@ pub(crate) fn show(end: &End) -> String {
 
 /// The rules of an end's steps of one kind.
 pub(crate) fn rules_of(end: &End, kind: StepKind) -> Vec<String> {
-    end.steps.iter().filter(|step| step.kind == kind).map(|step| step.by.rule.to_string()).collect()
+    end.steps
+        .iter()
+        .filter(|step| step.kind == kind)
+        .map(|step| step.by.rule().to_string())
+        .collect()
 }

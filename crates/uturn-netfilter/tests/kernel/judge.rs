@@ -288,7 +288,7 @@ impl Judge<'_> {
                 end.out
             );
             for step in &end.steps {
-                text += &format!("\n      {:?} {} ({})", step.kind, step.why, step.by.rule);
+                text += &format!("\n      {:?} {} ({})", step.kind, step.why, step.by.rule());
             }
         }
         match seen {

@@ -5,12 +5,13 @@
 //! has a say. What such programs do with calls that come from outside is not modelled.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use uturn_model::proxy::Translates;
-use uturn_model::route::{By, Leg, Step, StepKind};
+use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
-    Endpoint, Family, Mechanism, Name, Outcome, Protocol, Service, ServiceProxy, Unknown,
+    Endpoint, Evidence, Family, Mechanism, Name, Outcome, Protocol, Service, ServiceProxy, Unknown,
 };
 use uturn_netfilter::IpProtocol;
 
@@ -201,12 +202,13 @@ fn speaks(protocol: Protocol, number: IpProtocol) -> bool {
     IpProtocol::from(protocol) == number
 }
 
-fn by(service: &Service, proxy: ServiceProxy) -> By {
-    let rule = match proxy.translates() {
-        Translates::AtConnect => format!("{proxy}, when it connects: {}", service.object()),
-        _ => format!("{proxy}: {}", service.object()),
-    };
-    By::new(rule, service.origin.clone())
+fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
+    Evidence::ServiceProxy {
+        proxy,
+        at_connect: proxy.translates() == Translates::AtConnect,
+        service: Arc::new(service.object()),
+        origin: service.origin.clone(),
+    }
 }
 
 fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap {

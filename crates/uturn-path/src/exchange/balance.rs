@@ -5,13 +5,14 @@
 //! first does not answer. Whom it asks is decided by `uturn_lb::decide`, as on the wire.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target};
-use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Hop, Mechanism, Outcome};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome};
 
 use crate::assumed::add_new;
 use crate::engine::walk::Walk;
@@ -349,18 +350,19 @@ impl<'a> Engine<'a> {
         }
         let mut trip = trip.another(trip.packet.with_leg(leg), Way::Out);
         let why = format!("node {} has no bandwidth to the internet", node.name);
-        let by = By::new(format!("Node {}", node.name), node.origin.clone());
+        let by = Evidence::object(node.object(), node.origin.clone());
         trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
         Some(ended(trip, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
     }
 
     /// What a load balancer's doing rests on: the listener, and the object that asked for it.
-    fn by_listener(&self, listener: &Listener, rule: &Rule) -> By {
-        let what = format!(
-            "{} listener {}:{} of {}",
-            listener.profile.name, listener.protocol, listener.port, rule.owner
-        );
-        By::new(what, self.origin_of(&rule.owner))
+    fn by_listener(&self, listener: &Listener, rule: &Rule) -> Evidence {
+        let (profile, protocol) = (&listener.profile.name, listener.protocol);
+        Evidence::Listener {
+            listener: format!("{profile} listener {protocol}:{}", listener.port).into(),
+            owner: Arc::new(rule.owner.clone()),
+            origin: self.origin_of(&rule.owner),
+        }
     }
 
     fn without_target(
@@ -420,12 +422,12 @@ fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
     }
 }
 
-fn answers(outcome: Outcome, asked: Leg, by: By) -> Step {
+fn answers(outcome: Outcome, asked: Leg, by: Evidence) -> Step {
     let home = Leg { src: asked.dst, dst: asked.src };
     Step::new(StepKind::Answer, format!("{outcome}"), by).seeing(home)
 }
 
-fn passes_back(seen: Leg, by: By) -> Step {
+fn passes_back(seen: Leg, by: Evidence) -> Step {
     let home = Leg { src: seen.dst, dst: seen.src };
     Step::new(StepKind::Untranslate, "passes the answer back", by).seeing(home)
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use uturn_lb::decide::Choice;
 use uturn_model::lb::{Listener, Rule, Scheduler, Source};
-use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Hop, Outcome};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Outcome};
 use uturn_netfilter::hash::FastMap;
 
 use crate::assumed::add_new;
@@ -32,7 +32,7 @@ pub(crate) struct Attempts<'e, 'a> {
     /// The addresses of the request as the load balancer sees them.
     pub(crate) seen: Leg,
     pub(crate) place: Place,
-    pub(crate) by: By,
+    pub(crate) by: Evidence,
     /// How long the client had waited already.
     pub(crate) begun: Duration,
     /// What asking each target gives, by its place in the rule; nothing for one that is not
@@ -203,7 +203,13 @@ impl Attempts<'_, '_> {
 }
 
 /// The step in which a target is picked.
-pub(crate) fn picks(listener: &Listener, rule: &Rule, target: usize, seen: Leg, by: By) -> Step {
+pub(crate) fn picks(
+    listener: &Listener,
+    rule: &Rule,
+    target: usize,
+    seen: Leg,
+    by: Evidence,
+) -> Step {
     let chosen = &rule.targets[target];
     let what = match chosen.kind.node() {
         Some(node) => format!("{} on node {node}", chosen.address),
@@ -217,7 +223,7 @@ pub(crate) fn picks(listener: &Listener, rule: &Rule, target: usize, seen: Leg, 
     Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst: chosen.address })
 }
 
-fn timeout(listener: &Listener, rule: &Rule, target: usize, by: By) -> Step {
+fn timeout(listener: &Listener, rule: &Rule, target: usize, by: Evidence) -> Step {
     let seconds = listener.profile.connect_timeout.as_secs_f64();
     let why = format!("hears nothing from {} for {seconds} s", rule.targets[target].address);
     Step::new(StepKind::Timeout, why, by)

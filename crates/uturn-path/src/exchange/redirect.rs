@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 
 use uturn_model::lb::Redirect;
-use uturn_model::route::{By, Leg, Place, Step, StepKind};
-use uturn_model::{Outcome, Protocol};
+use uturn_model::route::{Leg, Place, Step, StepKind};
+use uturn_model::{Evidence, Outcome, Protocol};
 use uturn_netfilter::Packet;
 
 use crate::engine::walk::Walk;
@@ -21,7 +21,7 @@ pub(crate) struct Said<'s> {
     /// What was asked for.
     pub(crate) host: &'s str,
     pub(crate) path: &'s str,
-    pub(crate) by: By,
+    pub(crate) by: Evidence,
 }
 
 impl<'a> Walk<'_, 'a> {

@@ -4,8 +4,8 @@
 //! shows them; and a reset for any packet that came over a bridge leaves as a frame of its own.
 
 use uturn_model::network::NetworkMode;
-use uturn_model::route::{By, Leg, Place, Step, StepKind};
-use uturn_model::{Family, IpNet, Mechanism, Node, Origin, Pod};
+use uturn_model::route::{Leg, Place, Step, StepKind};
+use uturn_model::{Evidence, Family, IpNet, Mechanism, Node, Pod};
 use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::Engine;
@@ -84,8 +84,8 @@ impl<'a> Engine<'a> {
 }
 
 /// The switch that keeps a bridge's frames from rules, switched off.
-fn unseen(family: Family) -> By {
-    By::new(format!("{} = 0", shows_rules(family)), Origin::file("sysctl"))
+fn unseen(family: Family) -> Evidence {
+    Evidence::sysctl(shows_rules(family), "0")
 }
 
 /// A reset that its pod ignores.
@@ -99,7 +99,7 @@ pub(crate) fn reset_in_vain<'a>(
     let step = Step::new(
         StepKind::Drop,
         format!("the reset comes from {dst}, and the pod, which called {asked}, ignores it"),
-        By::kernel("br_netfilter: such a reset passes neither OUTPUT nor POSTROUTING"),
+        Evidence::kernel("br_netfilter: such a reset passes neither OUTPUT nor POSTROUTING"),
     );
     trip.note(Place::Node(stay.node.name.clone()), step.seeing(Leg { src: dst, dst: src }));
     lost(trip, why)

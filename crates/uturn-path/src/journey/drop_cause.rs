@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Mechanism, Node, Service};
+use uturn_model::{Evidence, Mechanism, Node, Service};
 use uturn_netfilter::{DropReason, IpProtocol};
 
 use crate::engine::Engine;
@@ -20,10 +20,9 @@ impl<'a> Walk<'_, 'a> {
         trip: &PacketState,
     ) -> Result<Mechanism, WalkError> {
         let last = trip.hops.last().and_then(|hop| hop.steps.last());
-        // A rule of iptables that is in none of kube-proxy's chains; ipvsadm's begin alike.
+        // A rule of iptables that is in none of kube-proxy's chains.
         let is_another = last.is_some_and(|step| {
-            let chain = step.by.rule.strip_prefix("-A ");
-            chain.is_some_and(|chain| !chain.starts_with('-') && !chain.contains("KUBE-"))
+            matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-"))
         });
         let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
         self.check_destination(to)?;

@@ -8,8 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::network::{NetworkMode, Transport};
-use uturn_model::route::{By, Leg, Place, Step, StepKind, Way};
-use uturn_model::{Family, Ingress, IpNet, Known, Mechanism, Node, Origin};
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node};
 use uturn_netfilter::{Connection, Entry, IpProtocol};
 
 use crate::engine::Engine;
@@ -41,7 +41,7 @@ impl<'a> Walk<'_, 'a> {
             let step = Step::new(
                 StepKind::Untranslate,
                 "the public address becomes the node's own again",
-                By::new("the VPC's address translation", Origin::file("fabric")),
+                Evidence::fabric(FabricPart::Translation),
             );
             trip.note(Place::Fabric, step.changing(leg, home));
             trip.packet = trip.packet.with_leg(home);
@@ -70,13 +70,16 @@ impl<'a> Walk<'_, 'a> {
         let arrivals = match self.engine.node_towards(dst) {
             Some(node) if node.routed == Some(false) && self.engine.needs_route(node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);
-                let by = By::new("the VPC's routes", node.origin.clone());
+                let by = Evidence::Fabric {
+                    part: FabricPart::Routes,
+                    origin: Some(node.origin.clone()),
+                };
                 trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(trip, Mechanism::CrossNode)]
             }
             Some(node) if self.engine.is_hidden(node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
-                let by = By::new("the pod network", Origin::file("fabric"));
+                let by = Evidence::fabric(FabricPart::PodNetwork);
                 if let Basis::Stated(_) = self.cluster.network.transport.basis {
                     trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                     return Ok(vec![lost(trip, Mechanism::NoRoute)]);
@@ -109,7 +112,7 @@ impl<'a> Walk<'_, 'a> {
                 let step = Step::new(
                     StepKind::Drop,
                     format!("{} is a Service's address: {why}", leg.dst),
-                    By::new("the VPC's routes", Origin::file("fabric")),
+                    Evidence::fabric(FabricPart::Routes),
                 );
                 trip.note(Place::Fabric, step);
                 vec![lost(trip, mechanism)]
@@ -132,7 +135,7 @@ impl<'a> Walk<'_, 'a> {
                 let step = Step::new(
                     StepKind::Route,
                     "leaves the cluster's network",
-                    By::new("the VPC's routes", Origin::file("fabric")),
+                    Evidence::fabric(FabricPart::Routes),
                 );
                 trip.note(Place::Fabric, step.seeing(trip.packet.leg()));
                 vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]
@@ -154,7 +157,7 @@ impl<'a> Walk<'_, 'a> {
         if let Some(node) = target {
             let step = || {
                 let why = format!("goes through the tunnel to node {}", node.name);
-                Step::new(StepKind::Route, why, By::new("the pod network", Origin::file("fabric")))
+                Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
             };
             if let Some(step) = self.engine.shut_tunnel(from, node, leg) {
                 trip.note(Place::Fabric, step);
@@ -172,7 +175,7 @@ impl<'a> Walk<'_, 'a> {
         let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
         let why = format!("no pod that is given has the address {}", leg.dst.ip());
         let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
-        let by = By::new("the pod network", Origin::file("fabric"));
+        let by = Evidence::fabric(FabricPart::PodNetwork);
         trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
         Ok(match is_given {
             true => vec![lost(trip, mechanism)],
@@ -200,7 +203,7 @@ impl<'a> Engine<'a> {
         let step = Step::new(
             StepKind::Translate,
             "leaves the VPC with the node's public address",
-            By::new(format!("Node {}", node.name), node.origin.clone()),
+            Evidence::object(node.object(), node.origin.clone()),
         );
         trip.note(Place::Fabric, step.changing(leg, outside));
         trip.fabric.push(Connection {
@@ -267,7 +270,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Why nothing answers at an address of the VPC.
-    fn nobody_at(&self, address: IpAddr) -> (String, By) {
+    fn nobody_at(&self, address: IpAddr) -> (String, Evidence) {
         let has = |one: &&Ingress| one.load_balancer.iter().any(|at| at.ip == Some(address));
         match self.cluster.ingresses.values().find(has) {
             Some(ingress) => {
@@ -277,10 +280,10 @@ impl<'a> Engine<'a> {
                     "{address} is the address of {object}, of class {class}: \
                      no load balancer that is known serves it"
                 );
-                (why, By::new(object.to_string(), ingress.origin.clone()))
+                (why, Evidence::object(object.clone(), ingress.origin.clone()))
             }
             None => {
-                let by = By::new("the VPC's routes", Origin::file("fabric"));
+                let by = Evidence::fabric(FabricPart::Routes);
                 (format!("no node or pod has the address {address}"), by)
             }
         }
@@ -317,7 +320,7 @@ impl<'a> Engine<'a> {
 fn stays_inside(node: &Node, leg: Leg) -> Option<Step> {
     (node.public_bandwidth == Some(false)).then(|| {
         let why = format!("node {} has no bandwidth to the internet", node.name);
-        let by = By::new(format!("Node {}", node.name), node.origin.clone());
+        let by = Evidence::object(node.object(), node.origin.clone());
         Step::new(StepKind::Drop, why, by).seeing(leg)
     })
 }

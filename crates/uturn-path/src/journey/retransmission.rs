@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use uturn_model::route::{By, Place, Step, StepKind, Way};
-use uturn_model::{Mechanism, Text};
+use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Mechanism, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
 use crate::engine::Engine;
@@ -59,7 +59,7 @@ impl<'a> Walk<'_, 'a> {
                 let new = why.iter().filter(|one| !trip.tries.why.contains(one));
                 later.tries.why.extend(new);
                 later.tries.why.sort_unstable();
-                let by = said.clone().unwrap_or_else(|| By::kernel("connection tracking"));
+                let by = said.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
                 let why = dropped_before(more, later.tries.delay());
                 let step = Step::new(StepKind::Timeout, why, by).seeing(trip.packet.leg());
                 later.note(Place::Node(stay.node.name.clone()), step);

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use uturn_kubeproxy::pod_network;
 use uturn_lb::profile;
 use uturn_model::network::{SecurityGroup, SecurityRule};
-use uturn_model::route::{By, Leg, Step, StepKind, Way};
-use uturn_model::{Family, Node, Protocol, Text};
+use uturn_model::route::{Leg, Step, StepKind, Way};
+use uturn_model::{Evidence, Family, Node, Protocol, Text};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -96,12 +96,11 @@ impl<'a> Engine<'a> {
             Some(rule) => ("drops", &rule.origin),
             None => ("has no rule that accepts", &last.origin),
         };
-        let names: Vec<&str> = groups.iter().map(|name| &**name).collect();
-        let names = names.join(", ");
+        let names = groups.join(", ");
         let spoken = protocol.map_or_else(|| number.to_string(), |one| one.to_string());
         Some(Stopped {
             what: format!("security group {names} {why} {spoken}"),
-            by: By::new(format!("SecurityGroup {names}"), origin.clone()),
+            by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },
         })
     }
 }
@@ -116,7 +115,7 @@ fn asked(trip: &PacketState) -> Option<(IpProtocol, u16)> {
 /// What a security group says to a packet that it stops.
 struct Stopped {
     what: String,
-    by: By,
+    by: Evidence,
 }
 
 impl Stopped {

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
 use uturn_lb::rules::is_for_host;
-use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, Origin, Step, Supposition};
+use uturn_model::route::StepKind;
+use uturn_model::{Cluster, Evidence, Step, Supposition};
 
 use crate::unmodelled::unmodelled;
 
@@ -22,13 +22,13 @@ pub(super) fn answer(
     question: &Question,
 ) -> (Answer, Option<Step>, Option<Supposition>) {
     let name = question.name.trim_end_matches('.');
-    let step = |why: String, by: By| Some(Step::new(StepKind::Resolve, why, by));
+    let step = |why: String, by: Evidence| Some(Step::new(StepKind::Resolve, why, by));
     let reply = |ips: Vec<IpAddr>| Answer::Reply(Reply::addresses(question, ips));
     let is = |known: &str| known.trim_end_matches('.').eq_ignore_ascii_case(name);
     let stated: Vec<IpAddr> =
         cluster.dns.outside.iter().filter(|(known, _)| is(known)).map(|(_, ip)| *ip).collect();
     if let Some(ip) = stated.first() {
-        let by = By::new(format!("Facts dns.outside {name}"), Origin::file("Facts"));
+        let by = Evidence::StatedName { name: name.to_string().into() };
         return (
             reply(stated.clone()),
             step(format!("{name} → {ip}: as stated in Facts"), by),
@@ -52,7 +52,7 @@ pub(super) fn answer(
     if let Some(ingress) = all.iter().find(exact).or(all.first()) {
         let ips: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|one| one.ip).collect();
         let first = ips.first().map(ToString::to_string).unwrap_or_default();
-        let by = By::new(ingress.object().to_string(), ingress.origin.clone());
+        let by = Evidence::object(ingress.object(), ingress.origin.clone());
         let why = format!("{name} → {first}: supposed to lead to the Ingress that serves it");
         let others = all.len().saturating_sub(1);
         let because = match others {
@@ -72,7 +72,7 @@ pub(super) fn answer(
     let inner =
         name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     if inner || !name.contains('.') || name.ends_with(".arpa") {
-        let by = By::new("names of the world outside", Origin::file("outside"));
+        let by = Evidence::Outside { what: "names of the world outside".into() };
         let why = format!("{name} is not known outside the cluster");
         return (Answer::Reply(Reply::nothing(Rcode::NxDomain)), step(why, by), None);
     }

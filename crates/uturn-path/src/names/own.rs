@@ -1,9 +1,10 @@
 //! A pod's own hosts file, as the kubelet writes it: it is read before any server is asked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
-use uturn_model::route::{By, StepKind};
-use uturn_model::{Pod, Step};
+use uturn_model::route::StepKind;
+use uturn_model::{Evidence, Pod, Step};
 
 use super::Resolution;
 
@@ -31,11 +32,11 @@ pub(super) fn hosts_file(pod: &Pod, domain: &str, host: &str) -> Option<Resoluti
     let from_aliases = addresses.is_empty();
     addresses.extend(aliases.map(|(_, ip)| *ip));
     let first = *addresses.first()?;
-    let rule = match from_aliases {
-        true => format!("Pod {} hostAliases", pod.name),
-        false => format!("Pod {} hosts file", pod.name),
+    let by = Evidence::HostsFile {
+        pod: Arc::new(pod.object()),
+        is_alias: from_aliases,
+        origin: pod.origin.clone(),
     };
-    let by = By::new(rule, pod.origin.clone());
     let why = format!("{host} → {first}: the pod's own hosts file");
     let steps = vec![Step::new(StepKind::Resolve, why, by)];
     Some(Resolution {

@@ -6,8 +6,10 @@ use std::net::IpAddr;
 use uturn_dns::{
     Answer, Corefile, Fault, QueryContext, Question, Unknown, Upstream, UpstreamServers,
 };
-use uturn_model::route::{By, StepKind};
-use uturn_model::{Cluster, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns};
+use uturn_model::route::StepKind;
+use uturn_model::{
+    Cluster, DerivedFrom, Evidence, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns,
+};
 
 use super::{Asker, outside};
 
@@ -68,7 +70,7 @@ impl<'a> Servers<'a> {
         }
         let usual = dns::Corefile {
             text: USUAL.replace("DOMAIN", cluster.dns.domain()).into(),
-            origin: Origin::file("supposed"),
+            origin: Origin::SUPPOSED,
             beside: Vec::new(),
         };
         let corefile = cluster.dns.corefile.as_ref();
@@ -176,8 +178,9 @@ impl Chain<'_> {
             Err(faults) => {
                 let fault = faults.first();
                 let why = fault.map_or_else(String::new, ToString::to_string);
-                let origin = fault.map_or_else(|| Origin::file("dns"), |one| one.origin.clone());
-                let by = By::new("Corefile", origin);
+                let origin = fault
+                    .map_or_else(|| Origin::Derived(DerivedFrom::Dns), |one| one.origin.clone());
+                let by = Evidence::Corefile { plugin: "Corefile".into(), origin };
                 let said = format!("CoreDNS's Corefile cannot be read: {why}");
                 let step = Step::new(StepKind::Unknown, said.clone(), by);
                 let settle = "mend the Corefile".to_owned();

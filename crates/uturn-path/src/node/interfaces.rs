@@ -168,5 +168,5 @@ pub(super) fn usual_rules() -> Vec<PolicyRule> {
 
 /// A rule for every packet to look into a table.
 fn policy(priority: u32, table: u32) -> PolicyRule {
-    PolicyRule::lookup(priority, table, Origin::file("kernel"))
+    PolicyRule::lookup(priority, table, Origin::Kernel)
 }

@@ -1,7 +1,6 @@
 //! The switches of a node's kernel that show a bridge's frames to rules.
 
-use uturn_model::Family;
-use uturn_model::route::By;
+use uturn_model::{Evidence, Family};
 
 /// The switches that show a bridge's frames to rules, for each family.
 pub(crate) const BRIDGE_RULES: [&str; 2] =
@@ -17,6 +16,6 @@ pub(crate) fn shows_rules(family: Family) -> &'static str {
 }
 
 /// Whether this is why a packet met no rule of its node: its bridge shows them none.
-pub fn is_unseen(by: &By) -> bool {
-    by.rule.starts_with("net.bridge.bridge-nf-call-")
+pub fn is_unseen(by: &Evidence) -> bool {
+    matches!(by, Evidence::Sysctl { name, .. } if BRIDGE_RULES.contains(&&**name))
 }

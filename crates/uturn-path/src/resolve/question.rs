@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_model::route::{By, Place, Step, StepKind, Way};
-use uturn_model::{Hop, Mechanism, Outcome, Protocol, Supposition};
+use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Protocol, Supposition};
 use uturn_netfilter::Packet;
 
 use crate::assumed::add_new;
@@ -54,7 +54,7 @@ impl<'a> Walk<'_, 'a> {
         let service = self.cluster.dns.service.as_ref();
         let service = service.and_then(|name| self.cluster.services.get(name));
         let by = match service {
-            Some(service) => By::new(service.object().to_string(), service.origin.clone()),
+            Some(service) => Evidence::object(service.object(), service.origin.clone()),
             None => self.engine.by(client),
         };
         let steps = vec![Step::new(StepKind::Resolve, why, by)];

@@ -3,8 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::route::By;
-use uturn_model::{Destination, Flow, Origin, Place, Text, Verdict};
+use uturn_model::{Destination, Evidence, Flow, Place, Text, Verdict};
 
 use super::either;
 use crate::engine::Engine;
@@ -68,9 +67,9 @@ impl Engine<'_> {
             let hops = routes.flat_map(|route| &mut route.hops);
             let names = hops.filter(|hop| hop.place == Place::Dns);
             for step in names.flat_map(|hop| &mut hop.steps) {
-                if step.by.rule.starts_with("Facts dns.outside") {
+                if matches!(step.by, Evidence::StatedName { .. }) {
                     step.why = format!("{} → some address outside", doubt.host).into();
-                    step.by = By::new("one case of several", Origin::file("supposed"));
+                    step.by = Evidence::Supposed { what: "one case of several".into() };
                 }
             }
         }

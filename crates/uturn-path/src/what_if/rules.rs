@@ -47,7 +47,7 @@ fn taken(question: &Question, holds: bool) -> Supposition {
     let taken = match (question.about, holds) {
         (QuestionSubject::Sender(fact), _) => {
             return Supposition {
-                about: format!("who sends what rule {} meets", question.by.rule).into(),
+                about: format!("who sends what rule {} meets", question.by.rule()).into(),
                 taken: fact.describe(holds).into(),
                 because: "one case of several: no dump says which process sends a packet".into(),
                 settle: "ps -eo user,group,args on the node".into(),
@@ -59,7 +59,7 @@ fn taken(question: &Question, holds: bool) -> Supposition {
         (QuestionSubject::Pass, false) => "it keeps what it matches",
         (QuestionSubject::Own | QuestionSubject::Out, _) => {
             return Supposition {
-                about: question.by.rule.clone(),
+                about: question.by.rule(),
                 taken: question.describe(holds).into(),
                 because: "one case of several: the capture does not say it".into(),
                 settle: "capture addr and route of the node too".into(),
@@ -67,7 +67,7 @@ fn taken(question: &Question, holds: bool) -> Supposition {
         }
     };
     Supposition {
-        about: format!("rule {}", question.by.rule).into(),
+        about: format!("rule {}", question.by.rule()).into(),
         taken: taken.into(),
         because: "one case of several: uturn does not model it".into(),
         settle: "see whether its counter grows when the client calls".into(),

@@ -1,6 +1,6 @@
 //! One finding in full.
 
-use uturn_diagnose::{Code, Evidence, Example, Finding};
+use uturn_diagnose::{Code, Example, Finding, Observation};
 
 use super::cures::CureList;
 use crate::markup::Markup;
@@ -32,7 +32,7 @@ pub(super) struct FindingView<'a> {
     pub(super) origin: Option<String>,
     /// The first cure, and how many more there are.
     pub(super) cure: Option<String>,
-    pub(super) evidence: &'a [Evidence],
+    pub(super) evidence: &'a [Observation],
     pub(super) route: RouteView,
     pub(super) cures: CureList,
     /// What the filter finds it by.
@@ -118,7 +118,7 @@ impl Names {
 /// How often calls fail, and how that ends.
 pub(super) fn failing(finding: &Finding) -> String {
     match finding.share_failing {
-        share if share > 0.0 => {
+        share if !share.is_none() => {
             format!("{} {}", words::share(share), words::ending(finding.outcome))
         }
         _ => "not yet".to_owned(),

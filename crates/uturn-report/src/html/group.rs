@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use askama::Template;
 use uturn_diagnose::{Code, Finding, Group, GroupCure, Severity};
-use uturn_model::{Flow, Kind};
+use uturn_model::{Flow, Kind, Share};
 
 use super::finding::{FindingView, RouteView, failing, picture};
 use super::room::{MOST_IN_FULL, MOST_PICTURES, MOST_ROWS, share_out};
@@ -251,8 +251,8 @@ pub(super) fn objects(report: &ScanReport, group: &Group) -> String {
 /// The least and the greatest share of calls that fail.
 fn shares<'f>(findings: impl Iterator<Item = &'f Finding> + Clone) -> Option<String> {
     let share = |finding: &Finding| finding.share_failing;
-    let least = findings.clone().map(share).min_by(f64::total_cmp)?;
-    let most = findings.map(share).max_by(f64::total_cmp)?;
+    let least = findings.clone().map(share).min_by(Share::exact_cmp)?;
+    let most = findings.map(share).max_by(Share::exact_cmp)?;
     let named = [least, most].map(words::share).map(|share| match share.as_str() {
         "always" => "all".to_owned(),
         _ => share,
@@ -261,7 +261,7 @@ fn shares<'f>(findings: impl Iterator<Item = &'f Finding> + Clone) -> Option<Str
         true => named[0].clone(),
         false => named.join(" to "),
     };
-    (most > 0.0).then(|| format!("{named} of the calls"))
+    (!most.is_none()).then(|| format!("{named} of the calls"))
 }
 
 impl<'a> Row<'a> {

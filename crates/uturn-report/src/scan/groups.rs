@@ -85,7 +85,7 @@ fn objects(group: &Group, first: &ObjectRef) -> String {
 fn in_a_line(finding: &Finding) -> String {
     let subject = format!("{} {}", finding.subject.short(), targets(finding));
     let mut line = format!("{}: {}", failing(finding), subject.trim_end());
-    if finding.share_failing > 0.0 {
+    if !finding.share_failing.is_none() {
         line.push_str(&format!(", from {}", words::who(&finding.clients)));
     }
     // Those of a walked finding are in the title.
@@ -136,7 +136,7 @@ mod tests {
             text: format!("call svc/shop/a-service-with-a-long-name-{of:02}:80 by its name"),
         };
         let loops = (0..25).map(|at| Finding {
-            share_failing: 1.0 / (at + 1) as f64,
+            share_failing: uturn_model::Share::of(1, at + 1),
             cures: vec![call(at)],
             ..finding(
                 &format!("front-{at:02}"),
@@ -158,7 +158,7 @@ mod tests {
         });
         let hint = Finding {
             severity: Severity::Info,
-            share_failing: 0.0,
+            share_failing: uturn_model::Share::NONE,
             mechanism: None,
             cures: Vec::new(),
             conditions: vec!["nothing listens on 8081".into()],

@@ -130,10 +130,10 @@ pub struct OutcomeShare {
 }
 
 impl OutcomeShare {
-    pub(crate) fn all(outcomes: &[(model::Outcome, f64)]) -> Vec<Self> {
-        let share = |(outcome, share): &(model::Outcome, f64)| Self {
+    pub(crate) fn all<S: Copy + Into<f64>>(outcomes: &[(model::Outcome, S)]) -> Vec<Self> {
+        let share = |(outcome, share): &(model::Outcome, S)| Self {
             outcome: (*outcome).into(),
-            share: *share,
+            share: (*share).into(),
         };
         outcomes.iter().map(share).collect()
     }
@@ -203,7 +203,7 @@ pub struct Step<'a> {
     /// Why, in words.
     pub why: &'a str,
     /// The rule or object that decides it.
-    pub by: By<'a>,
+    pub by: By,
     /// The packet before the step, where the step changes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Leg>,
@@ -227,16 +227,16 @@ impl<'a> From<&'a route::Step> for Step<'a> {
 /// A rule or an object, and where it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct By<'a> {
+pub struct By {
     /// The rule or the object.
-    pub rule: &'a str,
+    pub rule: String,
     /// `FILE:LINE:COLUMN`, or what it comes from where that is no file.
     pub source: String,
 }
 
-impl<'a> From<&'a model::By> for By<'a> {
-    fn from(by: &'a model::By) -> Self {
-        Self { rule: &by.rule, source: by.source.to_string() }
+impl From<&model::Evidence> for By {
+    fn from(by: &model::Evidence) -> Self {
+        Self { rule: by.rule().to_string(), source: by.origin().to_string() }
     }
 }
 

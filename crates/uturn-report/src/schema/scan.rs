@@ -92,7 +92,7 @@ pub struct Finding<'a> {
     /// Why they fail; null where nothing is lost on the way.
     pub mechanism: Option<&'static str>,
     /// What the finding rests on.
-    pub evidence: Vec<Evidence<'a>>,
+    pub evidence: Vec<Evidence>,
     /// What helps, the least intrusive first.
     pub cures: Vec<&'a str>,
     /// How a call that fails ends.
@@ -104,7 +104,7 @@ impl<'a> Finding<'a> {
     /// With the names of at most `most_names` pods, and of as many nodes.
     fn new(
         finding: &'a uturn_diagnose::Finding,
-        evidence: &'a [uturn_diagnose::Evidence],
+        evidence: &'a [uturn_diagnose::Observation],
         most_names: usize,
     ) -> Self {
         let nodes = finding.clients.nodes();
@@ -124,7 +124,7 @@ impl<'a> Finding<'a> {
             nodes: nodes.iter().take(most_names).map(|name| name.as_str()).collect(),
             node_count: nodes.len(),
             conditions: finding.conditions.iter().map(|condition| &**condition).collect(),
-            share_failing: finding.share_failing,
+            share_failing: finding.share_failing.get(),
             mechanism: finding.mechanism.map(model::Mechanism::as_str),
             evidence: evidence.iter().map(Evidence::from).collect(),
             cures: finding.cures.iter().map(|cure| &*cure.text).collect(),
@@ -159,21 +159,21 @@ impl<'a> From<&'a model::ObjectRef> for Subject<'a> {
 /// One thing that a finding rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Evidence<'a> {
+pub struct Evidence {
     /// Where it happens: `node/NAME`, `lb/NAME`; empty where it is no place on the way.
     pub place: String,
     /// What happens there.
     pub what: String,
     /// The rule or object that decides it.
-    pub by: By<'a>,
+    pub by: By,
     /// A command that shows it; null where there is none.
     pub see: Option<String>,
 }
 
-impl<'a> From<&'a uturn_diagnose::Evidence> for Evidence<'a> {
-    fn from(evidence: &'a uturn_diagnose::Evidence) -> Self {
+impl From<&uturn_diagnose::Observation> for Evidence {
+    fn from(evidence: &uturn_diagnose::Observation) -> Self {
         Self {
-            place: evidence.place.to_string(),
+            place: words::place(evidence),
             what: evidence.what.to_string(),
             by: By::from(&evidence.by),
             see: evidence.see(),

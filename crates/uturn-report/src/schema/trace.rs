@@ -84,7 +84,7 @@ pub struct Route<'a> {
 impl<'a> From<&'a route::Route> for Route<'a> {
     fn from(route: &'a route::Route) -> Self {
         Self {
-            outcome: OutcomeShare { outcome: route.outcome.into(), share: route.share },
+            outcome: OutcomeShare { outcome: route.outcome.into(), share: route.share.get() },
             mechanisms: route.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
             hops: route.hops.iter().map(Hop::from).collect(),
         }

@@ -91,7 +91,7 @@ impl Canvas {
             self.y += 18.0;
             self.line(&format!("name: {}", step.why), "ut-mono", CHAR);
             self.y += LINE;
-            let by = format!("      {} {}", words::short_rule(&step.by.rule), step.by.source);
+            let by = format!("      {} {}", words::short_rule(&step.by), step.by.origin());
             self.line(&by, "ut-mono ut-dim", CHAR);
         }
         self.y += 14.0;
@@ -219,13 +219,13 @@ impl Canvas {
         let mut whole = vec![note.head.clone()];
         whole.extend(note.lines.iter().cloned());
         if let Some(step) = note.by {
-            let rule = words::short_rule(&step.by.rule);
+            let rule = words::short_rule(&step.by);
             rows.extend(wrapped(&rule, most, 2).into_iter().map(|row| (row, "ut-mono ut-dim")));
-            let source = step.by.source.to_string();
-            if *source != *step.by.rule {
+            let source = step.by.origin().to_string();
+            if *source != *step.by.rule() {
                 rows.push((tail(&source, most), "ut-mono ut-dim"));
             }
-            whole.push(format!("{} ({})", step.by.rule, source));
+            whole.push(step.by.to_string());
         }
         let class = match note.style {
             NoteStyle::Plain => "ut-note",

@@ -1,7 +1,7 @@
 //! What a picture shows: routes that end alike are one sequence of events.
 
 use uturn_model::route::{Hop, Leg, Way};
-use uturn_model::{Outcome, Place, Route, Step, StepKind, Text, Verdict};
+use uturn_model::{Outcome, Place, Route, Share, Step, StepKind, Text, Verdict};
 
 use super::retries;
 use crate::words;
@@ -87,7 +87,7 @@ pub(super) enum NoteStyle {
 pub(super) fn sequences(verdicts: &[Verdict]) -> Vec<Sequence<'_>> {
     let mut groups: Vec<(&[Text], &Route, f64, usize)> = Vec::new();
     for verdict in verdicts {
-        let total: f64 = verdict.routes.iter().map(|route| route.share).sum();
+        let total: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
         for route in &verdict.routes {
             let same = groups.iter_mut().find(|(conditions, known, ..)| {
                 *conditions == verdict.conditions.as_slice()
@@ -96,13 +96,13 @@ pub(super) fn sequences(verdicts: &[Verdict]) -> Vec<Sequence<'_>> {
             });
             match same {
                 Some((_, known, share, count)) => {
-                    if route.share > known.share + 1e-9 {
+                    if route.share.is_more_than(known.share) {
                         *known = route;
                     }
-                    *share += route.share / total;
+                    *share += route.share.get() / total;
                     *count += 1;
                 }
-                None => groups.push((&verdict.conditions, route, route.share / total, 1)),
+                None => groups.push((&verdict.conditions, route, route.share.get() / total, 1)),
             }
         }
     }
@@ -118,7 +118,11 @@ pub(super) fn sequences(verdicts: &[Verdict]) -> Vec<Sequence<'_>> {
             };
             let (names, places, events) = events(route);
             Sequence {
-                heading: format!("{} {}{condition}", words::share(share), route.outcome),
+                heading: format!(
+                    "{} {}{condition}",
+                    words::share(Share::new(share)),
+                    route.outcome
+                ),
                 rating: Rating::of(route.outcome),
                 because: because.join(", "),
                 merged: (count > 1)

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use uturn_model::route::{Hop, Way};
-use uturn_model::{By, Name, Place, Step, StepKind};
+use uturn_model::{Evidence, Name, Place, Step, StepKind};
 
 use crate::sample::{any_text, flow, verdicts};
 use crate::svg;
@@ -35,7 +35,7 @@ fn retries_are_drawn_once() {
     let route = &mut all[0].routes[0];
     let tried = |i: usize| {
         let name = Name::new(format!("t{i}")).unwrap();
-        let by = || By::kernel("x");
+        let by = || Evidence::kernel("x");
         let lb = Place::LoadBalancer("x".into());
         [
             (lb, Step::new(StepKind::Balance, "picks", by())),

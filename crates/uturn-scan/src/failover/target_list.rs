@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use uturn_model::lb::{Target, TargetKind};
-use uturn_model::{Family, Name, Outcome, Route, Service, Verdict};
+use uturn_model::{Family, Name, Outcome, Route, Service, Share, Verdict};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::{ReasonSet, Results};
 
@@ -80,7 +80,7 @@ impl Round {
         let ends = self.ends(caller);
         let chance = self.chance && ends.len() > 1;
         let routes = ends.into_iter().map(|(outcome, why, share)| Route {
-            share,
+            share: Share::new(share),
             outcome,
             late: Duration::ZERO,
             mechanisms: why.mechanisms(),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use uturn_model::route::Route;
-use uturn_model::{Client, Flow, Outcome, Verdict};
+use uturn_model::{Client, Flow, Outcome, Share, Verdict};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{Options, Walk, WalkError};
 
@@ -207,7 +207,8 @@ fn together<'a>(census: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
     let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
     for (part, verdicts) in parts {
         let all = verdicts.iter().map(|one| {
-            let rounded = |(end, share): &(Outcome, f64)| (*end, (share * 1e10).round() as u64);
+            let rounded =
+                |(end, share): &(Outcome, Share)| (*end, (share.get() * 1e10).round() as u64);
             let mut outcomes: Vec<_> = one.outcomes.iter().map(rounded).collect();
             outcomes.sort_unstable();
             (outcomes, one.mechanisms.clone())

@@ -143,7 +143,7 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
             read(&Doc { file, root: &root, prefix, faults });
         }
         Some(Err(trouble)) => {
-            let origin = Origin { file: doc.file.clone(), line: shift(trouble.line), column: 0 };
+            let origin = Origin::at(doc.file.clone(), shift(trouble.line), 0);
             let fault =
                 crate::Fault { origin, field: None, message: trouble.message, hint: trouble.hint };
             doc.faults.borrow_mut().push(fault);

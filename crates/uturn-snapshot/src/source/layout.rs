@@ -147,8 +147,8 @@ impl Beside {
         let files: HashMap<PathBuf, &Kustomization> = files.collect();
         let of = |file: &str| files.get(&Path::new(file).canonicalize().ok()?).copied();
         let mut variants = twice.iter().filter_map(|each| {
-            of(&each.fault.origin.file)?;
-            Some((&each.fault, of(&each.first.file)?))
+            of(each.fault.origin.path()?)?;
+            Some((&each.fault, of(each.first.path()?)?))
         });
         let (first, base) = variants.next()?;
         let more = match variants.count() {

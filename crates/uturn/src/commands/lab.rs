@@ -17,7 +17,7 @@ use std::io::ErrorKind;
 
 use uturn_lab::agree::{Agreement, agrees, outcomes_within, within};
 use uturn_lab::{LabError, MeasuredFlow, Plan, Unavailable};
-use uturn_model::{Flow, Mechanism, Outcome, Verdict};
+use uturn_model::{Flow, Mechanism, Outcome, Share, Verdict};
 use uturn_path::Engine;
 use uturn_report::lab::{CaseReport, FlowReport, Predicted};
 use uturn_report::schema::lab::{Lab as LabOutput, List, Listed};
@@ -353,11 +353,18 @@ fn judge(
     Ok(FlowReport {
         flow: measured.flow,
         expected: expected.outcomes.clone(),
-        predicted: predicts
-            .then_some(Predicted { outcomes: verdict.outcomes, mechanisms: verdict.mechanisms }),
+        predicted: predicts.then_some(Predicted {
+            outcomes: numbers(&verdict.outcomes),
+            mechanisms: verdict.mechanisms,
+        }),
         measured: measured.counts,
         differences,
     })
+}
+
+/// Shares as numbers, as measurements are compared with them.
+fn numbers(outcomes: &[(Outcome, Share)]) -> Vec<(Outcome, f64)> {
+    outcomes.iter().map(|(outcome, share)| (*outcome, share.get())).collect()
 }
 
 /// The differences between prediction and expectation.
@@ -369,16 +376,16 @@ fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
     if expected.outcomes.is_empty() {
         return differences;
     }
-    let outcomes = expected.outcomes.iter().chain(&verdict.outcomes).map(|(outcome, _)| *outcome);
+    let predicted = numbers(&verdict.outcomes);
+    let outcomes = expected.outcomes.iter().chain(&predicted).map(|(outcome, _)| *outcome);
     let mut seen: Vec<Outcome> = Vec::new();
     for outcome in outcomes {
         if seen.contains(&outcome) {
             continue;
         }
         seen.push(outcome);
-        let (wanted, said) =
-            (share_in(&expected.outcomes, outcome), share_in(&verdict.outcomes, outcome));
-        if (wanted - said).abs() > 1e-6 {
+        let (wanted, said) = (share_in(&expected.outcomes, outcome), share_in(&predicted, outcome));
+        if (wanted - said).abs() > Share::EPSILON {
             differences
                 .push(format!("{outcome}: a share of {wanted:.4} expected, {said:.4} predicted"));
         }

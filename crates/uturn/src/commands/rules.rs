@@ -1,7 +1,7 @@
 //! `uturn rules`: what kube-proxy programs on a node.
 
 use uturn_lb::cloud;
-use uturn_model::{Family, Known, Name, Origin, ProxyMode, ServiceProxy};
+use uturn_model::{DerivedFrom, Family, Known, Name, Origin, ProxyMode, ServiceProxy};
 
 use crate::cli::{Rules, RulesFormat};
 use crate::input;
@@ -11,13 +11,13 @@ use crate::status::{Failure, Status};
 pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     let mut cluster = input::cluster(&args.inputs, printer)?;
     if let Some(mode) = args.mode {
-        let origin = Origin::file("--mode");
+        let origin = Origin::Derived(DerivedFrom::Option("--mode"));
         cluster.proxy.mode = Known::stated(mode, origin.clone());
         // A mode asks for what kube-proxy would write.
         cluster.proxy.served_by = Known::stated(ServiceProxy::KubeProxy, origin);
     }
     if let Some(version) = args.kube_proxy_version {
-        let origin = Origin::file("--kube-proxy-version");
+        let origin = Origin::Derived(DerivedFrom::Option("--kube-proxy-version"));
         cluster.proxy.version = Known::stated(cloud::with_known_build(version), origin);
         cloud::set_address_binding(&mut cluster.proxy);
     }

@@ -222,7 +222,7 @@ pub(super) fn read_real(at: &VirtualAddress, answer: &[u8]) -> Option<RealServer
 }
 
 fn kernel() -> Origin {
-    Origin::file("the kernel's IPVS")
+    Origin::Kernel
 }
 
 /// An address as `union nf_inet_addr`.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use uturn_model::{Origin, Text};
+use uturn_model::{DerivedFrom, Origin, Text};
 
 use super::super::index::Index;
 use super::encode::{encode, type_of};
@@ -238,7 +238,7 @@ impl Compiler<'_> {
         let rule = nft::Rule {
             statements: vec![statement.clone()],
             comment: None,
-            origin: Origin::file(""),
+            origin: Origin::Derived(DerivedFrom::Statement),
         };
         let text = rule.line(names.table.family).to_string();
         let next = FIRST_NUMBER + 1 + self.numbers.len() as u32;
@@ -300,7 +300,7 @@ impl Compiler<'_> {
             nft::Rule {
                 statements: vec![statement.clone()],
                 comment: None,
-                origin: Origin::file(""),
+                origin: Origin::Derived(DerivedFrom::Statement),
             }
             .line(names.table.family)
             .to_string()

@@ -1,6 +1,6 @@
 //! nftables rules as evidence and in words.
 
-use uturn_model::{By, Text};
+use uturn_model::{Evidence, Text};
 
 use super::super::Kernel;
 use super::super::walk::Walk;
@@ -18,7 +18,7 @@ impl Kernel {
     }
 
     /// A rule as evidence.
-    pub(super) fn nft_by(&self, chain: usize, rule: usize) -> By {
+    pub(super) fn nft_by(&self, chain: usize, rule: usize) -> Evidence {
         let (table, _) = self.nft_chain(chain);
         let compiled = &self.nft.chains[chain].rules[rule];
         compiled.texts.by.get_or_init(|| self.nft_rule((chain, rule)).by(table.family)).clone()

@@ -17,7 +17,7 @@ mod value;
 
 use std::sync::OnceLock;
 
-use uturn_model::{By, Family, Text};
+use uturn_model::{Evidence, Family, Text};
 
 pub(super) use self::compile::compile;
 pub(super) use self::encode::interface;
@@ -55,7 +55,7 @@ struct Rule {
 /// Texts for the steps of a walk, built on first use.
 #[derive(Debug, Default)]
 struct RuleTexts {
-    by: OnceLock<By>,
+    by: OnceLock<Evidence>,
     /// The text for this action, if the rule has no comment.
     done: OnceLock<(&'static str, Text)>,
     /// For a step of the rule, the ranges of a generated number that it distinguishes.

@@ -1,6 +1,6 @@
 //! Runs nftables chains for a packet.
 
-use uturn_model::{By, Family, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Family, StepKind, Supposition, Text};
 
 use super::super::walk::{Frame, OpenBranches, Tracking, Walk};
 use super::super::xtables::{StageResult, marked};
@@ -570,10 +570,10 @@ impl Kernel {
         let (_, chain) = self.nft_chain(base);
         match &chain.base {
             Some(entered) if entered.policy == Policy::Drop => {
-                let by = By::new(
-                    format!("chain {} {{ … policy drop; }}", chain.name),
-                    chain.origin.clone(),
-                );
+                let by = Evidence::Nftables {
+                    rule: format!("chain {} {{ … policy drop; }}", chain.name).into(),
+                    origin: chain.origin.clone(),
+                };
                 let why = format!("no rule of {} lets it through", chain.name);
                 walk.note(StepKind::Drop, why, by.clone());
                 StageResult::End(EndKind::Drop(DropReason::Policy(by)))
@@ -588,7 +588,7 @@ fn note_answer(
     number: u32,
     answer: bool,
     why: &str,
-    (about, by): (QuestionSubject, &By),
+    (about, by): (QuestionSubject, &Evidence),
 ) {
     walk.share /= 2.0;
     walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));

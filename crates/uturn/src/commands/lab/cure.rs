@@ -89,7 +89,9 @@ impl Cured {
                     // Only flows that the same edits cure: others are separate cases.
                     (None, Some(after)) if same(&mut text, &manifests, &cure) => match after {
                         Standing::Flow { flow, outcomes, .. } => {
-                            flows.push(flow_tree(flow, outcomes));
+                            let shares =
+                                outcomes.iter().map(|(outcome, share)| (*outcome, share.get()));
+                            flows.push(flow_tree(flow, &shares.collect::<Vec<_>>()));
                         }
                         Standing::Probes { listener, .. } => {
                             let alive = Tree::List(vec![Tree::map([("alive", Tree::text("all"))])]);
