@@ -8,7 +8,7 @@ use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose
 use uturn_model::{Cluster, Verdict};
 use uturn_path::{Engine, what_if};
 use uturn_report::html::{self, Shown};
-use uturn_report::{ScanReport, json, junit, sarif, scan};
+use uturn_report::{ScanReport, classes, json, junit, sarif, scan};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use super::{cure, print};
@@ -26,6 +26,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
     }
     let cluster = &loaded.cluster;
+    if args.explain_classes {
+        return explain_classes(cluster, args, printer);
+    }
     let known = Known::read(cluster, args.baseline.as_deref())?;
     say_what_is_left_out(cluster, printer);
     let others = what_if::others(cluster);
@@ -149,6 +152,19 @@ fn shown(
         Ok(Shown { flow, verdicts, cures })
     };
     alike.iter().zip(cures).map(of).collect()
+}
+
+/// Prints which pods share a class of clients, and why.
+fn explain_classes(cluster: &Cluster, args: &Scan, printer: &Printer) -> Result<Status, Failure> {
+    let Some(output) = args.output.plain() else {
+        return Err(Failure::usage("--explain-classes prints text, json and yaml"));
+    };
+    let engine = Engine::new(cluster)?;
+    let scanner = Scanner::new(&engine);
+    let results = scanner.scan(&targets(&scanner, args)?)?;
+    let explained = scanner.explain_classes(&results)?;
+    print(printer, output, |style| classes::text(&explained, style), || classes::json(&explained));
+    Ok(Status::Clean)
 }
 
 /// So many flows are walked one by one.
