@@ -1,4 +1,4 @@
-//! Rules as text, taken apart into chains, sets and maps that can be held against each other.
+//! Splits rules as text into chains, sets and maps, so that they can be compared.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(crate) type Blocks = BTreeMap<String, Vec<String>>;
 const SHARED: [&str; 4] =
     ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
-/// What `iptables-save` prints, taken apart.
+/// Splits the output of `iptables-save`.
 pub(crate) fn iptables(text: &str) -> Blocks {
     let mut blocks = Blocks::new();
     let mut table = "";
@@ -33,14 +33,14 @@ pub(crate) fn iptables(text: &str) -> Blocks {
             let last = rules.iter().position(|rule| rule.contains("must be the last rule"));
             let end = last.unwrap_or(rules.len());
             rules[..end].sort();
-            // One for each address of the node, all to the same chain.
+            // There is one for each address of the node, all to the same chain.
             rules[end..].sort();
         }
     }
     blocks
 }
 
-/// What `nft list` prints of one table, taken apart.
+/// Splits the output of `nft list` for one table.
 pub(crate) fn nft(text: &str) -> Blocks {
     let mut blocks = Blocks::new();
     let mut block = String::new();
@@ -58,8 +58,8 @@ pub(crate) fn nft(text: &str) -> Blocks {
     blocks
 }
 
-/// kube-proxy empties chains that it needs no more, and removes them, and sets that only
-/// they looked into, with the first change after another second.
+/// Leaves out what kube-proxy is about to remove: it flushes obsolete chains at once, but deletes
+/// them, and sets that only they use, with the first change at least a second later.
 pub(crate) fn without_leftovers(mut theirs: Blocks, ours: &Blocks) -> Blocks {
     let used: String = theirs.values().flatten().flat_map(|line| [line.as_str(), "\n"]).collect();
     theirs.retain(|block, lines| {
@@ -75,9 +75,9 @@ pub(crate) fn without_leftovers(mut theirs: Blocks, ours: &Blocks) -> Blocks {
     theirs
 }
 
-/// What the kernel holds after loading a text into a namespace of its own.
+/// Loads a text into a new namespace and lists what the kernel then has.
 pub(crate) fn loaded(text: &str) -> Outcome<String> {
-    // Some rules name the bridge of the node's pods, and then it must be there.
+    // Some rules name the pods' bridge, which must exist then.
     let script = "ip link add cbr0 type veth; nft -f - && nft list ruleset";
     uturn_testing::in_a_namespace(script, text).map_err(Fault::new)
 }

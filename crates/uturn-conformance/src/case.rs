@@ -1,4 +1,4 @@
-//! A cluster to be tried: objects for the API server, and all that uturn is told.
+//! A test case: a cluster's objects for the API server, and uturn's input.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,8 +16,7 @@ use crate::net;
 /// The namespace of what is added last.
 const LAST: &str = "uturn-conformance";
 
-/// Objects as `kubectl get -o json` would print them, with Facts and kube-proxy's ConfigMap
-/// among them.
+/// Objects as `kubectl get -o json` prints them, including Facts and kube-proxy's ConfigMap.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -30,7 +29,7 @@ impl Case {
         let mut list: Value = serde_json::from_str(&text).during(path.display())?;
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         match list["items"].take() {
-            // What a failed case was saved with is added again by the stage itself.
+            // The stage itself adds the objects in its own namespace again.
             Value::Array(items) => {
                 let items = items.into_iter().filter(|item| !is_added(item)).collect();
                 Ok(Self { name: name.unwrap_or_default(), items })
@@ -39,9 +38,9 @@ impl Case {
         }
     }
 
-    /// What the API server gets first: namespaces, then everything. Nodes are in another
-    /// zone at first: kube-proxy forgets a zone that it hears of before it is quite ready
-    /// to, and then heeds no hints until the zone changes.
+    /// The objects to create first: namespaces, then everything else. Nodes get a preliminary
+    /// zone: kube-proxy may lose the zone that it sees while it starts, and then ignores hints
+    /// until the zone changes.
     pub(crate) fn objects(&self) -> Vec<Value> {
         let named = self.items.iter().filter_map(|item| item["metadata"]["namespace"].as_str());
         let namespaces: BTreeSet<&str> = named.chain([LAST]).collect();
@@ -80,13 +79,13 @@ impl Case {
         serde_json::from_str(text).during(format!("{}: config.conf of kube-proxy", self.name))
     }
 
-    /// The version of kube-proxy that it names.
+    /// The version of kube-proxy in its Facts.
     pub(crate) fn version(&self) -> Option<Version> {
         let facts = self.items.iter().find(|item| item["kind"] == "Facts")?;
         facts["spec"]["kubeProxy"]["version"].as_str()?.parse().ok()
     }
 
-    /// The same with another version of kube-proxy, without settings that it refuses.
+    /// The case with another version of kube-proxy, without settings that this version rejects.
     pub(crate) fn of_version(&self, version: Version) -> Outcome<Self> {
         let mut config = self.proxy_config()?;
         let primary = config["nodePortAddresses"] == json!(["primary"]);
@@ -104,8 +103,8 @@ impl Case {
         Ok(Self { name: self.name.clone(), items })
     }
 
-    /// All of it as uturn reads it, with the mode in kube-proxy's configuration and what
-    /// the API server has of its own.
+    /// The input of uturn: the objects with the mode in kube-proxy's configuration, and the API
+    /// server's own objects.
     pub(crate) fn uturn_input(&self, mode: Mode, own: &[Value]) -> Outcome<String> {
         let mut config = self.proxy_config()?;
         config["mode"] = json!(mode.proxy().as_str());
@@ -118,7 +117,7 @@ impl Case {
         serde_json::to_string_pretty(&control_plane::list(&items)).during(&self.name)
     }
 
-    /// What uturn makes of a text of [`Case::uturn_input`].
+    /// Reads the text of [`Case::uturn_input`].
     pub(crate) fn cluster(&self, uturn_input: String) -> Outcome<Cluster> {
         let source = Source { name: self.name.as_str().into(), text: uturn_input };
         let loaded = uturn_snapshot::read(vec![source]).map_err(|faults| {
@@ -129,8 +128,8 @@ impl Case {
     }
 }
 
-/// What is added when kube-proxy has programmed all else: once its rules are there, it has
-/// seen everything that was there before, and gone through a change as well.
+/// Objects that are added once kube-proxy has programmed everything else. When their rules are
+/// present, kube-proxy has processed all other objects, and a change.
 pub(crate) fn last() -> Vec<Value> {
     let (name, addresses) = ("last", last_addresses());
     vec![json!({
@@ -144,7 +143,7 @@ pub(crate) fn last() -> Vec<Value> {
     })]
 }
 
-/// Its addresses, which rules name.
+/// The addresses of the Service that is added last.
 pub(crate) fn last_addresses() -> [String; 2] {
     net::cluster_ip(254)
 }

@@ -1,5 +1,5 @@
-//! A real API server beside a real etcd, in a namespace of their own. In the small machine
-//! there is none: the one of the host is reached over a link.
+//! A real API server with a real etcd, in their own namespace. The small machine uses the host's
+//! API server over a link.
 
 use std::fs;
 use std::process::Command;
@@ -13,21 +13,21 @@ use crate::workspace::{Namespace, Running, Workspace, run};
 const TOKEN: &str = "conformance";
 const PORT: u16 = 6443;
 
-/// The file of the run's folder that tells kube-proxy of the server.
+/// The kubeconfig of kube-proxy, in the run's folder.
 pub(crate) const KUBECONFIG: &str = "kubeconfig.json";
 
 /// The machine's end of its link to the host, and the host's.
 const MACHINE_LINK: &str = "vec0";
 const HOST_LINK: &str = "machine0";
 
-/// Both of them, running and ready, or the way to them.
+/// The running API server and etcd, or the route to those of the host.
 #[derive(Debug)]
 pub(crate) struct ControlPlane<'w> {
     workspace: &'w Workspace,
-    // Dropped in this order: the server before what it stores in.
+    // Dropped in this order: the server before etcd.
     running: Vec<Running>,
     namespace: Namespace,
-    /// What nodes reach the server through.
+    /// The gateway between nodes and the server.
     gateway: &'static str,
 }
 
@@ -75,7 +75,7 @@ impl<'w> ControlPlane<'w> {
         Ok(control)
     }
 
-    /// Leads to the host's server, from inside the machine.
+    /// Connects to the host's server, from inside the machine.
     pub(crate) fn join(workspace: &'w Workspace) -> Outcome<Self> {
         let namespace = workspace.namespace("api")?;
         let (server, gateway, inner) = (net::API, net::GATEWAY, namespace.name());
@@ -94,7 +94,7 @@ impl<'w> ControlPlane<'w> {
         self.workspace
     }
 
-    /// Makes the host's end of the machine's link: a namespace and a device in it.
+    /// Creates the host's end of the machine's link. Returns its namespace and device.
     pub(crate) fn link(&self) -> Outcome<(&str, &'static str)> {
         let (server, gateway, nodes) = (net::API, net::GATEWAY, net::LINKS);
         self.namespace.ip(&format!(
@@ -105,8 +105,8 @@ impl<'w> ControlPlane<'w> {
         Ok((self.namespace.name(), HOST_LINK))
     }
 
-    /// Gives a node's namespace a link of its own to the server, beside all that packets are
-    /// tried with. The node is `host` on it.
+    /// Connects a node's namespace to the server with a link that test packets do not use. The
+    /// node has the address `host` on it.
     pub(crate) fn connect(&self, node: &Namespace, link: u16, host: &str) -> Outcome<()> {
         let (server, gateway, other) = (net::API, self.gateway, self.namespace.name());
         node.ip(&format!(
@@ -120,7 +120,7 @@ impl<'w> ControlPlane<'w> {
             .ip(&format!("addr add {gateway} peer {host} dev node{link}\nlink set node{link} up\n"))
     }
 
-    /// Puts these objects in the place of all others. Gives what the server has of its own.
+    /// Replaces all objects with these. Returns the server's own objects.
     pub(crate) fn replace(&self, items: &[Value]) -> Outcome<Vec<Value>> {
         let own = self.ask(&["replace"], &list(items).to_string())?;
         let mut own: Value = serde_json::from_str(&own).during("what the API server has")?;
@@ -135,12 +135,12 @@ impl<'w> ControlPlane<'w> {
         self.ask(&["add"], &list(items).to_string()).map(|_| ())
     }
 
-    /// Gives nodes the labels that they are to have.
+    /// Sets the labels of nodes.
     pub(crate) fn relabel(&self, items: &[Value]) -> Outcome<()> {
         self.ask(&["relabel"], &list(items).to_string()).map(|_| ())
     }
 
-    /// Waits until each of these kube-proxies has programmed all that it knows of.
+    /// Waits until each of these kube-proxies has programmed all objects that it has seen.
     pub(crate) fn synced<'a>(&self, hosts: impl Iterator<Item = &'a str>) -> Outcome<()> {
         let urls: Vec<String> = hosts.map(|host| format!("http://{host}:10249/metrics")).collect();
         let words: Vec<&str> =
@@ -160,7 +160,7 @@ fn write_kubeconfig(workspace: &Workspace) -> Outcome<()> {
     fs::write(&path, kubeconfig().to_string()).during(path.display())
 }
 
-/// What kube-proxy finds the server with.
+/// The content of the kubeconfig.
 fn kubeconfig() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "one",

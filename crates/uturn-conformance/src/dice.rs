@@ -1,6 +1,6 @@
-//! Numbers that a seed decides, the same on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 
-/// A source of such numbers (SplitMix64).
+/// A generator of such numbers (SplitMix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
@@ -22,17 +22,17 @@ impl Dice {
         usize::try_from(self.next() % sides as u64).expect("it is below a usize")
     }
 
-    /// Once in `times`.
+    /// True once in `times`, on average.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of them.
+    /// A random item.
     pub(crate) fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
         &items[self.below(items.len())]
     }
 
-    /// In another order.
+    /// Shuffles items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -1,4 +1,4 @@
-//! What a node's kernel says, as text.
+//! A dump of a node's kernel state, as text.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::fault::{During as _, Outcome};
 use crate::mode::Mode;
 use crate::workspace::Namespace;
 
-/// All that decides where a packet goes.
+/// All state that affects the path of packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dump {
     pub(crate) iptables: String,
@@ -37,7 +37,7 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Commands for `nft` to empty the sets in which clients are remembered.
+    /// Commands for `nft` to flush the affinity sets.
     pub(crate) fn forget(&self) -> String {
         let mut commands = String::new();
         for (family, text) in [("ip", &self.nft), ("ip6", &self.nft6)] {
@@ -51,7 +51,7 @@ impl Dump {
         commands
     }
 
-    /// The same with endpoints at other ports.
+    /// The dump with endpoints at other ports.
     pub(crate) fn with_other_ports(&self) -> Self {
         let spoil = |text: &str| text.replace(":8080", ":8089");
         Self {
@@ -64,7 +64,7 @@ impl Dump {
         }
     }
 
-    /// Keeps it as a folder of files, as a capture of a node has them.
+    /// Writes it to a folder with the files of a node's capture.
     pub(crate) fn write(&self, folder: &Path) -> Outcome<()> {
         fs::create_dir_all(folder).during(folder.display())?;
         let files = [

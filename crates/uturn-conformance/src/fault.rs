@@ -1,13 +1,13 @@
-//! Why the stage could not do its work. A difference that it found is no fault.
+//! Why the stage could not run. A difference that it found is no fault.
 
 use std::fmt;
 use std::io;
 
-/// What went wrong, in words.
+/// An error message.
 #[derive(Debug)]
 pub(crate) struct Fault(String);
 
-/// The usual outcome.
+/// The result type of the stage.
 pub(crate) type Outcome<T> = Result<T, Fault>;
 
 impl Fault {
@@ -22,7 +22,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Says what was being done when it failed.
+/// Adds to an error what was being done when it occurred.
 pub(crate) trait During<T> {
     fn during(self, what: impl fmt::Display) -> Outcome<T>;
 }

@@ -1,5 +1,5 @@
-//! Which packets to try: clients of every sort to every address that a Service has, and to
-//! some that none has.
+//! Chooses the packets to try: from every kind of client to every address of a Service, and to
+//! some other addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,25 +10,25 @@ use crate::net;
 use crate::node::DEVICES;
 use crate::wire::Probe;
 
-/// A client and where it calls.
+/// A client and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     client: &'static str,
     target: Target,
-    /// All but its source port.
+    /// The packet, except for its source port.
     pub(crate) probe: Probe,
-    /// Whether the Service remembers its clients.
+    /// Whether the Service has session affinity.
     pub(crate) affinity: bool,
 }
 
 impl Flow {
-    /// What it is, for people.
+    /// A description for messages.
     pub(crate) fn what(&self) -> String {
         let Target { kind, of, .. } = &self.target;
         format!("{} to {kind}{of}", self.client)
     }
 
-    /// What it is, for counting.
+    /// The labels under which it is counted.
     pub(crate) fn labels(&self) -> [(&'static str, &'static str); 4] {
         let protocol = match self.probe.proto {
             Protocol::Tcp => "TCP",
@@ -44,11 +44,11 @@ impl Flow {
     }
 }
 
-/// Where clients call.
+/// The destination of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {
     kind: &'static str,
-    /// Of which Service, with a blank before.
+    /// ` of ` and the Service, or nothing.
     of: String,
     ip: IpAddr,
     protocol: Protocol,
@@ -56,7 +56,7 @@ struct Target {
     affinity: bool,
 }
 
-/// So many flows, chosen among all that a node can see.
+/// Chooses `count` flows out of all that a node can see.
 pub(crate) fn choose(cluster: &Cluster, node: u8, count: usize, dice: &mut Dice) -> Vec<Flow> {
     let mut targets = targets(cluster, node);
     dice.shuffle(&mut targets);
@@ -77,7 +77,7 @@ pub(crate) fn choose(cluster: &Cluster, node: u8, count: usize, dice: &mut Dice)
 
 fn targets(cluster: &Cluster, node: u8) -> Vec<Target> {
     let mut targets = Vec::new();
-    // What is in "default" is the API server itself, on a link where nobody listens in.
+    // The namespace "default" has the API server's Service, whose link is not observed.
     let ours = |service: &&Service| service.name.namespace.as_str() != "default";
     for service in cluster.services.values().filter(ours) {
         let of = format!(" of {}", service.name);
@@ -121,7 +121,7 @@ fn targets(cluster: &Cluster, node: u8) -> Vec<Target> {
     targets
 }
 
-/// What a client may call the node itself by.
+/// The addresses of the node itself.
 fn own_addresses(node: u8) -> [IpAddr; 6] {
     let [v4, v6] = net::node(node);
     let [bridge4, bridge6] = net::pod(node, 1);
@@ -145,7 +145,7 @@ fn flow(cluster: &Cluster, node: u8, target: Target, dice: &mut Dice) -> Flow {
         2 => ("a pod of another node", uplink, Some(net::pod(other, 100 + dice.below(100)))),
         3 => ("another node", uplink, Some(net::node(other))),
         4 => ("outside", uplink, Some(net::outside(dice.below(200)))),
-        // What a load balancer that keeps sources sends back to where it came from.
+        // Hairpin traffic of a load balancer that keeps source addresses.
         5 => ("a pod by way of outside", uplink, Some(net::pod(node, 100 + dice.below(100)))),
         6 if dice.once_in(3) => ("the node by way of outside", uplink, Some(net::node(node))),
         _ => match endpoint_here(cluster, node, family, dice) {

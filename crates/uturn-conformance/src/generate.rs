@@ -1,4 +1,4 @@
-//! Random cases: from a seed, the same every time.
+//! Random cases that depend only on a seed.
 
 use uturn_model::Version;
 

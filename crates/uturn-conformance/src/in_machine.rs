@@ -1,9 +1,10 @@
-//! The same stage in the small machine, for IPVS mode: kube-proxy and packets on a kernel that
-//! has ip_vs, with the API server left on the host.
+//! Runs the stage in the small machine for IPVS mode: kube-proxy and packets on a kernel that has
+//! ip_vs, with the API server on the host.
 //!
-//! Nothing has to reach into the machine, and what is judged is judged by the same code.
+//! The machine only opens outgoing connections, and the same code judges the results.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -15,18 +16,15 @@ use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::fault::{During as _, Fault, Outcome};
 
-/// kube-proxy, its files and what the stage writes.
+/// Memory for kube-proxy, its files and what the stage writes, in MiB.
 const MEMORY: u32 = 2048;
 
-/// Ends what hangs, no more.
+/// Only ends a run that hangs.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Whether uturn agrees with the real thing there too.
-pub(crate) fn run(
-    arguments: &Arguments,
-    words: &[String],
-    control: &ControlPlane<'_>,
-) -> Outcome<bool> {
+/// Runs the stage in the machine. Returns whether uturn agrees with kube-proxy and the kernel
+/// there.
+pub(crate) fn run(arguments: &Arguments, control: &ControlPlane<'_>) -> Outcome<bool> {
     let machine = match Machine::find() {
         Ok(machine) => {
             let (namespace, device) = control.link()?;
@@ -40,8 +38,8 @@ pub(crate) fn run(
     };
     println!("\nIPVS mode, in {}", machine.kernel());
     let start = Instant::now();
-    let ended = machine.run(&job(arguments, words)?, &mut |said| {
-        // Who does not listen misses nothing that the end does not say.
+    let ended = machine.run(&job(arguments)?, &mut |said| {
+        // Output that cannot be written is lost; the exit status still shows the result.
         let _ = match said {
             JobOutput::Out(bytes) => io::stdout().write_all(bytes),
             JobOutput::Err(bytes) => io::stderr().write_all(bytes),
@@ -55,15 +53,15 @@ pub(crate) fn run(
     }
 }
 
-fn job(arguments: &Arguments, words: &[String]) -> Outcome<Job> {
+fn job(arguments: &Arguments) -> Outcome<Job> {
     let failed = arguments.work.join("failed");
     fs::create_dir_all(&failed).during(failed.display())?;
     let failed = failed.canonicalize().during(failed.display())?;
     let (seed, version) = (arguments.seed.to_string(), version(&arguments.versions)?.to_string());
-    let own = ["--in-machine", "yes", "--seed", &seed, "--versions", &version].map(String::from);
+    let own = ["--in-machine", "--seed", &seed, "--versions", &version].map(OsString::from);
     Ok(Job {
         program: env::current_exe().during("this very executable")?,
-        arguments: words.iter().cloned().chain(own).map(Into::into).collect(),
+        arguments: env::args_os().skip(1).chain(own).collect(),
         environment: env::vars_os().collect(),
         folder: env::current_dir().during("the current folder")?,
         stdin: Vec::new(),
@@ -71,8 +69,8 @@ fn job(arguments: &Arguments, words: &[String]) -> Outcome<Job> {
     })
 }
 
-/// The newest of those before upstream called the mode deprecated, which are what clusters in
-/// IPVS mode run; else the newest.
+/// The newest version before upstream deprecated the mode, because clusters in IPVS mode run such
+/// versions. If there is none, the newest.
 fn version(all: &[Version]) -> Outcome<Version> {
     let before = all.iter().filter(|version| (version.major, version.minor) < (1, 35)).max();
     let chosen = before.or_else(|| all.iter().max());

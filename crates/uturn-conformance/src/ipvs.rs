@@ -1,7 +1,7 @@
-//! IPVS mode: what it leaves in the kernel beside rules, as blocks of lines.
+//! The kernel state of IPVS mode besides rules, as blocks of lines.
 //!
-//! Sets and virtual servers are compared as sets: kube-proxy goes through Services in no
-//! order.
+//! Sets and virtual servers are compared without order, since kube-proxy processes Services in no
+//! particular order.
 
 use std::net::IpAddr;
 
@@ -17,13 +17,13 @@ use crate::workspace::Namespace;
 /// The device that all addresses of Services are bound to.
 const DEVICE: &str = "kube-ipvs0";
 
-/// What begins a line that is not of `iptables-save`.
+/// Prefixes of lines that are not from `iptables-save`.
 const SET: &str = "ipset ";
 const SERVER: &str = "ipvs ";
 const BOUND: &str = "bound ";
 const SWITCH: &str = "sysctl ";
 
-/// Adds to a dump what a namespace's kernel holds of kube-proxy's.
+/// Adds kube-proxy's state in a namespace to a dump.
 pub(crate) fn take(namespace: &Namespace, dump: &mut Dump) -> Outcome<()> {
     dump.iptables = namespace.output(&["iptables-save"])?;
     dump.ip6tables = namespace.output(&["ip6tables-save"])?;
@@ -34,12 +34,12 @@ pub(crate) fn take(namespace: &Namespace, dump: &mut Dump) -> Outcome<()> {
 
 /// Whether these addresses are bound.
 pub(crate) fn shows(namespace: &Namespace, addresses: &[String; 2]) -> Outcome<bool> {
-    // Before the first sync there is no such device.
+    // The device does not exist before the first sync.
     let shown = namespace.output(&["ip", "addr", "show", "dev", DEVICE]).unwrap_or_default();
     Ok(addresses.iter().all(|address| shown.contains(&format!(" {address}/"))))
 }
 
-/// All that a dump has of a family, in one text.
+/// The state of a family, as one text.
 pub(crate) fn rules(dump: &Dump, family: Family) -> String {
     let saved = match family {
         Family::V4 => &dump.iptables,
@@ -53,20 +53,20 @@ pub(crate) fn rules(dump: &Dump, family: Family) -> String {
     written(saved, sets, servers, addresses.into_iter(), switches)
 }
 
-/// Both sides in the same words.
+/// Both sides as comparable blocks.
 pub(crate) fn blocks(ours: &Program, theirs: &str) -> (Blocks, Blocks) {
     let switches = ours.sysctls.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let bound = ours.bound.iter().map(ToString::to_string);
     let (sets, servers) = (ours.ipset.lines(), ours.ipvs.lines());
     let ours = taken_apart(&written(&ours.iptables, sets, servers, bound, switches));
     let mut theirs = taken_apart(theirs);
-    // The kernel has many more.
+    // The kernel has many other sysctls.
     theirs.retain(|name, _| !name.starts_with(SWITCH) || ours.contains_key(name));
     (ours, theirs)
 }
 
-/// The cluster with the node's own addresses and kernel: kube-proxy asks the kernel for
-/// both, and objects do not have them.
+/// Adds the node's addresses and kernel version to the cluster: kube-proxy reads both from the
+/// kernel, and objects do not have them.
 pub(crate) fn informed(cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Cluster> {
     let mut cluster = cluster.clone();
     let name = Name::new(node).map_err(|_| Fault::new(format!("{node} is no name")))?;

@@ -1,4 +1,4 @@
-//! One case after the other: real programs on one side, uturn on the other.
+//! Runs the cases one by one: real programs on one side, uturn on the other.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ use crate::summary::Summary;
 use crate::trial::{self, Trial};
 use crate::workspace::Workspace;
 
-/// A case, the kube-proxy to try it with, and what decides its packets.
+/// A case, the version of kube-proxy to try it with, and the seed of its packets.
 struct Planned {
     case: Case,
     version: Version,
     seed: u64,
 }
 
-/// Whether uturn agrees with the real thing in every case.
+/// Runs all cases. Returns whether uturn agrees in every one.
 pub(crate) fn run(
     arguments: &Arguments,
     workspace: &Workspace,
@@ -60,7 +60,7 @@ pub(crate) fn run(
     let unproven = sum.unproven().join(", ");
     if !unproven.is_empty() {
         let why = "the judges saw no difference in a spoiled dump, or had none to spoil";
-        // A single case may be too small for it.
+        // A single case may be too small to show it.
         match arguments.case {
             Some(_) => println!("{unproven}: {why}"),
             None => return Err(Fault::new(format!("{unproven}: {why}: they cannot be trusted"))),
@@ -69,7 +69,7 @@ pub(crate) fn run(
     Ok(sum.differences() == 0)
 }
 
-/// Fixed cases with every version, then so many random ones for each.
+/// Plans the fixed cases with every version, and `count` random ones for each version.
 fn plan(arguments: &Arguments) -> Outcome<Vec<Planned>> {
     let Arguments { versions, seed, count, .. } = arguments;
     let mut cases = Vec::new();
@@ -114,7 +114,7 @@ fn fixed(arguments: &Arguments) -> Outcome<Vec<Case>> {
     paths.iter().map(|path| Case::read(path)).collect()
 }
 
-/// Takes Services out for as long as a difference stays, and keeps what is left.
+/// Removes Services as long as a difference remains, and saves the smallest case.
 fn shrink(
     arguments: &Arguments,
     workspace: &Workspace,

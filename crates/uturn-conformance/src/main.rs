@@ -1,11 +1,11 @@
-//! Holds uturn against the real thing: kube-proxy beside a real API server, and the kernel.
+//! Compares uturn with the real thing: kube-proxy with a real API server, and the kernel.
 //!
-//! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to
-//! a real API server ([`control`]), runs kube-proxy as each node of them ([`node`]), and
-//! judges twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes
-//! ([`rules`]), and where packets and their answers end in that kernel against
-//! `uturn_netfilter`'s walk over the same dump ([`packets`]). What is different from mode to
-//! mode of kube-proxy is in [`mode`]; IPVS mode is tried where a kernel has it ([`in_machine`]).
+//! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to a
+//! real API server ([`control`]), runs kube-proxy as each node of them ([`node`]), and judges
+//! twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes ([`rules`]),
+//! and where packets and their answers end in that kernel against `uturn_netfilter`'s walk over
+//! the same dump ([`packets`]). [`mode`] has the differences between modes of kube-proxy; IPVS
+//! mode runs on a kernel that has it ([`in_machine`]).
 //!
 //! **Refuses** to be shipped, and to build the real programs: `cargo xtask conformance` does
 //! that, from the Go modules in `conformance/`, and then calls this program.
@@ -39,10 +39,10 @@ mod trial;
 mod wire;
 mod workspace;
 
-use std::env;
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use clap::Parser as _;
 use control_plane::ControlPlane;
 use workspace::Workspace;
 
@@ -50,15 +50,8 @@ fn main() -> ExitCode {
     if uturn_machine::is_inside() {
         return uturn_machine::inside();
     }
-    let words: Vec<String> = env::args().skip(1).collect();
-    let arguments = match Arguments::parse(&words) {
-        Ok(arguments) => arguments,
-        Err(fault) => {
-            eprintln!("error: {fault}\n\n{}", arguments::HELP);
-            return ExitCode::from(2);
-        }
-    };
-    match both(&arguments, &words) {
+    let arguments = Arguments::parse();
+    match both(&arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(fault) => {
@@ -68,8 +61,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// On this kernel, then in the small machine; also after one found a difference.
-fn both(arguments: &Arguments, words: &[String]) -> fault::Outcome<bool> {
+/// Runs the stage on this kernel, then in the small machine, even if the first found a
+/// difference.
+fn both(arguments: &Arguments) -> fault::Outcome<bool> {
     let workspace = Workspace::new(&arguments.programs, &arguments.work)?;
     if arguments.in_machine {
         return judge::run(arguments, &workspace, &ControlPlane::join(&workspace)?);
@@ -80,7 +74,7 @@ fn both(arguments: &Arguments, words: &[String]) -> fault::Outcome<bool> {
         agree &= judge::run(arguments, &workspace, &control)?;
     }
     if arguments.modes.iter().any(|mode| mode.in_machine()) {
-        agree &= in_machine::run(arguments, words, &control)?;
+        agree &= in_machine::run(arguments, &control)?;
     }
     Ok(agree)
 }

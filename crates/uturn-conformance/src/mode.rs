@@ -1,4 +1,4 @@
-//! The modes of kube-proxy that are tried, and all that is different from mode to mode.
+//! The modes of kube-proxy, and the differences between them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::ipvs;
 use crate::net;
 use crate::workspace::Namespace;
 
-/// One of them.
+/// A mode of kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
     Iptables,
@@ -29,7 +29,7 @@ pub(crate) enum Mode {
 impl Mode {
     pub(crate) const ALL: [Self; 3] = [Self::Iptables, Self::Nftables, Self::Ipvs];
 
-    /// Whether it is tried in the small machine, whose kernel has ip_vs and lacks nf_tables.
+    /// Whether it runs in the small machine, whose kernel has ip_vs and no nf_tables.
     pub(crate) fn in_machine(self) -> bool {
         self == Self::Ipvs
     }
@@ -42,7 +42,7 @@ impl Mode {
         }
     }
 
-    /// Why kube-proxy of this version programs nothing in this mode if it is configured so.
+    /// Why this version of kube-proxy programs nothing in this mode with this configuration.
     pub(crate) fn refusal(self, version: Version, config: &Value) -> Option<&'static str> {
         let by_prefix = config["detectLocalMode"] == "InterfaceNamePrefix";
         let old = (version.major, version.minor) < (1, 33);
@@ -50,10 +50,10 @@ impl Mode {
             .then_some("before v1.33 it loads no rules if its local detector is a prefix of names")
     }
 
-    /// What is in kube-proxy's configuration for it to run in this mode.
+    /// Configures kube-proxy for this mode.
     pub(crate) fn configure(self, version: Version, config: &mut Value) {
         config["mode"] = json!(self.proxy().as_str());
-        // It would else let a second pass before it looks at a change.
+        // By default kube-proxy waits a second before it processes a change.
         for section in ["iptables", "nftables", "ipvs"] {
             config[section]["minSyncPeriod"] = json!("20ms");
         }
@@ -62,7 +62,7 @@ impl Mode {
         }
     }
 
-    /// Adds to a dump what a namespace's kernel holds of kube-proxy's in this mode.
+    /// Adds kube-proxy's state in this mode to a dump.
     pub(crate) fn take(self, namespace: &Namespace, dump: &mut Dump) -> Outcome<()> {
         match self {
             Self::Iptables => {
@@ -70,7 +70,7 @@ impl Mode {
                 dump.ip6tables = namespace.output(&["ip6tables-save"])?;
             }
             Self::Nftables => {
-                // Before the first sync there is none.
+                // The table does not exist before the first sync.
                 let table =
                     |family| namespace.output(&["nft", "list", "table", family, "kube-proxy"]);
                 dump.nft = table("ip").unwrap_or_default();
@@ -92,7 +92,7 @@ impl Mode {
         })
     }
 
-    /// Whether the kernel shows both of these addresses of a Service already.
+    /// Whether the kernel has both of these addresses of a Service already.
     pub(crate) fn shows(self, namespace: &Namespace, addresses: &[String; 2]) -> Outcome<bool> {
         let mut dump = Dump::default();
         match self {
@@ -103,17 +103,16 @@ impl Mode {
         Ok(families.all(|(family, address)| self.rules(&dump, family).contains(address)))
     }
 
-    /// How long to wait before the kernel is asked again.
+    /// How long to wait before the kernel is dumped again.
     pub(crate) fn pause(self) -> Duration {
         match self {
             Self::Iptables | Self::Nftables => Duration::from_millis(50),
-            // Whoever asks takes the machine's one CPU from kube-proxy.
+            // Dumping competes with kube-proxy for the machine's only CPU.
             Self::Ipvs => Duration::from_millis(300),
         }
     }
 
-    /// The nodes that a trial with this seed takes place on: the machine has no time for more
-    /// than one.
+    /// The nodes of a trial with this seed. The machine is too slow for more than one.
     pub(crate) fn nodes(self, seed: u64) -> RangeInclusive<u8> {
         match self {
             Self::Iptables | Self::Nftables => 1..=net::NODES,
@@ -124,7 +123,7 @@ impl Mode {
         }
     }
 
-    /// The cluster with what uturn cannot know without a look at the node.
+    /// Adds what can only be learned from the node to the cluster.
     pub(crate) fn informed(self, cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Cluster> {
         match self {
             Self::Iptables | Self::Nftables => Ok(cluster.clone()),
@@ -132,16 +131,16 @@ impl Mode {
         }
     }
 
-    /// Whether the kernel can be made to forget which client went where.
+    /// Whether the kernel's session affinity can be cleared.
     pub(crate) fn forgets(self) -> bool {
         self != Self::Ipvs
     }
 
-    /// What uturn writes and what kube-proxy left, in the same words.
+    /// What uturn writes and what kube-proxy left, as comparable blocks.
     pub(crate) fn blocks(self, ours: &Program, theirs: &str) -> Outcome<(Blocks, Blocks)> {
         Ok(match self {
             Self::Iptables => (blocks::iptables(&ours.iptables), blocks::iptables(theirs)),
-            // Loaded and listed again, since nft joins ranges of its own accord.
+            // Both are loaded and listed again, since nft merges ranges.
             Self::Nftables => {
                 let ours = blocks::nft(&blocks::loaded(&ours.nft)?);
                 let theirs = blocks::nft(&blocks::loaded(theirs)?);

@@ -1,16 +1,16 @@
-//! The addresses of every cluster that the stage makes.
+//! The addresses in the clusters of the stage.
 
-/// What Services get their addresses from: `--service-cluster-ip-range`.
+/// The ranges of cluster IPs: `--service-cluster-ip-range`.
 pub(crate) const SERVICES: [&str; 2] = ["172.16.0.0/16", "fd00:10:96::/112"];
 /// All pods.
 pub(crate) const PODS: [&str; 2] = ["10.1.0.0/16", "fd00:1::/48"];
-/// Where the API server is, seen from a node.
+/// The address of the API server.
 pub(crate) const API: &str = "10.99.0.1";
-/// What leads there from the small machine.
+/// The gateway to it in the small machine.
 pub(crate) const GATEWAY: &str = "10.99.0.2";
-/// All links of nodes to the API server.
+/// The range of the links between nodes and the API server.
 pub(crate) const LINKS: &str = "10.99.0.0/16";
-/// A node on its link to the API server.
+/// The address of a node on its link to the API server.
 pub(crate) fn link(number: u16) -> String {
     let [high, low] = number.to_be_bytes();
     format!("10.99.{}.{low}", high + 1)
@@ -44,7 +44,7 @@ pub(crate) fn outer_ip(number: usize) -> [String; 2] {
     [format!("203.0.113.{number}"), format!("2001:db8:1::{number:x}")]
 }
 
-/// A client that belongs to nobody.
+/// A client outside the cluster.
 pub(crate) fn outside(number: usize) -> [String; 2] {
     let net = if number.is_multiple_of(2) { "198.51.100" } else { "192.0.2" };
     [format!("{net}.{}", 100 + number % 100), format!("2001:db8:f{}::{number:x}", number % 2)]

@@ -1,4 +1,4 @@
-//! A namespace as a node: its interfaces, and a real kube-proxy.
+//! A node as a namespace: its interfaces, and a real kube-proxy.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::packets::ProbedNode;
 use crate::wire::{Probe, ProbeResult, Wire};
 use crate::workspace::{Namespace, Running, Workspace, run};
 
-/// Where pods of the node hang, and what leads to everything else.
+/// The pods' bridge, and the uplink.
 pub(crate) const DEVICES: [&str; 2] = ["cbr0", "eth0"];
 
 /// One node of the cluster with kube-proxy in one mode.
@@ -31,7 +31,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Makes the node and starts kube-proxy on it with this configuration.
+    /// Creates the node and starts kube-proxy on it with this configuration.
     pub(crate) fn start(
         workspace: &Workspace,
         control: &ControlPlane<'_>,
@@ -61,12 +61,12 @@ impl Node {
         &self.host
     }
 
-    /// What its kernel says.
+    /// Dumps its kernel state.
     pub(crate) fn dump(&self) -> Outcome<Dump> {
         Dump::take(&self.namespace, self.mode)
     }
 
-    /// Whether its kernel shows both of these addresses of a Service.
+    /// Whether its kernel has both of these addresses of a Service.
     pub(crate) fn shows(&self, addresses: &[String; 2]) -> Outcome<bool> {
         self.mode.shows(&self.namespace, addresses)
     }
@@ -91,7 +91,7 @@ impl ProbedNode for Node {
         self.wire.send(probe)
     }
 
-    /// What `-m recent` remembers is forgotten by the wire; here go the sets of nftables.
+    /// The wire clears `-m recent`; this flushes the affinity sets of nftables.
     fn forget_clients(&mut self, dump: &Dump) -> Outcome<bool> {
         let commands = dump.forget();
         if !commands.is_empty() {
@@ -116,21 +116,21 @@ fn set_up(namespace: &Namespace, number: u8, rp_filter: u8) -> Outcome<()> {
             lines.push_str(&format!("route add {pods} via {via} dev eth0\n"));
         }
     }
-    // Before the addresses: switching forwarding on sets other switches back.
+    // Set before the addresses, because enabling forwarding resets other sysctls.
     let switches = [
         "net.ipv4.ip_forward=1".to_owned(),
         "net.ipv6.conf.all.forwarding=1".to_owned(),
         format!("net.ipv4.conf.all.rp_filter={rp_filter}"),
         format!("net.ipv4.conf.eth0.rp_filter={rp_filter}"),
         format!("net.ipv4.conf.cbr0.rp_filter={rp_filter}"),
-        // Every error is sent, however many there were.
+        // ICMP errors are not rate limited.
         "net.ipv4.icmp_ratelimit=0".to_owned(),
         "net.ipv6.icmp.ratelimit=0".to_owned(),
     ];
     let mut words = vec!["sysctl", "-qw"];
     words.extend(switches.iter().map(String::as_str));
     namespace.output(&words)?;
-    // Kernels that have it let only so many errors a second out; others take no part.
+    // Some kernels also have a global limit of ICMP errors.
     let _ = namespace.output(&["sysctl", "-qw", "net.ipv4.icmp_msgs_per_sec=1000000"]);
     let _ = namespace.output(&["sysctl", "-qw", "net.ipv4.icmp_msgs_burst=1000000"]);
     namespace.ip(&lines)

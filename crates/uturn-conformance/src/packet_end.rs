@@ -1,4 +1,4 @@
-//! How a packet ended, in words that both the kernel and uturn's walk can say.
+//! How a packet ended, in terms that apply to both the kernel and uturn's walk.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -9,8 +9,7 @@ use uturn_netfilter::{DropReason, End, EndKind, Entry, Kernel, Packet, RejectWit
 use crate::packets::Memory;
 use crate::wire::{Probe, ProbeResult, Seen};
 
-/// The source port of every walked packet: any will do, since no rule of kube-proxy asks
-/// for one.
+/// The source port of every walked packet. No rule of kube-proxy matches source ports.
 pub(crate) const PORT: u16 = 40000;
 
 /// Where a first packet ended. A source port may be changed by masquerade, so it does not
@@ -24,18 +23,18 @@ pub(crate) enum PacketEnd {
     Dropped,
 }
 
-/// Where the answer to it ended.
+/// Where the reply ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReplyEnd {
     /// Out of a device, or handed to the node itself; and whether it goes to the port that
     /// the first packet came from.
     Arrives { device: Option<String>, src: SocketAddr, dst: IpAddr, to_its_port: bool },
-    /// It comes out nowhere.
+    /// It does not arrive anywhere.
     Lost,
 }
 
 impl PacketEnd {
-    /// What uturn says of a first packet.
+    /// The predicted end of a first packet.
     pub(crate) fn predicted(end: &End, probe: &Probe) -> Self {
         let leg = end.packet.leg();
         match &end.kind {
@@ -52,13 +51,13 @@ impl PacketEnd {
             )
             | EndKind::Drop(DropReason::NoRoute | DropReason::Unreachable) => Self::Unroutable,
             EndKind::Reject(with) => Self::Refused(with.as_str().to_owned()),
-            // The sender is told nothing, or, on the node, nothing that differs.
+            // The sender gets no error, or on the node always the same one.
             EndKind::Drop(_) => Self::Dropped,
             EndKind::Unsettled => Self::Refused(format!("unsettled: {}", probe.dst)),
         }
     }
 
-    /// What the kernel did with it. Where it arrived counts before what came back.
+    /// The observed end of a first packet. An arrival takes precedence over errors.
     pub(crate) fn seen(result: &ProbeResult, probe: &Probe) -> Self {
         for seen in &result.seen {
             match seen {
@@ -85,7 +84,7 @@ impl PacketEnd {
         });
         match error {
             Some("network is unreachable" | "no route to host") => Self::Unroutable,
-            // A packet that a rule drops on its way out of the node.
+            // A rule dropped a packet of the node itself.
             Some("operation not permitted") | None => Self::Dropped,
             Some(other) => Self::Refused(other.to_owned()),
         }
@@ -116,7 +115,7 @@ fn icmp(family: Family, kind: u8, code: u8) -> PacketEnd {
 }
 
 impl ReplyEnd {
-    /// What uturn says of the answer to a packet that ended so; nothing where it is not sure.
+    /// The predicted ends of the reply to a packet. `None` if uturn is not sure.
     pub(crate) fn predicted(kernel: &Kernel, end: &End, memory: Memory) -> Option<Vec<Self>> {
         let entry = match (&end.kind, &end.out) {
             (EndKind::Local, _) => Entry::Local,
@@ -144,7 +143,7 @@ impl ReplyEnd {
         Self::Arrives { device, src: leg.src, dst: leg.dst.ip(), to_its_port }
     }
 
-    /// What the kernel did with it.
+    /// The observed end of a reply.
     pub(crate) fn seen(result: &ProbeResult) -> Self {
         for answer in &result.back {
             let (device, ends) = match answer {
@@ -158,7 +157,7 @@ impl ReplyEnd {
         Self::Lost
     }
 
-    /// For counting: whether the client can take it for the answer to what it sent.
+    /// For counting: whether the client accepts it as the reply to its packet.
     pub(crate) fn class(&self, probe: &Probe) -> &'static str {
         match self {
             Self::Lost => "lost",

@@ -1,6 +1,5 @@
-//! The second judge: where packets end in the kernel that holds kube-proxy's rules, and
-//! where the answers to them end, against where uturn's walk over the same kernel's dump
-//! says that they do.
+//! The second judge: compares where packets and their replies end in a kernel with kube-proxy's
+//! rules with where uturn's walk over a dump of the same kernel predicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,9 +15,9 @@ use crate::flows::Flow;
 use crate::packet_end::{self, PacketEnd, ReplyEnd};
 use crate::wire::{Probe, ProbeResult};
 
-/// A way of one in sixteen is missed by so many tries less than once in 10^16 flows.
+/// This many tries miss an end with a share of 1/16 less than once in 10^16 flows.
 const MOST_TRIES: u16 = 600;
-/// Even where one end is predicted, so many packets must agree.
+/// Even if only one end is predicted, this many packets must agree.
 const FEWEST_TRIES: u16 = 3;
 
 /// A node on which packets are tried.
@@ -28,7 +27,7 @@ pub(crate) trait ProbedNode {
     /// Sends a packet and lets its target answer.
     fn send(&mut self, probe: &Probe) -> Outcome<ProbeResult>;
 
-    /// Lets the kernel forget which client went where; whether it can be made to.
+    /// Clears the kernel's session affinity. Returns whether that is possible.
     fn forget_clients(&mut self, dump: &Dump) -> Outcome<bool>;
 }
 
@@ -39,7 +38,7 @@ pub(crate) struct Tried {
     pub(crate) packets: usize,
     /// Answers that uturn was sure of.
     pub(crate) answers: usize,
-    /// How many packets and answers ended in which way, and of which sort flows were.
+    /// Counts of packets and answers by their end, and of flows by their labels.
     pub(crate) end_counts: EndCounts,
     pub(crate) differences: Vec<String>,
 }
@@ -47,12 +46,12 @@ pub(crate) struct Tried {
 /// Counts, under a heading and a word.
 pub(crate) type EndCounts = BTreeMap<(&'static str, &'static str), usize>;
 
-/// What uturn says of a place.
+/// What uturn predicts for an end.
 #[derive(Debug, Default)]
 struct Expected {
     /// Some packet must end there.
     must: bool,
-    /// Where answers from there end; nothing where uturn is not sure.
+    /// Where replies from there end. `None` if uturn is not sure.
     back: Option<BTreeSet<ReplyEnd>>,
 }
 
@@ -86,11 +85,11 @@ fn read<T, E: fmt::Display>(what: &str, result: Result<T, Vec<E>>) -> Outcome<T>
     })
 }
 
-/// What uturn's walk is told of connections when an answer comes.
+/// The connection state that uturn's walk gets for a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
     Whole,
-    /// Nothing: it must then be found wrong.
+    /// None, so that the judge must find differences.
     None,
 }
 
@@ -177,7 +176,7 @@ fn predicted(
     predicted
 }
 
-/// A place where some packet must end and none did.
+/// A predicted end that no packet had.
 fn missing<'p>(
     predicted: &'p BTreeMap<PacketEnd, Expected>,
     seen_ends: &BTreeMap<(PacketEnd, Option<ReplyEnd>), u16>,

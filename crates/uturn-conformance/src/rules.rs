@@ -1,7 +1,8 @@
 //! The first judge: what kube-proxy left in the kernel against what uturn writes.
 //!
-//! Chain by chain, with the order inside a chain kept. Only where every Service adds to one
-//! chain is that part sorted on both sides: kube-proxy goes through Services in no order.
+//! It compares chain by chain, including the order of rules. Only the parts of chains that every
+//! Service adds to are sorted on both sides, since kube-proxy processes Services in no particular
+//! order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,14 +23,14 @@ pub(crate) struct Compared {
     pub(crate) differences: Vec<String>,
 }
 
-/// Holds both families of a node against each other.
+/// Compares both families of a node.
 pub(crate) fn compare(mode: Mode, cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Compared> {
     let cluster = &mode.informed(cluster, node, dump)?;
     let node = Name::new(node).map_err(|_| Fault::new(format!("{node} is no name")))?;
     let mut compared = Compared::default();
     for family in Family::BOTH {
         let theirs = mode.rules(dump, family);
-        // Whether kube-proxy could make accounting objects is up to the kernel.
+        // The kernel decides whether kube-proxy can create accounting objects.
         let options = Options { accounting: theirs.contains("-m nfacct"), ..Options::default() };
         let program = compile_with(cluster, &node, &cluster.proxy, family, options)
             .map_err(|why| Fault::new(format!("{node} {mode}: {why}")))?;
@@ -67,7 +68,7 @@ fn differences(place: &str, ours: &Blocks, theirs: &Blocks) -> Vec<String> {
 
 /// Lines of the first with `-`, of the second with `+`, common ones with a blank.
 fn diff(old: &[String], new: &[String]) -> String {
-    // Longest common subsequence; the chains that differ are short or differ in little.
+    // Longest common subsequence. Differing chains are short or differ in few lines.
     let mut longest = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for at in (0..old.len()).rev() {
         for other in (0..new.len()).rev() {
@@ -94,13 +95,13 @@ fn diff(old: &[String], new: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Keeps what uturn writes beside what kube-proxy left.
+/// Writes uturn's rules next to the dump of kube-proxy's.
 pub(crate) fn write_ours(cluster: &Cluster, node: &str, folder: &Path) {
     let Ok(node) = Name::new(node) else { return };
     for family in Family::BOTH {
         if let Ok(program) = uturn_kubeproxy::compile(cluster, &node, &cluster.proxy, family) {
             let text = [program.iptables, program.nft, program.ipset, program.ipvs].concat();
-            // The comparison has already said what differs.
+            // The comparison has already printed what differs.
             let _ = std::fs::write(folder.join(format!("uturn-{family}")), text);
         }
     }

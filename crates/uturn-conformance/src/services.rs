@@ -1,4 +1,4 @@
-//! Random Services of every kind, each with its endpoints, such as an API server takes.
+//! Random valid Services of every kind, each with its endpoints.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> 
     }
     let families = families(dice, dual);
     let kind = *dice.pick(&["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
-    // Who shares an address with others has ports of its own.
+    // Services that share an address have different ports.
     let shares = dice.once_in(5);
     let ports = ports(dice, if shares { 1000 + number * 4 } else { 80 });
     let mut service = json!({
@@ -59,7 +59,7 @@ pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> 
     if dice.once_in(4) {
         let mode = *dice.pick(&["Auto", "auto", "Disabled"]);
         service["metadata"]["annotations"] = json!({"service.kubernetes.io/topology-mode": mode});
-        // The API server takes one of them only.
+        // The API server accepts only one of the two.
         if let Some(spec) = service["spec"].as_object_mut() {
             spec.remove("trafficDistribution");
         }
@@ -77,7 +77,7 @@ struct Port {
 }
 
 fn ports(dice: &mut Dice, first: usize) -> Vec<Port> {
-    // As DNS does it: one number, two protocols.
+    // Like DNS: one port number, two protocols.
     if dice.once_in(6) {
         let port = |name: &str, protocol| Port { name: name.to_owned(), protocol, number: first };
         return vec![port("p0", "UDP"), port("p1", "TCP")];
@@ -220,8 +220,8 @@ fn endpoint(dice: &mut Dice, family: usize, number: usize, hints: usize) -> Valu
     let host = dice.once_in(10);
     let address = if host { net::node(node) } else { net::pod(node, number) };
     let mut endpoint = json!({"addresses": [address[family]]});
-    // An address of a node without its name: kube-proxy takes it for none of its own, uturn
-    // for what it is. That is known, and not looked for again.
+    // A node's address without a node name is a known difference: kube-proxy treats the endpoint
+    // as remote, uturn as local.
     if host || !dice.once_in(12) {
         endpoint["nodeName"] = json!(format!("n{node}"));
     }

@@ -57,7 +57,7 @@ fn proxy_config(dice: &mut Dice, version: Version, dual: bool) -> Value {
     let mut config = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
     });
-    // Some say nothing at all.
+    // Some configurations are empty.
     if dice.once_in(10) {
         return config;
     }

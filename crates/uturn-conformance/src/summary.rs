@@ -1,4 +1,4 @@
-//! What all cases came to.
+//! The summary of all cases.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +9,14 @@ use crate::mode::Mode;
 use crate::packets::{EndCounts, Tried};
 use crate::rules::Compared;
 
-/// All of it.
+/// The summary.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     parts: BTreeMap<(Version, Mode), Part>,
     end_counts: EndCounts,
 }
 
-/// What one version in one mode came to.
+/// The results of one version in one mode.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) clusters: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Part {
     packets: usize,
     answers: usize,
     pub(crate) differences: usize,
-    /// The judges have shown that they see a difference.
+    /// Whether the judges have detected a deliberate difference.
     pub(crate) judges_work: bool,
 }
 
@@ -36,7 +36,7 @@ impl Summary {
         self.parts.entry((version, mode)).or_default()
     }
 
-    /// Adds what a node came to.
+    /// Adds the results of a node.
     pub(crate) fn add(
         &mut self,
         (version, mode): (Version, Mode),
@@ -56,7 +56,7 @@ impl Summary {
         part.differences += rules.differences.len() + tried.differences.len();
     }
 
-    /// Versions and modes in which no judge has shown that it sees a difference.
+    /// Versions and modes in which the judges have not detected a deliberate difference.
     pub(crate) fn unproven(&self) -> Vec<String> {
         let unproven = self.parts.iter().filter(|(_, part)| !part.judges_work);
         unproven.map(|((version, mode), _)| format!("{version} {mode}")).collect()

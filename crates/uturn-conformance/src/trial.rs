@@ -1,4 +1,4 @@
-//! One case: made real on six nodes, and judged there.
+//! One case: built on real nodes, and judged there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,10 @@ pub(crate) struct Trial<'t> {
     pub(crate) control: &'t ControlPlane<'t>,
     pub(crate) case: &'t Case,
     pub(crate) version: Version,
-    /// Of packets and of the nodes' ways.
+    /// The seed of packets and node settings.
     pub(crate) seed: u64,
     pub(crate) sum: &'t mut Summary,
-    /// Differences are counted, and neither said nor kept.
+    /// Count differences without printing or saving them.
     pub(crate) quiet: bool,
 }
 
@@ -69,7 +69,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The modes that this kube-proxy has with this configuration.
+    /// The modes that this kube-proxy supports with this configuration.
     fn modes(&self, config: &Value) -> Vec<Mode> {
         let has = |mode: &Mode| match mode.refusal(self.version, config) {
             Some(why) if !self.quiet => {
@@ -85,13 +85,13 @@ impl Trial<'_> {
 
     fn synced(&self, nodes: &mut [Node]) -> Outcome<()> {
         let synced = self.control.synced(nodes.iter().map(Node::host));
-        // A kube-proxy that has ended says better why.
+        // The log of a kube-proxy that has ended explains more.
         nodes.iter_mut().try_for_each(Node::check)?;
         let words = || nodes.iter().map(Node::last_lines).collect::<Vec<_>>().join("\n");
         synced.map_err(|fault| Fault::new(format!("{fault}\n{}", words())))
     }
 
-    /// Until both families have the Service that was added last.
+    /// Waits until both families have the Service that was added last.
     fn await_last(&self, node: &mut Node) -> Outcome<()> {
         let addresses = case::last_addresses();
         let end = Instant::now() + Duration::from_secs(300);
@@ -101,8 +101,8 @@ impl Trial<'_> {
             if node.shows(&addresses)? {
                 return Ok(());
             }
-            // Nobody tells of a change: `nft monitor` knows nothing of the older iptables, and
-            // kube-proxy's own figures have to be asked for as well.
+            // There is no notification to wait for: `nft monitor` does not cover legacy iptables,
+            // and kube-proxy's metrics have to be polled as well.
             thread::sleep(node.mode.pause());
         }
         let words = node.last_lines();
@@ -115,7 +115,7 @@ impl Trial<'_> {
     fn judge(&mut self, node: &mut Node, cluster: &Cluster, uturn_input: &str) -> Outcome<()> {
         let mut dump = node.dump()?;
         let mut compared = rules::compare(node.mode, cluster, &node.name, &dump)?;
-        // What nobody waits for: a sync that something else than an object asked for.
+        // A sync that was not caused by an object may still be pending.
         let end = Instant::now() + Duration::from_secs(10);
         while !compared.differences.is_empty() && Instant::now() < end {
             thread::sleep(Duration::from_millis(300));
@@ -125,7 +125,7 @@ impl Trial<'_> {
                 dump = again;
             }
         }
-        // The same packets again when the case is tried alone.
+        // The seed gives the same packets when the case is tried alone.
         let mut dice = Dice::new(self.seed.wrapping_add(u64::from(node.number) << 32));
         let flows = flows::choose(cluster, node.number, self.arguments.packets, &mut dice);
         self.prove_judges(node, cluster, &dump, &flows)?;
@@ -142,9 +142,9 @@ impl Trial<'_> {
         self.keep(node, &dump, cluster, uturn_input)
     }
 
-    /// Whether the judges object to a kernel that is not as uturn thinks: to rules and to
-    /// packets where endpoints have other ports, and to answers where uturn has forgotten
-    /// the connection. Tried until one node has shown it.
+    /// Checks that the judges detect differences: in rules and packets if endpoints have other
+    /// ports, and in replies if uturn's walk has no connection state. Repeated until one node has
+    /// shown it.
     fn prove_judges(
         &mut self,
         node: &mut Node,
@@ -169,7 +169,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Writes down what is needed to try it again.
+    /// Saves what is needed to try the case again.
     fn keep(&self, node: &Node, dump: &Dump, cluster: &Cluster, uturn_input: &str) -> Outcome<()> {
         let folder = folder(self.arguments, self.version, self.case);
         let of_node = folder.join(format!("{}-{}", node.mode, node.name));

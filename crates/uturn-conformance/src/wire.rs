@@ -1,4 +1,4 @@
-//! Packets into a node and out of it: the other end of `conformance/wire`.
+//! Sends packets into a node and observes where they come out, with `conformance/wire`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use uturn_model::{Family, Protocol};
 use crate::fault::{During as _, Fault, Outcome};
 use crate::workspace::{Namespace, Running, Workspace};
 
-/// What is around one node.
+/// The wire program of one node.
 #[derive(Debug)]
 pub(crate) struct Wire {
     input: ChildStdin,
@@ -42,17 +42,17 @@ fn in_small_letters<S: Serializer>(proto: &Protocol, to: S) -> Result<S::Ok, S::
     to.serialize_str(&proto.to_string().to_lowercase())
 }
 
-/// What became of it, and of the answer to it.
+/// What happened to a packet and to the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ProbeResult {
     /// The port it was sent from.
     pub(crate) port: u16,
     pub(crate) seen: Vec<Seen>,
-    /// If it arrived anywhere, what was sent back there.
+    /// What happened to the reply, if the packet arrived anywhere.
     pub(crate) back: Vec<Seen>,
 }
 
-/// One thing that became of a packet.
+/// An observation of a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "how", rename_all = "lowercase")]
 pub(crate) enum Seen {
@@ -76,7 +76,7 @@ pub(crate) enum Seen {
     },
 }
 
-/// From where to where it went.
+/// Source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Ends {
     src: IpAddr,
@@ -96,7 +96,7 @@ impl Ends {
 }
 
 impl Wire {
-    /// Makes these interfaces in a namespace.
+    /// Creates these interfaces in a namespace.
     pub(crate) fn open(
         workspace: &Workspace,
         namespace: &Namespace,
@@ -113,7 +113,7 @@ impl Wire {
         }
     }
 
-    /// Sends a packet and lets its target answer; all that became of both.
+    /// Sends a packet, lets its target answer, and returns what happened to both.
     pub(crate) fn send(&mut self, probe: &Probe) -> Outcome<ProbeResult> {
         let mut line = serde_json::to_string(probe).during("a probe")?;
         line.push('\n');

@@ -1,5 +1,5 @@
-//! What the stage makes on this machine: namespaces, processes, a folder. All of it goes
-//! when its owner is dropped, and what a killed run left behind goes with the next run.
+//! What the stage creates on this machine: namespaces, processes, a folder. They are removed when
+//! their owner is dropped; the next run removes what a killed run left.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::fault::{During as _, Fault, Outcome};
 /// Every namespace of the stage begins so; the number of its process follows.
 const PREFIX: &str = "uturn-conf-";
 
-/// One run's share of the machine.
+/// The resources of one run.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     id: u32,
@@ -46,18 +46,18 @@ impl Workspace {
         &self.folder
     }
 
-    /// A number that no other link has: the kernel may take its time to remove one.
+    /// A number that no other link has, since the kernel may remove links late.
     pub(crate) fn next_link(&self) -> u16 {
         self.links.set(self.links.get() + 1);
         self.links.get()
     }
 
-    /// What becomes true once the user wants to stop.
+    /// A flag that becomes true once the user interrupts the run.
     pub(crate) fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stopped)
     }
 
-    /// A fault once the user wants to stop.
+    /// Fails once the user has interrupted the run.
     pub(crate) fn check(&self) -> Outcome<()> {
         match self.stopped.load(Ordering::SeqCst) {
             true => Err(Fault::new("interrupted")),
@@ -74,17 +74,17 @@ impl Workspace {
         Ok(namespace)
     }
 
-    /// A real program that there is one of, to be run in a namespace.
+    /// A command that runs a program of the stage in a namespace.
     pub(crate) fn program(&self, namespace: &Namespace, name: &str) -> Command {
         namespace.command(&self.programs.join("bin").join(name))
     }
 
-    /// kube-proxy of a version, likewise.
+    /// A command that runs a version of kube-proxy in a namespace.
     pub(crate) fn kube_proxy(&self, namespace: &Namespace, version: Version) -> Command {
         namespace.command(&self.programs.join(version.to_string()).join("kube-proxy"))
     }
 
-    /// Starts a program whose words go to a file of the folder.
+    /// Starts a program with its output in a file of the folder.
     pub(crate) fn start(&self, command: &mut Command, what: &str) -> Outcome<Running> {
         let path = self.folder.join(format!("{what}.log"));
         let log = File::create(&path).during(path.display())?;
@@ -111,7 +111,7 @@ impl Namespace {
         &self.name
     }
 
-    /// A program, to be run in it; killed when this process goes.
+    /// A command that runs a program in it and is killed when this process ends.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "ip", "netns", "exec", &self.name]);
@@ -124,7 +124,7 @@ impl Namespace {
         run(Command::new("ip").args(["-n", &self.name, "-batch", "-"]), lines).map(|_| ())
     }
 
-    /// What a program prints there.
+    /// Runs a program there and returns its output.
     pub(crate) fn output(&self, words: &[&str]) -> Outcome<String> {
         run(self.command(Path::new(words[0])).args(&words[1..]), "")
     }
@@ -132,7 +132,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // What could not be removed now, the next run's sweep finds.
+        // The next run's sweep removes what could not be removed now.
         let _ = Command::new("ip").args(["netns", "delete", &self.name]).status();
     }
 }
@@ -145,13 +145,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// One that talks with us.
+    /// Starts a process with pipes for input and output.
     pub(crate) fn talking(command: &mut Command, what: &str) -> Outcome<Self> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().during(what)?;
         Ok(Self { child, log: None })
     }
 
-    /// A fault, with its last words, if it has ended.
+    /// Fails with the end of its log if it has ended.
     pub(crate) fn check(&mut self) -> Outcome<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -178,15 +178,15 @@ impl Drop for Running {
     }
 }
 
-/// Runs a command with this input; its output, or a fault with its words.
+/// Runs a command with this input. Returns its output, or fails with its standard error.
 pub(crate) fn run(command: &mut Command, input: &str) -> Outcome<String> {
     let line = format!("{command:?}").replace('"', "");
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().during(&line)?;
     let mut stdin = child.stdin.take().expect("it is piped");
     let text = input.to_owned();
-    // Beside reading, since both sides may have more to say than a pipe holds. Who stops
-    // reading early says on its own what was wrong.
+    // Write on a thread, since both sides may write more than a pipe holds. A program that stops
+    // reading early reports its own error.
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(text.as_bytes());
     });
@@ -207,7 +207,7 @@ pub(crate) fn run(command: &mut Command, input: &str) -> Outcome<String> {
     String::from_utf8(printed).map_err(|_| Fault::new(format!("`{line}` printed no text")))
 }
 
-/// Removes what runs left behind that are no more.
+/// Removes what dead runs left.
 fn sweep(work: &Path) -> Outcome<()> {
     for line in run(Command::new("ip").args(["netns", "list"]), "")?.lines() {
         let name = line.split_whitespace().next().unwrap_or_default();
@@ -229,7 +229,7 @@ fn sweep(work: &Path) -> Outcome<()> {
 
 /// Whether no process of this number runs this program.
 fn is_gone(id: &str) -> bool {
-    // The kernel keeps 15 letters of a name.
+    // The kernel keeps 15 bytes of a process name.
     let name = &env!("CARGO_PKG_NAME")[..15];
     id.parse::<u32>().is_ok()
         && fs::read_to_string(format!("/proc/{id}/comm")).map_or(true, |comm| comm.trim() != name)

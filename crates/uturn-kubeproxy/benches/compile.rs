@@ -1,8 +1,7 @@
 //! How long it takes to write a node's rules for 10,000 Services of 10 endpoints, in each
 //! mode, beside sorting the same number of lines: `cargo bench -p uturn-kubeproxy`.
 //!
-//! The best of several runs is said, and the time that a processor worked, since machines are
-//! shared.
+//! Prints the best of several runs by the clock and by CPU time, since machines are shared.
 
 #![expect(clippy::print_stdout, reason = "a program that talks to people")]
 
@@ -19,7 +18,7 @@ const ENDPOINTS: u32 = 10;
 const RUNS: usize = 10;
 
 fn main() {
-    // Whoever lists benchmarks or runs them as tests wants no figures.
+    // Print no figures when benchmarks are listed or run as tests.
     if !std::env::args().any(|word| word == "--bench") {
         return;
     }
@@ -53,7 +52,7 @@ fn main() {
     }
 }
 
-/// The shortest of several runs: by the clock, and by the time that a processor worked.
+/// The shortest of several runs, by the clock and by CPU time.
 fn best<T>(run: impl Fn() -> T) -> (f64, Option<f64>) {
     let mut best = (f64::MAX, None::<f64>);
     for _ in 0..RUNS {
@@ -69,7 +68,7 @@ fn best<T>(run: impl Fn() -> T) -> (f64, Option<f64>) {
     best
 }
 
-/// Seconds that a processor worked for this process so far, where the system says it.
+/// The CPU seconds of this process so far, if the system provides them.
 fn worked() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
@@ -90,7 +89,7 @@ fn cluster(mode: ProxyMode) -> Cluster {
          {{\"podCIDR\":\"10.1.1.0/24\"}},\"status\":{{\"addresses\":[{{\"type\":\"InternalIP\",\
          \"address\":\"192.168.0.11\"}}]}}}}\n"
     );
-    let mut say = |line: String| text.write_str(&line).expect("memory");
+    let mut write_line = |line: String| text.write_str(&line).expect("memory");
     for number in 0..SERVICES {
         let [_, _, high, low] = number.to_be_bytes();
         let node_port = match number % 10 {
@@ -98,7 +97,7 @@ fn cluster(mode: ProxyMode) -> Cluster {
             _ => String::new(),
         };
         let kind = if node_port.is_empty() { "ClusterIP" } else { "NodePort" };
-        say(format!(
+        write_line(format!(
             "---\n{{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{{\"name\":\
              \"s{number}\",\"namespace\":\"b\"}},\"spec\":{{\"type\":\"{kind}\",\"clusterIP\":\
              \"172.16.{high}.{low}\",\"ports\":[{{\"name\":\"http\",\"port\":80,\"targetPort\":\
@@ -111,7 +110,7 @@ fn cluster(mode: ProxyMode) -> Cluster {
                 format!("{{\"addresses\":[\"{ip}\"],\"conditions\":{{\"ready\":true}}}}")
             })
             .collect();
-        say(format!(
+        write_line(format!(
             "---\n{{\"apiVersion\":\"discovery.k8s.io/v1\",\"kind\":\"EndpointSlice\",\
              \"metadata\":{{\"name\":\"s{number}-a\",\"namespace\":\"b\",\"labels\":\
              {{\"kubernetes.io/service-name\":\"s{number}\"}}}},\"addressType\":\"IPv4\",\

@@ -1,7 +1,7 @@
-//! What of its rules kube-proxy changed from version to version.
+//! The differences between versions of kube-proxy.
 //!
-//! Each field says what is done, not since when: that is said once, in [`Features::of`].
-//! Feature gates count as they are by default in a version.
+//! Each field names a behaviour. [`Features::of`] alone decides which versions have it. Feature
+//! gates have their default values.
 
 use uturn_model::Version;
 
@@ -22,10 +22,10 @@ pub(crate) struct Planning {
     pub(crate) zone_hints: ZoneHints,
     /// Endpoints' hints for nodes count.
     pub(crate) node_hints: bool,
-    /// Endpoints that are going, but still serve, are the last resort.
+    /// Terminating endpoints that still serve are used if there are no ready ones.
     pub(crate) last_resort: bool,
-    /// Of several endpoints with one address, the last counts that is not going; before, the
-    /// first, or the last that is on this node.
+    /// If several endpoints have the same address, the last that is not terminating counts;
+    /// before, the first, or the last on this node.
     pub(crate) prefers_running: bool,
     /// A source range that holds every address means no source ranges.
     pub(crate) open_range_is_none: bool,
@@ -62,16 +62,16 @@ pub(crate) struct Iptables {
     /// Each Service port has a chain for what comes from outside (KUBE-EXT); before, its
     /// own chain masqueraded that, and KUBE-XLB was for policy Local.
     pub(crate) external_chains: bool,
-    /// What must not pass is dropped by the filter table; before, nat marked the packet
-    /// and left it to kubelet to drop it.
+    /// The filter table drops packets that must not pass; before, the nat table marked them and
+    /// kubelet's rules dropped them.
     pub(crate) drops_in_filter: bool,
-    /// Remarks of rules that lead to an endpoint name it.
+    /// Comments of rules that lead to an endpoint name it.
     pub(crate) remarks_name_endpoints: bool,
     /// In KUBE-XLB, each rule that leads to an endpoint has a number.
     pub(crate) numbers_local_endpoints: bool,
-    /// It keeps others from localhost itself; before, that was kubelet's.
+    /// kube-proxy protects localhost itself; before, kubelet did.
     pub(crate) guards_localhost: bool,
-    /// A rule that only carries a remark ends the chains of source ranges.
+    /// A rule that only has a comment ends the chains of source ranges.
     pub(crate) remarks_fence: bool,
     /// NodePorts have rules also where no address of the node takes them.
     pub(crate) node_ports_without_address: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Iptables {
     pub(crate) heeds_liberal: bool,
     /// One rule lets replies pass; before, there were two that did the same.
     pub(crate) one_reply_rule: bool,
-    /// It counts packets where the kernel can.
+    /// It counts packets with nfacct if the kernel supports it.
     pub(crate) accounts: bool,
     /// `route_localnet` is left alone where localhost takes no NodePorts.
     pub(crate) spares_route_localnet: bool,
@@ -90,15 +90,15 @@ pub(crate) struct Iptables {
 /// What differs in IPVS mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ipvs {
-    /// Who is outside the source ranges is dropped by the filter table; before, nat marked
-    /// the packet and left it to kubelet to drop it.
+    /// The filter table drops packets from outside the source ranges; before, the nat table
+    /// marked them and kubelet's rules dropped them.
     pub(crate) drops_in_filter: bool,
     /// Ports of bound addresses that no Service lists are refused, and what comes from
     /// localhost is left alone.
     pub(crate) guards_bound: bool,
-    /// That guard knows external addresses under policy Local.
+    /// The same rules know external addresses under policy Local.
     pub(crate) guard_knows_local: bool,
-    /// The node is kept from addresses whose source ranges do not hold it.
+    /// The node cannot use addresses whose source ranges do not contain it.
     pub(crate) guards_output: bool,
     /// An external address that the node has on another interface is not bound.
     pub(crate) spares_own_addresses: bool,

@@ -1,7 +1,7 @@
-//! What kubelet left in a node's kernel for kube-proxies that could only mark packets.
+//! The rules of kubelet that older kube-proxies depend on.
 //!
-//! These dropped nothing themselves: they marked a packet in the nat table, and kubelet's
-//! rules dropped what had the mark. Without them such a packet would pass.
+//! These kube-proxies dropped nothing themselves: they marked packets in the nat table, and
+//! kubelet's rules dropped marked packets.
 
 use uturn_model::Family;
 
@@ -34,8 +34,8 @@ pub(crate) fn drop_marked(nat: &mut Table, filter: &mut Table, family: Family) {
     }
 }
 
-/// Keeps what comes from elsewhere away from localhost, but for NodePorts. Later
-/// kube-proxies have this rule themselves.
+/// Drops packets from other hosts to localhost, except to NodePorts. Later kube-proxies have this
+/// rule themselves.
 pub(crate) fn guard_localhost(filter: &mut Table) {
     filter
         .add(FIREWALL)

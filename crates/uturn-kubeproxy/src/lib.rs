@@ -1,14 +1,14 @@
 //! What kube-proxy makes of a cluster's Services, as one node's kernel holds it.
 //!
-//! **Owns** the way from Services and endpoints to a node's rules: [`compile`] gives the
-//! texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load as they are.
-//! They are the only statement of the rules: who wants to walk them reads them with the same
-//! parsers as a node's own dumps. It owns as well what differs between versions of
-//! kube-proxy, and between upstream's and TKE's ([`tke`]), and the rules and the names of links
-//! that the pod network's plugin adds beside ([`pod_network`]).
+//! **Owns** the translation of Services and endpoints into a node's rules: [`compile`] returns
+//! the texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load. The engine
+//! reads these texts with the same parsers as a node's dumps, so there is no second statement of
+//! the rules. The crate also owns the differences between versions of kube-proxy and between
+//! upstream's and TKE's ([`tke`]), and the rules and link names of the pod network's plugin
+//! ([`pod_network`]).
 //!
-//! **Refuses** to load anything, to read a dump, and to guess: what it cannot write is an
-//! [`Unsupported`], not an empty program.
+//! **Refuses** to load anything, to read a dump, and to guess: rules that it cannot write are an
+//! [`Unsupported`] error, not an empty program.
 //!
 //! **Start reading** at `plan`, the part that every mode shares (which endpoints serve
 //! a Service port on this node, and under which policy); then `iptables`, `ipvs` and
@@ -56,12 +56,12 @@ pub struct Program {
     pub sysctls: Vec<(String, String)>,
 }
 
-/// What a node's kernel offers beyond what every kernel has.
+/// Features of a node's kernel that not every kernel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether kube-proxy could make its accounting objects (nfacct). The rules then name
-    /// them, and load only where these objects exist; so this is off unless a dump of a
-    /// real node is to be matched to the letter. It changes no packet's way.
+    /// Whether kube-proxy could create its accounting objects (nfacct). The rules then use them,
+    /// and load only where they exist. Only needed to match a dump of a real node to the letter:
+    /// accounting does not affect the path of packets.
     pub accounting: bool,
     /// What TKE's kube-proxy does for load-balancer addresses that it does not bind.
     pub unbound_vip: UnboundVip,
@@ -76,11 +76,11 @@ pub enum UnboundVip {
     /// It has its virtual server and its places in the sets; only the address is not bound.
     #[default]
     Served,
-    /// There is nothing of it on the node.
+    /// The address has no rules on the node.
     Absent,
 }
 
-/// Why there is no program.
+/// Why rules cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsupported {
     /// kube-proxy of this version has no nftables mode yet.
@@ -90,11 +90,11 @@ pub enum Unsupported {
     NoPrefixInNftables(Version),
     /// The cluster has no node of this name.
     NoSuchNode(Name),
-    /// The local detector names an interface, or a prefix of some, that cannot be one.
+    /// The local detector names an invalid interface name or prefix.
     NoInterface(Text),
     /// `masqueradeBit` is none of a mark's 32 bits.
     NoSuchBit(u8),
-    /// `ipvs.scheduler` cannot be the name of one.
+    /// `ipvs.scheduler` is an invalid scheduler name.
     NoScheduler(Text),
 }
 
@@ -131,18 +131,22 @@ impl fmt::Display for Unsupported {
 
 impl std::error::Error for Unsupported {}
 
-/// What kube-proxy with these settings programs on a node, for one family.
+/// Compiles what kube-proxy with these settings programs on a node, for one family.
 ///
 /// Rules are those of the version that the settings name, from v1.22 to v1.36; older and
 /// newer ones count as the nearest of these. Where a kube-proxy only marked packets that
 /// kubelet then dropped (before v1.25), kubelet's rules are there too.
 ///
-/// Which addresses take NodePorts, where that depends on the node's interfaces, is decided
-/// among those that the [node] states: what else its interfaces carry is not known here.
-/// Where another program serves Services in its place, it programs nothing.
+/// If the node's interfaces decide which addresses take NodePorts, only the addresses that the
+/// [node] states are considered: other addresses of its interfaces are not known here. Where
+/// another program serves Services in its place, it programs nothing.
 ///
-/// Where two Service ports claim the same address and port, kube-proxy in IPVS mode lets
-/// chance decide; here the Service whose name comes last has it.
+/// If two Service ports claim the same address and port, the result of kube-proxy in IPVS mode is
+/// random; here the Service whose name sorts last has it.
+///
+/// # Errors
+/// If this version cannot run in the mode or with the settings, if a setting is invalid, or if the
+/// cluster has no such node.
 ///
 /// [node]: uturn_model::Node
 pub fn compile(
@@ -154,7 +158,10 @@ pub fn compile(
     compile_with(cluster, node, settings, family, Options::default())
 }
 
-/// The same, for a kernel that offers more.
+/// Like [`compile`], for a kernel with these features.
+///
+/// # Errors
+/// Those of [`compile`].
 pub fn compile_with(
     cluster: &Cluster,
     node: &Name,
@@ -188,7 +195,7 @@ pub fn compile_with(
     Ok(iptables::write(&plan, settings, features.iptables, options))
 }
 
-/// What goes into rules as it is must be what the kernel takes.
+/// Checks settings that are written into rules verbatim.
 fn check(settings: &ProxySettings) -> Result<(), Unsupported> {
     let (name, longest) = match &settings.detector.value {
         LocalDetector::BridgeInterface(name) => (Some(name), 15),
@@ -207,7 +214,7 @@ fn check(settings: &ProxySettings) -> Result<(), Unsupported> {
     }
 }
 
-/// Nothing means kube-proxy's own choice; the kernel takes names of up to 15 letters.
+/// An empty name means kube-proxy's default. The kernel accepts names of up to 15 letters.
 fn is_scheduler(name: &str) -> bool {
     name.len() <= 15 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }

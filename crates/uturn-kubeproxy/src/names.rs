@@ -1,5 +1,4 @@
-//! The hashes in names of chains: what kube-proxy and everybody who reads its rules
-//! know a Service port and an endpoint by.
+//! The hashes in names of chains, which identify Service ports and endpoints.
 
 use sha2::{Digest, Sha256};
 

@@ -1,5 +1,5 @@
-//! What the pod network adds to a node beside kube-proxy: rules, and links that kube-proxy may
-//! tell pods by.
+//! What the pod network adds to a node besides kube-proxy: rules, and links by which kube-proxy
+//! may recognise pods.
 
 use std::fmt::Write;
 
@@ -7,18 +7,16 @@ use uturn_model::network::{Network, NetworkMode, Plugin};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::{Cluster, Family, IpNet, Text};
 
-/// The chain that decides whether a pod's packet gets its node's address.
+/// The chain that decides whether a pod's packet is masqueraded.
 const CHAIN: &str = "POD-MASQUERADE";
 
-/// The bridge that pods hang off, where the plugin does not say its name.
+/// The pods' bridge, if the plugin does not define its name.
 const BRIDGE: &str = "cbr0";
 
-/// Stands for all the interfaces of single pods where there is no bridge, if nothing says how
-/// their names begin.
+/// The prefix of the interfaces of single pods without a bridge, if nothing defines it.
 const POD_LINKS: &str = "pods";
 
-/// The interface of a node's pods: the bridge, or one name for all the links of single pods,
-/// which is what each of these begins with.
+/// The interface of a node's pods: the bridge, or the prefix of the links of single pods.
 pub fn link(cluster: &Cluster) -> Text {
     let by_plugin = match cluster.network.plugin.value {
         Plugin::Flannel => Some("cni0"),
@@ -39,15 +37,15 @@ pub fn link(cluster: &Cluster) -> Text {
         }
         _ => None,
     };
-    // kube-proxy's configuration names the interfaces as they are.
+    // kube-proxy's configuration has the real names of interfaces.
     let usual = if mode == NetworkMode::GlobalRouter { BRIDGE } else { POD_LINKS };
     by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
 }
 
-/// What masquerades the packets that pods send beyond the ranges in which they are known, as
-/// `iptables-restore --noflush` takes it; nothing where none is masqueraded.
+/// The rules that masquerade packets of pods to destinations that cannot route to pods, for
+/// `iptables-restore --noflush`. `None` if nothing is masqueraded.
 ///
-/// Plugins masquerade IPv6 only where they are told to, which is not modelled.
+/// Plugins masquerade IPv6 only if configured to, which is not modelled.
 pub fn masquerade(network: &Network, family: Family) -> Option<String> {
     let of = |nets: &[IpNet]| -> Vec<IpNet> {
         nets.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
@@ -70,7 +68,7 @@ pub fn masquerade(network: &Network, family: Family) -> Option<String> {
     Some(text)
 }
 
-/// A way to wrap packets from node to node, as the network around the nodes sees it.
+/// An encapsulation of packets between nodes, as the underlay sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrapping {
     /// The IP protocol's number.
@@ -92,7 +90,7 @@ const IP_IN_IP: Wrapping = Wrapping { protocol: 4, port: 0 };
 
 const WEAVE: Wrapping = Wrapping { protocol: UDP, port: 6784 };
 
-/// How a plugin wraps packets to other nodes' pods, if it does: the first is the usual way.
+/// The encapsulations of a plugin for packets to other nodes' pods, the default first.
 pub fn wrappings(plugin: Plugin) -> &'static [Wrapping] {
     match plugin {
         Plugin::Flannel | Plugin::Canal => &[OLD_VXLAN],

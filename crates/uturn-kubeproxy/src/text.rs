@@ -17,7 +17,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// What the kernel takes.
+    /// The kernel's limit.
     const LONGEST: usize = 28;
 
     /// A name that is the same on every node.
@@ -135,8 +135,8 @@ pub(crate) fn accept_replies(filter: &mut Table, chain: Chain, in_one_rule: bool
     }
 }
 
-/// A rule that is being written. Parts come out in the order they are called for, so call
-/// them as `iptables-save` prints them: source, destination, protocol, then matches.
+/// A rule under construction. Parts are written in the order of the calls, so call them in the
+/// order of `iptables-save`: source, destination, protocol, then matches.
 #[must_use = "a rule ends with what becomes of the packet"]
 pub(crate) struct Rule<'t>(&'t mut String);
 
@@ -146,7 +146,7 @@ impl<'t> Rule<'t> {
         Self(out)
     }
 
-    /// Words as they are.
+    /// Adds words verbatim.
     pub(crate) fn words(self, words: &str) -> Self {
         push(self.0, &[" ", words]);
         self
@@ -186,7 +186,7 @@ impl<'t> Rule<'t> {
         self.with_protocol(protocol).display(" --dport ", port)
     }
 
-    /// A remark, in parts.
+    /// A comment, in parts.
     pub(crate) fn comment(self, parts: &[&str]) -> Self {
         self.0.push_str(" -m comment --comment \"");
         parts.iter().for_each(|part| push_quoted(self.0, part));
@@ -194,7 +194,7 @@ impl<'t> Rule<'t> {
         self
     }
 
-    /// Any value after any words.
+    /// Adds words followed by a value.
     pub(crate) fn display(self, words: &str, value: impl fmt::Display) -> Self {
         let written = write!(self.0, "{words}{value}");
         debug_assert!(written.is_ok(), "a string takes all");
@@ -230,7 +230,7 @@ fn push(out: &mut String, parts: &[&str]) {
     parts.iter().for_each(|part| out.push_str(part));
 }
 
-/// Keeps text inside its quotes and on its line, whatever it says.
+/// Replaces characters that would end a quoted text or its line.
 fn push_quoted(out: &mut String, text: &str) {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte) && !b"\"\\'".contains(&byte)) {
         return out.push_str(text);

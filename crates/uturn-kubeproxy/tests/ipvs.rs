@@ -186,7 +186,7 @@ fn kernel_settings() {
 }
 
 #[test]
-fn a_scheduler_that_cannot_be_one_is_told() {
+fn an_invalid_scheduler_name_is_refused() {
     let mut cluster = cluster_with(service("s", "172.16.1.1"), vec![]);
     for bad in ["rr -p 5", "RR", "a-name-that-is-too-long", "rr\n-C"] {
         cluster.proxy.ipvs_scheduler = bad.into();

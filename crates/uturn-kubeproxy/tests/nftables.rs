@@ -136,7 +136,7 @@ fn nft_loads_it_and_prints_it_back_to_the_letter() {
         for version in VERSIONS {
             for (node, family) in each(&cluster).take(2) {
                 let ours = text(&cluster, node, family, version);
-                let kernels = load(&ours).unwrap_or_else(|said| panic!("{said}\n{ours}"));
+                let kernels = load(&ours).unwrap_or_else(|error| panic!("{error}\n{ours}"));
                 assert_eq!(kernels, ours, "{version} {family} {node}");
             }
         }
@@ -292,7 +292,7 @@ fn names_that_no_api_server_takes_break_nothing() {
 }
 
 #[test]
-fn versions_without_the_mode_are_told() {
+fn versions_without_the_mode_are_refused() {
     let mut cluster = cluster_with(service("s", "172.16.1.1"), everywhere());
     cluster.proxy.mode = known(ProxyMode::Nftables);
     cluster.proxy.version = known(Version::new(1, 28, 3));
@@ -306,7 +306,7 @@ fn versions_without_the_mode_are_told() {
 }
 
 #[test]
-fn rules_that_no_kernel_takes_are_told() {
+fn rules_that_no_kernel_takes_are_refused() {
     let mut cluster = cluster_with(service("s", "172.16.1.1"), everywhere());
     cluster.proxy.mode = known(ProxyMode::Nftables);
     cluster.proxy.version = known(Version::new(1, 32, 2));

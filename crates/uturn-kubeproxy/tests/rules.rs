@@ -231,18 +231,18 @@ fn text_of_an_object_cannot_leave_its_remark() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn errors_name_what_cannot_be_done() {
     let mut all = cluster(1);
-    let said = |all: &Cluster, node: &str| {
+    let message = |all: &Cluster, node: &str| {
         compile(all, &name(node), &all.proxy, Family::V4).unwrap_err().to_string()
     };
-    assert_eq!(said(&all, "n9"), "the cluster has no node n9");
+    assert_eq!(message(&all, "n9"), "the cluster has no node n9");
     all.proxy.detector = known(LocalDetector::BridgeInterface("cbr0 -j ACCEPT".into()));
-    assert!(said(&all, "n1").contains("names the interface \"cbr0 -j ACCEPT\""));
+    assert!(message(&all, "n1").contains("names the interface \"cbr0 -j ACCEPT\""));
     let prefix = "a-prefix-of-15-".into();
     all.proxy.detector = known(LocalDetector::InterfaceNamePrefix(prefix));
-    assert!(said(&all, "n1").contains("expected 1 to 15 letters (a prefix: 14)"));
+    assert!(message(&all, "n1").contains("expected 1 to 15 letters (a prefix: 14)"));
     all.proxy.detector = known(LocalDetector::None);
     all.proxy.masquerade_bit = 32;
-    assert!(said(&all, "n1").contains("masqueradeBit is 32: expected a number from 0 to 31"));
+    assert!(message(&all, "n1").contains("masqueradeBit is 32: expected a number from 0 to 31"));
 }

@@ -1,16 +1,15 @@
-//! Whether what was measured is what was predicted.
+//! Compares measured outcomes with predicted ones.
 //!
-//! Where a scheduler takes targets in turns and the connects are a whole number of turns,
-//! counts must be exact. Where chance decides, exactly the predicted outcomes may occur,
-//! each about as often as its share says: a right prediction is called wrong one time in a
-//! million.
+//! Where a scheduler takes targets in turns and the connects are a whole number of turns, counts
+//! must be exact. Where chance decides, only predicted outcomes may occur, each about as often as
+//! its share predicts: the bounds reject a right prediction one time in a million.
 
 use std::fmt;
 use std::time::Duration;
 
 use uturn_model::{Outcome, Verdict};
 
-/// How often a right prediction may be called wrong.
+/// How often a right prediction may be rejected.
 const ERROR_RATE: f64 = 1e-6;
 
 /// Whether they agree.
@@ -29,12 +28,12 @@ impl Agreement {
     }
 }
 
-/// One outcome that occurred as often as it should not.
+/// An outcome whose count does not fit its share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The outcome.
     pub outcome: Outcome,
-    /// The share that was predicted; zero when it was not.
+    /// The predicted share; zero if the outcome was not predicted.
     pub predicted: f64,
     /// How often it occurred.
     pub measured: u64,
@@ -43,7 +42,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// In a line; `whose` says what the measured is held against: `predicted`, `expected`.
+    /// Describes the difference in one line. `whose` names the shares that the count was compared
+    /// with: `predicted` or `expected`.
     pub fn describe(&self, whose: &str) -> String {
         let Self { outcome, predicted, measured, of } = self;
         let should = match *predicted {
@@ -60,14 +60,15 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What is seen of what must come out by who waits so long and no longer.
+/// The outcomes of a verdict as a client sees them that gives up after `limit`, with their
+/// shares.
 pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, f64)> {
     let all: f64 = verdict.routes.iter().map(|route| route.share).sum();
     let routes = verdict.routes.iter();
     seen(routes.map(|route| (route.outcome, route.late, route.share / all)), limit)
 }
 
-/// The same of outcomes of which all that take time say so.
+/// Like [`within`], for outcomes whose delay is part of the outcome.
 pub fn outcomes_within(outcomes: &[(Outcome, f64)], limit: Duration) -> Vec<(Outcome, f64)> {
     seen(outcomes.iter().map(|(outcome, share)| (*outcome, Duration::ZERO, *share)), limit)
 }
@@ -88,7 +89,7 @@ fn seen(
     seen
 }
 
-/// Compares shares with counts. `exact` says that no chance is involved.
+/// Compares shares with counts, which must match exactly if `exact` is set.
 pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: bool) -> Agreement {
     let of: u64 = measured.iter().map(|(_, count)| count).sum();
     let mut outcomes: Vec<Outcome> =

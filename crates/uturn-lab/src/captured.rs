@@ -1,8 +1,8 @@
-//! What of a capture is loaded: a ruleset of nftables may show iptables' own tables again.
+//! Selects what is loaded of a capture: `nft list ruleset` also lists the tables of iptables-nft.
 
 use uturn_model::{Capture, CaptureFile};
 
-/// Tables that `iptables` keeps in nf_tables, of a family: `iptables.save` has them already.
+/// The tables of iptables-nft, which `iptables.save` contains as well.
 const TABLES: [&str; 5] = ["raw", "mangle", "nat", "filter", "security"];
 
 /// A captured file's text, if it was captured.

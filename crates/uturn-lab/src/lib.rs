@@ -1,18 +1,17 @@
 //! The lab: builds a cluster on a real kernel and measures it.
 //!
-//! **Owns** the twin made of namespaces: one namespace is the fabric (the VPC, with the
-//! private load balancers and the security groups in it), one its edge where anything is
-//! beyond it (public load balancers, clients outside), each node and each pod has its own,
-//! kube-proxy's rules are
-//! loaded with the real `iptables-restore`, `ipset` and `nft` (virtual servers of IPVS
-//! through netlink), names are resolved by real CoreDNS, clients connect for real and their
-//! outcomes are counted. It owns the cleaning up too: after an error, a panic, Ctrl-C, and, with
-//! the next [`sweep`], after a kill that left no chance.
+//! **Owns** the twin, a cluster made of network namespaces. One namespace is the fabric: the VPC
+//! with its private load balancers and security groups. If the plan has public load balancers or
+//! clients outside the VPC, another one is its edge. Each node and each pod has a namespace of
+//! its own. The lab loads kube-proxy's rules with the real `iptables-restore`, `ipset` and `nft`
+//! (virtual servers of IPVS through netlink), resolves names with real CoreDNS, lets clients
+//! connect, and counts the outcomes. It cleans up after an error, a panic and Ctrl-C; the next
+//! [`sweep`] cleans up after a run that was killed.
 //!
 //! **Refuses** to touch the host's own network: both ends of every link are made inside
-//! namespaces of the lab. It has no opinion of its own: rules come from `uturn-kubeproxy`,
-//! decisions from `uturn-lb`, and what must come out is its caller's business ([`agree`]
-//! compares the two).
+//! namespaces of the lab. It predicts nothing: rules come from `uturn-kubeproxy`, decisions from
+//! `uturn-lb`, and the caller supplies the expected outcomes, which [`agree`] compares with the
+//! measured ones.
 //!
 //! **Start reading** at [`measure`], then `linux/measure.rs` and `linux/build.rs`.
 //!
@@ -37,26 +36,32 @@ pub use plan::{
 };
 pub use watch::{Explanation, LabNamespace, OnReady, Sighting, Subject, Watched, Watching};
 
-/// Says whether a lab can be built here, and if not, what is missing.
+/// Checks whether a lab can be built here.
+///
+/// # Errors
+/// The first thing that is missing: Linux, root, a program, or a feature of the kernel.
 #[cfg(target_os = "linux")]
 pub fn available() -> Result<(), Unavailable> {
     linux::available()
 }
 
-/// Takes down what dead runs left: namespaces (with their links and rules), child
-/// processes, state. Says what it removed, a line a thing. Runs that are alive are left
-/// alone.
+/// Removes what dead runs left: namespaces (with their links and rules), child processes, state.
+/// Returns one line for each thing removed. Leaves runs alone that are alive.
+///
+/// # Errors
+/// If the state of a dead run cannot be read or removed.
 #[cfg(target_os = "linux")]
 pub fn sweep() -> Result<Vec<String>, LabError> {
     linux::sweep()
 }
 
-/// Like [`measure`], and watches: writes captures, explains what fails. With `standing` the
-/// lab stays up after that, its ways in are told, and it is taken down when the user presses
-/// Enter or Ctrl-C.
+/// Like [`measure`], but also writes captures and explains failures. If `standing` is given, it
+/// is called with the result and the lab's namespaces once everything is measured, and the lab
+/// stays up until the user presses Enter or Ctrl-C.
 ///
 /// # Errors
-/// Those of [`measure`], and when what is seen cannot be kept.
+/// Those of [`measure`], and if captures cannot be written or the kernel's tracing cannot be
+/// read.
 #[cfg(target_os = "linux")]
 pub fn watch(
     plan: &Plan<'_>,
@@ -67,12 +72,12 @@ pub fn watch(
     linux::watch(plan, watching, standing, progress)
 }
 
-/// Builds the plan's cluster, measures its flows, and takes everything down again.
-/// `progress` is told what is being done, in short sentences.
+/// Builds the plan's cluster, measures its flows, and takes everything down again. Calls
+/// `progress` with a short sentence for each step.
 ///
 /// # Errors
-/// When the lab cannot be had here, when the plan asks for what the lab cannot build, when
-/// the kernel or a program refuses, and when the user interrupts.
+/// If a lab cannot be built here, if the plan contains what the lab cannot build, if a system
+/// call or a program fails, and if the user interrupts.
 #[cfg(target_os = "linux")]
 pub fn measure(
     plan: &Plan<'_>,
@@ -81,19 +86,28 @@ pub fn measure(
     linux::measure(plan, progress)
 }
 
-/// Says that a lab cannot be built here: this system is not Linux.
+/// Fails: this system is not Linux.
+///
+/// # Errors
+/// Always [`Unavailable::NotLinux`].
 #[cfg(not(target_os = "linux"))]
 pub fn available() -> Result<(), Unavailable> {
     Err(Unavailable::NotLinux)
 }
 
-/// There is nothing to take down: this system is not Linux.
+/// Does nothing: this system is not Linux.
+///
+/// # Errors
+/// Never.
 #[cfg(not(target_os = "linux"))]
 pub fn sweep() -> Result<Vec<String>, LabError> {
     Ok(Vec::new())
 }
 
-/// Cannot be done here: this system is not Linux.
+/// Fails: this system is not Linux.
+///
+/// # Errors
+/// Always [`Unavailable::NotLinux`].
 #[cfg(not(target_os = "linux"))]
 pub fn watch(
     _plan: &Plan<'_>,
@@ -104,7 +118,10 @@ pub fn watch(
     Err(Unavailable::NotLinux.into())
 }
 
-/// Cannot be done here: this system is not Linux.
+/// Fails: this system is not Linux.
+///
+/// # Errors
+/// Always [`Unavailable::NotLinux`].
 #[cfg(not(target_os = "linux"))]
 pub fn measure(
     _plan: &Plan<'_>,

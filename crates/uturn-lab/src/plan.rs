@@ -1,4 +1,4 @@
-//! What is asked of the lab, what it gives, and what can go wrong.
+//! The plan that a lab carries out, its result, and its errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,17 +21,17 @@ pub struct Plan<'a> {
     pub cluster: &'a Cluster,
     /// Its load balancers.
     pub load_balancers: &'a [LoadBalancer],
-    /// What to measure. A workload calls with each of its pods, and what came out is added
-    /// up. Names are resolved by the cluster's own DNS, if there is a Corefile.
+    /// What to measure. A workload's flow is measured from each of its pods, and the results are
+    /// added up. If the cluster has a Corefile, its own DNS resolves names.
     pub flows: &'a [Flow],
-    /// How many connects a flow makes, at least. Rounded up to a whole number of turns of
-    /// the load balancer's scheduler, so that its picks can be held to exact counts.
+    /// The minimum number of connects of a flow. Rounded up to a whole number of turns of the
+    /// load balancer's scheduler, so that its picks can be compared with exact counts.
     pub connects: usize,
     /// The `uturn` executable, which is started again as the load balancer.
     pub program: PathBuf,
-    /// What nodes' kernels said, loaded instead of what kube-proxy would program there.
+    /// Captured rules of nodes, loaded instead of what kube-proxy would program there.
     pub rules: &'a BTreeMap<Name, Capture>,
-    /// CoreDNS, where its place is known; else it is looked for in the search path.
+    /// The CoreDNS executable. If `None`, it is looked for in the search path.
     pub coredns: Option<PathBuf>,
 }
 
@@ -61,14 +61,14 @@ impl Plan<'_> {
     }
 }
 
-/// A part of the kernel that some clusters need, and not every kernel has.
+/// A feature of the kernel that some clusters need and not every kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelPart {
-    /// IPVS: what kube-proxy's IPVS mode is made of.
+    /// IPVS, which kube-proxy's IPVS mode needs.
     IpVs,
-    /// nf_tables: what its nftables mode is made of.
+    /// nf_tables, which its nftables mode needs.
     NfTables,
-    /// VXLAN: what tunnels between nodes are made of.
+    /// VXLAN, which tunnels between nodes need.
     Vxlan,
 }
 
@@ -77,49 +77,48 @@ impl KernelPart {
     pub const ALL: [Self; 3] = [Self::IpVs, Self::NfTables, Self::Vxlan];
 }
 
-/// What came out for one flow.
+/// The measured result of one flow.
 #[derive(Clone, Debug)]
 pub struct MeasuredFlow {
     /// The flow.
     pub flow: Flow,
-    /// How its connects ended, and how many of them ended so; waiting is rounded to whole
-    /// seconds. In the order of [`Outcome`].
+    /// The outcomes of its connects with their counts, in the order of [`Outcome`]. Delays are
+    /// rounded to whole seconds.
     pub counts: Vec<(Outcome, u64)>,
-    /// How long each connect was waited for: what would have come later hangs.
+    /// How long each connect was waited for. A later answer counts as [`Outcome::Hangs`].
     pub limit: Duration,
-    /// What else was seen.
+    /// Other observations.
     pub evidence: Evidence,
 }
 
 /// What the load balancer and the servers saw of a flow. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// How many packets that begin a connection came to the load balancer's address from
-    /// the client, or from its node in its place. Zero: the flow never left the node.
+    /// How many packets that begin a connection reached the load balancer's address from the
+    /// client or, masqueraded, from its node. Zero means that the flow never left the node.
     pub reached_load_balancer: u64,
     /// Targets that the load balancer on layer 7 picked first, and how often.
     pub picked: Vec<(SocketAddr, u64)>,
     /// Targets that did not answer the load balancer in time, and how often.
     pub timed_out: Vec<(SocketAddr, u64)>,
-    /// What the load balancer's health checks say of the flow's targets when it begins;
-    /// empty where nobody probes them.
+    /// The health of the flow's targets when the flow begins. Empty if they are not probed.
     pub health: Vec<TargetHealth>,
-    /// Who answered (`pod shop/front-1`), and how often.
+    /// The servers that answered (`pod shop/front-1`), and how often.
     pub answered_by: Vec<(Text, u64)>,
-    /// The client addresses that those who answered saw, and how often.
+    /// The client addresses that the servers saw, and how often.
     pub sources_seen: Vec<(IpAddr, u64)>,
-    /// What they saw in `X-Forwarded-For`, and how often.
+    /// The values of `X-Forwarded-For` that the servers saw, and how often.
     pub forwarded_for: Vec<(Text, u64)>,
 }
 
-/// A target as its health checks found it.
+/// The health of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetHealth {
     /// The target.
     pub target: SocketAddr,
     /// Whether it counts as alive.
     pub alive: bool,
-    /// How the probe that decided so ended.
+    /// How the probe that decided this ended.
     pub latest: ProbeEnd,
 }
 
@@ -130,16 +129,16 @@ pub enum ProbeEnd {
     Answered,
     /// Nothing came back in time.
     TimedOut,
-    /// The port is closed, or somebody on the way said no.
+    /// The port is closed, or a hop rejected the connection.
     Refused,
-    /// There is no way to the target.
+    /// There is no route to the target.
     Unreachable,
 }
 
-/// Why there can be no lab here.
+/// Why a lab cannot be built here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// Namespaces are Linux's.
+    /// Network namespaces need Linux.
     NotLinux,
     /// Making network namespaces needs root.
     NotRoot,
@@ -150,8 +149,8 @@ pub enum Unavailable {
         /// The Debian package that has it.
         package: &'static str,
     },
-    /// The kernel, or what loads it, lacks a part that the plan needs
-    /// ([`needs`](Plan::needs)); another kernel may have it.
+    /// The kernel, or the program that configures it, lacks a feature that the plan
+    /// [needs](Plan::needs). Another kernel may have it.
     Part(KernelPart),
     /// The kernel lacks something.
     Kernel {
@@ -193,12 +192,12 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// Why a measurement did not come about.
+/// Why a measurement failed.
 #[derive(Debug)]
 pub enum LabError {
-    /// There can be no lab here.
+    /// A lab cannot be built here.
     Unavailable(Unavailable),
-    /// The plan asks for what the lab cannot build.
+    /// The plan contains what the lab cannot build.
     Plan(String),
     /// The kernel refused.
     System {
@@ -214,7 +213,7 @@ pub enum LabError {
         /// What the program said.
         said: String,
     },
-    /// The user wants to stop. Everything is taken down.
+    /// The user interrupted the run. Everything is taken down.
     Interrupted,
 }
 

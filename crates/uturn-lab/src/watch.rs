@@ -1,5 +1,5 @@
-//! What can be seen of a lab while it stands: captures of its links, the packets of one
-//! connection with the places they were seen at, and how to look inside.
+//! What can be observed of a running lab: captures of its links, the packets of one connection
+//! with the places where they were seen, and its namespaces.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,43 +9,43 @@ use uturn_model::{Flow, Mechanism, Outcome, Protocol};
 
 use crate::MeasuredFlow;
 
-/// What is watched beside the measuring.
+/// What is observed in addition to the measured outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watching {
     /// The folder that gets a capture of every link (pcap).
     pub captures: Option<PathBuf>,
-    /// Whether each flow that fails makes one more connection that is followed, and one more
-    /// health check is followed to each target that is dead.
+    /// Whether to follow one more connection of each failing flow, and one more health check of
+    /// each dead target.
     pub explain: bool,
 }
 
-/// What came out.
+/// The result of a watched measurement.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// The plan's flows.
     pub flows: Vec<MeasuredFlow>,
-    /// Where that was asked for: one for each target that health checks found dead, and one
-    /// for each client and target of which not every connection was answered at once.
+    /// If asked for: one explanation for each target that health checks found dead, and one for
+    /// each client and target with connections that were not answered at once.
     pub explanations: Vec<Explanation>,
 }
 
-/// Whose packets are followed.
+/// The connection whose packets are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A connection of a flow.
     Flow {
-        /// Who called whom; a workload's flow is that of one of its pods.
+        /// The flow. For a workload, the flow of one of its pods.
         flow: Flow,
-        /// Its place among the plan's flows.
+        /// Its index in the plan's flows.
         of: usize,
     },
     /// A load balancer's health check.
     Probe {
-        /// The listener whose target it asks.
+        /// The listener whose target is probed.
         listener: SocketAddr,
         /// The listener's protocol.
         protocol: Protocol,
-        /// Who is asked.
+        /// The probed target.
         target: SocketAddr,
     },
 }
@@ -53,9 +53,9 @@ pub enum Subject {
 /// One failing connection, packet by packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// Whose it is.
+    /// The connection.
     pub subject: Subject,
-    /// How the connection ended; nothing where none of those made since has failed.
+    /// How the connection ended. `None` if no followed connection failed.
     pub outcome: Option<Outcome>,
     /// How many connections it took until one failed.
     pub connects: u64,
@@ -63,9 +63,9 @@ pub struct Explanation {
     pub sightings: Vec<Sighting>,
     /// Why it failed, as far as that could be seen.
     pub mechanism: Option<Mechanism>,
-    /// What that rests on.
+    /// The evidence for the mechanism.
     pub because: String,
-    /// What else is worth knowing: counters that grew, what could not be watched.
+    /// Other observations: counters that grew, what could not be observed.
     pub notes: Vec<String>,
 }
 
@@ -82,22 +82,22 @@ pub struct Sighting {
     pub after: Duration,
     /// Addresses and flags.
     pub packet: String,
-    /// How often the very same was seen there: more than once when it was sent again.
+    /// How often the same packet was seen there: more than once if it was retransmitted.
     pub times: u64,
     /// Where in the kernel it ended, and why, if it ended here.
     pub dropped: Option<String>,
 }
 
-/// A namespace of a lab that stands.
+/// A namespace of a running lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabNamespace {
     /// Its name, as `ip netns` knows it.
     pub namespace: String,
     /// `fabric`, `node n1`, `pod shop/client-1`.
     pub what: String,
-    /// Who listens there: `tcp 0.0.0.0:80`.
+    /// Listening sockets in it: `tcp 0.0.0.0:80`.
     pub listens: Vec<String>,
 }
 
-/// Is told of a lab that stays up, once everything is measured.
+/// Called with the result and the namespaces of a lab that stays up, once everything is measured.
 pub type OnReady<'a> = &'a mut dyn FnMut(&Watched, &[LabNamespace]);

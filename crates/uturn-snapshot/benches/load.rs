@@ -37,16 +37,16 @@ fn main() {
         if env::args().any(|word| word == "--brief") {
             continue;
         }
-        drop(say("uturn, text to cluster", &text, cluster_of));
+        drop(print_time("uturn, text to cluster", &text, cluster_of));
         let part = part(text);
-        let value = say("serde_json, to its values", &part, serde_of);
-        say("uturn, to a cluster", &part, cluster_of);
+        let value = print_time("serde_json, to its values", &part, serde_of);
+        print_time("uturn, to a cluster", &part, cluster_of);
         let pretty = serde_json::to_string_pretty(&value).expect("a value");
-        drop(say("serde_json, a line a value", &pretty, serde_of));
-        say("uturn, a line a value", &pretty, cluster_of);
+        drop(print_time("serde_json, a line a value", &pretty, serde_of));
+        print_time("uturn, a line a value", &pretty, cluster_of);
         let mut yaml = String::new();
         write(&value, 0, &mut yaml);
-        say("uturn, as YAML", &yaml, cluster_of);
+        print_time("uturn, as YAML", &yaml, cluster_of);
     }
 }
 
@@ -59,7 +59,7 @@ fn cluster_of(text: String) -> Loaded {
 }
 
 /// The best of three.
-fn say<T>(what: &str, text: &str, run: impl Fn(String) -> T) -> T {
+fn print_time<T>(what: &str, text: &str, run: impl Fn(String) -> T) -> T {
     let timed = || {
         let text = text.to_owned();
         let before = worked();
@@ -120,7 +120,7 @@ fn write(value: &Value, indent: usize, to: &mut String) {
     }
 }
 
-/// Seconds for which a processor worked for this thread.
+/// The CPU seconds of this thread.
 fn worked() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux that says it");
     let first = text.split_ascii_whitespace().next().and_then(|word| word.parse::<f64>().ok());

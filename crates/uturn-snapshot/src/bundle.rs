@@ -1,4 +1,4 @@
-//! Bundles: a folder with a cluster's objects and what the kernels of its nodes said.
+//! Bundles: a folder with a cluster's objects and captures of its nodes.
 //!
 //! ```text
 //! bundle/

@@ -1,7 +1,7 @@
-//! A node's capture: a folder of what its kernel said, read as text.
+//! Reads a node's capture: a folder of dumps of its kernel, as text.
 //!
-//! The files' names are those of [`CaptureFile`]; files of other names are passed over. A
-//! folder without a single file of a capture is a fault: it is hardly what was meant.
+//! The files have the names of [`CaptureFile`]; other files are ignored. A folder without any
+//! file of a capture is a fault.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,9 @@ use crate::fault::Fault;
 use crate::source::gather;
 
 /// Reads a folder as the capture of a node.
+///
+/// # Errors
+/// If the folder or a file cannot be read, or the folder has no file of a capture.
 pub fn read_capture(folder: &Path, node: Name) -> Result<Capture, Vec<Fault>> {
     let whole = Origin::file(folder.display().to_string());
     if !folder.is_dir() {

@@ -1,5 +1,5 @@
-//! From sources to objects: cuts files into documents, Lists into items, and hands each to
-//! the decoder of its kind.
+//! Turns sources into objects: splits files into documents and Lists into items, and passes each
+//! to the decoder of its kind.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -137,7 +137,7 @@ const KNOWN: &[Known] = &[
 
 pub(crate) const OURS: &str = "uturn.dev/v1alpha1";
 
-/// What was read, and what is wrong with it.
+/// The objects and the faults.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(crate) objects: Objects,
@@ -177,28 +177,28 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
     for (what, files) in &beside.left_out {
         files.iter().for_each(|file| objects.leave_out(what, file));
     }
-    let mut said = faults.borrow_mut();
-    let twice = said.take_twice();
+    let mut reported = faults.borrow_mut();
+    let twice = reported.take_twice();
     match beside.variants(&twice) {
-        Some(fault) => said.push(fault),
-        None => repeated(twice).into_iter().for_each(|note| said.note(note)),
+        Some(fault) => reported.push(fault),
+        None => repeated(twice).into_iter().for_each(|note| reported.note(note)),
     }
-    if objects.is_empty() && scenarios.is_empty() && said.len() == 0 {
+    if objects.is_empty() && scenarios.is_empty() && reported.len() == 0 {
         match beside.nothing(objects.has_none()) {
-            Some(fault) => said.push(fault),
+            Some(fault) => reported.push(fault),
             None if !objects.has_none() => {}
             None => others.into_iter().for_each(|(origin, lacks)| {
                 let hint = "every document of a manifest says what it is; is this one?";
-                said.push(Fault::new(origin, format!("not an object: {lacks}")).hint(hint));
+                reported.push(Fault::new(origin, format!("not an object: {lacks}")).hint(hint));
             }),
         }
     }
-    objects.notes = said.take_notes();
-    drop(said);
+    objects.notes = reported.take_notes();
+    drop(reported);
     Collected { objects, scenarios, faults }
 }
 
-/// What is made of objects that are there twice, as kubectl makes it: the last one counts.
+/// Notes about repeated objects. As with kubectl, the last one counts.
 fn repeated(twice: Vec<Twice>) -> Option<Note> {
     let more = match twice.len() {
         0 | 1 => String::new(),
@@ -216,7 +216,7 @@ fn repeated(twice: Vec<Twice>) -> Option<Note> {
 
 const MOST_OTHERS: usize = 1000;
 
-/// Why a document is no object of any cluster, nor one that was meant to be.
+/// Why a document is not meant to be an object.
 pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
     let Value::Map(_) = doc.root.value else {
         let found = doc.root.describe();
@@ -233,16 +233,16 @@ pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
     }
 }
 
-/// What templates have where something is to be filled in: of Go and Jinja, of shells, of ytt.
+/// Placeholders of templates: Go and Jinja, shell, ytt.
 const TEMPLATE_MARKS: [&str; 4] = ["{{", "{%", "${", "#@"];
 
-/// Whether something is wrong with a document for itself.
+/// Whether a document has faults of its own.
 fn is_faulty(doc: &Doc<'_>) -> bool {
     let faults = RefCell::new(Faults::default());
     let trial = Doc { prefix: doc.prefix, ..Doc::new(doc.file, doc.root, &faults) };
     each_item(&trial, &mut |doc, version, kind| {
         if version != OURS {
-            // Each for itself: what is there twice is another matter.
+            // Each document separately, so that repeated objects do not count.
             take(doc, version, kind, &mut Objects::default());
         }
     });
@@ -251,8 +251,8 @@ fn is_faulty(doc: &Doc<'_>) -> bool {
 
 /// Reads every document of a source, unless it is given up for too many faults.
 ///
-/// What kubectl lets pass is a fault where the source has documents of uturn's own: no
-/// other program reads those.
+/// What kubectl tolerates is a fault in a source with uturn's own documents, which no other
+/// program reads.
 pub(crate) fn each_document(
     source: &Source,
     faults: &RefCell<Faults>,
@@ -337,7 +337,7 @@ fn each_item_of<'d>(
     }
 }
 
-/// Whether there is use in reading on.
+/// Whether reading goes on.
 fn go_on(doc: &Doc<'_>) -> ControlFlow<()> {
     match doc.faults.borrow().gives_up() {
         true => ControlFlow::Break(()),

@@ -1,8 +1,7 @@
-//! From documents to the model's types: what every decoder needs.
+//! Shared parts of the decoders, which turn documents into the model's types.
 //!
-//! A decoder takes what it can and says every fault it meets; only then does it give up on
-//! an object. So one run names all faults of a document. Where a value stands in its
-//! document is worked out only when there is something to say about it.
+//! A decoder reports every fault of an object before it gives up on it, so that one run reports
+//! all faults of a document. The path of a value is only computed for a fault.
 
 pub(crate) mod calico;
 pub(crate) mod config_map;
@@ -48,17 +47,17 @@ impl<'d> Doc<'d> {
         Origin { file: self.file.clone(), line: node.line, column: node.column }
     }
 
-    /// Says that something is wrong with a value.
+    /// Reports a fault of a value.
     pub(crate) fn fault(&self, node: &Node<'_>, message: impl Into<String>) {
-        self.say(node, None, message.into(), None);
+        self.report(node, None, message.into(), None);
     }
 
-    /// The same with what would help.
+    /// Adds a hint.
     pub(crate) fn fault_with_hint(&self, node: &Node<'_>, message: String, hint: String) {
-        self.say(node, None, message, Some(hint));
+        self.report(node, None, message, Some(hint));
     }
 
-    /// Says that the document's object is there already.
+    /// Reports that the document's object exists already.
     pub(crate) fn twice(&self, called: &str, first: &Origin) {
         let message = format!("{called} is there twice: first at {first}");
         let field = Some(self.prefix.to_owned()).filter(|prefix| !prefix.is_empty());
@@ -69,16 +68,16 @@ impl<'d> Doc<'d> {
         });
     }
 
-    /// Says that a mapping lacks a field.
+    /// Reports that a mapping lacks a field.
     pub(crate) fn missing(&self, map: &Node<'_>, key: &str, expected: &str) {
         let message = match expected {
             "" => "missing".to_owned(),
             _ => format!("missing: expected {expected}"),
         };
-        self.say(map, Some(key), message, None);
+        self.report(map, Some(key), message, None);
     }
 
-    fn say(&self, node: &Node<'_>, key: Option<&str>, message: String, hint: Option<String>) {
+    fn report(&self, node: &Node<'_>, key: Option<&str>, message: String, hint: Option<String>) {
         let mut field = None;
         if !self.faults.borrow().is_full() {
             let mut path = self.prefix.to_owned();
@@ -93,7 +92,7 @@ impl<'d> Doc<'d> {
         self.faults.borrow_mut().push(Fault { origin, field, message, hint });
     }
 
-    /// The mapping under `key`; nothing, and a fault, where it is something else.
+    /// The mapping under `key`. Reports a fault and returns `None` if it is something else.
     pub(crate) fn map(&self, parent: &'d Node<'d>, key: &str) -> Option<&'d Node<'d>> {
         let node = parent.get(key)?;
         self.is_map(node).then_some(node)
@@ -107,7 +106,7 @@ impl<'d> Doc<'d> {
         self.map(parent, key)
     }
 
-    /// Says a fault unless the value is a mapping.
+    /// Reports a fault unless the value is a mapping.
     pub(crate) fn is_map(&self, node: &Node<'_>) -> bool {
         let is = matches!(node.value, Value::Map(_));
         if !is {
@@ -172,14 +171,14 @@ impl<'d> Doc<'d> {
                 let expected = if what.is_empty() { T::EXPECTED } else { &what };
                 let message = format!("expected {expected}, found {}", node.describe());
                 let hint = value::quote_hint::<T>(node);
-                self.say(node, None, message, hint);
+                self.report(node, None, message, hint);
                 None
             }
         }
     }
 
-    /// Says a fault for each key that is none of `known`: uturn's own documents have no
-    /// fields that somebody else reads.
+    /// Reports a fault for each key that is not in `known`: uturn's own documents have no other
+    /// fields.
     pub(crate) fn only(&self, map: &Node<'_>, known: &[&str]) {
         let Value::Map(entries) = &map.value else { return };
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
@@ -203,8 +202,8 @@ impl<'d> Doc<'d> {
 
 /// Adds the way from `from` to `to` to `path`; whether there is one.
 ///
-/// What is written before stands before, unless an alias brought it there: so the part that
-/// begins last before `to` is tried first.
+/// Values are in the order of the text, except for aliases, so the part that begins last before
+/// `to` is tried first.
 fn path_to(from: &Node<'_>, to: &Node<'_>, path: &mut String) -> bool {
     if std::ptr::eq(std::ptr::from_ref(from).cast::<()>(), std::ptr::from_ref(to).cast()) {
         return true;

@@ -1,7 +1,7 @@
-//! Documents as trees with positions, whatever they were written in.
+//! Reads YAML and JSON documents into trees with positions.
 //!
-//! YAML and JSON end up as the same [`Node`]s, so that decoders and messages do not care.
-//! A file is cut into documents first: a fault in one does not hide the others.
+//! YAML and JSON become the same [`Node`]s, so decoders and messages do not depend on the format.
+//! A file is split into documents first, so that a fault in one does not hide the others.
 
 mod json;
 mod scalar;
@@ -14,11 +14,11 @@ use std::ops::ControlFlow;
 pub(crate) use json::Items;
 pub(crate) use scalar::{integer, truth};
 
-/// How deep a document may nest: no manifest does, and a reader may recurse this far.
+/// The maximum nesting depth. No manifest nests as deep, and readers may recurse this far.
 pub(crate) const DEPTH: usize = 128;
 
-/// How many keys a mapping may have, and items a list: far more than any manifest, and few
-/// enough for a file that only looks like one to be given up early.
+/// The maximum number of keys of a mapping and of items of a list: far more than in any manifest,
+/// but few enough to reject other files early.
 const KEYS: usize = 100_000;
 const ITEMS: usize = 5_000_000;
 
@@ -64,7 +64,7 @@ impl AsRef<str> for Entry<'_> {
 }
 
 impl<'a> Node<'a> {
-    /// What a mapping has under `key`; nothing where that is null.
+    /// The value of `key` in a mapping. `None` if it is missing or null.
     pub(crate) fn get(&self, key: &str) -> Option<&Node<'a>> {
         let Value::Map(entries) = &self.value else { return None };
         let found = entries.iter().find(|entry| entry.key == key)?;
@@ -101,14 +101,14 @@ pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Why a text is no document.
+/// Why a text cannot be read as a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// Where kubectl makes something of it all the same: what, and why.
+    /// If kubectl accepts it anyway: what kubectl makes of it, and why.
     pub(crate) note: Option<(&'static str, &'static str)>,
 }
 
@@ -128,13 +128,13 @@ impl Trouble {
         self.with_hint("leave one of them out").into_note("the last", "kubectl takes that one")
     }
 
-    /// The same, as something that does not keep the document from being read.
+    /// Turns the fault into a note, which does not prevent the document from being read.
     fn into_note(mut self, taken: &'static str, because: &'static str) -> Self {
         self.note = Some((taken, because));
         self
     }
 
-    /// A mapping or a list that goes on and on.
+    /// A mapping or a list with too many items.
     fn endless(line: u32, column: u32, what: &str, most: usize) -> Self {
         let message = format!("more than {most} {what}: this is no manifest");
         Self::new(line, column, message)
@@ -150,7 +150,7 @@ impl Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     All,
-    /// What decoders of objects ask for, at least; the items of Lists may be left for later.
+    /// At least the fields that decoders of objects ask for. Items of Lists may be read later.
     Wanted,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn is_ours(version: &str) -> bool {
     version.starts_with("uturn.dev/")
 }
 
-/// Reads every document of a text, in order, for as long as `each` says to go on.
+/// Reads every document of a text in order, until `each` breaks.
 pub(crate) fn read<'a>(
     text: &'a str,
     keep: Keep,
@@ -181,7 +181,7 @@ pub(crate) fn read<'a>(
     }
 }
 
-/// Where each document of a text stands.
+/// The range of each document in a text.
 pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
     let mut documents = Vec::new();
     let mut from = 0;
@@ -193,8 +193,8 @@ pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
     documents
 }
 
-/// Where the document at the beginning of `text` ends: before the next line that begins with
-/// `---`. Such a line ends a document wherever it stands, in a block scalar too.
+/// The end of the first document: before the next line that begins with `---`, even in a block
+/// scalar.
 fn document_end(text: &str) -> usize {
     text.find("\n---").map_or(text.len(), |at| at + 1)
 }
@@ -253,7 +253,7 @@ fn read_yaml<'a>(
     flow
 }
 
-/// Cuts a `---` line off, where nothing but a comment stands on it.
+/// Removes a leading `---` line that has nothing else but a comment.
 fn without_start(text: &str) -> (&str, u32) {
     let Some(rest) = text.strip_prefix("---") else { return (text, 0) };
     let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -286,7 +286,7 @@ fn looks_like(text: &str) -> Look {
     match (rest.as_bytes()[0], second) {
         (b'{', None | Some(b'"' | b'}')) => Look::Json,
         (b'[', None | Some(b'{' | b'[' | b']')) => Look::Json,
-        // Cheap to see, and reading megabytes of one scalar is not.
+        // This check is cheap; reading megabytes as one scalar is not.
         _ => match rest.bytes().take(1 << 16).any(|byte| matches!(byte, b':' | b'\n')) {
             true => Look::Yaml,
             false if rest.len() > 1 << 16 => Look::Neither,
@@ -319,7 +319,7 @@ fn repeated<K: AsRef<str>>(keys: &[K]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Says what is repeated and leaves the last of each.
+/// Reports repeated keys and keeps the last of each.
 fn with_last_of_repeated<'a>(
     mut entries: Vec<Entry<'a>>,
     say: &mut dyn FnMut(Trouble),

@@ -1,13 +1,14 @@
-//! Edits of documents as people wrote them: what is not touched stays as it is, comments and
-//! all, so that a difference shows what was changed and nothing else.
+//! Edits documents in their text: everything else stays unchanged, including comments, so that a
+//! diff shows only the edit.
 //!
-//! An edit names a place by keys and list positions and says what is to stand there. It is
-//! made in the text; the cluster that comes of it is read from that text like any other.
+//! An edit names a place by keys and list positions, and its new value. The edited text is then
+//! read like any other.
 
 mod span;
 mod tree;
 
 use crate::document::yaml::Style;
+use crate::yaml;
 use span::{Spanned, What};
 
 pub use tree::Tree;
@@ -41,18 +42,18 @@ impl From<usize> for At {
     }
 }
 
-/// What is to be done at a place.
+/// The change to make at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This is to stand there; what leads there is made where it is missing.
+    /// Sets the value; missing mappings on the way are created.
     Set(Tree),
-    /// A list is to have this item at its end.
+    /// Appends an item to a list.
     Append(Tree),
-    /// A list is to have this item at its beginning.
+    /// Inserts an item at the beginning of a list.
     Prepend(Tree),
-    /// A text is to have this line before the one with that number, from 0.
+    /// Inserts a line into a text before the line with this number, from 0.
     Line(usize, String),
-    /// In a text, the line with that number, from 0, is to be another.
+    /// Replaces the line of a text with this number, from 0.
     Replace(usize, String),
 }
 
@@ -60,14 +61,18 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) &'static str);
 
-/// A document's text with one thing changed.
+/// Applies one change to a document's text.
+///
+/// # Errors
+/// If the text cannot be read, if the place does not exist or cannot hold the value, or if the
+/// place is reached through an alias.
 pub(crate) fn apply(text: &str, path: &[At], change: &Change) -> Result<String, Refused> {
     let root = span::parse(text).ok_or(Refused("its document cannot be read alone"))?;
     let strict = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     Text { text, strict }.at(&root, None, path, change)
 }
 
-/// What stands at a place of a document, where that is a text.
+/// The text at a place of a document. `None` if there is none.
 pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
     let root = span::parse(text)?;
     let mut node = &root;
@@ -77,7 +82,7 @@ pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
     node.text().map(str::to_owned)
 }
 
-/// How many items stand at a place of a document.
+/// The number of items at a place of a document. `None` if it is no list.
 pub(crate) fn items_at(text: &str, path: &[At]) -> Option<usize> {
     let root = span::parse(text)?;
     let mut node = &root;
@@ -171,7 +176,7 @@ impl Text<'_> {
         }
     }
 
-    /// Puts a value in the place of another.
+    /// Replaces a value.
     fn replace(
         &self,
         node: &Spanned,
@@ -179,12 +184,12 @@ impl Text<'_> {
         tree: &Tree,
     ) -> Result<String, Refused> {
         if let (What::Scalar { style: Style::Literal, .. }, Tree::Text(text)) = (&node.what, tree)
-            && tree::is_lines(text)
+            && yaml::is_lines(text)
         {
             let first = self.line_start(node.start);
             let indent = node.start - first;
             let last = self.text[..node.end].trim_end().len();
-            let new = tree::lines(text, indent);
+            let new = yaml::lines(text, indent);
             return Ok(self.splice(first, last, new.trim_end_matches('\n')));
         }
         let in_place =
@@ -213,9 +218,11 @@ impl Text<'_> {
         };
         if !flow && let Some(first) = entries.first() {
             let indent = first.key_start - self.line_start(first.key_start);
-            return Ok(self.after_line(map.end, &tree::pair(key, value, indent)));
+            return Ok(
+                self.after_line(map.end, &yaml::entry(key, value, indent, yaml::Style::MANIFEST))
+            );
         }
-        let made = format!("{}: {}", tree::word(key, self.strict), value.flow(self.strict));
+        let made = format!("{}: {}", yaml::word(key, self.strict), value.flow(self.strict));
         let last =
             entries.last().map(|entry| (entry.key_start, entry.value.end.max(entry.key_end)));
         Ok(self.add_in_brackets(map, last, &made))
@@ -229,7 +236,7 @@ impl Text<'_> {
             let dash = self.text[..neighbour.start].trim_end().len();
             let dash = self.text[..dash].rfind('-').ok_or(Refused("a list without dashes"))?;
             let first = self.line_start(dash);
-            let made = tree::item(value, dash - first);
+            let made = yaml::item(value, dash - first, yaml::Style::MANIFEST);
             return Ok(match at < items.len() {
                 true => self.splice(first, first, &made),
                 false => self.after_line(seq.end, &made),
@@ -245,7 +252,8 @@ impl Text<'_> {
         Ok(self.add_in_brackets(seq, items.last().map(|item| (item.start, item.end)), &made))
     }
 
-    /// Adds to what stands in brackets: on a line of its own where the last one has that.
+    /// Adds an item or entry to a flow collection, on a new line if the last one is on its own
+    /// line.
     fn add_in_brackets(&self, all: &Spanned, last: Option<(usize, usize)>, made: &str) -> String {
         let Some((start, end)) = last else {
             return self.splice(all.start + 1, all.end - 1, made);

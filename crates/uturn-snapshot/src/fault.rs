@@ -1,4 +1,4 @@
-//! What is wrong with an input: where, what was found, what was expected.
+//! Faults of an input: the place, what was found, and what was expected.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Fault {
         Self { origin, field: None, message: message.into(), hint: None }
     }
 
-    /// The same with what would help.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -47,7 +47,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Something that is odd about an input, and what is made of it all the same.
+/// An oddity of an input, and how it is read anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) origin: Origin,
@@ -80,7 +80,7 @@ pub(crate) struct Faults {
     /// How many of this source were only counted, and the file of the last.
     more: usize,
     last: Option<Text>,
-    /// What is no fault.
+    /// Notes, which are no faults.
     notes: Vec<Note>,
     /// Objects that are there already: said once for all of them.
     twice: Vec<Twice>,
@@ -126,13 +126,12 @@ impl Faults {
         self.kept.len() + self.more
     }
 
-    /// Whether there are so many that there is no use in reading on.
+    /// Whether there are so many that reading stops.
     pub(crate) fn gives_up(&self) -> bool {
         self.kept.len() - self.from + self.more >= TOO_MANY
     }
 
-    /// Ends a source: brings its faults in the order of their places, and says how many were
-    /// only counted.
+    /// Ends a source: sorts its faults by place, and adds how many were only counted.
     pub(crate) fn finish(&mut self) {
         if let Some(of_source) = self.kept.get_mut(self.from..) {
             of_source.sort_by_key(|fault| (fault.origin.line, fault.origin.column));

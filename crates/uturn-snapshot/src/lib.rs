@@ -1,12 +1,12 @@
-//! Gets a [`Cluster`] from manifests and Facts, and says what it could not get.
+//! Reads a [`Cluster`] from manifests and Facts, and reports what it could not read.
 //!
-//! **Owns** files, folders and standard input; documents (YAML and JSON, many in a file,
-//! `List`s) with the place of every value; what Kubernetes objects, Facts, Scenarios and
-//! LoadBalancer documents look like when written down; and what has to be derived or
-//! supposed where objects are missing, each said as a [`uturn_model::Supposition`].
+//! **Owns** files, folders and standard input; documents (YAML and JSON, many in a file, `List`s)
+//! with the place of every value; the formats of Kubernetes objects, Facts, Scenarios and
+//! LoadBalancer documents; and the derivation of what missing objects leave open, where each
+//! assumption becomes a [`uturn_model::Supposition`].
 //!
-//! **Refuses** to judge (a Service that selects nothing is read like any other), to talk to
-//! an API server, and to know any kernel.
+//! **Refuses** to judge (a Service that selects nothing is read like any other), to contact an
+//! API server, and to know any kernel.
 //!
 //! **Start reading** at [`load`], then `collect` (which decoder reads what), `decode` (one
 //! module a kind), `derive` (what is made of it: `derive::plugin` recognises the pod network,
@@ -20,11 +20,9 @@
 //! time: a file of a whole cluster is in memory as its text and as what is made of it. A
 //! decoder that asks for a new field adds its name to `document::wanted`.
 //!
-//! All faults of a run come at once: a document that cannot be read does not hide what is
-//! wrong with the next, and an object with three wrong fields has three faults.
+//! A run reports all faults: a document that cannot be read does not hide faults of the next, and
+//! an object with three wrong fields has three faults.
 
-#[cfg(test)]
-mod alike;
 mod bundle;
 mod capture;
 mod collect;
@@ -33,11 +31,14 @@ mod derive;
 mod document;
 pub mod edit;
 mod fault;
+#[cfg(test)]
+mod json_equivalence;
 mod load_balancer;
 pub mod manifests;
 mod objects;
 pub mod scenario;
 mod source;
+pub mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -66,18 +67,27 @@ pub struct Loaded {
     pub seen: BTreeMap<Text, usize>,
 }
 
-/// Gathers and reads: what `-f` names.
+/// Reads the files and folders that `-f` names.
+///
+/// # Errors
+/// All faults of all files.
 pub fn load(paths: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
     load_with_bundles(paths, &[])
 }
 
-/// Gathers and reads: what `-f` names, and what `--bundle` does.
+/// Reads the files and folders that `-f` names, and the bundles that `--bundle` names.
+///
+/// # Errors
+/// All faults of all files.
 pub fn load_with_bundles(paths: &[PathBuf], bundles: &[PathBuf]) -> Result<Loaded, Vec<Fault>> {
     let (manifests, faults) = Manifests::gather(paths, bundles);
     load_gathered(manifests, faults)
 }
 
-/// Reads what was gathered, with the faults of gathering it: either all of it, or every fault.
+/// Reads gathered sources.
+///
+/// # Errors
+/// All faults, including those of gathering.
 pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loaded, Vec<Fault>> {
     match manifests.into_loaded() {
         Ok(loaded) if faults.is_empty() => Ok(loaded),
@@ -89,7 +99,10 @@ pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loa
     }
 }
 
-/// Reads sources. Either all of it, or every fault of all of them.
+/// Reads sources.
+///
+/// # Errors
+/// All faults of all sources.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
     read_with(sources, BTreeMap::new(), &Beside::default(), false)
 }

@@ -1,4 +1,4 @@
-//! LoadBalancer documents: what `uturn lb run -f` reads and the lab writes.
+//! Reads LoadBalancer documents, which `uturn lb run -f` takes and the lab writes.
 //!
 //! ```yaml
 //! apiVersion: uturn.dev/v1alpha1
@@ -58,6 +58,9 @@ use crate::source::Source;
 pub use write::write_load_balancers;
 
 /// Reads the LoadBalancer documents of a source.
+///
+/// # Errors
+/// All faults of the source.
 #[expect(clippy::needless_pass_by_value, reason = "as the other readers: a source is read once")]
 pub fn read_load_balancers(source: Source) -> Result<Vec<LoadBalancer>, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
@@ -245,7 +248,7 @@ impl FromNode for lb::Source {
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         match node.as_str() {
             Some("kept") => Ok(Self::Kept),
-            // Not cut to its network: the range is written and read as it is.
+            // Not truncated to its network, so that it reads back as written.
             Some(text) => text.parse::<IpNet>().map(Self::Replaced).map_err(|_| String::new()),
             None => Err(String::new()),
         }

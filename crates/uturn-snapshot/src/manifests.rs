@@ -1,7 +1,7 @@
 //! Texts that a cluster is read from, kept so that they can be edited and read again.
 //!
-//! There is one truth: the text. An edit changes it as a person would, and the cluster that
-//! comes of it is read from all the texts as at first, with everything derived anew.
+//! The text is the only source: an edit changes it as a person would, and the edited cluster is
+//! read from all texts again, with everything derived anew.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Manifests {
     beside: Beside,
     /// Whether they are the whole cluster.
     complete: bool,
-    /// Scenario and case, where that is the cluster.
+    /// The Scenario and the case that is the cluster, if it is one.
     case: Option<(Text, String)>,
 }
 
@@ -64,9 +64,9 @@ impl std::error::Error for CannotEdit {}
 pub struct Changed {
     /// Its file.
     pub name: Text,
-    /// As it was; nothing where the file is new.
+    /// The text before. `None` if the file is new.
     pub before: Option<String>,
-    /// As it is.
+    /// The text after.
     pub after: String,
 }
 
@@ -83,8 +83,7 @@ impl Manifests {
         Self { sources, ..Self::default() }
     }
 
-    /// Reads files, folders and bundles, and all that is in them. What cannot be read is for
-    /// [`Self::load`] to say: the faults come along.
+    /// Reads files, folders and bundles. [`Self::load`] reports the faults.
     pub fn gather(paths: &[PathBuf], bundles: &[PathBuf]) -> (Self, Vec<Fault>) {
         let (mut sources, mut beside, mut faults) = gather_manifests(paths);
         let mut captures = BTreeMap::new();
@@ -106,14 +105,14 @@ impl Manifests {
         Self { sources, case, ..Self::default() }
     }
 
-    /// The same as the whole cluster, where that is so: what is not there does not exist.
+    /// Marks these texts as the whole cluster: objects that they lack do not exist.
     #[must_use]
     pub fn complete_if(mut self, is_complete: bool) -> Self {
         self.complete |= is_complete;
         self
     }
 
-    /// The same, as the cluster of a Scenario's case.
+    /// Selects a Scenario's case as the cluster.
     #[must_use]
     pub fn with_case(mut self, scenario: &str, case: &str) -> Self {
         self.case = Some((scenario.into(), case.to_owned()));
@@ -125,13 +124,13 @@ impl Manifests {
         !self.captures.is_empty()
     }
 
-    /// The same without captures: nodes have what would be programmed there.
+    /// Removes the captures, so that nodes have the rules that would be programmed.
     #[must_use]
     pub fn without_captures(&self) -> Self {
         Self { captures: BTreeMap::new(), ..self.clone() }
     }
 
-    /// How long all texts are together.
+    /// The total length of all texts.
     pub fn bytes(&self) -> usize {
         self.sources.iter().map(|source| source.text.len()).sum()
     }
@@ -141,17 +140,26 @@ impl Manifests {
         &self.sources
     }
 
-    /// Reads them.
+    /// Reads the texts.
+    ///
+    /// # Errors
+    /// All faults of all texts.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
         read_with(self.sources.clone(), self.captures.clone(), &self.beside, self.complete)
     }
 
-    /// Reads them for the last time.
+    /// Reads the texts and drops them.
+    ///
+    /// # Errors
+    /// All faults of all texts.
     pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
         read_with(self.sources, self.captures, &self.beside, self.complete)
     }
 
-    /// The cluster that they are.
+    /// The cluster that the texts describe.
+    ///
+    /// # Errors
+    /// All faults of all texts.
     pub fn cluster(&self) -> Result<Cluster, Vec<Fault>> {
         let Some((name, label)) = &self.case else { return Ok(self.load()?.cluster) };
         let all = scenario::read_all(self.sources.clone())?;
@@ -163,24 +171,27 @@ impl Manifests {
         found.map(|case| case.cluster).ok_or_else(Vec::new)
     }
 
-    /// Whether an object is written somewhere.
+    /// Whether a text has this object.
     pub fn has(&self, object: &ObjectRef) -> bool {
         self.site(object).is_some()
     }
 
-    /// The text at a place of an object.
+    /// The text at a place of an object. `None` if there is none.
     pub fn text_at(&self, object: &ObjectRef, path: &[At]) -> Option<String> {
         let site = self.site(object)?;
         edit::text_at(self.document(&site), &joined(&site.path, path))
     }
 
-    /// How many items the list at a place of an object has.
+    /// The number of items of the list at a place of an object. `None` if there is none.
     pub fn items_at(&self, object: &ObjectRef, path: &[At]) -> Option<usize> {
         let site = self.site(object)?;
         edit::items_at(self.document(&site), &joined(&site.path, path))
     }
 
-    /// The same with some things changed.
+    /// Applies edits.
+    ///
+    /// # Errors
+    /// If an object has no text, or its place cannot be edited.
     pub fn edited(&self, edits: &[Edit]) -> Result<Self, CannotEdit> {
         let mut new = self.clone();
         for edit in edits {
@@ -188,19 +199,24 @@ impl Manifests {
                 .site(&edit.object)
                 .ok_or_else(|| CannotEdit::NotWritten(edit.object.clone()))?;
             let path = joined(&site.path, &edit.path);
-            let document = edit::apply(new.document(&site), &path, &edit.change)
-                .map_err(|why| CannotEdit::Place(edit.object.clone(), said(&edit.path), why.0))?;
+            let document =
+                edit::apply(new.document(&site), &path, &edit.change).map_err(|why| {
+                    CannotEdit::Place(edit.object.clone(), path_text(&edit.path), why.0)
+                })?;
             new.sources[site.source].text.replace_range(site.document, &document);
         }
         Ok(new)
     }
 
-    /// The same with something changed in the Scenario that the cluster is a case of.
+    /// Applies an edit to the Scenario that the cluster is a case of.
+    ///
+    /// # Errors
+    /// If the place cannot be edited.
     pub fn with_scenario(&self, path: &[At], change: &Change) -> Result<Self, CannotEdit> {
         let name = self.case.as_ref().map_or("", |(name, _)| name);
         let refused = |why| {
             let object = ObjectRef::global(Kind::Facts, format!("scenario {name}"));
-            CannotEdit::Place(object, said(path), why)
+            CannotEdit::Place(object, path_text(path), why)
         };
         let site = self.site_of(&Wanted::Scenario(name)).ok_or_else(|| refused("not there"))?;
         let mut new = self.clone();
@@ -210,7 +226,7 @@ impl Manifests {
         Ok(new)
     }
 
-    /// The same with one more object, in a file of its own.
+    /// Adds an object in a file of its own.
     #[must_use]
     pub fn with_object(&self, file: &str, object: &Tree) -> Self {
         let mut new = self.clone();
@@ -228,7 +244,7 @@ impl Manifests {
         new
     }
 
-    /// What is not as it was before.
+    /// The texts that differ from `before`.
     pub fn changed_since(&self, before: &Self) -> Vec<Changed> {
         let old = |at: usize| before.sources.get(at);
         let all = self.sources.iter().enumerate();
@@ -241,7 +257,7 @@ impl Manifests {
             .collect()
     }
 
-    /// An object as it is written, as a document of its own.
+    /// An object as it is written, as a separate document.
     pub fn object(&self, object: &ObjectRef) -> Option<Tree> {
         let site = self.site(object)?;
         let mut found = None;
@@ -366,17 +382,17 @@ fn joined(first: &[At], then: &[At]) -> Vec<At> {
     first.iter().chain(then).cloned().collect()
 }
 
-fn said(path: &[At]) -> String {
-    let mut said = String::new();
+fn path_text(path: &[At]) -> String {
+    let mut text = String::new();
     for step in path {
         match step {
-            At::Key(key) if said.is_empty() => said.push_str(key),
-            At::Key(key) => said.push_str(&format!(".{key}")),
-            At::Item(at) => said.push_str(&format!("[{at}]")),
-            At::Where(key, text) => said.push_str(&format!("[{key}={text}]")),
+            At::Key(key) if text.is_empty() => text.push_str(key),
+            At::Key(key) => text.push_str(&format!(".{key}")),
+            At::Item(at) => text.push_str(&format!("[{at}]")),
+            At::Where(key, value) => text.push_str(&format!("[{key}={value}]")),
         }
     }
-    said
+    text
 }
 
 fn tree(node: &document::Node<'_>) -> Tree {

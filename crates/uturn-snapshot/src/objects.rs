@@ -21,7 +21,7 @@ use crate::fault::Note;
 pub(crate) struct Objects {
     pub(crate) nodes: Table<Name, Node>,
     pub(crate) pods: Table<NamespacedName, Pod>,
-    /// Pods that nobody has run yet: they have no status.
+    /// Pods without a status, which no cluster has run yet.
     pub(crate) written_pods: Vec<NamespacedName>,
     pub(crate) workloads: Table<(WorkloadKind, NamespacedName), Workload>,
     /// Workloads that do not say how many pods they want.
@@ -56,12 +56,12 @@ pub(crate) struct Objects {
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,
-    /// What is odd about the texts.
+    /// Notes about the texts.
     pub(crate) notes: Vec<Note>,
-    /// Whether it is stated that this is all there is.
+    /// Whether the input is stated to be the whole cluster.
     pub(crate) complete: bool,
     skipped: BTreeMap<Text, usize>,
-    /// What is no object: how many documents of which files, by what they are.
+    /// Documents that are no objects: their count and files, by what they are.
     left_out: BTreeMap<Text, (usize, BTreeSet<Text>)>,
     /// How many of each kind that is needed.
     pub(crate) seen: BTreeMap<Text, usize>,
@@ -126,8 +126,8 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Ord + Clone, V: Object> Table<K, V> {
-    /// Adds an object. One of that name that is there already gives way, as it does when both
-    /// are applied one after the other; both places are noted.
+    /// Adds an object. It replaces an earlier one of the same name, as if both were applied in
+    /// order; both places are noted.
     pub(crate) fn add(&mut self, doc: &Doc<'_>, key: K, object: V) {
         let called = object.called();
         if self.0.get(&key).is_some_and(|first| first.differs(&object)) {
@@ -139,12 +139,12 @@ impl<K: Ord + Clone, V: Object> Table<K, V> {
     }
 }
 
-/// What a table says about the objects in it.
+/// What a table records about its objects.
 pub(crate) trait Object {
     const KIND: &'static str;
     fn called(&self) -> String;
     fn origin(&self) -> &Origin;
-    /// Whether another object of this name says something else.
+    /// Whether another object of this name differs.
     fn differs(&self, other: &Self) -> bool;
 }
 

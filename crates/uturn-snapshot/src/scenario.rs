@@ -102,7 +102,7 @@ use crate::source::Source;
 
 use shape::Shape;
 
-/// A cluster in several sizes, and what must come out.
+/// A cluster in several sizes, and its expected outcomes.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Its name.
@@ -126,26 +126,26 @@ pub struct Case {
     pub nodes: usize,
     /// The cluster.
     pub cluster: Cluster,
-    /// What is tried, and what must come out.
+    /// The flows and their expected outcomes.
     pub flows: Vec<ExpectedFlow>,
-    /// What health checks must find.
+    /// The expected results of health checks.
     pub probes: Vec<ExpectedProbes>,
 }
 
-/// A flow and what must come out.
+/// A flow and its expected outcomes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedFlow {
     /// The flow.
     pub flow: Flow,
-    /// Each outcome with its share, which add up to 1; empty where nothing is expected.
+    /// The outcomes with their shares, which add up to 1. Empty if nothing is expected.
     pub outcomes: Vec<(Outcome, f64)>,
-    /// Why it fails, where that is stated; sorted.
+    /// The stated mechanisms of failure, sorted.
     pub mechanisms: Option<Vec<Mechanism>>,
     /// Where it was written.
     pub origin: Origin,
 }
 
-/// What health checks of a listener must find.
+/// The expected results of a listener's health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedProbes {
     /// The load balancer's address and port.
@@ -154,7 +154,7 @@ pub struct ExpectedProbes {
     pub protocol: Protocol,
     /// Which targets answer.
     pub alive: Alive,
-    /// Why the others do not, where that is stated; sorted.
+    /// The stated mechanisms of the others, sorted.
     pub mechanisms: Option<Vec<Mechanism>>,
     /// Where it was written.
     pub origin: Origin,
@@ -174,7 +174,10 @@ pub enum Alive {
 /// How many nodes a case can have: more would not fit the shape's ranges.
 const MOST_NODES: usize = 200;
 
-/// Reads every Scenario of the sources; objects beside them are passed over.
+/// Reads every Scenario of the sources. Other objects are ignored.
+///
+/// # Errors
+/// All faults of the sources.
 pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
     let (mut scenarios, mut places) = (Vec::new(), Places::new());
@@ -241,8 +244,8 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
         let of_size = RefCell::new(Faults::default());
         for mode in &modes {
             let case = case(doc, spec, &shape, &base, nodes, *mode);
-            // What is wrong with the text is the same in every case, what is wrong with a
-            // share may be so in one size only.
+            // Faults of the text are the same in every case; faults of a share may concern one
+            // size only.
             let common = if cases.is_empty() { doc.faults } else { &silent };
             let (common, own) = (Doc { faults: common, ..*doc }, Doc { faults: &of_size, ..*doc });
             let size = expect::Size { nodes, mode: case.cluster.proxy.mode.value };
@@ -250,12 +253,12 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
             let probes = expect::probes(&common, &own, spec, size);
             cases.push(Case { flows, probes, ..case });
         }
-        // What several modes have in common is said once.
-        let mut said: Vec<Fault> = Vec::new();
+        // Report faults that several modes have in common once.
+        let mut reported: Vec<Fault> = Vec::new();
         for fault in of_size.into_inner().into_vec() {
-            if !said.contains(&fault) {
+            if !reported.contains(&fault) {
                 doc.faults.borrow_mut().push(fault.clone());
-                said.push(fault);
+                reported.push(fault);
             }
         }
     }
@@ -280,7 +283,7 @@ fn sizes<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<usize> {
     once(doc, sizes)
 }
 
-/// Values of a list that may hold each only once: every one makes cases of its own.
+/// The values of a list without duplicates, each of which makes separate cases.
 fn once<'d, T: PartialEq + Copy + fmt::Display>(
     doc: &Doc<'d>,
     all: impl Iterator<Item = (&'d Node<'d>, T)>,

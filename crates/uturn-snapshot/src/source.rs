@@ -1,4 +1,4 @@
-//! Gets texts from files, folders and standard input.
+//! Reads texts from files, folders and standard input.
 
 mod layout;
 
@@ -24,9 +24,11 @@ pub struct Source {
 
 /// Reads files, folders (with all that is in them) and `-`, standard input.
 ///
-/// Of a folder, `.yaml`, `.yml` and `.json` files are read, by name; a file that is named
-/// itself may be called anything. What is reached in two ways is read once. Every path that
-/// cannot be read is a fault of its own.
+/// Of a folder, `.yaml`, `.yml` and `.json` files are read in the order of their names; a file
+/// that the user names may have any name. Files that are reached twice are read once.
+///
+/// # Errors
+/// One fault for each path that cannot be read.
 pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
     let gathering = Gathering::of(paths);
     (gathering.sources, gathering.faults.into_vec())
@@ -142,8 +144,7 @@ impl Gathering {
     }
 }
 
-/// A file of the binary kind shows it early. (A stray zero further on is found by whoever
-/// reads the text.)
+/// Binary files have a zero byte early. (The reader rejects one further on.)
 const HEAD: usize = 1 << 16;
 
 /// How much is read at most.
@@ -161,7 +162,7 @@ fn read(file: &mut dyn Read, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(HEAD as u64).read_to_end(&mut bytes)?;
     if !bytes.contains(&0) {
-        // One byte more than there is: only that tells that it has ended.
+        // One byte more than expected, to detect the end.
         bytes.reserve_exact(size.saturating_sub(bytes.len()) + 1);
         file.take(MOST).read_to_end(&mut bytes)?;
     }

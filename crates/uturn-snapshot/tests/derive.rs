@@ -1,6 +1,11 @@
-//! What is made of objects where some are missing, and what is said about it.
+//! What is derived if objects are missing, and what is supposed then.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
+
+#[path = "derive/extent.rs"]
+mod extent;
+#[path = "derive/pods.rs"]
+mod pods;
 
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
@@ -108,9 +113,9 @@ fn a_pull_request_is_enough() {
         cluster.provider.to_owned().basis.to_string(),
         "from service.kubernetes.io/qcloud-loadbalancer-internal-subnetid of Service shop/web"
     );
-    let said: Vec<String> = cluster.supposed.iter().map(ToString::to_string).collect();
+    let supposed: Vec<String> = cluster.supposed.iter().map(ToString::to_string).collect();
     assert_eq!(
-        said,
+        supposed,
         [
             "VPC ranges: 10.0.0.0/16 (the ranges around nodes and private load balancers; \
              state spec.network.vpcCIDRs in Facts)",
@@ -142,181 +147,7 @@ fn a_pull_request_is_enough() {
     );
 }
 
-/// What an operator makes pods of is no workload: a Service for them is not said to be empty
-/// without a word.
-#[test]
-fn pods_that_others_may_make_are_said() {
-    let manifests = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: made, namespace: shop}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: made}}
-  template:
-    metadata: {labels: {app: made}}
-    spec: {containers: [{name: made, image: made}]}
----
-apiVersion: databases.example.com/v1
-kind: Database
-metadata: {name: db, namespace: shop}
----
-apiVersion: v1
-kind: Service
-metadata: {name: db, namespace: shop}
-spec: {selector: {database: db}, ports: [{port: 5432}], clusterIP: 172.16.0.9}
----
-apiVersion: v1
-kind: Service
-metadata: {name: made, namespace: shop}
-spec: {selector: {app: made}, ports: [{port: 80}], clusterIP: 172.16.0.10}
-";
-    assert_eq!(unjudged(manifests), ["endpoints of 1 Service: svc/shop/db"]);
-    // A pod that is given says nothing of others.
-    let pod = "---
-apiVersion: v1
-kind: Pod
-metadata: {name: other, namespace: shop}
-spec: {nodeName: n1, containers: [{name: other, image: other}]}
-";
-    assert_eq!(unjudged(&format!("{manifests}{pod}")).len(), 1);
-    // One that is selected and does not serve says that nobody does.
-    let own = "---
-apiVersion: v1
-kind: Pod
-metadata: {name: db-0, namespace: shop, labels: {database: db}}
-spec: {nodeName: n1, containers: [{name: db, image: db}]}
-status: {phase: Pending}
-";
-    assert_eq!(unjudged(&format!("{manifests}{own}")), [""; 0]);
-    let over = own.replace("Pending", "Succeeded");
-    assert_eq!(unjudged(&format!("{manifests}{over}")).len(), 1);
-    let source = Source { name: "all.yaml".into(), text: manifests.into() };
-    let whole = Manifests::of(vec![source]).complete_if(true).load().unwrap().cluster;
-    assert_eq!((whole.unjudged, whole.extent), (Vec::new(), Extent::OBJECTS));
-}
-
-/// What cannot be judged, with the objects.
-fn unjudged(text: &str) -> Vec<String> {
-    let objects = |gap: &Unjudged| {
-        gap.objects.iter().map(uturn_model::ObjectRef::short).collect::<Vec<_>>().join(", ")
-    };
-    let is_part = |gap: &&Unjudged| matches!(gap.subject, Unknown::Endpoints | Unknown::Backends);
-    let cluster = cluster(text);
-    let parts = cluster.unjudged.iter().filter(is_part);
-    parts.map(|gap| format!("{gap}: {}", objects(gap))).collect()
-}
-
-const PARTS: &str = "
-apiVersion: v1
-kind: Service
-metadata: {name: web, namespace: shop}
-spec: {selector: {app: web}, ports: [{port: 80}], clusterIP: 172.16.0.9}
----
-apiVersion: v1
-kind: Service
-metadata: {name: outer, namespace: shop}
-spec: {ports: [{port: 80}], clusterIP: 172.16.0.10}
----
-apiVersion: v1
-kind: Service
-metadata: {name: other, namespace: shop}
-spec: {type: ExternalName, externalName: shop.example.com}
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: front, namespace: shop}
-spec:
-  ingressClassName: nginx
-  defaultBackend: {service: {name: front, port: {number: 80}}}
-";
-
-/// What a listing of a whole cluster has of one kind settles what is there of that kind.
-#[test]
-fn a_listing_of_a_whole_cluster_is_all_there_is() {
-    let all = [
-        "endpoints of 1 Service: svc/shop/web",
-        "endpoints of 1 Service: svc/shop/outer",
-        "backends of 1 Ingress: ingress/shop/front",
-    ];
-    assert_eq!(unjudged(PARTS), all);
-    let node = "---
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
-spec: {podCIDR: 10.1.1.0/24}
-status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
-";
-    let pod = |namespace: &str| {
-        format!(
-            "---
-apiVersion: v1
-kind: Pod
-metadata: {{name: some, namespace: {namespace}}}
-spec: {{nodeName: n1, containers: [{{name: c, image: c}}]}}
-status: {{phase: Running, podIP: 10.1.1.9}}
-"
-        )
-    };
-    let of_shop = format!("{PARTS}{node}{}", pod("shop"));
-    assert_eq!(unjudged(&of_shop), all, "pods of one namespace");
-    let of_all = format!("{PARTS}{node}{}", pod("kube-system"));
-    assert_eq!(unjudged(&of_all), all[1..], "all pods");
-    let service = |name: &str| {
-        let (namespace, name) = name.split_once('/').unwrap();
-        format!(
-            "---
-apiVersion: v1
-kind: Service
-metadata: {{name: {name}, namespace: {namespace}}}
-spec: {{ports: [{{port: 443}}], clusterIP: 172.16.0.{}}}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {{name: {name}, namespace: {namespace}, labels: {{kubernetes.io/service-name: {name}}}}}
-addressType: IPv4
-ports: [{{port: 443}}]
-endpoints: []
-",
-            name.len()
-        )
-    };
-    let one_service = format!("{PARTS}{}", service("default/kubernetes"));
-    assert_eq!(unjudged(&one_service), all, "Services of one namespace");
-    let both = format!("{one_service}{}", service("kube-system/dns"));
-    assert_eq!(unjudged(&both), [""; 0], "all Services and slices");
-}
-
-/// Pods that no node here fits are somewhere else, as the node is.
-#[test]
-fn pods_without_a_place_leave_endpoints_open() {
-    let deployment = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
-spec: {podCIDR: 10.1.1.0/24}
-status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: shop}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {nodeSelector: {gpu: \"true\"}, containers: [{name: web, image: web}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web, namespace: shop}
-spec: {selector: {app: web}, ports: [{port: 80}], clusterIP: 172.16.0.9}
-";
-    assert_eq!(unjudged(deployment), ["endpoints of 1 Service: svc/shop/web"]);
-    let fits = deployment.replace("{gpu: \"true\"}", "{}");
-    assert_eq!(unjudged(&fits), [""; 0]);
-}
-
-/// A Corefile says which domain the cluster has, where nobody else does.
+/// The Corefile defines the cluster's domain if nothing else does.
 #[test]
 fn the_domain_is_the_one_that_coredns_serves() {
     let corefile = |zones: &str| {
@@ -340,8 +171,8 @@ data:
     assert_eq!(domain(&corefile("corp.internal cluster.local. in-addr.arpa")), "cluster.local");
     assert_eq!(domain(&corefile("{$DOMAIN} in-addr.arpa")), "cluster.local");
     assert_eq!(domain(&corefile("")), "cluster.local");
-    let said = cluster(&corefile("corp.internal")).supposed;
-    assert!(said.iter().any(|fact| *fact.about == *"the cluster's domain"), "{said:?}");
+    let supposed = cluster(&corefile("corp.internal")).supposed;
+    assert!(supposed.iter().any(|fact| *fact.about == *"the cluster's domain"), "{supposed:?}");
 }
 
 #[test]
@@ -528,188 +359,6 @@ spec: {{loadBalancers: [{{vip: 10.0.0.50, listeners: [{{port: 443}}]}}]}}
     let vip = |ip: Option<std::net::IpAddr>| ip.unwrap().to_string();
     assert_eq!(vip(cluster.ingresses[&name("shop/web")].load_balancer[0].ip), "10.0.0.50");
     assert_eq!(vip(cluster.services[&name("shop/web")].load_balancer[0].ip), "10.0.0.100");
-}
-
-#[test]
-fn pods_decide_where_there_are_no_slices() {
-    let pod = |pod: &str, ip: &str, app: &str, status: &str| {
-        format!(
-            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {pod}, namespace: shop, labels: {{app: {app}}}}}\n\
-             spec: {{nodeName: n1, containers: [{{name: c, image: i, ports: [{{name: http, containerPort: 80{pod_port}}}]}}]}}\n\
-             status: {{podIP: {ip}, {status}}}\n---\n",
-            pod_port = if pod == "other" { "90" } else { "80" }
-        )
-    };
-    let mut text = pod(
-        "ready",
-        "10.1.1.1",
-        "a",
-        "phase: Running, conditions: [{type: Ready, status: 'True'}]",
-    );
-    text += &pod(
-        "unready",
-        "10.1.1.2",
-        "a",
-        "phase: Running, conditions: [{type: Ready, status: 'False'}]",
-    );
-    text += &pod("done", "10.1.1.3", "a", "phase: Succeeded");
-    text += &pod("other", "10.1.1.4", "a", "phase: Running");
-    text += &pod("foreign", "10.1.1.5", "b", "phase: Running");
-    text += "apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n\
-             spec: {clusterIP: 172.16.0.1, selector: {app: a}, ports: [{port: 80, targetPort: http}]}\n";
-    let cluster = cluster(&text);
-    let slices = cluster.slices(&name("shop/a"));
-    let shown: Vec<String> = slices
-        .iter()
-        .flat_map(|slice| {
-            slice.endpoints.iter().map(|endpoint| {
-                format!("{}:{} {}", endpoint.address, slice.ports[0].port, endpoint.ready)
-            })
-        })
-        .collect();
-    assert_eq!(shown, ["10.1.1.4:8090 true", "10.1.1.1:8080 true", "10.1.1.2:8080 false"]);
-}
-
-#[test]
-fn anti_affinity_and_selectors_are_kept() {
-    let text = "
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec:
-      nodeSelector: {disk: ssd}
-      affinity:
-        podAntiAffinity:
-          requiredDuringSchedulingIgnoredDuringExecution:
-          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}
-      containers: [{name: db, image: db}]
----
-apiVersion: v1
-kind: NodeList
-items:
-- {metadata: {name: n1, labels: {disk: ssd}}}
-- {metadata: {name: n2}}
-- {metadata: {name: n3, labels: {disk: ssd}}}
-- {metadata: {name: n4, labels: {disk: ssd}}, spec: {unschedulable: true}}
-";
-    let cluster = cluster(text);
-    let places: Vec<_> = cluster
-        .pods
-        .values()
-        .map(|pod| (pod.name.name.as_str(), pod.node.as_ref().map(|node| node.as_str())))
-        .collect();
-    assert_eq!(places, [("db-0", Some("n1")), ("db-1", Some("n3")), ("db-2", None)]);
-}
-
-#[test]
-fn what_a_deployment_made_makes_nothing_itself() {
-    let text = format!(
-        "{PULL_REQUEST}---
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {{name: web-5d8c7f4b6d, namespace: shop}}
-spec: {{replicas: 4, template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: []}}}}}}
-"
-    );
-    let cluster = cluster(&text);
-    assert!(
-        cluster.workloads.contains_key(&(WorkloadKind::ReplicaSet, name("shop/web-5d8c7f4b6d")))
-    );
-    assert_eq!(cluster.pods.len(), 7);
-}
-
-#[test]
-fn vpc_cni_gives_pods_addresses_of_the_vpc() {
-    let text = "
-apiVersion: v1
-kind: Pod
-metadata: {name: a, annotations: {tke.cloud.tencent.com/networks: tke-route-eni}}
-spec: {containers: [{name: c, image: i}]}
-";
-    let cluster = cluster(text);
-    assert_eq!(cluster.network.mode.value, NetworkMode::VpcCni);
-    assert!(!cluster.network.mode.is_supposed());
-    let pod = &cluster.pods[&name("default/a")];
-    assert!(cluster.network.vpc_cidrs.value[0].contains(&pod.ips[0]));
-    assert!(cluster.nodes.values().all(|node| node.pod_cidrs.is_empty()));
-}
-
-#[test]
-fn supposed_ranges_keep_clear_of_known_ones() {
-    let text = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
-spec: {podCIDR: 10.0.0.0/24}
----
-apiVersion: v1
-kind: Service
-metadata: {name: a}
-spec: {clusterIP: 10.1.0.1, ports: [{port: 80}]}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: p}
-spec: {nodeName: n2, containers: [{name: c, image: i}]}
-";
-    let cluster = cluster(text);
-    let (n1, n2) = (&cluster.nodes["n1"], &cluster.nodes["n2"]);
-    assert_eq!(n1.internal_ips[0].to_string(), "10.2.0.11");
-    assert_eq!(n2.pod_cidrs[0].to_string(), "10.3.1.0/24");
-    assert_eq!(cluster.pods[&name("default/p")].ips[0].to_string(), "10.3.1.10");
-    assert!(abouts(&cluster).contains(&"nodes n2"));
-}
-
-#[test]
-fn a_private_load_balancer_is_in_the_vpc() {
-    let text = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
-spec: {podCIDR: 10.1.1.0/24}
-status: {addresses: [{type: InternalIP, address: 192.168.1.5}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: a}
-spec: {type: LoadBalancer, clusterIP: 172.16.0.1, ports: [{port: 80, nodePort: 30000}]}
-status: {loadBalancer: {ingress: [{ip: 10.9.0.7}]}}
-";
-    let vpc = &cluster(text).network.vpc_cidrs.value;
-    assert_eq!(
-        vpc.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["10.9.0.0/16", "192.168.0.0/16"]
-    );
-}
-
-#[test]
-fn scaled_to_nothing_means_no_pods() {
-    let text = PULL_REQUEST.replace("replicas: 4", "replicas: 0");
-    let pods: Vec<String> = cluster(&text).pods.keys().map(ToString::to_string).collect();
-    assert_eq!(pods, ["shop/agent-n1", "shop/agent-n2", "shop/agent-n3"]);
-}
-
-#[test]
-fn a_crowd_gets_distinct_addresses() {
-    let text = PULL_REQUEST.replace("replicas: 4", "replicas: 4000000000");
-    let cluster = cluster(&text);
-    let mut ips: Vec<_> = cluster
-        .pods
-        .values()
-        .filter(|pod| !pod.spec.host_network)
-        .flat_map(|pod| pod.ips.clone())
-        .collect();
-    let all = ips.len();
-    ips.sort_unstable();
-    ips.dedup();
-    assert_eq!(ips.len(), all);
-    assert!(all > 700, "{all}: three ranges of 256 hold that many");
-    assert!(abouts(&cluster).contains(&"pods of Deployment shop/web"));
 }
 
 #[test]

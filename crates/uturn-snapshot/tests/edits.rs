@@ -24,7 +24,7 @@ fn sources(folder: &str) -> Vec<Source> {
 }
 
 /// A cluster in words, without the lines it was read from.
-fn said(cluster: &Cluster) -> String {
+fn values(cluster: &Cluster) -> String {
     let text = format!("{cluster:#?}");
     let is_place = |line: &&str| {
         let line = line.trim_start();
@@ -52,7 +52,7 @@ fn is_small(manifests: &Manifests, edited: &Manifests) -> bool {
 
 fn check(manifests: &Manifests) -> usize {
     let cluster = manifests.cluster().unwrap();
-    let before = said(&cluster);
+    let before = values(&cluster);
     let services = cluster.services.values().map(|service| service.object());
     let ingresses = cluster.ingresses.values().map(|ingress| ingress.object());
     let mut edits = 0;
@@ -75,7 +75,7 @@ fn check(manifests: &Manifests) -> usize {
         let annotations = annotations.unwrap();
         assert_eq!(annotations.get(KEY), Some("a: \"b\" # c"), "{object}");
         *annotations = annotations.iter().filter(|(key, _)| *key != KEY).collect();
-        assert_eq!(said(&after), before, "{object}");
+        assert_eq!(values(&after), before, "{object}");
         edits += 1;
     }
     edits

@@ -39,9 +39,9 @@ fn known(parent: &str) -> BTreeSet<String> {
     let text = format!("apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {inner}\n");
     let source = Source { name: "facts.yaml".into(), text };
     let faults = uturn_snapshot::read(vec![source]).unwrap_err();
-    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    let fault = told.iter().find(|message| message.contains(UNKNOWN));
-    let fault = fault.unwrap_or_else(|| panic!("spec.{parent} takes anything: {told:?}"));
+    let messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let fault = messages.iter().find(|message| message.contains(UNKNOWN));
+    let fault = fault.unwrap_or_else(|| panic!("spec.{parent} takes anything: {messages:?}"));
     let (_, list) = fault.split_once("known here: ").unwrap();
     list.trim().split(", ").map(str::to_owned).collect()
 }

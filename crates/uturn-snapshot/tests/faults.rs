@@ -1,4 +1,4 @@
-//! What people see when something is wrong with what they typed: whole messages.
+//! Whole messages, as users see them.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
 

@@ -44,7 +44,7 @@ spec:
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn faults_name_their_place() {
     let text = "
 apiVersion: uturn.dev/v1alpha1
 kind: LoadBalancer

@@ -138,7 +138,7 @@ fn shapes_and_modes() {
 }
 
 #[test]
-fn each_fault_is_said_once() {
+fn each_fault_is_reported_once() {
     let text = "
 apiVersion: uturn.dev/v1alpha1
 kind: Scenario

@@ -33,7 +33,7 @@ spec: {{controller: {controller}}}
 "
         );
     }
-    let loaded = read(vec![Source { name: "a.yaml".into(), text: text.into() }]);
+    let loaded = read(vec![Source { name: "a.yaml".into(), text }]);
     match loaded {
         Ok(loaded) => loaded.cluster,
         Err(faults) => {

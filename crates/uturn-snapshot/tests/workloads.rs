@@ -170,8 +170,9 @@ fn hashes_that_services_select_by_are_those_of_the_pods() {
     assert_eq!(endpoints(&cluster, "stable").len(), 2);
     assert_eq!(endpoints(&cluster, "canary").len(), 2);
     assert!(endpoints(&cluster, "other").is_empty());
-    let said = cluster.supposed.iter().find(|fact| fact.about.contains("no manifest has")).unwrap();
-    assert!(said.about.contains("2 Services select by"), "{said}");
+    let supposed =
+        cluster.supposed.iter().find(|fact| fact.about.contains("no manifest has")).unwrap();
+    assert!(supposed.about.contains("2 Services select by"), "{supposed}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! without any Service.
 
 mod port;
+mod probability;
 mod xlb;
 
 use uturn_model::{Family, ProxySettings};
@@ -16,7 +17,7 @@ use crate::text::{Chain, Mark, Rule, Table, accept_replies};
 use crate::{Options, Program};
 use port::PortWriter;
 
-/// kube-proxy leaves out remarks that name Services where there are more endpoints.
+/// With more endpoints than this, kube-proxy leaves out comments that name Services.
 const MOST_ENDPOINTS_WITH_REMARKS: usize = 1000;
 
 const CANARY: Chain = Chain::named("KUBE-PROXY-CANARY");
@@ -119,7 +120,7 @@ fn node_ports(plan: &Plan<'_>, features: Iptables, nat: &mut Table) {
     }
 }
 
-/// Marks packets and, when they leave, gives them the node's address.
+/// Marks packets, and masquerades marked ones when they leave.
 fn masquerade(settings: &ProxySettings, nat: &mut Table) {
     let mark = settings.masquerade_mark();
     nat.add(MARK_MASQ).words("-j MARK").display(" --set-xmark ", Mark(mark, mark)).finish();
@@ -130,7 +131,7 @@ fn masquerade(settings: &ProxySettings, nat: &mut Table) {
         .end("MASQUERADE --random-fully");
 }
 
-/// What may pass the node when its own policy is to drop.
+/// Accepts Service traffic even if the node's FORWARD policy is DROP.
 fn forward(settings: &ProxySettings, features: Iptables, options: Options, filter: &mut Table) {
     if !(settings.conntrack_tcp_be_liberal && features.heeds_liberal) {
         let rule = filter.add(FORWARD).words("-m conntrack --ctstate INVALID");
@@ -145,7 +146,7 @@ fn forward(settings: &ProxySettings, features: Iptables, options: Options, filte
     accept_replies(filter, FORWARD, features.one_reply_rule);
 }
 
-/// Counts the packet in an object of the kernel, where there are such objects.
+/// Counts packets with nfacct, if the kernel supports it.
 fn accounted<'t>(rule: Rule<'t>, options: Options, object: &str) -> Rule<'t> {
     match options.accounting {
         // Two blanks, as `iptables-save` prints it.

@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 use uturn_model::{Family, Port, ProxySettings};
 
+use super::probability::Probabilities;
 use super::{
     EXTERNAL_SERVICES, MARK_MASQ, MOST_ENDPOINTS_WITH_REMARKS, NODE_PORTS, PROXY_FIREWALL,
     SERVICES, Tables, accounted,
@@ -21,9 +22,9 @@ pub(super) struct PortWriter<'p> {
     family: Family,
     masquerade_all: bool,
     options: Options,
-    /// Whether rules of endpoints say whose they are.
+    /// Whether rules of endpoints have comments.
     remarks: bool,
-    pub(super) odds: Odds,
+    pub(super) probabilities: Probabilities,
 }
 
 /// The chains of a Service port. Not all of them are written for each.
@@ -49,7 +50,7 @@ impl<'p> PortWriter<'p> {
             masquerade_all: settings.masquerade_all,
             options,
             remarks: plan.endpoints <= MOST_ENDPOINTS_WITH_REMARKS,
-            odds: Odds::up_to(most.unwrap_or(0)),
+            probabilities: Probabilities::up_to(most.unwrap_or(0)),
         }
     }
 
@@ -74,7 +75,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The nat table's shared chains: which destinations are this port's.
+    /// Adds the port's destinations to the shared chains of the nat table.
     fn capture(&self, port: &PortPlan<'_>, chains: &Chains, tables: &mut Tables) {
         if port.serves_internal() || self.drops_later(port) {
             let target = if port.internal_local { chains.local } else { chains.cluster };
@@ -114,8 +115,8 @@ impl<'p> PortWriter<'p> {
             .jump(chains.external);
     }
 
-    /// The filter table: destinations without an endpoint, sources without permission,
-    /// and the one port that answers for the node itself.
+    /// Adds to the filter table: destinations without an endpoint, source ranges, and the health
+    /// check node port.
     fn turn_away(&self, port: &PortPlan<'_>, chains: &Chains, filter: &mut Table) {
         let (why, target) = match (port.backends.any, self.family) {
             (true, _) => (" has no local endpoints", "DROP"),
@@ -159,7 +160,8 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Whether the port has endpoints, and what finds none on this node runs into a mark.
+    /// Whether the port has endpoints, and traffic without an endpoint on this node is marked to
+    /// be dropped.
     fn drops_later(&self, port: &PortPlan<'_>) -> bool {
         !self.features.drops_in_filter && port.backends.any
     }
@@ -170,7 +172,7 @@ impl<'p> PortWriter<'p> {
             .filter(|_| self.node.any_node_port || self.features.node_ports_without_address)
     }
 
-    /// The chains that everything but the cluster IP leads to.
+    /// The chains of addresses other than the cluster IP.
     fn external(&self, port: &PortPlan<'_>, chains: &Chains, nat: &mut Table) {
         if !port.is_external() {
             return;
@@ -199,7 +201,7 @@ impl<'p> PortWriter<'p> {
             return;
         }
         let remark = [name, " loadbalancer IP"];
-        // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+        // If the node holds the VIP, its own traffic to the VIP has the VIP as its source.
         let takes_node = port.source_ranges.iter().any(|range| range.contains(&self.node.address));
         let own = |ip: &std::net::IpAddr| takes_node.then_some(IpNet::from(*ip));
         nat.chain(chains.firewall, |rules| {
@@ -231,14 +233,14 @@ impl<'p> PortWriter<'p> {
 
     /// The chains that choose an endpoint, and one chain for each endpoint.
     fn endpoints(&self, port: &PortPlan<'_>, chains: &Chains, hash: &PortHash, nat: &mut Table) {
-        let doors = doors(port, hash);
+        let endpoint_chains = endpoint_chains(port, hash);
         let internal = if port.internal_local { chains.local } else { chains.cluster };
         for (chain, takes) in [
             (chains.cluster, Backend::serves_cluster as fn(&Backend) -> bool),
             (chains.local, Backend::serves_local),
         ] {
-            let chosen: Vec<&Door<'_>> =
-                doors.iter().filter(|(backend, _)| takes(backend)).collect();
+            let chosen: Vec<&EndpointChain<'_>> =
+                endpoint_chains.iter().filter(|(backend, _)| takes(backend)).collect();
             let is_dead_end =
                 chosen.is_empty() && chain == chains.local && self.leads_nowhere(port);
             if chosen.is_empty() && !is_dead_end {
@@ -254,7 +256,7 @@ impl<'p> PortWriter<'p> {
                 self.choose(port, &chosen, rules);
             });
         }
-        self.open(port, &doors, nat);
+        self.open(port, &endpoint_chains, nat);
     }
 
     /// Whether the port has a chain of endpoints on this node though there is none.
@@ -263,37 +265,48 @@ impl<'p> PortWriter<'p> {
     }
 
     /// Rules that choose one of some endpoints: where the client was before, or by chance.
-    pub(super) fn choose(&self, port: &PortPlan<'_>, chosen: &[&Door<'_>], rules: &mut Rules<'_>) {
-        for (backend, door) in chosen {
+    pub(super) fn choose(
+        &self,
+        port: &PortPlan<'_>,
+        chosen: &[&EndpointChain<'_>],
+        rules: &mut Rules<'_>,
+    ) {
+        for (backend, chain) in chosen {
             let Some(seconds) = port.affinity_seconds else { break };
             let rule = self.choice(rules, port, backend);
-            self.remembered(rule, seconds, *door).jump(*door);
+            self.remembered(rule, seconds, *chain).jump(*chain);
         }
-        for (place, (backend, door)) in chosen.iter().enumerate() {
+        for (place, (backend, chain)) in chosen.iter().enumerate() {
             let rule = self.choice(rules, port, backend);
-            match self.odds.one_in(chosen.len() - place) {
-                Some(odds) => rule.words(odds).jump(*door),
-                None => rule.jump(*door),
+            match self.probabilities.one_in(chosen.len() - place) {
+                Some(probability) => rule.words(probability).jump(*chain),
+                None => rule.jump(*chain),
             }
         }
     }
 
-    /// The client was there, so long ago at most.
-    pub(super) fn remembered<'t>(&self, rule: Rule<'t>, seconds: u32, door: Chain) -> Rule<'t> {
+    /// Matches clients that this endpoint has served within so many seconds.
+    pub(super) fn remembered<'t>(&self, rule: Rule<'t>, seconds: u32, chain: Chain) -> Rule<'t> {
         rule.display(" -m recent --rcheck --seconds ", seconds)
             .words("--reap")
-            .display(" --name ", door.as_str())
+            .display(" --name ", chain.as_str())
             .words(self.by_source())
     }
 
     /// The chains of the endpoints.
-    pub(super) fn open(&self, port: &PortPlan<'_>, doors: &[Door<'_>], nat: &mut Table) {
-        for (backend, door) in doors {
-            nat.chain(*door, |rules| self.endpoint(port, backend, *door, rules));
+    pub(super) fn open(
+        &self,
+        port: &PortPlan<'_>,
+        endpoint_chains: &[EndpointChain<'_>],
+        nat: &mut Table,
+    ) {
+        for (backend, chain) in endpoint_chains {
+            nat.chain(*chain, |rules| self.endpoint(port, backend, *chain, rules));
         }
     }
 
-    /// Who comes to the cluster IP from outside must get its answer through this node.
+    /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
+    /// node.
     pub(super) fn masquerade_strangers(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         let rule = match (self.masquerade_all, &self.node.local) {
             (true, _) => rules.add().destination(port.cluster_ip),
@@ -306,8 +319,8 @@ impl<'p> PortWriter<'p> {
             .jump(MARK_MASQ);
     }
 
-    /// Begins a rule for traffic to an address that does not come from pods; where that
-    /// cannot be told, for all.
+    /// Begins a rule for traffic to an address from sources other than pods or, if pods are not
+    /// recognised, from all sources.
     pub(super) fn unless_from_pods<'t>(
         &self,
         ip: std::net::IpAddr,
@@ -323,7 +336,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Begins a rule for traffic of pods, if that can be told.
+    /// Begins a rule for traffic of pods, if pods are recognised.
     pub(super) fn pod_traffic<'t>(&self, rules: &'t mut Rules<'_>) -> Option<Rule<'t>> {
         Some(match &self.node.local {
             Local::Range(range) => rules.add().source_range(range),
@@ -350,12 +363,18 @@ impl<'p> PortWriter<'p> {
     }
 
     /// The chain of one endpoint.
-    fn endpoint(&self, port: &PortPlan<'_>, backend: &Backend, door: Chain, rules: &mut Rules<'_>) {
+    fn endpoint(
+        &self,
+        port: &PortPlan<'_>,
+        backend: &Backend,
+        chain: Chain,
+        rules: &mut Rules<'_>,
+    ) {
         let rule = rules.add().source(backend.address());
         self.remark(rule, port).jump(MARK_MASQ);
         let mut rule = self.remark(rules.add().protocol(port.protocol), port);
         if port.affinity_seconds.is_some() {
-            rule = rule.display(" -m recent --set --name ", door.as_str()).words(self.by_source());
+            rule = rule.display(" -m recent --set --name ", chain.as_str()).words(self.by_source());
         }
         rule.with_protocol(port.protocol)
             .words("-j DNAT --to-destination")
@@ -367,7 +386,7 @@ impl<'p> PortWriter<'p> {
         if self.remarks { rule.comment(&[&port.name]) } else { rule }
     }
 
-    /// How `recent` tells clients apart.
+    /// How `recent` identifies clients.
     pub(super) fn by_source(&self) -> &'static str {
         match self.family {
             Family::V4 => "--mask 255.255.255.255 --rsource",
@@ -377,13 +396,16 @@ impl<'p> PortWriter<'p> {
 }
 
 /// An endpoint and its chain.
-pub(super) type Door<'b> = (&'b Backend, Chain);
+pub(super) type EndpointChain<'b> = (&'b Backend, Chain);
 
 /// Every endpoint of a port with its chain.
-pub(super) fn doors<'b>(port: &'b PortPlan<'_>, hash: &PortHash) -> Vec<Door<'b>> {
-    let door =
+pub(super) fn endpoint_chains<'b>(
+    port: &'b PortPlan<'_>,
+    hash: &PortHash,
+) -> Vec<EndpointChain<'b>> {
+    let chain =
         |backend: &'b Backend| (backend, Chain::hashed("KUBE-SEP-", hash.endpoint(&backend.text)));
-    port.backends.all.iter().map(door).collect()
+    port.backends.all.iter().map(chain).collect()
 }
 
 /// A rule for one address and the port of the Service.
@@ -412,41 +434,4 @@ fn health_check(filter: &mut Table, name: &str, number: Port) {
         .comment(&[name, " health check node port"])
         .destination_port(tcp, number)
         .end("ACCEPT");
-}
-
-/// The words for one chance in so many, as the kernel keeps them.
-pub(super) struct Odds(Vec<String>);
-
-impl Odds {
-    fn up_to(most: usize) -> Self {
-        Self((0..=most).map(words_for).collect())
-    }
-
-    /// None where the packet has no other way to go.
-    pub(super) fn one_in(&self, count: usize) -> Option<&str> {
-        (count > 1).then(|| self.0[count].as_str())
-    }
-}
-
-/// kube-proxy says ten decimals, the kernel keeps 31 bits, `iptables-save` prints eleven.
-fn words_for(count: usize) -> String {
-    let said = (1e10 / count.max(1) as f64).round() / 1e10;
-    let whole = f64::from(1u32 << 31);
-    let kept = (said * whole).round() / whole;
-    format!("-m statistic --mode random --probability {kept:.11}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn odds_as_the_kernel_rounds_them() {
-        let odds = Odds::up_to(4);
-        let said = |count| odds.one_in(count).unwrap().rsplit(' ').next().unwrap();
-        assert_eq!(odds.one_in(1), None);
-        assert_eq!(said(2), "0.50000000000");
-        assert_eq!(said(3), "0.33333333349");
-        assert_eq!(said(4), "0.25000000000");
-    }
 }

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use super::port::{Chains, Door, PortWriter, doors, portal};
+use super::port::{Chains, EndpointChain, PortWriter, endpoint_chains, portal};
 use super::{MARK_MASQ, NODE_PORTS, SERVICES};
 use crate::kubelet::MARK_DROP;
 use crate::names::PortHash;
@@ -12,7 +12,7 @@ use crate::plan::PortPlan;
 use crate::text::{Chain, Rules, Table};
 
 impl PortWriter<'_> {
-    /// Writes the chains of a port and the rules that lead there.
+    /// Writes the chains of a port and the rules that jump to them.
     pub(super) fn write_with_xlb(
         &self,
         port: &PortPlan<'_>,
@@ -39,10 +39,10 @@ impl PortWriter<'_> {
             nat.chain(chains.firewall, |rules| self.fence(port, outside, rules));
         }
         self.take_node_port(port, outside, nat);
-        let doors = doors(port, hash);
-        self.open(port, &doors, nat);
-        let all: Vec<&Door<'_>> =
-            doors.iter().filter(|(backend, _)| backend.serves_cluster()).collect();
+        let endpoint_chains = endpoint_chains(port, hash);
+        self.open(port, &endpoint_chains, nat);
+        let all: Vec<&EndpointChain<'_>> =
+            endpoint_chains.iter().filter(|(backend, _)| backend.serves_cluster()).collect();
         nat.chain(chains.cluster, |rules| {
             self.masquerade_strangers(port, rules);
             if !port.external_local {
@@ -51,12 +51,13 @@ impl PortWriter<'_> {
             self.choose(port, &all, rules);
         });
         if port.external_local {
-            let here: Vec<_> = doors.iter().filter(|(backend, _)| backend.serves_local()).collect();
+            let here: Vec<_> =
+                endpoint_chains.iter().filter(|(backend, _)| backend.serves_local()).collect();
             nat.chain(chains.local, |rules| self.stay_here(port, chains.cluster, &here, rules));
         }
     }
 
-    /// Every load-balancer address has its turn in the one chain.
+    /// All load balancer addresses share one chain.
     fn fence(&self, port: &PortPlan<'_>, outside: Chain, rules: &mut Rules<'_>) {
         let remark = [&port.name, " loadbalancer IP"];
         let takes_node = port.source_ranges.iter().any(|range| range.contains(&self.node.address));
@@ -67,7 +68,7 @@ impl PortWriter<'_> {
             if port.source_ranges.is_empty() {
                 rules.add().comment(&remark).jump(outside);
             }
-            // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+            // If the node holds the VIP, its own traffic to the VIP has the VIP as its source.
             let own = takes_node.then_some((*ip).into());
             for range in port.source_ranges.iter().copied().chain(own) {
                 rules.add().source_range(&range).comment(&remark).jump(outside);
@@ -91,7 +92,7 @@ impl PortWriter<'_> {
         rule.destination_port(port.protocol, number).jump(outside);
     }
 
-    /// Who comes from outside must get its answer through this node.
+    /// Traffic from outside is masqueraded, so that replies pass this node.
     fn masquerade_outsiders(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         for ip in &port.external_ips {
             self.unless_from_pods(*ip, rules)
@@ -106,12 +107,12 @@ impl PortWriter<'_> {
         }
     }
 
-    /// The chain of policy Local: pods and the node itself may go anywhere.
+    /// The chain of policy Local: pods and the node itself may use all endpoints.
     fn stay_here(
         &self,
         port: &PortPlan<'_>,
         cluster: Chain,
-        here: &[&Door<'_>],
+        here: &[&EndpointChain<'_>],
         rules: &mut Rules<'_>,
     ) {
         if let Some(rule) = self.pod_traffic(rules) {
@@ -136,18 +137,23 @@ impl PortWriter<'_> {
         }
     }
 
-    fn choose_by_number(&self, port: &PortPlan<'_>, here: &[&Door<'_>], rules: &mut Rules<'_>) {
-        for (_, door) in here {
+    fn choose_by_number(
+        &self,
+        port: &PortPlan<'_>,
+        here: &[&EndpointChain<'_>],
+        rules: &mut Rules<'_>,
+    ) {
+        for (_, chain) in here {
             let Some(seconds) = port.affinity_seconds else { break };
             let rule = rules.add().comment(&[&port.name]);
-            self.remembered(rule, seconds, *door).jump(*door);
+            self.remembered(rule, seconds, *chain).jump(*chain);
         }
-        for (place, (_, door)) in here.iter().enumerate() {
+        for (place, (_, chain)) in here.iter().enumerate() {
             let number = place.to_string();
             let rule = rules.add().comment(&["Balancing rule ", &number, " for ", &port.name]);
-            match self.odds.one_in(here.len() - place) {
-                Some(odds) => rule.words(odds).jump(*door),
-                None => rule.jump(*door),
+            match self.probabilities.one_in(here.len() - place) {
+                Some(probability) => rule.words(probability).jump(*chain),
+                None => rule.jump(*chain),
             }
         }
     }

@@ -1,10 +1,9 @@
 //! Writer of IPVS mode.
 //!
-//! A virtual server stands for each address and port of a Service; the addresses are bound
-//! on a device of the node, so that the kernel takes packets to them for its own. Which of
-//! these packets are masqueraded, and which are refused, is decided by a fixed list of
-//! iptables rules (`rules`) that look into sets (`sets`). Everything is as a fresh
-//! kube-proxy leaves it: no endpoint of an earlier time is still being drained.
+//! Each address and port of a Service has a virtual server. The addresses are bound on a device
+//! of the node, so that the kernel treats them as local. A fixed list of iptables rules (`rules`)
+//! that match ipsets (`sets`) masquerades or rejects packets. The state is that of a freshly
+//! started kube-proxy: no endpoint of an earlier time is being drained.
 
 mod rules;
 mod servers;
@@ -138,14 +137,14 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// Who may use a load-balancer address.
+    /// Enforces the source ranges of a load balancer address.
     fn fence(&mut self, port: &PortPlan<'_>, ip: IpAddr) {
         self.sets.insert(Set::LoadBalancerFw, portal(port, ip));
         for range in &port.source_ranges {
             let entry = Entry::IpPortNet(ip, port.protocol, port.port, *range);
             self.sets.insert(Set::LoadBalancerSourceCidr, entry);
         }
-        // The node itself, where it talks to an address that it holds: that is the source.
+        // If the node holds the address, its own traffic has that address as its source.
         if port.source_ranges.iter().any(|range| range.contains(&self.plan.node.address)) {
             let entry = Entry::IpPortIp(ip, port.protocol, port.port, ip);
             self.sets.insert(Set::LoadBalancerSourceIp, entry);
@@ -154,7 +153,7 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// False where kube-proxy gives up on the rest of the Service port.
+    /// Returns false if kube-proxy skips the rest of the Service port.
     fn node_port(&mut self, port: &'p PortPlan<'p>, choice: Choice) -> bool {
         let Some(number) = port.node_port else { return true };
         let locals = if port.external_local { &[false, true][..] } else { &[false] };
@@ -201,7 +200,7 @@ fn node_ips(plan: &Plan<'_>) -> Vec<IpAddr> {
     all.iter().copied().filter(|ip| !ip.is_loopback()).collect()
 }
 
-/// The kernel settings that IPVS mode wants, the same for both families.
+/// The sysctls that IPVS mode sets, for both families.
 fn sysctls(plan: &Plan<'_>, settings: &ProxySettings) -> Vec<(String, String)> {
     let mut all = vec![("net.ipv4.vs.conntrack", 1)];
     if plan.node.kernel.is_some_and(|kernel| ((4, 1)..(5, 9)).contains(&kernel)) {

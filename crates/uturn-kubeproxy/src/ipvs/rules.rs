@@ -83,7 +83,7 @@ struct Writer<'s> {
 }
 
 impl Writer<'_> {
-    /// What is a Service's, whose source has to change, and what no later rule may touch.
+    /// Selects traffic to Services, marks it for masquerading, and accepts it.
     fn services(&mut self, local: &Local<'_>, masquerade_all: bool) {
         if self.features.guards_bound {
             let localhost = match self.family {
@@ -126,14 +126,14 @@ impl Writer<'_> {
             Local::InterfacePrefix(prefix) => {
                 (rule.display(" ! -i ", format_args!("{prefix}+")), "dst,dst")
             }
-            // The node itself: its source is then the cluster IP, since that is bound.
+            // The node's own traffic has the cluster IP as its source, since that is bound.
             Local::Unknown => (rule, "src,dst"),
         };
         let rule = rule.comment(&[Set::ClusterIp.remark()]);
         found(self.sets, Set::ClusterIp, directions, rule).jump(MARK_MASQ);
     }
 
-    /// Load-balancer addresses: who may use them, and whose source stays.
+    /// Load balancer addresses: source ranges, and traffic that keeps its source.
     fn load_balancers(&mut self) {
         let ranges = [Set::LoadBalancerSourceCidr, Set::LoadBalancerSourceIp];
         if self.features.drops_in_filter {
@@ -154,7 +154,7 @@ impl Writer<'_> {
         self.nat.add(LOAD_BALANCER).jump(MARK_MASQ);
     }
 
-    /// NodePorts, and the one port that answers for the node itself.
+    /// NodePorts, and the health check node port.
     fn node_ports(&mut self) {
         for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Sctp] {
             let keep = (Set::node_ports(protocol, true), "RETURN");
@@ -170,7 +170,7 @@ impl Writer<'_> {
         looked_up(self.sets, Set::HealthCheckNodePort, self.filter.add(NODE_PORT)).end("ACCEPT");
     }
 
-    /// Marks packets and, when they leave, gives them the node's address.
+    /// Marks packets, and masquerades marked ones when they leave.
     fn masquerade(&mut self) {
         let mark = self.mark;
         self.nat_unless_empty(POSTROUTING, Set::LoopBack, "MASQUERADE");
@@ -183,7 +183,7 @@ impl Writer<'_> {
         nat.add(MARK_MASQ).words("-j MARK").display(" --set-xmark ", Mark(mark, mark)).finish();
     }
 
-    /// What may pass the node when its own policy is to drop.
+    /// Accepts Service traffic even if the node's FORWARD policy is DROP.
     fn forward(&mut self) {
         self.filter
             .add(FORWARD)
@@ -193,7 +193,7 @@ impl Writer<'_> {
         accept_replies(&mut self.filter, FORWARD, self.features.one_reply_rule);
     }
 
-    /// Keeps what the node itself listens on from being reached at bound addresses.
+    /// Rejects traffic to the node's own listening ports at bound addresses.
     fn guard_bound(&mut self) {
         if !self.features.guards_bound {
             return;
@@ -213,8 +213,8 @@ impl Writer<'_> {
         });
     }
 
-    /// Keeps the node from an address whose source ranges do not hold it: what the node
-    /// sends there has the address itself for its source.
+    /// Drops the node's own traffic to an address whose source ranges do not contain the node.
+    /// Such packets have the address itself as their source.
     fn fence_off(&mut self, (ip, protocol, port): Fence) {
         let number = match protocol {
             Protocol::Tcp => 6,
@@ -264,12 +264,12 @@ impl Writer<'_> {
     }
 }
 
-/// Asks a set, and says what for.
+/// A rule that matches a set, with its comment.
 fn looked_up<'t>(sets: &Sets, set: Set, rule: Rule<'t>) -> Rule<'t> {
     found(sets, set, set.directions(), rule.comment(&[set.remark()]))
 }
 
-/// Asks a set about these parts of a packet.
+/// A rule that matches a set with these parts of a packet.
 fn found<'t>(sets: &Sets, set: Set, directions: &str, rule: Rule<'t>) -> Rule<'t> {
     rule.display(" -m set --match-set ", sets.name(set)).words(directions)
 }

@@ -8,8 +8,8 @@ use uturn_model::{Port, Protocol};
 
 use crate::plan::{Backend, PortPlan};
 
-/// All virtual servers of one family, by what they answer for. Of two Service ports that
-/// claim the same, the later one has it.
+/// All virtual servers of one family by address. If two Service ports claim the same, the later
+/// one has it.
 pub(super) struct Servers<'p> {
     scheduler: &'p str,
     flags: &'static str,
@@ -29,7 +29,8 @@ pub(super) enum Choice {
 }
 
 impl Choice {
-    /// Those of the policy; where a node has none of its own, all, if that is the custom.
+    /// Those that the policy allows. If the node has none of its own, all, in versions that do
+    /// so.
     pub(super) fn of(port: &PortPlan<'_>, local: bool, falls_back: bool) -> Self {
         match local && (port.backends.any_local() || !falls_back) {
             true => Self::Local,
@@ -55,7 +56,7 @@ impl<'p> Servers<'p> {
         self.all.insert((port.protocol, address.0, address.1), Server { port, choice });
     }
 
-    /// Everything, as `ipvsadm -Sn` prints it.
+    /// All servers, as `ipvsadm -Sn` prints them.
     pub(super) fn print(&self) -> String {
         let mut out = String::new();
         let printed = self.write(&mut out);

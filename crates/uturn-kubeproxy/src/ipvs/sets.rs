@@ -1,4 +1,4 @@
-//! The sets of addresses and ports that the rules of IPVS mode look into.
+//! The ipsets that the rules of IPVS mode match.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -85,7 +85,7 @@ impl Set {
         }
     }
 
-    /// What the rules that look into it say they are for.
+    /// The comment of rules that match it.
     pub(super) fn remark(self) -> &'static str {
         match self {
             Self::LoopBack => {
@@ -131,19 +131,19 @@ impl Set {
         }
     }
 
-    /// Which parts of a packet it is asked about.
+    /// The parts of a packet that it is matched with.
     pub(super) fn directions(self) -> &'static str {
         match self.kind() {
-            Kind::Ip | Kind::Port => "dst",
-            Kind::IpPort => "dst,dst",
-            Kind::IpPortIp | Kind::IpPortNet => "dst,dst,src",
+            SetType::Ip | SetType::Port => "dst",
+            SetType::IpPort => "dst,dst",
+            SetType::IpPortIp | SetType::IpPortNet => "dst,dst,src",
         }
     }
 
-    fn kind(self) -> Kind {
+    fn kind(self) -> SetType {
         match self {
-            Self::LoopBack | Self::LoadBalancerSourceIp => Kind::IpPortIp,
-            Self::LoadBalancerSourceCidr => Kind::IpPortNet,
+            Self::LoopBack | Self::LoadBalancerSourceIp => SetType::IpPortIp,
+            Self::LoadBalancerSourceCidr => SetType::IpPortNet,
             Self::ClusterIp
             | Self::ExternalIp
             | Self::ExternalIpLocal
@@ -151,19 +151,19 @@ impl Set {
             | Self::LoadBalancerFw
             | Self::LoadBalancerLocal
             | Self::NodePortSctp
-            | Self::NodePortLocalSctp => Kind::IpPort,
+            | Self::NodePortLocalSctp => SetType::IpPort,
             Self::NodePortTcp
             | Self::NodePortLocalTcp
             | Self::NodePortUdp
             | Self::NodePortLocalUdp
-            | Self::HealthCheckNodePort => Kind::Port,
-            Self::IpvsIps => Kind::Ip,
+            | Self::HealthCheckNodePort => SetType::Port,
+            Self::IpvsIps => SetType::Ip,
         }
     }
 }
 
 /// The type of a set.
-enum Kind {
+enum SetType {
     Ip,
     IpPort,
     IpPortIp,
@@ -182,8 +182,8 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    /// Whether the kernel takes it: a set of ranges cannot hold the range of all addresses.
-    /// kube-proxy tries, fails, and goes on; the rules that look there are written anyway.
+    /// Whether the kernel accepts it: a `hash:net` set cannot hold a /0 range. kube-proxy ignores
+    /// the error and writes the rules that match the set anyway.
     fn fits(&self) -> bool {
         !matches!(self, Self::IpPortNet(_, _, _, range) if range.prefix_len() == 0)
     }
@@ -239,11 +239,11 @@ impl Sets {
         for set in Set::ALL.into_iter().filter(|set| used(*set)) {
             let name = self.name(set);
             let (kind, of) = match set.kind() {
-                Kind::Ip => ("hash:ip", self.hash()),
-                Kind::IpPort => ("hash:ip,port", self.hash()),
-                Kind::IpPortIp => ("hash:ip,port,ip", self.hash()),
-                Kind::IpPortNet => ("hash:ip,port,net", self.hash()),
-                Kind::Port => ("bitmap:port", "range 0-65535"),
+                SetType::Ip => ("hash:ip", self.hash()),
+                SetType::IpPort => ("hash:ip,port", self.hash()),
+                SetType::IpPortIp => ("hash:ip,port,ip", self.hash()),
+                SetType::IpPortNet => ("hash:ip,port,net", self.hash()),
+                SetType::Port => ("bitmap:port", "range 0-65535"),
             };
             printed = printed.and_then(|()| writeln!(out, "create {name} {kind} {of}"));
             for entry in self.members[set as usize].iter().filter(|member| member.fits()) {

@@ -10,15 +10,15 @@ use super::{push, push_address, push_number};
 #[derive(Default)]
 pub(super) struct Elements(Vec<(Order, String)>);
 
-/// What stands before the elements.
+/// The lines before the elements.
 pub(super) struct Head<'h> {
     /// `set` or `map`, and the name.
     pub(super) name: &'h str,
     /// The type of its elements.
     pub(super) key: &'h str,
-    /// Empty if it bears none.
+    /// The comment. Empty if there is none.
     pub(super) remark: &'h str,
-    /// How many elements stand in a line.
+    /// How many elements are on a line.
     pub(super) in_a_line: usize,
 }
 

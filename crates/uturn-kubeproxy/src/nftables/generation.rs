@@ -1,11 +1,11 @@
-//! Which shape of rules a version writes.
+//! The generations of nftables rules, and what distinguishes them.
 
 use uturn_model::Version;
 
 /// Versions between which the rules differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Generation {
-    /// v1.30: sets and chains bear no remarks.
+    /// v1.30: sets and chains have no comments.
     V30,
     /// v1.31 and v1.32: filters before DNAT in every hook.
     V31,
@@ -13,12 +13,12 @@ pub(crate) enum Generation {
     V33,
     /// v1.34 and v1.35.
     V34,
-    /// v1.36: endpoints have chains only where clients are remembered.
+    /// v1.36: endpoints have chains only with session affinity.
     V36,
 }
 
 impl Generation {
-    /// None where there is no such mode, or only its first trial (v1.29).
+    /// Returns `None` for versions without the mode or with its alpha (v1.29).
     pub(crate) fn of(version: Version) -> Option<Self> {
         match version {
             Version { major: 0, .. } | Version { major: 1, minor: ..30, .. } => None,
@@ -30,14 +30,13 @@ impl Generation {
         }
     }
 
-    /// Whether connections of a pod with itself are known by a set, and not by a rule of
-    /// each endpoint.
+    /// Whether a set matches hairpin connections of pods, instead of a rule for each endpoint.
     pub(super) fn has_hairpin_set(self) -> bool {
         self >= Self::V36
     }
 
-    /// Whether an endpoint has a chain only where clients are remembered. (Before, each has
-    /// one; and a chain, not a rule, sets the mark that asks for masquerade.)
+    /// Whether an endpoint has a chain only with session affinity. (Before, each has one, and a
+    /// chain instead of a rule sets the mark for masquerading.)
     pub(super) fn spares_chains(self) -> bool {
         self >= Self::V36
     }
@@ -52,13 +51,13 @@ impl Generation {
         self <= Self::V33
     }
 
-    /// Whether elements of `firewall-ips` say whose they are.
+    /// Whether elements of `firewall-ips` have comments.
     pub(super) fn remarks_firewall(self) -> bool {
         self == Self::V30
     }
 
-    /// Whether tables, sets and chains bear remarks. v1.30 tries whether `nft` can do it,
-    /// and the trial fails with every `nft` that was looked at.
+    /// Whether tables, sets and chains have comments. v1.30 tests whether `nft` supports them,
+    /// and the test fails with every tested `nft`.
     pub(super) fn remarks_objects(self) -> bool {
         self > Self::V30
     }
@@ -74,8 +73,8 @@ impl Generation {
         if self >= Self::V33 { "iifname" } else { "iif" }
     }
 
-    /// Whether rules can name a prefix of interface names. Before v1.33 they name interfaces
-    /// by number, and the kernel refuses the lot where there is none of that name.
+    /// Whether rules can match a prefix of interface names. Before v1.33 they match interfaces by
+    /// index, and the kernel rejects the ruleset if there is no interface of that name.
     pub(crate) fn knows_prefixes(self) -> bool {
         self >= Self::V33
     }

@@ -23,7 +23,7 @@ pub(crate) use generation::Generation;
 use port::PortWriter;
 use ranges::Ranges;
 
-/// What all parts of the writer go by.
+/// What all parts of the writer share.
 struct Style<'p> {
     family: Family,
     generation: Generation,
@@ -116,7 +116,7 @@ fn named_sets(style: &Style<'_>, plan: &Plan<'_>, sets: Sets, out: &mut String) 
     print(sets.node_ports, "map service-nodeports", pair, "NodePort traffic");
 }
 
-/// The chains to which the hooks' chains lead.
+/// The chains that the base chains jump to.
 fn shared_chains(style: &Style<'_>, plan: &Plan<'_>, ranges: &[IpNet], out: &mut String) {
     let ip = style.ip();
     let destination = [ip, " daddr . meta l4proto . th dport vmap @"].concat();
@@ -170,7 +170,7 @@ fn shared_chains(style: &Style<'_>, plan: &Plan<'_>, ranges: &[IpNet], out: &mut
     end(out);
 }
 
-/// What gives packets the node's address when they leave.
+/// Masquerades marked packets when they leave the node.
 fn masquerade(style: &Style<'_>, out: &mut String) {
     let mark = 1u32 << style.masquerade_bit;
     let clear = format!("meta mark set meta mark ^ {mark:#010x}");
@@ -210,13 +210,13 @@ impl Style<'_> {
         }
     }
 
-    /// Asks for masquerade.
+    /// Marks a packet for masquerading.
     fn mark(&self) -> String {
         format!("meta mark set meta mark | {:#010x}", 1u32 << self.masquerade_bit)
     }
 
-    /// Words for sources that are no pods, if that can be told; a blank first. No words
-    /// where everybody is to be masqueraded.
+    /// The match for sources other than pods, with a leading blank. Empty if everything is
+    /// masqueraded.
     fn strangers(&self) -> Option<String> {
         match self.masquerade_all {
             true => Some(String::new()),
@@ -224,7 +224,7 @@ impl Style<'_> {
         }
     }
 
-    /// Words for sources that are pods.
+    /// The match for sources that are pods.
     fn pods(&self) -> Option<String> {
         self.sources("")
     }

@@ -1,4 +1,4 @@
-//! Names of chains and sets: eight letters of a hash, and what they are the hash of.
+//! Names of chains and sets: eight letters of a hash, and the hashed text.
 
 use std::net::IpAddr;
 
@@ -58,7 +58,7 @@ fn base(letters: &[u8; 16], path: &str, end: &str) -> String {
     name
 }
 
-/// Whether a name may hold it. All that an API server takes may be held.
+/// Whether a character may be in a name. All characters of valid Kubernetes names may.
 fn may_stand(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "/-_.".contains(letter)
 }

@@ -19,19 +19,20 @@ pub(super) struct PortWriter<'p> {
     chains: String,
 }
 
-/// Words that many rules have.
+/// Parts that many rules have.
 struct Words {
     ip: &'static str,
-    /// What to do with a packet that leaves with the node's address.
+    /// The statement that marks a packet for masquerading.
     masquerade: String,
-    /// Sources that are no pods, a blank first; none where that cannot be told.
+    /// The match for sources other than pods, with a leading blank. `None` if pods are not
+    /// recognised.
     strangers: Option<String>,
-    /// Sources that are pods; none where that cannot be told.
+    /// The match for sources that are pods. `None` if pods are not recognised.
     pods: Option<String>,
 }
 
-/// An endpoint, and what follows `endpoint-` in its chain's name.
-type Door<'b> = (&'b Backend, String);
+/// An endpoint, and the suffix of its chain `endpoint-…`.
+type EndpointChain<'b> = (&'b Backend, String);
 
 impl<'p> PortWriter<'p> {
     pub(super) fn new(style: &'p Style<'p>, plan: &Plan<'_>) -> Self {
@@ -54,7 +55,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The sets; then, as text, the sets of remembered clients, and the chains.
+    /// The sets; then, as text, the affinity sets, and the chains.
     pub(super) fn finish(self) -> (Sets, String, String) {
         (self.sets, self.affinity, self.chains)
     }
@@ -82,7 +83,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Destinations that are this port's.
+    /// Adds the destinations of this port.
     fn capture(&mut self, port: &PortPlan<'_>, names: &PortNames, fenced: bool) {
         let to = (port.protocol, port.port);
         let (base, sets) = (names.base.as_str(), &mut self.sets);
@@ -110,7 +111,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Destinations without an endpoint.
+    /// Adds destinations without an endpoint.
     fn turn_away(&mut self, port: &PortPlan<'_>) {
         let to = (port.protocol, port.port);
         let verdict = if port.backends.any { "drop" } else { "goto reject-chain" };
@@ -130,7 +131,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Endpoints on this node may turn out to be their own clients.
+    /// Adds the endpoints on this node for hairpin connections.
     fn hairpins(&mut self, port: &PortPlan<'_>) {
         for backend in &port.backends.all {
             if port.backends.here.contains(&(backend.ip, backend.port)) {
@@ -142,17 +143,17 @@ impl<'p> PortWriter<'p> {
     /// Each endpoint has a chain; the chains of the port choose one of these.
     fn through_doors(&mut self, port: &PortPlan<'_>, names: &PortNames) {
         let mut room = String::new();
-        let doors: Vec<Door<'_>> = port
+        let chains_of_endpoints: Vec<EndpointChain<'_>> = port
             .backends
             .all
             .iter()
             .map(|backend| (backend, names.endpoint(backend, &mut room)))
             .collect();
-        for (backend, door) in &doors {
-            self.door(port, backend, door);
+        for (backend, suffix) in &chains_of_endpoints {
+            self.endpoint_chain(port, backend, suffix);
         }
         for (kind, takes, is_internal) in policies(port) {
-            let chosen = doors.iter().filter(|(backend, _)| takes(backend));
+            let chosen = chains_of_endpoints.iter().filter(|(backend, _)| takes(backend));
             let count = chosen.clone().count();
             if count == 0 {
                 continue;
@@ -162,18 +163,18 @@ impl<'p> PortWriter<'p> {
                 self.masquerade_strangers(port);
             }
             if port.affinity_seconds.is_some() {
-                for (_, door) in chosen.clone() {
+                for (_, suffix) in chosen.clone() {
                     let (ip, out) = (self.words.ip, &mut self.chains);
-                    rule(out, &[ip, " saddr @affinity-", door, " goto endpoint-", door]);
+                    rule(out, &[ip, " saddr @affinity-", suffix, " goto endpoint-", suffix]);
                 }
             }
             let out = &mut self.chains;
             push(out, &["\t\tnumgen random mod ", &count.to_string(), " vmap { "]);
-            for (place, (_, door)) in chosen.enumerate() {
+            for (place, (_, suffix)) in chosen.enumerate() {
                 let comma = if place == 0 { "" } else { ", " };
                 out.push_str(comma);
                 push_number(out, place);
-                push(out, &[" : goto endpoint-", door]);
+                push(out, &[" : goto endpoint-", suffix]);
             }
             out.push_str(" }\n");
             end(out);
@@ -181,20 +182,20 @@ impl<'p> PortWriter<'p> {
     }
 
     /// The chain of one endpoint.
-    fn door(&mut self, port: &PortPlan<'_>, backend: &Backend, door: &str) {
+    fn endpoint_chain(&mut self, port: &PortPlan<'_>, backend: &Backend, suffix: &str) {
         let (ip, out) = (self.words.ip, &mut self.chains);
-        begin(out, "endpoint-", door);
+        begin(out, "endpoint-", suffix);
         if !self.style.generation.has_hairpin_set() {
             rule(out, &[ip, " saddr ", backend.address(), " ", &self.words.masquerade]);
         }
         if port.affinity_seconds.is_some() {
-            rule(out, &["update @affinity-", door, " { ", ip, " saddr }"]);
+            rule(out, &["update @affinity-", suffix, " { ", ip, " saddr }"]);
         }
         rule(out, &["meta l4proto ", port.protocol.lower(), " dnat to ", &backend.text]);
         end(out);
         if let Some(seconds) = port.affinity_seconds {
             let out = &mut self.affinity;
-            push(out, &["\tset affinity-", door, " {\n\t\ttype ", self.style.address_type()]);
+            push(out, &["\tset affinity-", suffix, " {\n\t\ttype ", self.style.address_type()]);
             out.push_str("\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout ");
             push(out, &[&time(seconds), "\n\t}\n\n"]);
         }
@@ -225,7 +226,8 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Who comes to the cluster IP from outside must get its answer through this node.
+    /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
+    /// node.
     fn masquerade_strangers(&mut self, port: &PortPlan<'_>) {
         if self.style.generation.marks_in_services() {
             return;
@@ -239,7 +241,7 @@ impl<'p> PortWriter<'p> {
         rule(&mut self.chains, &[&to, strangers, " ", &self.words.masquerade]);
     }
 
-    /// What comes to any address but the cluster IP.
+    /// Traffic to addresses other than the cluster IP.
     fn external(&mut self, port: &PortPlan<'_>, base: &str) {
         let (words, out) = (&self.words, &mut self.chains);
         begin(out, "external-", base);
@@ -266,10 +268,10 @@ impl<'p> PortWriter<'p> {
         end(out);
     }
 
-    /// Who may use the load balancer's addresses.
+    /// Enforces the source ranges of load balancer addresses.
     fn fence(&mut self, port: &PortPlan<'_>, base: &str) {
         let ranges = port.source_ranges.iter().copied();
-        // The node itself, where it talks to a VIP that it holds: the VIP is the source.
+        // If the node holds the VIP, its own traffic to the VIP has the VIP as its source.
         let node_may = port.source_ranges.iter().any(|range| range.contains(&self.node_address));
         let vips = port.vips.iter().copied().map(IpNet::from).filter(|_| node_may);
         let ranges: Ranges = ranges.chain(vips).collect();
@@ -280,16 +282,16 @@ impl<'p> PortWriter<'p> {
     }
 }
 
-/// About how long the text of all chains will be. Too much costs nothing: memory that is
-/// not written to is not taken.
+/// An estimate of the length of all chains. Too large an estimate costs nothing, since unwritten
+/// memory is not committed.
 fn size(style: &Style<'_>, plan: &Plan<'_>) -> usize {
     let an_endpoint = if style.generation.spares_chains() { 64 } else { 512 };
     let all: usize = plan.ports.iter().map(|port| port.backends.all.len()).sum();
     (1 << 14) + plan.ports.len() * 512 + all * an_endpoint
 }
 
-/// A chain that chooses among endpoints: its kind, whom it chooses from, and whether traffic
-/// to the cluster IP takes it.
+/// A chain that chooses among endpoints: its kind, the endpoints it chooses from, and whether
+/// traffic to the cluster IP takes it.
 type Chooser = (&'static str, fn(&Backend) -> bool, bool);
 
 fn policies(port: &PortPlan<'_>) -> [Chooser; 2] {
@@ -299,7 +301,7 @@ fn policies(port: &PortPlan<'_>) -> [Chooser; 2] {
     ]
 }
 
-/// Whose an element is. `nft` takes no more than 128 bytes.
+/// The comment of an element, cut to the 128 bytes that `nft` accepts.
 fn remark(name: &str) -> String {
     let plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"';
     let name = name.bytes().take(128).map(|byte| if plain(byte) { char::from(byte) } else { '?' });

@@ -1,4 +1,4 @@
-//! Which endpoints of a Service port serve on a node, for whom.
+//! Selects the endpoints of a Service port that a node uses, and for which traffic.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -67,7 +67,7 @@ impl Backend {
 }
 
 impl PortPlan<'_> {
-    /// Takes the endpoints that serve, and says how many there were, ready or not.
+    /// Adds the endpoints that serve. Returns how many endpoints there are, ready or not.
     pub(super) fn add_backends(&mut self, slices: &[&EndpointSlice], node: &Node) -> usize {
         let mut found = self.endpoints_in(slices, node);
         let count = found.len();
@@ -118,7 +118,7 @@ impl PortPlan<'_> {
         found
     }
 
-    /// Says of each endpoint whom it serves.
+    /// Decides for each endpoint which traffic it serves.
     fn decide(&mut self, found: &mut [Found<'_>], node: &Node) {
         if !self.planning.policies_are_apart {
             return self.decide_at_once(found, node);
@@ -184,7 +184,7 @@ fn is_on(endpoint: &Endpoint, node: &Node) -> bool {
     endpoint.node.as_ref() == Some(&node.name)
 }
 
-/// It is going, but still answers.
+/// Whether it is terminating but still serves.
 fn is_going(endpoint: &Endpoint) -> bool {
     endpoint.serving && endpoint.terminating
 }

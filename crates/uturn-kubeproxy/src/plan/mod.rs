@@ -1,7 +1,7 @@
-//! What kube-proxy decides before it writes a single rule: the same in every mode.
+//! The decisions of kube-proxy that are the same in every mode.
 //!
-//! A [`Plan`] is one node's view of the Services in one family. The writers of the modes
-//! differ in how they say it to the kernel, not in what they say.
+//! A [`Plan`] is one node's view of the Services in one family. The writers of the modes turn the
+//! same plan into different rules.
 
 mod endpoints;
 mod node;
@@ -18,11 +18,11 @@ use crate::switches::Switches;
 pub(crate) use endpoints::{Backend, Backends};
 pub(crate) use node::{Local, NodeFacts, NodePortsOn};
 
-/// What kube-proxy wants on one node in one family.
+/// The Service ports that kube-proxy programs on one node, in one family.
 pub(crate) struct Plan<'a> {
     /// The family of every address in it.
     pub(crate) family: Family,
-    /// What it knows of the node.
+    /// The node.
     pub(crate) node: NodeFacts<'a>,
     /// Every Service port that it serves, by Service name.
     pub(crate) ports: Vec<PortPlan<'a>>,
@@ -78,7 +78,7 @@ pub(crate) struct PortPlan<'a> {
     pub(crate) external_ips: Vec<IpAddr>,
     /// Load-balancer addresses that kube-proxy serves on the node.
     pub(crate) vips: Vec<IpAddr>,
-    /// Who may use the [`vips`](Self::vips); empty means everybody.
+    /// The source ranges that may use the [`vips`](Self::vips). If empty, all sources may.
     pub(crate) source_ranges: Vec<IpNet>,
     pub(crate) node_port: Option<Port>,
     pub(crate) health_check: Option<Port>,
@@ -145,13 +145,13 @@ impl<'a> PortPlan<'a> {
         self.node_port.is_some() || !self.vips.is_empty() || !self.external_ips.is_empty()
     }
 
-    /// Whether something on this node may lead to every endpoint. A port with external
-    /// addresses always: the node's own traffic ignores the external policy.
+    /// Whether any rule on this node may lead to every endpoint. Always true for a port with
+    /// external addresses, since the node's own traffic ignores the external policy.
     fn uses_cluster(&self) -> bool {
         !self.internal_local || self.is_external()
     }
 
-    /// Whether something on this node may only lead to endpoints on it.
+    /// Whether any rule on this node leads only to endpoints on it.
     pub(crate) fn uses_local(&self) -> bool {
         self.internal_local || (self.external_local && self.is_external())
     }
@@ -167,8 +167,8 @@ impl<'a> PortPlan<'a> {
     }
 }
 
-/// Whether kube-proxy looks at a Service at all. (One without a cluster IP of the family
-/// it passes over as well.)
+/// Whether kube-proxy programs a Service. (It also skips Services without a cluster IP of the
+/// family.)
 fn is_served(service: &Service) -> bool {
     !service.headless
         && !matches!(service.kind, ServiceKind::ExternalName(_))

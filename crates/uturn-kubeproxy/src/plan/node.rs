@@ -1,4 +1,4 @@
-//! What kube-proxy knows of the node it runs on.
+//! What kube-proxy knows about its own node.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,30 +10,30 @@ use crate::features::Planning;
 
 /// Facts of one node in one family.
 pub(crate) struct NodeFacts<'a> {
-    /// Its primary address; the loopback address where none is known.
+    /// Its primary address, or the loopback address if none is known.
     pub(crate) address: IpAddr,
     /// All that is known of its own addresses.
     pub(crate) addresses: Vec<IpAddr>,
-    /// How to tell traffic of its own pods.
+    /// How traffic of the node's pods is recognised.
     pub(crate) local: Local<'a>,
     /// Which of its addresses take NodePorts.
     pub(crate) node_ports: NodePortsOn,
     /// The ranges that they are in; none if that is not asked.
     pub(crate) node_port_ranges: Vec<IpNet>,
-    /// Whether any address takes NodePorts, or would if localhost were one that may.
+    /// Whether any address takes NodePorts, counting localhost.
     pub(crate) any_node_port: bool,
     /// Whether 127.0.0.0/8 takes NodePorts.
     pub(crate) localhost: bool,
-    /// The first two numbers of its kernel's version.
+    /// The major and minor version of its kernel.
     pub(crate) kernel: Option<(u16, u16)>,
 }
 
-/// How to tell traffic that comes from pods, in one family.
+/// How traffic from pods is recognised, in one family.
 pub(crate) enum Local<'a> {
     Range(IpNet),
     Interface(&'a str),
     InterfacePrefix(&'a str),
-    /// It cannot be told.
+    /// It is not recognised.
     Unknown,
 }
 

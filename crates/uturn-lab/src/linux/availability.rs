@@ -1,4 +1,4 @@
-//! Whether a lab can be had here: everything a lab needs is tried once, in small.
+//! Checks whether a lab can be built here by trying once what every lab needs.
 
 use std::fmt::Display;
 use std::sync::OnceLock;

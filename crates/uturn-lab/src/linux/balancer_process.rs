@@ -19,8 +19,8 @@ use super::state::Run;
 use super::system::During;
 use crate::LabError;
 
-/// The process; it ends when this is dropped, or when the lab's process dies: its standard
-/// input then ends.
+/// The process. It ends when this is dropped or when the lab's process dies, because its standard
+/// input is closed then.
 #[derive(Debug)]
 pub(crate) struct BalancerProcess {
     child: Child,
@@ -31,7 +31,7 @@ pub(crate) struct BalancerProcess {
 }
 
 impl BalancerProcess {
-    /// Starts it where its load balancers are.
+    /// Starts the process in the namespace of its load balancers.
     pub(crate) fn start(
         run: &Run,
         program: &Path,
@@ -61,7 +61,7 @@ impl BalancerProcess {
         Ok(balancer)
     }
 
-    /// What it has reported since the last time.
+    /// The events since the last call.
     pub(crate) fn events(&mut self) -> Result<Vec<Event>, LabError> {
         let mut bytes = [0; 16 * 1024];
         loop {
@@ -112,13 +112,13 @@ impl Drop for BalancerProcess {
     }
 }
 
-/// Which flow each of the load balancer's connections belongs to.
+/// Maps the load balancer's connections to flows.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionOwners {
     flows: HashMap<u64, usize>,
 }
 
-/// What an event says of a flow.
+/// What an event means for a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowEvent {
     /// A target was picked first.
@@ -132,7 +132,7 @@ pub(crate) enum FlowEvent {
 }
 
 impl ConnectionOwners {
-    /// Books an event. A connection that is new belongs to the flow whose turn it is.
+    /// Records an event. A new connection belongs to the `current` flow.
     pub(crate) fn record(
         &mut self,
         event: &Event,

@@ -1,15 +1,15 @@
-//! Builds a cluster: the fabric, nodes, and the links between them. Pods are hung off by
-//! [`pods`](super::pods), what lies beyond the VPC is added by [`edge`](super::beyond).
+//! Builds a cluster: the fabric, nodes, and the links between them. [`pods`](super::pods) attaches
+//! the pods, [`edge`](super::edge) adds what is outside the VPC.
 //!
 //! ```text
 //!  pod eth0 ── cbr0 [node] eth0 ── n<i> [fabric] edge ── fabric [edge] ── eth0 [outside]
 //!  pod eth0 ── pods-<j> [node] eth1 ── e<i>                          (VPC-CNI)
 //!  pod eth0 ── pods-<j> [node] eth0 ── n<i>                          (routed)
 //! ```
-//! Every node has a pair of links to the fabric of its own, an address of its own length
-//! and no neighbour but the fabric: whatever leaves a node crosses the fabric, as in a VPC.
-//! A bridge as fabric would lie (frames that must go back where they came from vanish, and
-//! nodes answer each other past the load balancer).
+//! Every node has its own veth pair to the fabric, a host address (/32 or /128) and no neighbour
+//! but the fabric: all packets that leave a node cross the fabric, as in a VPC. A bridge would
+//! behave differently: it drops frames that have to leave by the port they came in by, and nodes
+//! would answer each other without passing the load balancer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,24 +29,24 @@ use super::system::During;
 use super::{pods, public, tunnel};
 use crate::{LabError, Plan};
 
-/// The address of whatever is at a link's other end: never leaves that link.
+/// The link-local address of the router at the other end of each link.
 pub(crate) const ROUTER: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1)),
     IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
 ];
 
-/// A cluster made of namespaces. Goes when it is dropped.
+/// A cluster made of namespaces, which are removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Twin {
     pub(crate) fabric: Namespace,
     pub(crate) nodes: BTreeMap<Name, Namespace>,
     pub(crate) pods: BTreeMap<NamespacedName, Namespace>,
-    /// Outside clients and public load balancers, where there are any.
+    /// Public load balancers and clients outside, if the plan has any.
     pub(crate) edge: Option<Edge>,
 }
 
 impl Twin {
-    /// Builds the nodes, and those pods that `wanted` says.
+    /// Builds the nodes, and the pods for which `wanted` returns true.
     pub(crate) fn build(
         run: &Run,
         plan: &Plan<'_>,
@@ -76,7 +76,7 @@ impl Twin {
         Ok(twin)
     }
 
-    /// Where a pod's processes are.
+    /// The namespace of a pod. `None` if the pod is not built.
     pub(crate) fn of_pod(&self, pod: &Pod) -> Option<&Namespace> {
         if pod.spec.host_network {
             self.nodes.get(pod.node.as_ref()?)
@@ -85,7 +85,7 @@ impl Twin {
         }
     }
 
-    /// Where a client is.
+    /// The namespace of a client. `None` if it is not built.
     pub(crate) fn of_client(&self, cluster: &Cluster, client: &Client) -> Option<&Namespace> {
         match client {
             Client::Pod(name) => self.of_pod(cluster.pods.get(name)?),
@@ -95,7 +95,8 @@ impl Twin {
         }
     }
 
-    /// Where load balancers are: private ones in the VPC, public ones before it.
+    /// The namespace of the load balancers of a scope: the fabric for private ones, the edge for
+    /// public ones.
     pub(crate) fn of_balancers(&self, scope: Scope) -> Option<&Namespace> {
         match scope {
             Scope::Private => Some(&self.fabric),
@@ -178,7 +179,7 @@ pub(crate) fn uplink(number: usize) -> String {
     format!("n{number}")
 }
 
-/// A pair of links, as seen from one end.
+/// A veth pair, seen from one end.
 pub(crate) struct Wire {
     pub(crate) here: String,
     pub(crate) there: &'static str,
@@ -187,7 +188,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Lays it between the calling thread's namespace and another, whose end stays down.
+    /// Creates the pair between the calling thread's namespace and another, whose end stays down.
     pub(crate) fn lay(
         &self,
         netlink: &mut Netlink,
@@ -202,8 +203,8 @@ impl Wire {
     }
 }
 
-/// An address that nobody has, or that only nodes' rules know: packets to it vanish, as in
-/// the cloud. Where there is an edge, everything that is not the VPC's goes there first.
+/// Discards packets to unused addresses of the cluster's ranges and to Service addresses, as the
+/// cloud does. If there is an edge, packets to addresses outside the VPC go there first.
 fn discard_unknown_addresses(network: &Network) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let hole = netlink.add_discarding_link()?;
@@ -226,7 +227,7 @@ pub(crate) fn everything(of: IpAddr) -> IpNet {
     }
 }
 
-/// A hardware address that says what it is for, and whose.
+/// A hardware address that encodes its purpose and the number of its owner.
 pub(crate) fn mac(what: u8, number: usize) -> Mac {
     let [.., high, middle, low] = number.to_be_bytes();
     [0x02, 0x75, what, high, middle, low]
@@ -238,12 +239,13 @@ pub(crate) fn namespace(run: &Run, what: &str) -> Result<Namespace, LabError> {
     Namespace::new(name).during(&format!("make the namespace of {what}"))
 }
 
-/// Settings of whatever passes packets on between nodes.
+/// Kernel settings of the fabric and the edge, which forward packets between nodes.
 pub(crate) fn fabric_kernel() -> io::Result<()> {
     router_kernel(RpFilter::Off)?;
     set_syn_retries(None)?;
-    // A VPC does not tell nodes of shorter ways, and carries what a node sends in a load
-    // balancer's name: that the load balancer is in this kernel too is the lab's business.
+    // A VPC sends no ICMP redirects, and it forwards packets with a load balancer's source
+    // address that a node sends. The kernel would drop these as its own, since the lab has the
+    // load balancer in the same namespace.
     for which in ["all", "default"] {
         Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/send_redirects"), "0")?;
         Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/accept_local"), "1")?;
@@ -265,20 +267,20 @@ fn node_kernel(node: &Node) -> io::Result<()> {
     Netlink::open()?.up(Index::LOOPBACK)
 }
 
-/// When this kernel sends the first packet of a connection again: as the node's does, and
-/// where nobody says which that is, as all did before Linux 6.5.
+/// Sets when this namespace retransmits a SYN: as the node's kernel does or, if its version is
+/// not known, as kernels before Linux 6.5.
 pub(crate) fn set_syn_retries(node: Option<&Node>) -> io::Result<()> {
     let version = node.and_then(Node::kernel_version);
     let is_steady = version.is_some_and(|version| version >= (6, 5));
     let value = if is_steady { "4" } else { "0" };
     match Namespace::set_sysctl("net/ipv4/tcp_syn_linear_timeouts", value) {
-        // Kernels before 6.5 have one way only.
+        // Kernels before 6.5 have no such setting.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-/// Before there are links: they take these settings over.
+/// Must be called before links are created, which inherit these settings.
 fn router_kernel(rp_filter: RpFilter) -> io::Result<()> {
     let rp_filter = match rp_filter {
         RpFilter::Off => "0",
@@ -286,8 +288,8 @@ fn router_kernel(rp_filter: RpFilter) -> io::Result<()> {
         RpFilter::Loose => "2",
     };
     Namespace::set_sysctl("net/ipv4/ip_forward", "1")?;
-    // One client stands for many: with the usual limits only its first connects would be
-    // told that they are rejected.
+    // One client stands for many: with the default rate limits only its first connects would get
+    // an ICMP error.
     Namespace::set_sysctl("net/ipv4/icmp_ratemask", "0")?;
     for which in ["all", "default"] {
         Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/rp_filter"), rp_filter)?;
@@ -297,14 +299,15 @@ fn router_kernel(rp_filter: RpFilter) -> io::Result<()> {
     disable_address_detection()
 }
 
-/// Before there are links: their own IPv6 addresses serve at once, as nobody else can have
-/// them. Without one a router asks for no neighbour.
+/// Disables duplicate address detection, so that IPv6 addresses are usable immediately. Must be
+/// called before links are created. (A router without a usable address sends no neighbour
+/// solicitations.)
 pub(crate) fn disable_address_detection() -> io::Result<()> {
     set_ipv6("net/ipv6/conf/all/accept_dad", "0")?;
     set_ipv6("net/ipv6/conf/default/accept_dad", "0")
 }
 
-/// Sets what is not there when a kernel is built or started without IPv6.
+/// Sets an IPv6 sysctl. Does nothing if the kernel has no IPv6.
 fn set_ipv6(key: &str, value: &str) -> io::Result<()> {
     match Namespace::set_sysctl(key, value) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

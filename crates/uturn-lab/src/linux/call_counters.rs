@@ -1,5 +1,5 @@
-//! Counts, in the fabric's kernel, who calls a load balancer's address: "it never leaves the
-//! node" is then a measurement.
+//! Counts the connections to a load balancer's address in the fabric, so that "it never leaves
+//! the node" is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use super::system::During;
 use super::tables;
 use crate::LabError;
 
-/// A source and a destination that are watched for.
+/// A source and a destination whose packets are counted.
 pub(crate) type Call = (IpAddr, SocketAddr);
 
 /// Rules of the mangle table that count packets which begin a connection.
@@ -32,7 +32,7 @@ pub(crate) fn rules(calls: &BTreeSet<Call>, family: Family) -> String {
     format!("*mangle\n{rules}COMMIT\n")
 }
 
-/// How many packets each call had.
+/// The number of packets of each call.
 pub(crate) fn read(
     fabric: &Namespace,
     calls: &BTreeSet<Call>,

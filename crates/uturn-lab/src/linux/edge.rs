@@ -1,7 +1,7 @@
-//! What lies beyond the VPC: its edge, where public load balancers are, and clients outside.
+//! The VPC's edge, where the public load balancers are, and the clients outside the VPC.
 //!
-//! The fabric changes the private addresses of what leaves for the edge into public ones
-//! (`rules/edge.rs`); the edge only ever sees those.
+//! The fabric translates private source addresses into public ones on the way to the edge
+//! (`rules/edge.rs`), so the edge only sees public addresses.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,14 +26,14 @@ use crate::{LabError, Plan};
 pub(crate) const TO_EDGE: &str = "edge";
 pub(crate) const TO_FABRIC: &str = "fabric";
 
-/// The mark of packets that belong to the edge, and the table that leads there.
+/// The mark of packets that are routed to the edge, and their routing table.
 pub(crate) const FROM_EDGE: u32 = 0x2_0000;
 const EDGE_TABLE: u8 = 101;
 
-/// Health checks and replaced sources: the cloud's own, on whichever side they are.
+/// The cloud's own addresses, for health checks and replaced sources on either side.
 const CLOUD: IpNet = IpNet::V4(ipnet::Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 10));
 
-/// The same for IPv6: the range that is for throwing away.
+/// The same for IPv6: the discard prefix (RFC 6666).
 const CLOUD_V6: IpNet =
     IpNet::V6(ipnet::Ipv6Net::new_assert(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64));
 
@@ -41,7 +41,7 @@ const CLOUD_V6: IpNet =
 #[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) space: Namespace,
-    /// By the address that they state.
+    /// The clients outside, by the address that the flow states.
     pub(crate) clients: BTreeMap<Option<IpAddr>, Namespace>,
 }
 
@@ -135,7 +135,7 @@ impl Edge {
     }
 }
 
-/// On the edge: the way to everything that is inside, and none to what nobody has.
+/// On the edge: adds routes to all addresses inside the VPC, and discards packets to all others.
 fn route_inside(plan: &Plan<'_>) -> io::Result<()> {
     let cluster = plan.cluster;
     let network = &cluster.network;
@@ -164,7 +164,7 @@ fn route_inside(plan: &Plan<'_>) -> io::Result<()> {
         let router = if range.addr().is_ipv4() { ROUTER[0] } else { ROUTER[1] };
         netlink.add_route(range, Via::Router(router, link))?;
     }
-    // What nobody has out there vanishes, as it does in there.
+    // Packets to unused addresses are discarded, as in the fabric.
     let hole = netlink.add_discarding_link()?;
     ROUTER.into_iter().try_for_each(|router| netlink.add_route(everything(router), Via::Link(hole)))
 }

@@ -1,6 +1,6 @@
-//! Generic netlink: a family of messages by name, requests and what comes back, as bytes.
+//! Generic netlink: resolves a family by name, sends requests and returns the answers as bytes.
 //!
-//! Numbers are in the machine's own order, except where a family says otherwise.
+//! Numbers are in native byte order, except where a family defines otherwise.
 
 use std::io;
 
@@ -13,7 +13,7 @@ const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 
-/// The family that knows all others.
+/// The controller, which resolves all other families.
 const CONTROLLER: Family = Family { id: 16, version: 1 };
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
@@ -22,7 +22,7 @@ const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const NLA_F_NESTED: u16 = 1 << 15;
 const NLA_TYPE_MASK: u16 = 0x3fff;
 
-/// Of a message: its own header, and the family's.
+/// The length of the netlink header and the generic netlink header.
 const HEADERS: usize = 16 + 4;
 
 /// A family of messages, as this kernel numbers it.
@@ -61,7 +61,7 @@ impl Generic {
         Ok(Family { id, version })
     }
 
-    /// Has something done.
+    /// Sends a command and waits for its acknowledgement.
     pub(crate) fn change(
         &mut self,
         family: Family,
@@ -71,7 +71,7 @@ impl Generic {
         self.ask(family, command, NLM_F_ACK, what).map(drop)
     }
 
-    /// Everything there is: the attributes of each answer.
+    /// Dumps all objects: the attributes of each answer.
     pub(crate) fn list(
         &mut self,
         family: Family,
@@ -109,7 +109,7 @@ impl Generic {
     }
 }
 
-/// Takes the messages of one packet; whether they were the last.
+/// Appends the answers in one packet to `into`. Returns whether they were the last.
 fn read_answers(mut bytes: &[u8], sequence: u32, into: &mut Vec<Vec<u8>>) -> io::Result<bool> {
     let cut = || io::Error::new(io::ErrorKind::InvalidData, "a netlink message is cut");
     while !bytes.is_empty() {
@@ -156,12 +156,12 @@ impl Attributes {
         self.bytes(kind, &value.to_ne_bytes())
     }
 
-    /// In the network's order.
+    /// A port, in network byte order.
     pub(crate) fn port(self, kind: u16, value: u16) -> Self {
         self.bytes(kind, &value.to_be_bytes())
     }
 
-    /// With the zero at its end that the kernel wants.
+    /// A text with a terminating zero.
     pub(crate) fn text(self, kind: u16, value: &str) -> Self {
         self.bytes(kind, &[value.as_bytes(), &[0]].concat())
     }
@@ -184,7 +184,7 @@ pub(crate) struct Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    /// Those in a row; ends where the bytes make no sense.
+    /// The attributes in a sequence of bytes. Stops at the first that is malformed.
     pub(crate) fn all(mut bytes: &'a [u8]) -> impl Iterator<Item = Self> {
         std::iter::from_fn(move || {
             let length = usize::from(read_u16(bytes)?);

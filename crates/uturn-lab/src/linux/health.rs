@@ -1,4 +1,4 @@
-//! What the load balancers' probes have said, and how fast they ask.
+//! The results of health checks, and their timing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,9 +10,8 @@ use uturn_model::{LoadBalancer, Protocol};
 
 use crate::{ProbeEnd, TargetHealth};
 
-/// How many times faster than its load balancers the lab lives as far as health checks go:
-/// with 5 s between probes and 2 s for an answer, a lab's come every second and wait 0.4 s.
-/// What decides, so many in a row, stays as it is.
+/// By which factor the lab speeds health checks up: with an interval of 5 s and a timeout of 2 s,
+/// the lab probes every second and waits 0.4 s. The thresholds stay as they are.
 const SPEED_UP: u32 = 5;
 
 /// A target that counts as dead.
@@ -27,12 +26,12 @@ pub(crate) struct DeadTarget {
 /// A target of a rule of a listener.
 type Key = (SocketAddr, Protocol, usize, SocketAddr);
 
-/// Every target's state, as far as it is decided.
+/// The decided health of targets.
 #[derive(Debug, Default)]
 pub(crate) struct TargetHealths(BTreeMap<Key, (bool, ProbeResult)>);
 
 impl TargetHealths {
-    /// Books a report. Whether it was one, and news.
+    /// Records a health event. Returns whether it changed the health of a target.
     pub(crate) fn record(&mut self, event: &Event) -> bool {
         let Event::Health { listener, protocol, rule, target, alive, result } = event else {
             return false;
@@ -45,18 +44,18 @@ impl TargetHealths {
         before.is_none_or(|(was, _)| was != *alive)
     }
 
-    /// Whether all that is probed is decided.
+    /// Whether the health of every probed target is decided.
     pub(crate) fn are_decided(&self, all: &[LoadBalancer]) -> bool {
         probed(all).iter().all(|key| self.0.contains_key(key))
     }
 
-    /// Which targets of a rule may be picked.
+    /// For each target of a rule, whether it may be picked.
     pub(crate) fn alive(&self, lb: &LoadBalancer, listener: &Listener, rule: usize) -> Vec<bool> {
         let keys = keys(lb, listener, rule);
         keys.map(|key| self.0.get(&key).is_none_or(|(alive, _)| *alive)).collect()
     }
 
-    /// The same, for people.
+    /// The decided health of a rule's targets, sorted by address.
     pub(crate) fn report(
         &self,
         lb: &LoadBalancer,
@@ -71,7 +70,7 @@ impl TargetHealths {
         all
     }
 
-    /// Targets that count as dead, each once for its listener.
+    /// The dead targets, once for each listener.
     pub(crate) fn dead(&self) -> BTreeSet<DeadTarget> {
         let dead = self.0.iter().filter(|(_, (alive, _))| !alive);
         dead.map(|((listener, protocol, _, target), (_, result))| DeadTarget {
@@ -84,9 +83,9 @@ impl TargetHealths {
     }
 }
 
-/// The same load balancers, with health checks in a hurry. Passive checks are off: what one
-/// flow's failures teach a load balancer would decide the next one's shares, and how often a
-/// flow fails before the load balancer learns would be the machine's business.
+/// The load balancers with faster health checks and without passive checks. With passive checks,
+/// failures of one flow would change the shares of the next, and how many connections fail before
+/// that would depend on the speed of this machine.
 pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     let mut all = all.to_vec();
     for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {
@@ -108,8 +107,8 @@ fn end_of(result: ProbeResult) -> ProbeEnd {
     }
 }
 
-/// How long it takes until every target has been asked once more, and has answered or not:
-/// one that is asked as the time begins may be forgotten, the next one counts.
+/// How long it takes until every target has been probed once more. A probe that is under way when
+/// the time begins may be lost, so the next one counts.
 pub(crate) fn probe_round(all: &[LoadBalancer]) -> Duration {
     let accelerated = accelerated(all);
     let checks = accelerated.iter().flat_map(|lb| &lb.listeners);

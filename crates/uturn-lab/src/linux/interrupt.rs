@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM while a lab stands: it is taken down in order, then the run ends.
+//! Handles Ctrl-C and SIGTERM while a lab is up: the lab is taken down in order, then the run
+//! ends.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +13,16 @@ use crate::LabError;
 
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
 
-/// How many labs of this process stand.
+/// How many labs of this process are up.
 static STANDING: Mutex<usize> = Mutex::new(0);
 
 struct Signals {
     raised: Arc<AtomicBool>,
-    /// While no lab stands, signals do what they always do.
+    /// While no lab is up, signals have their default effect.
     idle: Arc<AtomicBool>,
 }
 
-/// Holds signals back as long as it lives.
+/// Intercepts signals as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Watch(());
 
@@ -40,7 +41,7 @@ impl Watch {
         Ok(Self(()))
     }
 
-    /// An error once the user wants to stop.
+    /// Returns [`LabError::Interrupted`] once a signal has been received.
     pub(crate) fn check(&self) -> Result<(), LabError> {
         let raised = SIGNALS.get().is_some_and(|signals| signals.raised.load(Ordering::SeqCst));
         if raised { Err(LabError::Interrupted) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Parts of the kernel that only some clusters need: whether they are here.
+//! Checks for features of the kernel that only some clusters need.
 
 use std::io;
 
@@ -9,13 +9,13 @@ use super::system::{During, find, run};
 use super::tunnel;
 use crate::{KernelPart, LabError, Unavailable};
 
-/// A table with a chain at each of the places that kube-proxy uses.
+/// A table with a chain at each hook that kube-proxy uses.
 const TABLE: &str = "table ip uturn-lab {\n\
     chain nat { type nat hook postrouting priority 100; }\n\
     chain filter { type filter hook prerouting priority -110; }\n\
     }\n";
 
-/// An error for the first part that is not here.
+/// Fails with the first feature or program that is missing.
 pub(super) fn check(parts: &[KernelPart], run: &Run) -> Result<(), LabError> {
     for part in parts {
         let needed = match part {

@@ -1,5 +1,5 @@
-//! The load balancers of a lab, all of them: where they are, the rules and the processes
-//! that do their work, what those report, and what their probes say.
+//! All load balancers of a lab: their namespaces, the rules and processes that implement them,
+//! the events that these report, and the results of health checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -20,17 +20,16 @@ use super::target::Target;
 use super::wait::{POLL_INTERVAL, wait};
 use crate::{LabError, Plan};
 
-/// How long the load balancers may take to start, and to make up their minds about their
-/// targets.
+/// How long the load balancers may take to start and to decide the health of their targets.
 const START: Duration = Duration::from_secs(20);
 
-/// All load balancers, at work.
+/// All running load balancers.
 #[derive(Debug)]
 pub(crate) struct LoadBalancers {
     sites: Vec<Site>,
-    /// With the place of their site.
+    /// The load balancer processes.
     processes: Vec<Process>,
-    /// What the probes have said.
+    /// The health of targets so far.
     pub(crate) healths: TargetHealths,
 }
 
@@ -42,7 +41,7 @@ struct Process {
 }
 
 impl LoadBalancers {
-    /// Sets the load balancers up and starts what they need.
+    /// Programs the rules of the load balancers and starts their processes.
     pub(crate) fn start(
         run: &Run,
         plan: &Plan<'_>,
@@ -73,9 +72,9 @@ impl LoadBalancers {
         Ok(balancers)
     }
 
-    /// Waits until every listener listens and the health of every target is decided. Where
-    /// probes are good and bad by turns (a scheduler sends them to this endpoint and to that)
-    /// nothing ever is: such a target goes on counting as alive.
+    /// Waits until every listener listens and the health of every target is decided. A target
+    /// whose probes alternate between success and failure (because a scheduler sends them to
+    /// different endpoints) is never decided and keeps counting as alive.
     pub(crate) fn await_ready(&mut self, twin: &Twin, watch: &Watch) -> Result<(), LabError> {
         let limit = Instant::now() + START;
         loop {
@@ -101,13 +100,13 @@ impl LoadBalancers {
         }
     }
 
-    /// What to wait for until there is something to hear.
+    /// The descriptors that become readable when there are events.
     pub(crate) fn waits_for(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.processes.iter().map(|process| PollFd::new(&process.balancer, PollFlags::IN))
     }
 
-    /// What was reported since the last time; what concerns flows is given, each with its
-    /// flow. Layer 4 follows what the probes say.
+    /// Processes the events since the last call and returns those that concern flows, each with
+    /// its flow. Updates the layer 4 rules if the health of a target changed.
     pub(crate) fn hear(
         &mut self,
         twin: &Twin,
@@ -132,7 +131,7 @@ impl LoadBalancers {
         Ok(seen)
     }
 
-    /// How many packets each call had.
+    /// The number of packets of each call.
     pub(crate) fn called(&self, twin: &Twin) -> Result<BTreeMap<Call, u64>, LabError> {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
@@ -144,7 +143,7 @@ impl LoadBalancers {
     }
 }
 
-/// Whether there is anything that rules alone do not do.
+/// Whether these load balancers need a process besides the rules.
 fn needs_process(all: &[LoadBalancer]) -> bool {
     let mut listeners = all.iter().flat_map(|lb| &lb.listeners);
     listeners.any(|listener| !is_in_kernel(listener)) || health::are_any(all)

@@ -60,18 +60,18 @@ pub(crate) fn watch(
         Ok((watched, stays))
     });
     match measured {
-        // A lab that stays up is interrupted once it has been seen.
+        // A lab that stays up may be interrupted once it has been measured.
         Ok((watched, true)) => Ok(watched),
         measured => {
-            // A program that Ctrl-C reached first fails for that reason and no other.
+            // A program may have failed because Ctrl-C reached it first.
             watch.check()?;
             Ok(measured?.0)
         }
     }
 }
 
-/// A lab that stands. Fields are dropped in this order: the state that lets others clean up
-/// goes last.
+/// A lab that is up. Fields are dropped in this order: the state on disk, which lets other runs
+/// clean up, goes last.
 struct Lab<'a> {
     plan: &'a Plan<'a>,
     watch: &'a Watch,
@@ -85,16 +85,16 @@ struct Lab<'a> {
     targets: Vec<Target>,
     /// What [`Lab::called`] was before the latest flow began.
     called_before: u64,
-    /// When the kernel was last asked for its counts, or the latest flow began: asking takes
+    /// When the kernel's counters were last read, or the latest flow began. Reading them takes
     /// longer than most flows.
     counters_read_at: Instant,
-    /// Whether nothing happened for a while: a slow machine is not given more at once than
-    /// it can do without keeping anybody waiting.
+    /// Whether nothing happened for [`QUIET_PERIOD`]. The next flow only begins then, so that a
+    /// slow machine does not delay answers.
     is_quiet: bool,
     tallies: Vec<Tally>,
 }
 
-/// What came out for one flow so far.
+/// The results of one flow so far.
 #[derive(Clone, Default)]
 struct Tally {
     /// Connections that the load balancer has decided on.
@@ -120,7 +120,7 @@ impl<'a> Lab<'a> {
             let of = |flow| Target::of(cluster, load_balancers, flow, found);
             plan.flows.iter().map(of).collect()
         };
-        // What the plan asks in vain is told before anything is built.
+        // Report errors in the plan before anything is built.
         targets(&names::asked(plan).into_iter().map(|asked| (asked, Vec::new())).collect())?;
         let coredns = names::program(plan)?;
         super::available()?;
@@ -144,7 +144,7 @@ impl<'a> Lab<'a> {
         let names = coredns.map(|program| Names::start(&run, plan, &twin, &program)).transpose()?;
         let found = names.as_ref().map(|names| names.resolve(plan, &twin)).transpose()?;
         let targets = targets(&found.unwrap_or_default())?;
-        // Probes begin at once, so all that they meet is there.
+        // Probes begin immediately, so everything that they reach must be up.
         let mut balancers = LoadBalancers::start(&run, plan, &twin, &targets)?;
         balancers.await_ready(&twin, watch)?;
         let tallies = vec![Tally::default(); targets.len()];
@@ -208,14 +208,14 @@ impl<'a> Lab<'a> {
             .collect())
     }
 
-    /// How many connections a flow makes: whole turns.
+    /// How many connections a flow makes: a whole number of turns.
     fn connects(&self, flow: usize) -> u64 {
         let turns = self.targets[flow].turns;
         (self.plan.connects as u64).max(1).div_ceil(turns) * turns
     }
 
-    /// Whether the flow before this one leaves the scheduler's turns alone from now on:
-    /// whoever picks has seen all its connections, or they have ended without.
+    /// Whether the previous flow no longer affects the scheduler's turns: the load balancer has
+    /// seen all its connections, or they have ended without reaching it.
     fn is_decided(&mut self, flow: usize, attempts: &[Attempt]) -> Result<bool, LabError> {
         let Some(before) = flow.checked_sub(1) else { return Ok(true) };
         if !attempts.iter().any(|attempt| attempt.flow == before) {
@@ -224,7 +224,7 @@ impl<'a> Lab<'a> {
         let decided = match self.targets[before].picked_by {
             PickedBy::NoBalancer => return Ok(self.is_quiet),
             PickedBy::Process => self.tallies[before].decided,
-            // Asking takes time, in which nobody would be heard.
+            // No events are processed while the counters are read.
             PickedBy::Kernel
                 if !self.is_quiet || self.counters_read_at.elapsed() < POLL_INTERVAL / 2 =>
             {
@@ -238,8 +238,8 @@ impl<'a> Lab<'a> {
         Ok(decided >= self.connects(before))
     }
 
-    /// How many packets of a flow have come to the rules of layer 4 (others may share its
-    /// node's address).
+    /// How many packets of a flow have reached the layer 4 rules. (Other flows may share its
+    /// node's address.)
     fn called(&self, flow: usize) -> Result<u64, LabError> {
         let target = &self.targets[flow];
         if target.picked_by != PickedBy::Kernel {
@@ -249,7 +249,7 @@ impl<'a> Lab<'a> {
         Ok(target.calls().filter_map(|call| counts.get(&call)).sum())
     }
 
-    /// Takes the health of a flow's targets as it is when the flow begins.
+    /// Records the health of a flow's targets when the flow begins.
     fn update(&mut self, flow: usize) {
         let (balancers, healths) = (self.plan.load_balancers, &self.balancers.healths);
         self.targets[flow].update(balancers, healths);
@@ -271,7 +271,8 @@ impl<'a> Lab<'a> {
             .during(&format!("connect from {from} to {}", spec.address))
     }
 
-    /// Waits until something happens, and lets everybody it concerns go on.
+    /// Waits for events, then advances the connections that are ready and processes the load
+    /// balancers' events.
     fn wait_and_go_on(
         &mut self,
         attempts: &mut [Attempt],
@@ -299,7 +300,7 @@ impl<'a> Lab<'a> {
         self.hear(current)
     }
 
-    /// Books what the load balancer has reported.
+    /// Adds the load balancers' events to the tallies.
     fn hear(&mut self, current: Option<usize>) -> Result<(), LabError> {
         for (flow, seen) in self.balancers.hear(&self.twin, current)? {
             let tally = &mut self.tallies[flow];
@@ -316,7 +317,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Counts the attempts that have ended, and forgets them.
+    /// Counts the attempts that have ended, and removes them.
     fn collect(&mut self, attempts: &mut Vec<Attempt>) -> Result<(), LabError> {
         for attempt in attempts.extract_if(.., |attempt| attempt.has_ended()) {
             let flow = attempt.flow;
@@ -356,7 +357,7 @@ impl Tally {
     }
 }
 
-/// Addresses and names of the pods that are called or call; all others are left out.
+/// Names and addresses of the pods that take part in flows; other pods are not built.
 struct Needed<'a> {
     names: BTreeSet<&'a NamespacedName>,
     addresses: BTreeSet<IpAddr>,

@@ -1,7 +1,7 @@
-//! Network namespaces: made, given a name that `ip netns` shows, entered, removed.
+//! Network namespaces: creates, names (as `ip netns` shows them), enters and removes them.
 //!
-//! A namespace belongs to a thread, so everything that is done inside one is done on a
-//! thread made for it ([`Namespace::run`]). Sockets keep the namespace they were opened in.
+//! A namespace belongs to a thread, so work inside one runs on a new thread ([`Namespace::run`]).
+//! Sockets keep the namespace they were opened in.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +18,7 @@ const NAMES: &str = "/run/netns";
 /// The calling thread's own namespace.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// A namespace of the lab's own; goes when this is dropped.
+/// A namespace of the lab, removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
@@ -26,7 +26,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// A new one with this name.
+    /// Creates a namespace with this name.
     pub(crate) fn new(name: String) -> io::Result<Self> {
         fs::create_dir_all(NAMES)?;
         let path = path_of(&name);
@@ -48,7 +48,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Does something on a thread inside the namespace.
+    /// Runs a closure on a new thread inside the namespace.
     pub(crate) fn run<T: Send>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send,
@@ -59,8 +59,8 @@ impl Namespace {
         })
     }
 
-    /// The same, with mounts of its own: what is mounted nobody else sees, and it goes with
-    /// the last process that was started there.
+    /// Like [`Namespace::run`], in a new mount namespace: its mounts are private, and disappear
+    /// with the last process started there.
     pub(crate) fn run_with_own_mounts<T: Send>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send,
@@ -86,12 +86,12 @@ impl AsFd for Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // What could not be removed now, the next sweep finds.
+        // The next sweep removes what could not be removed now.
         let _ = remove(&self.name);
     }
 }
 
-/// The names of namespaces that begin so.
+/// The names of namespaces that begin with this prefix.
 pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(NAMES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -109,13 +109,13 @@ pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Takes a namespace's name away. Without a name and without a process in it the namespace
-/// goes, and its links, addresses and rules with it.
+/// Removes a namespace's name. A namespace without a name and without a process ends, with its
+/// links, addresses and rules.
 pub(crate) fn remove(name: &str) -> io::Result<()> {
     let path = path_of(name);
     let unmounted = unmount(&path, UnmountFlags::DETACH);
-    // A name that was never mounted goes too: its making was cut short. One that still is
-    // mounted does not.
+    // A file that was never mounted on (because its creation was interrupted) is removed too. One
+    // that is still mounted is not.
     fs::remove_file(&path).map_err(|error| unmounted.map_or_else(Into::into, |()| error))
 }
 

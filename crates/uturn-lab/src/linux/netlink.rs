@@ -1,5 +1,5 @@
-//! Links, addresses, routes, neighbours: asked of the kernel through netlink, one request
-//! and its acknowledgement at a time.
+//! Configures links, addresses, routes and neighbours through netlink, one request and its
+//! acknowledgement at a time.
 
 use std::io;
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ pub(crate) struct End<'a> {
 pub(crate) struct Vxlan<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: Mac,
-    /// Which of all such devices belong together.
+    /// The VXLAN network identifier.
     pub(crate) id: u32,
     pub(crate) port: u16,
     /// The address that it sends from, and the link that has it.
@@ -62,16 +62,16 @@ pub(crate) struct Vxlan<'a> {
     pub(crate) over: Index,
 }
 
-/// A route's way.
+/// The next hop of a route.
 #[derive(Clone, Copy)]
 pub(crate) enum Via {
     /// Straight out of an interface.
     Link(Index),
-    /// To a router that is right behind an interface, whatever its address.
+    /// To an on-link router behind an interface.
     Router(IpAddr, Index),
 }
 
-/// Which packets a rule for routing is about.
+/// The packets that a routing policy rule selects.
 #[derive(Clone, Copy)]
 pub(crate) enum Selector {
     To(IpAddr),
@@ -126,8 +126,8 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewLink(message))
     }
 
-    /// A VXLAN device, down. It learns nothing: who is where is said with
-    /// [`add_peer`](Self::add_peer).
+    /// Creates a VXLAN device without learning, down. [`add_peer`](Self::add_peer) adds its
+    /// forwarding entries.
     pub(crate) fn add_vxlan(&mut self, device: &Vxlan<'_>) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(device.name.into()));
@@ -149,7 +149,8 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewLink(message))
     }
 
-    /// Says which address a VXLAN device sends frames to that are for this hardware.
+    /// Adds a forwarding entry to a VXLAN device: the address that frames for this hardware
+    /// address are sent to.
     pub(crate) fn add_peer(&mut self, vxlan: Index, mac: Mac, at: IpAddr) -> io::Result<()> {
         let mut message = neighbour(vxlan, at, mac);
         message.header.family = AddressFamily::Bridge;
@@ -157,7 +158,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewNeighbour(message))
     }
 
-    /// How long packets that leave by a link may be.
+    /// Sets the MTU of a link.
     pub(crate) fn set_mtu(&mut self, link: Index, mtu: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = link.0;
@@ -165,8 +166,8 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message))
     }
 
-    /// A link that leads nowhere and stays down: a place for addresses. Where the kernel has
-    /// no dummies, a bridge without ports does the same.
+    /// Creates a dummy device that stays down and only holds addresses. If the kernel has no
+    /// dummy devices, a bridge without ports serves the same purpose.
     pub(crate) fn add_dummy(&mut self, name: &str) -> io::Result<()> {
         let mut made = Ok(());
         for kind in [InfoKind::Dummy, InfoKind::Bridge] {
@@ -181,11 +182,10 @@ impl Netlink {
         made
     }
 
-    /// A link that swallows what is sent there: nobody is asked whether anybody is, and nobody
-    /// is told.
+    /// Creates a link that silently discards packets, without neighbour resolution or ICMP
+    /// errors.
     ///
-    /// A route that is a black hole would not do: who calls from this very place is told of
-    /// that.
+    /// A blackhole route would not do: it makes local connects fail with an error.
     pub(crate) fn add_discarding_link(&mut self) -> io::Result<Index> {
         self.add_dummy("hole")?;
         let link = self.index("hole")?;
@@ -197,8 +197,8 @@ impl Netlink {
         Ok(link)
     }
 
-    /// Makes a link a port of a bridge, one that may send back what came out of it: a pod
-    /// that calls a Service and is picked itself.
+    /// Makes a link a port of a bridge in hairpin mode, for pods that call a Service and are
+    /// picked themselves.
     pub(crate) fn add_port(&mut self, bridge: Index, port: Index) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = port.0;
@@ -244,7 +244,7 @@ impl Netlink {
         message.attributes.push(AddressAttribute::Local(address.addr()));
         message.attributes.push(AddressAttribute::Address(address.addr()));
         if address.addr().is_ipv6() {
-            // Usable at once: nobody else can have it.
+            // Skip duplicate address detection: the address is unique.
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
         }
         self.create(RouteNetlinkMessage::NewAddress(message))
@@ -254,7 +254,7 @@ impl Netlink {
         self.add_route_from(None, to, via)
     }
 
-    /// A route that says which address this namespace's own packets get.
+    /// Adds a route with a preferred source address for packets of this namespace.
     pub(crate) fn add_route_from(
         &mut self,
         from: Option<IpAddr>,
@@ -264,7 +264,7 @@ impl Netlink {
         self.route(u32::from(RouteHeader::RT_TABLE_MAIN), from, to, via)
     }
 
-    /// A route in a table of its own number.
+    /// Adds a route to a table.
     pub(crate) fn add_route_in(&mut self, table: u32, to: IpNet, via: Via) -> io::Result<()> {
         self.route(table, None, to, via)
     }
@@ -292,7 +292,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRoute(message))
     }
 
-    /// In `table`, everything of a family is for this very namespace.
+    /// Adds a route to `table` that delivers all packets of a family locally.
     pub(crate) fn add_local_table(&mut self, all: IpNet, table: u8) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = route_header(all);
@@ -303,7 +303,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRoute(message))
     }
 
-    /// Packets with this mark are routed by `table`.
+    /// Adds a policy rule: packets with this mark are routed by `table`.
     pub(crate) fn add_mark_rule(&mut self, all: IpNet, mark: u32, table: u8) -> io::Result<()> {
         let mut message = RuleMessage::default();
         message.header = RuleHeader {
@@ -319,7 +319,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRule(message))
     }
 
-    /// Packets to, or from, an address are routed by `table`.
+    /// Adds a policy rule: packets to or from an address are routed by `table`.
     pub(crate) fn add_rule(&mut self, of: Selector, table: u32, priority: u32) -> io::Result<()> {
         let (Selector::To(ip) | Selector::From(ip)) = of;
         let mut message = RuleMessage::default();
@@ -345,7 +345,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRule(message))
     }
 
-    /// Says once and for all which hardware has an address.
+    /// Adds a permanent neighbour entry.
     pub(crate) fn add_neighbour(&mut self, at: Index, ip: IpAddr, mac: Mac) -> io::Result<()> {
         self.create(RouteNetlinkMessage::NewNeighbour(neighbour(at, ip, mac)))
     }
@@ -402,7 +402,7 @@ fn neighbour(at: Index, ip: IpAddr, mac: Mac) -> NeighbourMessage {
     message
 }
 
-/// A table's number where there is room for one byte only: larger ones are in an attribute.
+/// The header's 8-bit table number, or 0 for a larger one, which goes into an attribute.
 fn short(table: u32) -> u8 {
     u8::try_from(table).unwrap_or_default()
 }

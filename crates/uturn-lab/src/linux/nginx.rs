@@ -1,9 +1,8 @@
-//! Pods that are an nginx: the real one, with the configuration that ConfigMaps bring to a
-//! container of that image.
+//! Runs the real nginx in pods whose ConfigMaps mount an nginx configuration.
 //!
-//! It finds its files where the image has them, below `/etc/nginx`, and writes to `/var` and
-//! `/run` as usual: both are its own, and go with it. The names of Services it knows by a
-//! file of hosts, with the addresses that the cluster's DNS would give.
+//! Its files are below `/etc/nginx`, as in the image. It writes to private mounts of `/var` and
+//! `/run`, which disappear with it. It resolves the names of Services through `/etc/hosts`, with
+//! the addresses that the cluster's DNS would return.
 
 mod config;
 
@@ -22,25 +21,25 @@ use super::system::{During, find};
 use crate::LabError;
 use config::File;
 
-/// Where the image has its configuration.
+/// The configuration folder of the image.
 const FOLDER: &str = "/etc/nginx";
 
-/// Who has which name.
+/// The file with the addresses of Services.
 const HOSTS: &str = "/etc/hosts";
 
-/// Where it may write, and nobody else sees it.
+/// Folders that nginx may write to, mounted privately.
 const OWN: [&str; 4] = ["/var/log", "/var/lib", "/var/cache", "/run"];
 
-/// Folders that nginx does not make by itself.
+/// Folders that nginx expects and does not create.
 const MADE: [&str; 3] = ["/var/log/nginx", "/var/lib/nginx", "/var/cache/nginx"];
 
-/// What it says once it listens.
+/// The text in its log once it listens.
 const LISTENS: &str = "getrlimit(RLIMIT_NOFILE)";
 
-/// One process only: none is left when it is killed.
+/// Runs nginx as a single process, so that no worker survives when it is killed.
 const PROCESS: &str = "daemon off; master_process off; error_log stderr notice;";
 
-/// Whether a pod is an nginx.
+/// Whether a pod runs nginx with a configuration that is known.
 pub(crate) fn is_one(pod: &Pod) -> bool {
     let mut files = pod.spec.files.iter();
     files.any(|file| file.text.is_some() && is_config(&file.path) && file.path.ends_with(".conf"))
@@ -77,7 +76,7 @@ pub(crate) fn start(run: &Run, cluster: &Cluster, twin: &Twin) -> Result<Vec<Pro
     Ok(all)
 }
 
-/// What it sees in place of the host's own files.
+/// The files that nginx sees in place of the host's.
 struct Root {
     folder: PathBuf,
 }
@@ -102,7 +101,7 @@ impl Root {
                 fs::create_dir_all(self.inside(own))?;
             }
             MADE.iter().try_for_each(|folder| fs::create_dir_all(self.inside(folder)))?;
-            // What kinds of files there are is nginx's own knowledge.
+            // Use the MIME types of the installed nginx.
             let kinds = fs::read_to_string(Path::new(FOLDER).join("mime.types"));
             let kinds = kinds.unwrap_or_else(|_| "types {}\n".into());
             self.write("/etc/nginx/mime.types", &kinds)?;
@@ -114,7 +113,7 @@ impl Root {
         Ok(write())
     }
 
-    /// Puts them in place of the host's. Only with mounts of one's own.
+    /// Mounts the files over the host's. Must be called in a private mount namespace.
     fn mount(&self) -> io::Result<()> {
         let put = |from: &Path, place: &str| {
             mount_bind(from, place).map_err(|why| {

@@ -1,4 +1,4 @@
-//! Pods and how they hang off their node.
+//! Creates pods and connects them to their nodes.
 //!
 //! Global Router: a bridge (`cbr0`) on the node has the node's range of addresses, and pods
 //! are its ports.
@@ -35,7 +35,7 @@ use super::system::During;
 use super::tunnel;
 use crate::LabError;
 
-/// What a card's index has to be added to for the number of its routing table.
+/// The routing table of a card is this number plus the card's index.
 const FIRST_TABLE: u32 = 2000;
 
 /// Priorities of the rules about a pod's address.
@@ -160,7 +160,7 @@ fn plug_in(host: &Namespace, space: &Namespace, bridge: &str, number: usize) -> 
     })
 }
 
-/// In the fabric: a pod's addresses are at this link of its node, with this hardware.
+/// In the fabric: routes a pod's addresses to this link of its node, with this hardware address.
 fn deliver<'a>(
     ips: impl Iterator<Item = &'a IpAddr>,
     (link, mac): &(String, Mac),
@@ -174,15 +174,15 @@ fn deliver<'a>(
     Ok(())
 }
 
-/// Whether the fabric delivers to a pod without a bridge. Addresses of the VPC need no route of
-/// the node's.
+/// Whether the fabric has a route to this address of a pod in routed mode. Addresses of the VPC
+/// need no route to the node's range.
 fn is_routed(network: &Network, node: &Node, ip: IpAddr) -> bool {
     let is_in = |nets: &[IpNet]| nets.iter().any(|net| net.contains(&ip));
     let needs_route = is_in(&node.pod_cidrs) || !is_in(&network.vpc_cidrs.value);
     network.transport.value == Transport::Underlay && (node.routed != Some(false) || !needs_route)
 }
 
-/// On the node: a pod has a link of its own, and its addresses are there.
+/// On the node: creates a pod's link and the routes to its addresses.
 fn attach(pod: &Pod, space: &Namespace, (name, number): (String, usize)) -> io::Result<Netlink> {
     let mut netlink = Netlink::open()?;
     let wire = Wire { here: name, there: "eth0", mac: mac(5, number) };
@@ -204,7 +204,7 @@ fn leave_by_card(netlink: &mut Netlink, pod: &Pod) -> io::Result<()> {
     Ok(())
 }
 
-/// A pod's addresses where each is all of its range, and its gateway.
+/// A pod's addresses as host routes, each with its gateway.
 fn whole(pod: &Pod) -> Vec<(IpNet, IpAddr)> {
     pod.ips.iter().map(|ip| (IpNet::from(*ip), router(*ip))).collect()
 }

@@ -1,4 +1,4 @@
-//! Real programs in a pod's place: started in its namespace, waited for until they serve.
+//! Real programs in the namespaces of pods: starts them and waits until they serve.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, PipeReader, Write as _};
@@ -14,16 +14,16 @@ use super::state::Run;
 use super::system::During;
 use crate::LabError;
 
-/// How long it may take until it serves.
+/// How long a program may take until it serves.
 const START: Duration = Duration::from_secs(60);
 
-/// A program; it ends when this is dropped.
+/// A running program, killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Program(Child);
 
 impl Program {
-    /// Starts it in a namespace, and waits until it says `ready`. What it says is kept in
-    /// `log`.
+    /// Starts a program in a namespace and waits until its output contains `ready`. Writes its
+    /// output to `log`.
     pub(super) fn start(
         run: &Run,
         space: &Namespace,
@@ -35,7 +35,7 @@ impl Program {
         Self::start_by(run, |command| space.run(|| command.spawn()), command, log, ready, during)
     }
 
-    /// The same, wherever `start` starts it.
+    /// Like [`Program::start`], but `start` spawns the process.
     pub(super) fn start_by(
         run: &Run,
         start: impl FnOnce(&mut Command) -> io::Result<Child>,
@@ -53,7 +53,7 @@ impl Program {
             .process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
         let started = Self(start(&mut command).during(&format!("{during}: {name}"))?);
-        // Its ends of the pipe are the only ones left.
+        // Closes this process's copies of the pipe's write end.
         drop(command);
         run.started(started.0.id()).during(during)?;
         let file = File::create(log).during(during)?;
@@ -80,11 +80,11 @@ impl Drop for Program {
     }
 }
 
-/// Keeps what it says, to its end, and tells when it is ready.
+/// Writes a program's output to `log` until it ends, and sends a message when it is ready.
 fn listen(reader: PipeReader, mut log: File, ready: &str, ready_sender: &SyncSender<()>) {
     let mut was_ready = false;
     for line in BufReader::new(reader).lines().map_while(Result::ok) {
-        // What cannot be kept is missed only by who looks for a fault.
+        // The log only serves to find errors, so a failed write is ignored.
         let _ = writeln!(log, "{line}");
         if !was_ready && line.contains(ready) {
             was_ready = true;

@@ -1,5 +1,4 @@
-//! Addresses that the VPC's inside does not know: those that nodes have on the internet, and
-//! those of clients out there.
+//! Addresses outside the VPC: the public addresses of nodes, and those of clients outside.
 
 use std::net::IpAddr;
 
@@ -9,9 +8,9 @@ use uturn_model::{Client, Cluster, Family, LoadBalancer, Node};
 
 use crate::Plan;
 
-/// The address that a node's packets have beyond the VPC: its own public one, or, where none
-/// is stated, one that they share. Which one it is does not matter as long as no node knows
-/// it. IPv6 addresses are everybody's: none.
+/// The source address of a node's packets outside the VPC: its own public address or, if none is
+/// stated, a shared one. Its value does not matter as long as no node has it. IPv6 addresses are
+/// not translated, so this is `None` unless one is stated.
 pub(crate) fn address_of(node: &Node, family: Family) -> Option<IpAddr> {
     let stated = node.external_ips.iter().copied().find(|ip| Family::of(*ip) == family);
     match family {
@@ -20,8 +19,7 @@ pub(crate) fn address_of(node: &Node, family: Family) -> Option<IpAddr> {
     }
 }
 
-/// Where a client outside calls from: its own address, or one out of the ranges that are for
-/// documentation.
+/// The address of a client outside: the stated one, or one out of the documentation ranges.
 pub(crate) fn outside_client_address(stated: Option<IpAddr>, family: Family) -> IpAddr {
     stated.unwrap_or(match family {
         Family::V4 => IpAddr::from([198, 51, 100, 10]),
@@ -29,15 +27,15 @@ pub(crate) fn outside_client_address(stated: Option<IpAddr>, family: Family) -> 
     })
 }
 
-/// Whether anything of a plan is beyond the VPC.
+/// Whether a plan has load balancers or clients outside the VPC.
 pub(crate) fn is_needed(plan: &Plan<'_>) -> bool {
     plan.load_balancers.iter().any(|lb| lb.scope == Scope::Public)
         || plan.flows.iter().any(|flow| matches!(flow.from, Client::Outside(_)))
 }
 
-/// Which address stands on packets that load balancers send from one of the cloud's own:
-/// those beyond the VPC have others than those inside, as two could not be told apart by
-/// where answers go.
+/// The source address that load balancers of a scope use for one of the cloud's own addresses.
+/// Public ones use another address than private ones, because answers to a shared address could
+/// not be routed.
 pub(crate) fn source_address(scope: Scope, own: IpAddr) -> IpAddr {
     match (scope, own) {
         (Scope::Private, own) => own,
@@ -46,12 +44,12 @@ pub(crate) fn source_address(scope: Scope, own: IpAddr) -> IpAddr {
     }
 }
 
-/// Where health checks that do not come from a VIP come from.
+/// The source addresses of health checks that do not come from a VIP.
 pub(crate) fn probers(family: Family) -> [IpAddr; 2] {
     [Scope::Private, Scope::Public].map(|scope| source_address(scope, prober(family)))
 }
 
-/// All addresses that health checks come from: the load balancers' own among them.
+/// All source addresses of health checks, including the VIPs.
 pub(crate) fn probers_of(plan: &Plan<'_>) -> Vec<IpAddr> {
     let vips = plan.load_balancers.iter().map(|lb| lb.vip);
     vips.chain(Family::BOTH.into_iter().flat_map(probers)).collect()
@@ -62,7 +60,7 @@ pub(crate) fn is_vip(all: &[LoadBalancer], address: IpAddr) -> bool {
     all.iter().any(|lb| lb.vip == address)
 }
 
-/// Whether an address is one of the cluster's own, so that nobody else can have it.
+/// Whether a node, a pod or a load balancer has this address.
 pub(crate) fn is_taken(cluster: &Cluster, all: &[LoadBalancer], address: IpAddr) -> bool {
     cluster.nodes.values().any(|node| node.has_address(address))
         || cluster.pods.values().any(|pod| pod.ips.contains(&address))

@@ -1,4 +1,4 @@
-//! What a run leaves on record while it lives, so that the next one can clean up after it.
+//! The state on disk of a run, which lets the next run clean up after it.
 //!
 //! A run's folder holds a lock that dies with its process, the processes it started, and
 //! what they need. Namespaces carry the run's name. A folder whose lock can be taken
@@ -22,7 +22,7 @@ use crate::LabError;
 
 const FOLDER: &str = "/run/uturn-lab";
 
-/// Runs of this process so far: several may begin at once.
+/// The number of runs of this process so far: several may begin at the same time.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// A run that is alive as long as this is.
@@ -72,7 +72,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // What could not be removed now, the next sweep finds.
+        // The next sweep removes what could not be removed now.
         let _ = fs::remove_dir_all(&self.folder);
         remove_folder();
     }
@@ -133,7 +133,7 @@ fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
     Ok(text.lines().filter_map(same).collect())
 }
 
-/// When a process began, in the kernel's own count: the 22nd field of its `stat`.
+/// The start time of a process in clock ticks: the 22nd field of its `stat`.
 fn start_time(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field is a name in brackets that may hold anything.
@@ -153,7 +153,7 @@ fn is_dead(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Keeps others from making and sweeping runs meanwhile.
+/// Locks the folder, so that no other run is created or swept meanwhile.
 fn lock_folder() -> io::Result<File> {
     let path = Path::new(FOLDER).join(".lock");
     loop {
@@ -164,7 +164,7 @@ fn lock_folder() -> io::Result<File> {
             lock => lock?,
         };
         flock(&lock, FlockOperation::LockExclusive)?;
-        // Whoever had it before may have removed it.
+        // The previous holder of the lock may have removed the file.
         let inode = lock.metadata()?.ino();
         if fs::metadata(&path).is_ok_and(|named| named.ino() == inode) {
             return Ok(lock);
@@ -172,7 +172,7 @@ fn lock_folder() -> io::Result<File> {
     }
 }
 
-/// Removes the folder of all runs once there is none.
+/// Removes the folder of all runs if no run is left.
 fn remove_folder() {
     let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.path().is_dir());
     if let Ok(_guard) = lock_folder()

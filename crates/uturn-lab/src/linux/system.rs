@@ -1,4 +1,4 @@
-//! Errors with what was being done, and programs that are started.
+//! Adds context to system errors, and runs programs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::LabError;
 
-/// Says what was being done when it failed.
+/// Adds to an error what was being done when it occurred.
 pub(crate) trait During<T> {
     fn during(self, doing: &str) -> Result<T, LabError>;
 }
@@ -17,7 +17,7 @@ impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
     }
 }
 
-/// Runs a program to its end with `input`; what it said on standard error, if it failed.
+/// Runs a program to its end with `input`. The inner result has its standard error if it failed.
 pub(crate) fn run(
     program: &str,
     arguments: &[&str],
@@ -41,7 +41,7 @@ pub(crate) fn run(
     }
 }
 
-/// What a program prints.
+/// Runs a program and returns its standard output.
 pub(crate) fn output(program: &str, arguments: &[&str]) -> io::Result<String> {
     let output = Command::new(find(program).unwrap_or_else(|| program.into()))
         .args(arguments)
@@ -54,7 +54,7 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> io::Result<String> {
     Err(io::Error::other(format!("{program}: {}: {said}", output.status)))
 }
 
-/// Where a program is: in the search path, or where Debian puts what only root needs.
+/// Looks for a program in the search path and in the `sbin` folders.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);

@@ -1,7 +1,7 @@
-//! iptables: which of its two back ends this kernel carries, and its programs.
+//! Runs iptables with the back end (nf_tables or legacy) that this kernel supports.
 //!
-//! Most kernels carry both; one without nf_tables carries the legacy one only. Which one
-//! serves is tried once, by loading rules.
+//! Most kernels support both; one without nf_tables only supports the legacy one. Loading rules
+//! once decides which is used.
 
 use std::io;
 use std::sync::OnceLock;
@@ -12,18 +12,18 @@ use super::namespace::Namespace;
 use super::system::{During, find, output, run};
 use crate::LabError;
 
-/// What stands between `iptables` and `-restore`, the preferred one first.
+/// The infix between `iptables` and `-restore`, the preferred one first.
 const BACK_ENDS: [&str; 2] = ["", "-legacy"];
 
 static CHOSEN: OnceLock<&str> = OnceLock::new();
 
-/// Whether there is any.
+/// Whether any back end is installed.
 pub(crate) fn are_installed() -> bool {
     installed().next().is_some()
 }
 
-/// Loads rules with each back end in turn, until one takes them: all that follows is done
-/// with that one. What the first one said, if none does.
+/// Loads rules with each back end in turn until one accepts them, which is used from then on. If
+/// none does, the inner result has the first one's error.
 pub(crate) fn try_out(rules: &str) -> io::Result<Result<(), String>> {
     let mut first = None;
     for end in installed() {
@@ -38,7 +38,7 @@ pub(crate) fn try_out(rules: &str) -> io::Result<Result<(), String>> {
     Ok(Err(first.unwrap_or_else(|| "iptables is not installed".into())))
 }
 
-/// Loads the rules of a family, in place of what is there.
+/// Loads the rules of a family and replaces existing ones.
 pub(crate) fn restore(
     space: &Namespace,
     family: Family,
@@ -48,7 +48,7 @@ pub(crate) fn restore(
     start_restore(space, family, &["-w"], text, doing)
 }
 
-/// The same, beside what is there already.
+/// Loads the rules of a family and keeps existing ones.
 pub(crate) fn restore_more(
     space: &Namespace,
     family: Family,

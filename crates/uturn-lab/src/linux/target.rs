@@ -1,4 +1,4 @@
-//! What a flow means in numbers: which address, which request, and who would serve it.
+//! Resolves a flow to an address and a request, and finds the load balancer rule that serves it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -19,32 +19,32 @@ use super::public;
 use super::rules::{is_in_kernel, turns};
 use crate::{LabError, TargetHealth};
 
-/// How long a connect may take to be told from one that hangs, where nobody retries: its
-/// first packet is sent again after 1 s, and then after 2 or 3 s.
+/// The limit of a connect without load balancer retries, after which it counts as hanging. A SYN
+/// is retransmitted after 1 s, and again after 2 or 3 s.
 const CONNECT_LIMIT: Duration = Duration::from_millis(2500);
 
-/// What the machine may take beyond what must be waited for.
+/// Extra time for a slow machine.
 const SLACK: Duration = Duration::from_millis(1500);
 
 /// A flow, ready to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) spec: RequestSpec,
-    /// How many connections make a whole turn of whoever picks.
+    /// How many connections make a whole turn of the scheduler.
     pub(crate) turns: u64,
     /// How long a connection may take at most.
     pub(crate) limit: Duration,
-    /// Who picks, where the flow aims at a load balancer.
+    /// What picks the flow's target.
     pub(crate) picked_by: PickedBy,
-    /// Where the load balancer is that it aims at, if it aims at one.
+    /// The scope of the load balancer that the flow calls, if it calls one.
     pub(crate) scope: Option<Scope>,
-    /// The rule that serves it: a load balancer's, a listener's and a rule's place.
+    /// The rule that serves it: indices of the load balancer, the listener and the rule.
     place: Option<[usize; 3]>,
-    /// Addresses that its connections can come from where a load balancer sees them.
+    /// Source addresses that a load balancer may see for its connections.
     sources: Vec<IpAddr>,
 }
 
-/// Who picks a flow's targets, if its packets get that far.
+/// What picks a flow's targets, if its packets reach a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PickedBy {
     /// No load balancer.
@@ -113,8 +113,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Where the rule that it meets sends it to another of the same load balancer: that one
-    /// serves it.
+    /// Follows a redirect rule to the rule of the same load balancer that it leads to.
     fn follow(&mut self, load_balancers: &[LoadBalancer]) {
         let Some([lb, listener, rule_place]) = self.place else { return };
         let balancer = &load_balancers[lb];
@@ -147,7 +146,7 @@ impl Target {
         self.spec.redirected = Some((url, Box::new(next)));
     }
 
-    /// Of a name that has no address: nobody is called.
+    /// A flow whose name has no address: it makes no connections.
     fn nameless() -> Self {
         let spec = RequestSpec {
             address: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
@@ -173,7 +172,7 @@ impl Target {
         self.spec.address.port() > 0
     }
 
-    /// Works out turns and patience, with the targets that are alive now.
+    /// Computes turns and limit for the targets that are alive now.
     pub(crate) fn update(&mut self, load_balancers: &[LoadBalancer], healths: &TargetHealths) {
         let Some((lb, listener, place)) = self.place(load_balancers) else { return };
         let alive = healths.alive(lb, listener, place);
@@ -192,7 +191,7 @@ impl Target {
         }
     }
 
-    /// What the probes say of its targets.
+    /// The health of its targets.
     pub(crate) fn health(
         &self,
         load_balancers: &[LoadBalancer],
@@ -211,7 +210,7 @@ impl Target {
         Some((lb, &lb.listeners[listener], rule))
     }
 
-    /// What its connections look like where they begin, each with one of its sources.
+    /// The calls that its connections are counted as, one for each source address.
     pub(crate) fn calls(&self) -> impl Iterator<Item = Call> {
         let of_family = |ip: &&IpAddr| Family::of(**ip) == Family::of(self.spec.address.ip());
         self.sources.iter().filter(of_family).map(|source| (*source, self.spec.address))
@@ -240,7 +239,7 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
     a / high.max(1) * b
 }
 
-/// What servers said of the name that a flow calls, where any were asked.
+/// The addresses that the cluster's DNS returned for the flow's name. `None` if it was not asked.
 fn resolved_addresses<'a>(flow: &Flow, found: &'a Found) -> Option<&'a [IpAddr]> {
     let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
         return None;
@@ -248,7 +247,7 @@ fn resolved_addresses<'a>(flow: &Flow, found: &'a Found) -> Option<&'a [IpAddr]>
     found.get(&(flow.from.clone(), host.clone())).map(Vec::as_slice)
 }
 
-/// The family of what is called, where that is clear before anybody calls.
+/// The address family of a destination, if the destination alone decides it.
 fn to_family(cluster: &Cluster, all: &[LoadBalancer], to: &Destination) -> Option<Family> {
     let family = |ip: IpAddr| Some(Family::of(ip));
     match to {
@@ -265,8 +264,8 @@ fn to_family(cluster: &Cluster, all: &[LoadBalancer], to: &Destination) -> Optio
     }
 }
 
-/// The address that a client's connections come from as long as nobody changes it.
-/// `wanted` is the family of what it calls; clients with one address have that.
+/// A client's own source address. `wanted` is the family of the destination, which decides for
+/// clients outside.
 fn client_address(
     cluster: &Cluster,
     client: &Client,
@@ -297,8 +296,8 @@ fn client_address(
     address.ok_or_else(|| LabError::Plan(format!("{client} has no address")))
 }
 
-/// The client's own address, and its node's: what a masqueraded connection comes from. A
-/// load balancer beyond the VPC sees the node's public address in place of both.
+/// The client's own address and its node's, which masqueraded connections have. A public load
+/// balancer sees the node's public address in place of both.
 fn sources(cluster: &Cluster, client: &Client, own: IpAddr, scope: Option<Scope>) -> Vec<IpAddr> {
     let node = match client {
         Client::Pod(name) => cluster.pods.get(name).and_then(|pod| pod.node.as_ref()),
@@ -424,8 +423,8 @@ fn ingress_balancer<'a>(
         .find(|lb| lb.listeners.iter().flat_map(|listener| &listener.rules).any(serves))
 }
 
-/// An address for a name, as far as the cluster itself says: literal, stated, a Service's
-/// or an Ingress's.
+/// Resolves a name from the cluster's own data: a literal address, a stated one, a Service's or
+/// an Ingress's.
 fn resolve(
     cluster: &Cluster,
     load_balancers: &[LoadBalancer],

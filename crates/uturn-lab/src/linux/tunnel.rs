@@ -1,9 +1,9 @@
-//! Tunnels: where the fabric does not know pods, packets to another node's pods are wrapped in
-//! packets from node to node.
+//! Tunnels: packets to another node's pods are encapsulated in packets between nodes, because the
+//! fabric has no routes to pods.
 //!
-//! Each node has a VXLAN device over its card. Nothing is learned and no ARP request is sent: each node
-//! is told of every other one's hardware and address, and has a route to its pods by its end of
-//! the tunnel, as flannel and Calico do it.
+//! Each node has a VXLAN device over its card. It learns nothing and sends no ARP requests: each
+//! node has permanent entries for the hardware and address of every other node, and a route to
+//! its pods through the other end of the tunnel, as flannel and Calico configure it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,10 +26,10 @@ const UDP: u8 = 17;
 
 const ID: u32 = 1;
 
-/// How long packets of pods may be so that they fit when they are wrapped.
+/// The MTU of pods, so that encapsulated packets fit.
 pub(crate) const MTU: u32 = 1430;
 
-/// Adds each node's end of the tunnel, and the ways to all others'.
+/// Adds each node's end of the tunnel and its routes to all other nodes.
 pub(crate) fn add(cluster: &Cluster, twin: &Twin) -> Result<(), LabError> {
     for (number, node) in cluster.nodes.values().enumerate() {
         let doing = format!("build the tunnel of node {}", node.name);
@@ -70,12 +70,12 @@ pub(crate) fn try_out() -> io::Result<()> {
 struct Peer<'a> {
     node: &'a Node,
     mac: Mac,
-    /// Where packets to it are sent when they are wrapped.
+    /// The destination address of encapsulated packets.
     at: IpAddr,
 }
 
 impl Peer<'_> {
-    /// The way from `node` to its end of the tunnel and to its pods.
+    /// Adds routes from `node` to this peer's end of the tunnel and to its pods.
     fn connect(
         &self,
         netlink: &mut Netlink,
@@ -86,7 +86,7 @@ impl Peer<'_> {
         netlink.add_peer(link, self.mac, self.at)?;
         for family in Family::BOTH {
             let ends = |of: &Node| of.tunnel_ips.iter().copied().find(is_of(family));
-            // Where an end has no address of its own, its node's stands for it.
+            // If the tunnel device has no address, use the node's.
             let Some(gateway) = ends(self.node).or_else(|| self.node.address(family)) else {
                 continue;
             };
@@ -99,8 +99,8 @@ impl Peer<'_> {
         Ok(())
     }
 
-    /// What is there: its pods, or all of its range where that is its bridge's; and its end of
-    /// the tunnel, where that is in no such range.
+    /// The ranges behind this peer: its pods' addresses, or its whole range if it has a bridge,
+    /// and the address of its tunnel device unless a range contains it.
     fn ranges(&self, cluster: &Cluster) -> Vec<IpNet> {
         let ranges: Vec<IpNet> = match cluster.network.mode.value {
             NetworkMode::GlobalRouter => self.node.pod_cidrs.iter().map(IpNet::trunc).collect(),
@@ -117,8 +117,8 @@ impl Peer<'_> {
     }
 }
 
-/// Where a node sends what it wraps for another: the first of its addresses of the family that
-/// `from` has first.
+/// The outer destination of packets from one node to another: an address of the family of
+/// `from`'s first address.
 fn outer(from: &Node, to: &Node) -> Result<IpAddr, LabError> {
     let family = from.internal_ips.first().map(|ip| Family::of(*ip));
     family
@@ -126,7 +126,8 @@ fn outer(from: &Node, to: &Node) -> Result<IpAddr, LabError> {
         .ok_or_else(|| LabError::Plan(format!("a tunnel from node {} to {}", from.name, to.name)))
 }
 
-/// The port that wrapped packets go to: the plugin's, or VXLAN's own where it wraps otherwise.
+/// The UDP port of encapsulated packets: the plugin's, or VXLAN's default if the plugin uses
+/// another encapsulation.
 fn port(plugin: Plugin) -> u16 {
     let mut ways = pod_network::wrappings(plugin).iter();
     ways.find(|way| way.protocol == UDP).map_or(4789, |way| way.port)

@@ -8,13 +8,13 @@ use rustix::io::Errno;
 use super::system::During;
 use crate::LabError;
 
-/// How soon a signal is noticed.
+/// How often signals are checked for.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long nothing happens where nothing more is about to.
+/// After this time without events, no more are expected.
 pub(crate) const QUIET_PERIOD: Duration = Duration::from_millis(20);
 
-/// Which descriptors are ready; none when the time is over first.
+/// Waits until a descriptor is ready or the time is over. Returns which descriptors are ready.
 pub(crate) fn wait(waiting: &mut [PollFd<'_>], until: Instant) -> Result<Vec<bool>, LabError> {
     let left = until.saturating_duration_since(Instant::now());
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };

@@ -1,4 +1,4 @@
-//! Workloads as clients: each of their pods is one, and what came out is added up.
+//! Workloads as clients: splits their flows into flows of their pods and adds up the results.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use uturn_model::{Client, Flow, ObjectRef};
 
 use crate::{Evidence, Explanation, LabError, MeasuredFlow, Plan, Subject};
 
-/// A plan's flows, those of workloads split up.
+/// A plan's flows, with those of workloads split into flows of their pods.
 pub(crate) struct Split {
     pub(crate) flows: Vec<Flow>,
-    /// Which of them each of the plan's flows has become.
+    /// For each flow of the plan, the range of its flows.
     parts: Vec<Range<usize>>,
 }
 

@@ -26,7 +26,8 @@ pub(crate) const ROWS: &[(&str, fn())] = &[
     ("udp-listener", udp_listener),
 ];
 
-/// A target where nobody listens is dead and met by nobody; if all are, all are alive.
+/// A target with a closed port is dead and gets no connections. If all targets are dead, all
+/// count as alive.
 fn dead_target() {
     let mut set = quick(3);
     forget_vips(&mut set);
@@ -154,7 +155,7 @@ fn l4_weights() {
     }
 }
 
-/// TLS ends at the load balancer, and nobody is tried after the first target.
+/// TLS ends at the load balancer, which tries no second target.
 fn tcp_ssl() {
     let mut set = quick(2);
     forget_vips(&mut set);

@@ -75,7 +75,7 @@ fn vpc_cni_strict() {
     assert_eq!(states, [(true, ProbeEnd::Answered), (false, ProbeEnd::TimedOut)]);
 }
 
-/// Pods as targets: whoever shares a node with the target loops.
+/// Pods as targets: a client on the target's node meets the loop.
 fn direct_pod() {
     let mut set = vpc_cni_set(2);
     for target in targets(&mut set) {
@@ -161,7 +161,7 @@ fn public_strangers() {
     assert!(matches!(error, LabError::Plan(_)), "{error}");
 }
 
-/// A node without bandwidth answers nobody outside; its health checks do not show it.
+/// A node without bandwidth answers no client outside; its health checks do not show it.
 fn no_bandwidth() {
     let mut set = public_set(2);
     for name in ["n1", "n2"] {
@@ -213,7 +213,7 @@ fn node_sg() {
     }
 }
 
-/// Probes that die with one node's group keep everybody away from that node.
+/// Probes that one node's group drops keep all clients away from that node.
 fn node_sg_one_node() {
     let mut set = public_set(2);
     add_group(&mut set.0, "sg-nodes", &[(Some((22, 22)), None), (None, Some("10.0.0.0/8"))]);
@@ -288,7 +288,7 @@ fn snat_needs_the_group() {
     }
 }
 
-/// Without routes to a node's pods nobody on another node reaches them.
+/// Without routes to a node's pods, clients on other nodes do not reach them.
 fn pod_routes() {
     let mut set = quick(2);
     set.0.nodes.get_mut("n2").unwrap().routed = Some(false);

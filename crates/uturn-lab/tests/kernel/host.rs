@@ -31,8 +31,8 @@ impl Host {
         }
     }
 
-    /// Nothing is otherwise than before. What a part of the kernel that was loaded since has
-    /// added is nobody's change.
+    /// Asserts that nothing has changed. What newly loaded kernel modules have added does not
+    /// count.
     pub(crate) fn must_be(&self, before: &Self, after: &str) {
         assert_eq!(self.links, before.links, "{after} changed the host's links");
         assert_eq!(self.rules, before.rules, "{after} changed the host's rules");

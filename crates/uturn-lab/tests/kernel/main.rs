@@ -1,8 +1,8 @@
 //! Builds clusters on this kernel and holds what was measured against what must come out.
 //!
-//! Not run by the usual harness: this program is also the load balancer process of the
-//! labs it builds. Where no lab can be had it says why and skips every row. A row's name as
-//! argument runs that row only.
+//! Not run by the usual harness: this program is also the load balancer process of the labs it
+//! builds. Where no lab can be built it says why and skips every row. A row's name as argument
+//! runs that row only.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test says how it went")]
 
 #[cfg(target_os = "linux")]

@@ -22,7 +22,7 @@ fn in_mode(mut set: Set, mode: NetworkMode) -> Set {
     set
 }
 
-/// Packets to other nodes' pods are wrapped, and those that pods send elsewhere masqueraded.
+/// Packets to other nodes' pods are encapsulated, and other packets of pods are masqueraded.
 pub(crate) fn wrapped(mut set: Set) -> Set {
     let network = &mut set.0.network;
     network.transport = Known::stated(Transport::Tunnel, here());
@@ -71,7 +71,7 @@ fn routed() {
     }
 }
 
-/// Nobody but its own node knows the way to a pod; addresses of the VPC need none.
+/// Only its own node has a route to a pod; addresses of the VPC need none.
 fn routed_without_routes() {
     let mut set = in_mode(quick_set(cluster(2)), NetworkMode::Routed);
     for node in set.0.nodes.values_mut() {

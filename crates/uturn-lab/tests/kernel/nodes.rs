@@ -34,7 +34,8 @@ pub(crate) const ROWS: [(&str, fn()); 10] = [
     ("nginx", nginx),
 ];
 
-/// The modes that this kernel carries; those it does not are told apart from other faults.
+/// The modes that this kernel supports. Those that it does not are distinguished from other
+/// errors.
 fn modes() -> Vec<ProxyMode> {
     let mut all = ProxyMode::ALL.to_vec();
     all.retain(|mode| {
@@ -285,7 +286,7 @@ fn names() {
     }
 }
 
-/// A Service without an address of its own, and one that is a name elsewhere.
+/// A headless Service, and one of type ExternalName.
 fn add_peers(cluster: &mut Cluster) {
     let front = "shop/front".parse().unwrap();
     let mut peers = cluster.services[&front].clone();

@@ -39,7 +39,7 @@ pub(crate) fn main() {
                 all(only.map_or("", String::as_str));
             }
             Err(why) => {
-                uturn_testing::skip(uturn_testing::Requirement::Kernel, "the rows of the lab", why)
+                uturn_testing::skip(uturn_testing::Requirement::Kernel, "the rows of the lab", why);
             }
         },
     }
@@ -160,7 +160,7 @@ fn l4_iptables() {
     }
 }
 
-/// When nobody told the node the address, layer 4 loops too, and does not try again.
+/// If the node has no rule for the address, layer 4 loops too, and does not retry.
 fn l4_not_on_the_node() {
     for nodes in [1, 2, 4] {
         let mut set = quick(nodes);
@@ -172,7 +172,7 @@ fn l4_not_on_the_node() {
             let from = measured.flow.from.to_string();
             let hangs = match (from.starts_with("pod/shop/web-"), nodes) {
                 (true, _) => total / u64::from(nodes),
-                // Nobody is left to be picked.
+                // No target is left to be picked.
                 (false, 1) => total,
                 (false, _) => 0,
             };
@@ -245,7 +245,7 @@ fn terminated() {
     assert_eq!(labs_of(child.id()), [""; 0]);
 }
 
-/// SIGKILL: nobody takes anything down but the next lab command.
+/// After SIGKILL, only the next lab command takes the lab down.
 fn killed() {
     let (mut child, balancer) = start_victim();
     let stands = labs_of(child.id());

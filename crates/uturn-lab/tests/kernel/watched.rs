@@ -70,7 +70,7 @@ fn asymmetric_return() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The kernel says itself that a source is not where it should be.
+/// The kernel itself reports that the reverse-path filter dropped a packet.
 fn reverse_path_filter() {
     let mut set = quick(1);
     forget_vips(&mut set);
@@ -124,7 +124,7 @@ fn two_labs() {
 }
 
 /// With no room for what a run has to note, it says so and leaves nothing. In a folder of
-/// its own: a mount that nobody else sees.
+/// its own: a private mount.
 fn full_disk() {
     let script = "mount -t tmpfs -o size=4k tmpfs /run && \"$0\" victim; \
                   find /run -mindepth 1 ! -path /run/netns | sed 's/^/left: /'";

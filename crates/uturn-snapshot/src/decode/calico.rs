@@ -17,8 +17,8 @@ pub(crate) fn read_felix(doc: &Doc<'_>, objects: &mut Objects) {
     }
 }
 
-/// Looks for the switch in the containers of a pod or of a template of pods. What is wrong with
-/// them is said by who reads them.
+/// Looks for the switch in the containers of a pod or a pod template, whose faults are reported
+/// elsewhere.
 pub(crate) fn look_into(doc: &Doc<'_>, spec: Option<&Node<'_>>, objects: &mut Objects) {
     let is = |node: &Node<'_>, key: &str, value: &str| {
         node.get(key).and_then(Node::as_str).is_some_and(|own| own.eq_ignore_ascii_case(value))

@@ -33,7 +33,7 @@ pub(crate) fn read_slice(doc: &Doc<'_>, objects: &mut Objects) {
         .collect();
     let (Some(meta), Some(family)) = (meta, family) else { return };
     let Some(service) = meta.labels.get(SERVICE) else {
-        // A slice of nobody's: kube-proxy does not read it either.
+        // A slice without a Service, which kube-proxy ignores as well.
         return objects.skip("EndpointSlice without a Service");
     };
     let Ok(service) = NamespacedName::new(meta.name.namespace.as_str(), service) else {

@@ -1,4 +1,4 @@
-//! Facts: what manifests cannot say. Every field may be left out.
+//! Reads Facts, which state what manifests cannot. Every field is optional.
 //!
 //! ```yaml
 //! apiVersion: uturn.dev/v1alpha1
@@ -87,7 +87,7 @@ pub(crate) struct Facts {
     pub(crate) proxy_variant: Fact<Variant>,
     pub(crate) service_proxy: Fact<ServiceProxy>,
     pub(crate) nodes: BTreeMap<Name, NodeFacts>,
-    /// What is said of every node.
+    /// What is stated for every node.
     pub(crate) every_node: NodeFacts,
     pub(crate) load_balancers: Vec<LoadBalancerFact>,
     /// Their places by address.
@@ -247,7 +247,7 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
     state(doc, node, "iptables", &mut known.firewall);
 }
 
-/// Takes a value, unless another document states another.
+/// Takes a value. Reports a fault if another document states a different one.
 fn state<'d, T: FromStated + PartialEq>(
     doc: &Doc<'d>,
     parent: &'d Node<'d>,
@@ -264,7 +264,7 @@ fn state<'d, T: FromStated + PartialEq>(
     }
 }
 
-/// What [`state`] can read: single values and lists of them.
+/// What [`state`] can read: single values and lists.
 trait FromStated: Sized {
     fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Self>;
 }
@@ -346,7 +346,7 @@ impl FromNode for Action {
     }
 }
 
-/// Something, or `all`.
+/// A value, or `all`.
 struct Any<T>(Option<T>);
 
 impl<T: FromNode> FromNode for Any<T> {

@@ -31,7 +31,7 @@ pub(crate) fn read<'d>(doc: &Doc<'d>) -> Option<Meta> {
     };
     let name = match (meta.get("name"), meta.get("generateName").and_then(Node::as_str)) {
         (None, Some(prefix)) => {
-            // Whoever creates it makes a name up; here one stands for it.
+            // The API server generates the name; this is a placeholder.
             let name = Name::new(format!("{prefix}0"));
             name.map_err(|_| doc.missing(meta, "name", "a name")).ok()
         }

@@ -40,7 +40,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             }
         }
         if let Some(info) = doc.map(status, "nodeInfo") {
-            // Distributions write what they like here: what is no version says nothing.
+            // Distributions may write any text here; one that is no version is ignored.
             node.kube_proxy_version =
                 info.get("kubeProxyVersion").and_then(|version| version.as_str()?.parse().ok());
             node.kernel = doc.read::<Text>(info, "kernelVersion");

@@ -33,12 +33,12 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         origin: meta.origin,
         name: meta.name,
     };
-    // `status: {}` is what kubectl writes that has not asked a cluster.
+    // `status: {}` is written by a kubectl that has not contacted a cluster.
     let is_empty =
         |status: &&Node<'_>| matches!(&status.value, Value::Map(entries) if entries.is_empty());
     match doc.map(doc.root, "status").filter(|status| !is_empty(status)) {
         Some(status) => read_status(doc, status, &mut pod),
-        // Written by hand: nothing says that it is not fine.
+        // Written by hand: the pod is taken to be ready.
         None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),
         None => objects.written_pods.push(pod.name.clone()),
     }
@@ -157,7 +157,7 @@ pub(crate) fn spec<'d>(
 /// What ConfigMaps bring to containers of nginx.
 fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     let mut files = Vec::new();
-    // What is wrong with the container is said where it is read.
+    // The faults of the container are reported where it is read.
     let unheard = RefCell::new(Faults::default());
     let trial = Doc::new(doc.file, doc.root, &unheard);
     let is_nginx = |item: &&Node<'_>| container(&trial, item).program() == "nginx";
@@ -201,7 +201,7 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
 }
 
 fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
-    // A word with nothing in it is an empty one, as it is to the API server.
+    // A null item is an empty text, as for the API server.
     let word = |word: &Node<'_>| match word.value {
         Value::Null => Some("".into()),
         _ => doc.value::<Text>(word),
@@ -232,8 +232,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
     }
 }
 
-/// The ports that probes ask. A probe decides about no flow, so one that cannot be read is
-/// the kubelet's to refuse.
+/// The ports of probes. Probes do not affect flows, so invalid ones are ignored.
 fn probed(container: &Node<'_>, ports: &[ContainerPort]) -> Vec<Port> {
     let probes = ["readinessProbe", "livenessProbe", "startupProbe"].into_iter();
     let asked = probes.filter_map(|probe| {

@@ -9,7 +9,7 @@ use uturn_model::{Origin, ProxyMode, Text};
 use super::Doc;
 use crate::document::Node;
 
-/// What a configuration says; what it leaves out is nothing.
+/// The settings of a configuration; those that it leaves out are `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProxyConfig {
     pub(crate) mode: Option<(ProxyMode, Origin)>,
@@ -72,7 +72,7 @@ fn masquerade_bit<'d>(doc: &Doc<'d>, parent: &'d Node<'d>) -> Option<u8> {
     Some(bit)
 }
 
-/// Ranges with commas between them; none where the text is empty.
+/// Comma-separated ranges. None if the text is empty.
 fn cidrs(doc: &Doc<'_>, node: &Node<'_>) -> Option<(Vec<IpNet>, Origin)> {
     let ranges = node.as_str().map(comma_separated::<IpNet>);
     match ranges {
@@ -136,8 +136,7 @@ fn detector<'d>(doc: &Doc<'d>, root: &'d Node<'d>) -> Option<(LocalDetector, Ori
     Some((detector, doc.origin(mode)))
 }
 
-/// What a command line says. What it says in a way nobody understands is left out: it is
-/// kube-proxy's business to refuse that.
+/// Reads kube-proxy's command line. Invalid values are ignored: kube-proxy itself rejects them.
 pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig {
     let mut config = ProxyConfig::default();
     let (mut detects_by, mut bridge, mut prefix) = (None, None, None);

@@ -128,7 +128,7 @@ fn optional_port<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<P
     doc.value(node)
 }
 
-/// Several ports need names, each another.
+/// Several ports need different names.
 fn check_names<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, ports: &[ServicePort]) {
     let items = doc.items(spec, "ports");
     for (at, item) in items.iter().enumerate() {

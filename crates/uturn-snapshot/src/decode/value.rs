@@ -15,11 +15,14 @@ pub(crate) trait FromNode: Sized {
     /// Whether it is written as text: a number or `yes` in its place wants quotes.
     const IS_TEXT: bool = false;
 
-    /// Reads it; an error says what was expected, or nothing for [`Self::EXPECTED`].
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// What was expected, or an empty text for [`Self::EXPECTED`].
     fn from_node(node: &Node<'_>) -> Result<Self, String>;
 }
 
-/// What helps where a number or `yes` stands in place of a text.
+/// The hint for a number or `yes` in place of a text.
 pub(super) fn quote_hint<T: FromNode>(node: &Node<'_>) -> Option<String> {
     let quotes = T::IS_TEXT && matches!(node.value, Value::Bool(_) | Value::Number(_));
     quotes.then(|| "put it in quotes: without them YAML does not read it as text".to_owned())

@@ -70,8 +70,8 @@ fn plain_selector<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Selector> {
     (!labels.is_empty()).then(|| Selector::labels(labels))
 }
 
-/// Reads an object of a kind that is not known, if it makes pods from a template; whether it
-/// does. What is wrong with it is left to the controller of that kind.
+/// Reads an object of an unknown kind if it makes pods from a template. Returns whether it does.
+/// Its faults are ignored.
 pub(crate) fn read_other(doc: &Doc<'_>, kind: &str, objects: &mut Objects) -> bool {
     let Some(spec) = doc.root.get("spec") else { return false };
     let faults = RefCell::new(Faults::default());

@@ -1,6 +1,6 @@
-//! JSON, in two passes: the first checks all of a text and keeps nothing of it, the second
-//! makes nodes of what is wanted and skips the rest by bytes. So a List of a whole cluster is
-//! never in memory as a tree, and yet nothing that is wrong anywhere in it goes unsaid.
+//! Reads JSON in two passes: the first checks the whole text and keeps nothing, the second makes
+//! nodes of wanted fields and skips the rest by bytes. So a List of a whole cluster is never in
+//! memory as a tree, but every fault in it is reported.
 
 mod check;
 mod explain;

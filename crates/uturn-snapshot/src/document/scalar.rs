@@ -14,7 +14,10 @@ pub(crate) fn truth(word: &str) -> bool {
     TRUE.contains(&word)
 }
 
-/// What a scalar means with its tag; an error says why it means nothing.
+/// The value of a scalar with its tag.
+///
+/// # Errors
+/// If the scalar is invalid for its tag.
 pub(super) fn read<'a>(
     text: Cow<'a, str>,
     is_plain: bool,

@@ -1,7 +1,7 @@
 //! Fields that some decoder asks for, by name: of JSON objects, only these are kept.
 //!
-//! A name stands for every field of that name, wherever it is: a `name` within something
-//! that nobody asks for is not reached. uturn's own documents are not looked up here.
+//! A name applies to every field of that name at any place; fields within unwanted ones are never
+//! reached. uturn's own documents do not use this table.
 
 /// Whether a decoder of Kubernetes objects asks for fields of this name.
 pub(super) fn is_wanted(key: &str) -> bool {
@@ -249,7 +249,8 @@ mod tests {
         "v1",
     ];
 
-    /// A field that is asked for and not kept would be missed in JSON and read in YAML.
+    /// A field that decoders ask for and this table lacks would be missing in JSON and present in
+    /// YAML.
     #[test]
     fn what_decoders_ask_for_is_wanted() {
         let mut asked = 0;

@@ -25,7 +25,7 @@ pub(super) enum What {
         flow: bool,
         entries: Vec<Pair>,
     },
-    /// Stands elsewhere: an edit here would be one there too.
+    /// An alias: an edit would also change the anchored value.
     Alias,
 }
 
@@ -73,7 +73,7 @@ impl Spanned {
     }
 }
 
-/// The document that a text is; nothing where it is none, or something stands after it.
+/// The document in a text. `None` if the text is no document or has something after it.
 pub(super) fn parse(text: &str) -> Option<Spanned> {
     let mut building = Building::default();
     let rest = yaml::parse(text, 1, &mut |part| {
@@ -84,7 +84,7 @@ pub(super) fn parse(text: &str) -> Option<Spanned> {
     building.done.filter(|_| whole)
 }
 
-/// A document as far as its parts have come.
+/// A document under construction.
 struct Building {
     open: Vec<(usize, Open)>,
     done: Option<Spanned>,

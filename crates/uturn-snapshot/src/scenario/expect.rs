@@ -1,4 +1,4 @@
-//! Flows and what must come out of them.
+//! Reads flows and their expected outcomes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::{Alive, ExpectedFlow, ExpectedProbes, share};
 use crate::decode::{Doc, FromNode};
 use crate::document::{Node, Value};
 
-/// The flows of a case. `doc` is where faults go that every case has in common, `each`
-/// where those go that one case may have alone.
+/// Reads the flows of a case. Faults common to all cases go to `doc`, faults of one case to
+/// `each`.
 pub(super) fn flows<'d>(
     doc: &Doc<'d>,
     each: &Doc<'d>,
@@ -68,7 +68,7 @@ fn to<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Destination> {
 
 type Expected = (Vec<(Outcome, f64)>, Option<Vec<Mechanism>>);
 
-/// The first expectation that fits; all of them are read, for their faults.
+/// The first expectation that applies. All of them are read to report their faults.
 fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -> Option<Expected> {
     let mut first: Option<Option<Expected>> = None;
     for item in doc.maps(node, "expect") {
@@ -90,7 +90,7 @@ fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -
     }
 }
 
-/// What tells one case from another.
+/// What distinguishes the cases.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
     pub(super) nodes: usize,
@@ -98,7 +98,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Whether an expectation's `when` speaks of this case.
+    /// Whether an expectation's `when` applies to this case.
     fn fits<'d>(self, doc: &Doc<'d>, node: &'d Node<'d>) -> bool {
         let Some(when) = doc.map(node, "when") else { return true };
         doc.only(when, &["nodes", "mode"]);
@@ -107,8 +107,8 @@ impl Size {
 }
 
 impl Size {
-    /// What to say where no expectation speaks of this case. The mode is named where it
-    /// matters to them.
+    /// The fault if no expectation applies to this case. It names the mode if an expectation
+    /// depends on it.
     fn fits_none<'d>(self, doc: &Doc<'d>, node: &'d Node<'d>) -> String {
         let modes_matter = doc
             .maps(node, "expect")
@@ -133,7 +133,7 @@ fn one_of_these<'d, T: FromNode + PartialEq>(
     }
 }
 
-/// What health checks are expected to find, listener by listener.
+/// The expected results of health checks, for each listener.
 pub(super) fn probes<'d>(
     doc: &Doc<'d>,
     each: &Doc<'d>,

@@ -130,7 +130,7 @@ impl Shape {
         });
     }
 
-    /// Who `clients` means.
+    /// The clients that `clients` stands for.
     pub(super) fn clients(&self, nodes: usize) -> Vec<Client> {
         match self.clients {
             Clients::Host => (1..=nodes).map(|number| Client::Node(node_name(number))).collect(),

@@ -1,5 +1,5 @@
-//! What folders of manifests hold beside manifests: kustomizations and Helm charts, whose files
-//! are parts of what is applied and not yet that, and whatever else is YAML or JSON.
+//! Recognises files in folders that are not manifests to apply: parts of kustomizations and Helm
+//! charts, and other YAML or JSON files.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use super::{Source, name};
 use crate::document::{self, Keep, Node, Value};
 use crate::fault::{Fault, Note, Twice};
 
-/// What stands beside the objects.
+/// The files that are no manifests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
     /// Files that hold no object of a cluster, by what they are.
@@ -25,7 +25,7 @@ pub(crate) struct Beside {
 #[derive(Clone, Debug)]
 struct Kustomization {
     folder: PathBuf,
-    /// Whether it changes what its files say.
+    /// Whether it changes its resources.
     changes: bool,
     /// Files that are patches or the like.
     parts: Vec<PathBuf>,
@@ -33,7 +33,7 @@ struct Kustomization {
     resources: Vec<PathBuf>,
 }
 
-/// What files of a folder are that hold no object.
+/// Why files of a folder have no objects.
 pub(crate) const TEMPLATE: &str = "templates that are not filled in";
 const PART: &str = "files that kustomizations make patches or maps of";
 const OTHER: &str = "files that cannot be read and name no apiVersion";
@@ -56,7 +56,7 @@ impl Beside {
         }
     }
 
-    /// Adds what stands beside others.
+    /// Merges with another.
     pub(crate) fn add(&mut self, other: Self) {
         for (why, files) in other.left_out {
             self.left_out.entry(why).or_default().extend(files);
@@ -66,7 +66,7 @@ impl Beside {
         self.charts.extend(other.charts);
     }
 
-    /// Takes the files of folders away that hold no object of a cluster.
+    /// Removes the files of folders that have no objects of a cluster.
     pub(super) fn leave_out(&mut self, sources: &mut Vec<Source>) {
         let parts = self.kustomizations.iter().flat_map(|each| &each.parts);
         let parts: HashSet<PathBuf> = parts.filter_map(|path| path.canonicalize().ok()).collect();
@@ -95,7 +95,7 @@ impl Beside {
         }
     }
 
-    /// What does not follow from the files before they are rendered.
+    /// Reports objects that only exist after rendering.
     pub(crate) fn notes(&self) -> Vec<Note> {
         let changing: Vec<&Kustomization> =
             self.kustomizations.iter().filter(|each| each.changes).collect();
@@ -120,8 +120,8 @@ impl Beside {
         kustomizations.into_iter().chain(charts).collect()
     }
 
-    /// Why there is nothing to work with, where charts or kustomizations are why. `at_all`:
-    /// there is not even an object that is not needed.
+    /// The fault if charts or kustomizations are the reason why there are no objects. `at_all`
+    /// means that there are not even objects that uturn ignores.
     pub(crate) fn nothing(&self, at_all: bool) -> Option<Fault> {
         let have = |what| at_all || self.left_out.contains_key(what);
         if let Some(chart) = self.charts.first().filter(|_| have(TEMPLATE)) {
@@ -134,9 +134,9 @@ impl Beside {
         Some(fault.hint(format!("render it first: {}", kustomize(&first.folder))))
     }
 
-    /// Says that objects are there more than once, because kustomizations make variants of
-    /// them: each time in a file that a kustomization is made of. What it changes in them, a
-    /// name or a namespace, makes others of them.
+    /// Reports objects that exist several times because kustomizations make variants of them:
+    /// each in a file that a kustomization uses, and with another name or namespace once
+    /// rendered.
     pub(crate) fn variants(&self, twice: &[Twice]) -> Option<Fault> {
         if self.kustomizations.is_empty() || twice.is_empty() {
             return None;
@@ -228,7 +228,7 @@ impl Kustomization {
     }
 }
 
-/// Adds what every text names that is the name of a file, `KEY=FILE` too.
+/// Adds all texts that name files, including `KEY=FILE`.
 fn add_files(folder: &Path, node: &Node<'_>, files: &mut Vec<PathBuf>) {
     match &node.value {
         Value::String(text) if !text.contains('\n') => {

@@ -1,14 +1,14 @@
 //! `uturn lab`: scenarios on a real kernel.
 
-mod crew;
 mod cure;
-mod draw;
 mod fuzz;
 mod health;
 mod how;
+mod kernels;
 mod machine;
 mod order;
-mod place;
+mod parallel;
+mod random_scenario;
 mod told;
 mod watch;
 
@@ -25,10 +25,10 @@ use uturn_report::{lab, table, words};
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{Case, ExpectedFlow, Scenario};
 
-use crew::Measured;
 use how::How;
+use kernels::{Kernels, Native};
 use machine::Named;
-use place::{Native, Places};
+use parallel::Measured;
 
 use super::print;
 use crate::cli::{Lab, LabList, LabRun};
@@ -90,7 +90,7 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
     Ok(Status::Clean)
 }
 
-/// Each once, in the order of their first.
+/// Removes duplicates and keeps the order.
 fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     for word in all {
@@ -112,7 +112,7 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
             (args.nodes.is_empty() || args.nodes.contains(&case.nodes))
                 && (args.modes.is_empty() || args.modes.contains(&mode))
         });
-        // What is loaded is walked too.
+        // The engine walks the captured rules too.
         for case in &mut scenario.cases {
             let cluster = &mut case.cluster;
             let there = captures.iter().filter(|(name, _)| cluster.nodes.contains_key(*name));
@@ -132,12 +132,12 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     if watch::is_wanted(args) {
         return watch::run(args, predicts, &cases, &own, &how, printer);
     }
-    let size = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
-    let places = Places::find(args.vm)?;
-    let mut rounds = Rounds { cases: &cases, own: &own, how: &how, predicts, printer, places };
+    let size = args.jobs.map_or_else(parallel::usual_size, |jobs| jobs as usize);
+    let kernels = Kernels::find(args.vm)?;
+    let mut rounds = Rounds { cases: &cases, own: &own, how: &how, predicts, printer, kernels };
     let all: Vec<usize> = (0..cases.len()).collect();
     let mut reports = rounds.run(&all, size)?;
-    // Packets that are late on a busy machine are not late twice, each case on its own.
+    // Delays on a busy machine do not recur if each case is measured alone.
     let again: Vec<usize> = all.into_iter().filter(|at| !reports[*at].agrees()).collect();
     for (at, second) in again.iter().zip(rounds.run(&again, 1)?) {
         let first = std::mem::replace(&mut reports[*at], second);
@@ -148,13 +148,13 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     if !reports.iter().all(CaseReport::agrees) {
         return Ok(Status::Found);
     }
-    // What was asked for and could not be run is no agreement.
+    // A requested case that could not run is no agreement.
     let ran = |ran_case: &(CaseReport, &Named<'_>)| ran_case.0.not_run.is_none();
     let all: Vec<_> = reports.into_iter().zip(&cases).collect();
-    // Who wants the machine wants what a machine can run.
+    // With --vm, only cases that the machine can run count.
     let all_ran = all
         .iter()
-        .all(|ran_case| ran(ran_case) || args.vm && !place::in_any_machine(ran_case.1.case));
+        .all(|ran_case| ran(ran_case) || args.vm && !kernels::in_any_machine(ran_case.1.case));
     Ok(if all_ran && all.iter().any(ran) { Status::Clean } else { Status::NotHere })
 }
 
@@ -165,47 +165,53 @@ struct Rounds<'a> {
     how: &'a How,
     predicts: bool,
     printer: &'a Printer,
-    places: Places,
+    kernels: Kernels,
 }
 
 impl Rounds<'_> {
-    /// Measures some of the cases, so many at a time on this kernel. One report for each.
+    /// Measures some of the cases, `size` at a time on this kernel. Returns a report for each.
     fn run(&mut self, which: &[usize], size: usize) -> Result<Vec<CaseReport>, Failure> {
         let cases: Vec<Named<'_>> = which.iter().map(|at| self.cases[*at]).collect();
         let mut reports: Vec<Option<CaseReport>> = cases.iter().map(|_| None).collect();
         let (here, mut elsewhere): (Vec<usize>, Vec<usize>) =
-            (0..cases.len()).partition(|at| self.places.native(cases[*at].case) == Native::Yes);
-        let crew: Vec<Named<'_>> = here.iter().map(|at| cases[*at]).collect();
+            (0..cases.len()).partition(|at| self.kernels.native(cases[*at].case) == Native::Yes);
+        let native_cases: Vec<Named<'_>> = here.iter().map(|at| cases[*at]).collect();
         let mut failed = None;
-        crew::measure(&crew, self.how, size, self.printer, &mut |at, measured, seconds| {
-            let (case, at) = (&crew[at], here[at]);
-            let measured = match measured {
-                // Nothing is built then.
-                Ok(Err(LabError::Unavailable(Unavailable::Part(part)))) => {
-                    self.places.lacks(part);
-                    elsewhere.push(at);
-                    return true;
+        parallel::measure(
+            &native_cases,
+            self.how,
+            size,
+            self.printer,
+            &mut |at, measured, seconds| {
+                let (case, at) = (&native_cases[at], here[at]);
+                let measured = match measured {
+                    // Nothing is built then.
+                    Ok(Err(LabError::Unavailable(Unavailable::Part(part)))) => {
+                        self.kernels.lacks(part);
+                        elsewhere.push(at);
+                        return true;
+                    }
+                    Ok(Err(LabError::Plan(why))) => Ok(Err(why)),
+                    Ok(Err(why)) => Err(broken(&why)),
+                    Ok(Ok(flows)) => Ok(Ok(flows)),
+                    Err(why) => Err(why),
+                };
+                let made = measured
+                    .and_then(|found| report(case, found, kernels::here(), seconds, self.predicts));
+                match made {
+                    Ok(made) => reports[at] = Some(made),
+                    Err(why) => drop(failed.get_or_insert(why)),
                 }
-                Ok(Err(LabError::Plan(why))) => Ok(Err(why)),
-                Ok(Err(why)) => Err(broken(&why)),
-                Ok(Ok(flows)) => Ok(Ok(flows)),
-                Err(why) => Err(why),
-            };
-            let made = measured
-                .and_then(|found| report(case, found, place::here(), seconds, self.predicts));
-            match made {
-                Ok(made) => reports[at] = Some(made),
-                Err(why) => drop(failed.get_or_insert(why)),
-            }
-            failed.is_none()
-        });
+                failed.is_none()
+            },
+        );
         if let Some(why) = failed {
             return Err(why);
         }
         elsewhere.sort_unstable();
         let mut for_machine = Vec::new();
         for at in elsewhere {
-            match self.places.machine(cases[at].case) {
+            match self.kernels.machine(cases[at].case) {
                 Ok(()) => for_machine.push(at),
                 Err(why) => reports[at] = Some(cases[at].not_run(why)),
             }
@@ -220,7 +226,7 @@ impl Rounds<'_> {
         which: &[usize],
         reports: &mut [Option<CaseReport>],
     ) -> Result<(), Failure> {
-        let Some(found) = self.places.found().filter(|_| !which.is_empty()) else { return Ok(()) };
+        let Some(found) = self.kernels.found().filter(|_| !which.is_empty()) else { return Ok(()) };
         let there: Vec<Named<'_>> = which.iter().map(|at| cases[*at]).collect();
         let tell = |at: usize| {
             if let Some(next) = there.get(at) {
@@ -237,7 +243,8 @@ impl Rounds<'_> {
             self.printer,
             &mut |at, watched, seconds| {
                 let flows = watched.map(|watched| watched.flows);
-                match report(&there[at], flows, place::in_machine(found), seconds, self.predicts) {
+                match report(&there[at], flows, kernels::in_machine(found), seconds, self.predicts)
+                {
                     Ok(made) => reports[which[at]] = Some(made),
                     Err(why) => judged = Err(why),
                 }
@@ -248,12 +255,12 @@ impl Rounds<'_> {
     }
 }
 
-/// Measures a case on this very kernel.
+/// Measures a case on this kernel.
 fn measure_here(case: &Case, how: &How, progress: &mut dyn FnMut(&str)) -> Measured {
     with_plan(case, how, |plan| uturn_lab::measure(plan, progress))
 }
 
-/// Does something with the plan of a case.
+/// Calls `work` with the plan of a case.
 fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Result<T, Failure> {
     let mut rules = case.cluster.captures.clone();
     rules.extend(how.captures()?);
@@ -273,7 +280,7 @@ fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Re
     Ok(work(&plan))
 }
 
-/// What became of a case; without flows, why it could not be built.
+/// The report of a case. Without flows, it says why the case could not be built.
 fn report(
     named: &Named<'_>,
     measured: Result<Vec<MeasuredFlow>, String>,
@@ -310,7 +317,7 @@ fn report(
     })
 }
 
-/// Holds what was measured against what the scenario expects and the engine predicts.
+/// Compares measurements with what the scenario expects and the engine predicts.
 fn judge(
     engine: &Engine<'_>,
     expected: &ExpectedFlow,
@@ -323,7 +330,7 @@ fn judge(
     })?;
     let exact = !verdict.is_by_chance();
     let mut differences = Vec::new();
-    // A scenario may leave open what must come out.
+    // A scenario may expect nothing.
     let states = !expected.outcomes.is_empty();
     let wanted = outcomes_within(&expected.outcomes, measured.limit);
     if states && let Agreement::Differs(all) = agrees(&wanted, &measured.counts, exact) {
@@ -350,7 +357,7 @@ fn judge(
     })
 }
 
-/// Where the prediction is not what the scenario expects.
+/// The differences between prediction and expectation.
 fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
     let mut differences = Vec::new();
     let share_in = |list: &[(Outcome, f64)], outcome: Outcome| {
@@ -391,7 +398,7 @@ fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
     differences
 }
 
-/// Takes down what runs that died left behind.
+/// Removes what dead runs left.
 fn sweep(printer: &Printer) -> Result<(), Failure> {
     match uturn_lab::sweep() {
         Ok(removed) => {
@@ -406,7 +413,7 @@ fn sweep(printer: &Printer) -> Result<(), Failure> {
             }
             Ok(())
         }
-        // Who cannot run a lab has left none behind.
+        // Without a lab here there is nothing to remove.
         Err(LabError::Unavailable(Unavailable::NotLinux | Unavailable::NotRoot)) => Ok(()),
         Err(LabError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             Ok(())

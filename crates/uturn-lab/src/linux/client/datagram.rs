@@ -1,4 +1,4 @@
-//! A question in a datagram, with a number that only its answer carries.
+//! A UDP client: sends a datagram with a unique number, which the answer must repeat.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,7 +12,7 @@ use uturn_model::Outcome;
 use super::Ending;
 use crate::linux::server::Answer;
 
-/// A question that is asked once.
+/// A datagram that is sent once.
 #[derive(Debug)]
 pub(super) struct Question {
     socket: UdpSocket,
@@ -26,11 +26,11 @@ impl Question {
         let number = format!("{}-{number}", std::process::id());
         let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
-        // Answers from elsewhere are not heard: they are not from whom was asked.
+        // A connected socket only receives answers from the called address.
         let begun = socket.connect(&to.into());
         let question = Self { socket: socket.into(), number };
         let begun = begun.and_then(|()| match question.socket.send(question.number.as_bytes()) {
-            // A rule dropped it on its way out: nobody will answer.
+            // A local rule dropped it, so no answer will come.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             sent => sent.map(drop),
         });

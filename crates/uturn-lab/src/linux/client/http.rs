@@ -1,4 +1,4 @@
-//! HTTP over a connection in the clear.
+//! HTTP without TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,14 +12,14 @@ use uturn_model::Outcome;
 use super::{ClientProtocol, Ending, RequestSpec};
 use crate::linux::server::{Answer, WANTS_TLS};
 
-/// A request on its way, and what has come back.
+/// A connection with a request, and what has been received.
 #[derive(Debug)]
 pub(super) struct Plain {
     stream: TcpStream,
     /// What is still to be sent.
     request: Option<String>,
     received: Vec<u8>,
-    /// Whether an answer that asks for TLS is good enough.
+    /// Whether an answer that asks for TLS counts as an answer.
     accepts_tls_hint: bool,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn request(spec: &RequestSpec) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
 }
 
-/// Reads what is there; whether that was all.
+/// Reads what is available. Returns whether the connection has ended.
 fn read(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<bool> {
     let mut bytes = [0; 4096];
     loop {
@@ -95,7 +95,7 @@ fn read(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-/// Where an answer sends the client.
+/// The `Location` of an answer.
 pub(super) fn location(received: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(received);
     let (head, _) = text.split_once("\r\n\r\n")?;
@@ -103,7 +103,7 @@ pub(super) fn location(received: &[u8]) -> Option<String> {
     Some(found.to_owned())
 }
 
-/// What a whole answer means.
+/// Turns a complete answer into an outcome.
 pub(super) fn read_answer(
     received: &[u8],
     after: Duration,
@@ -111,7 +111,7 @@ pub(super) fn read_answer(
 ) -> io::Result<Ending> {
     let text = String::from_utf8_lossy(received);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        // Closed before it said anything of use.
+        // Closed before a complete header.
         return Ok((Outcome::Reset, None));
     };
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());

@@ -1,4 +1,4 @@
-//! Clients: connections and questions that are really made, and how each of them ends.
+//! Clients: makes real connections and sends real datagrams, and observes how each ends.
 
 mod datagram;
 mod http;
@@ -19,41 +19,40 @@ use datagram::Question;
 use http::Plain;
 use tls::Tls;
 
-/// What a client sends, and where.
+/// A client's request and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestSpec {
     pub(crate) address: SocketAddr,
-    /// Where its name has several: the connections take turns.
+    /// Other addresses of its name, which connections use in turn.
     pub(crate) others: Vec<IpAddr>,
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) protocol: ClientProtocol,
-    /// Where it goes on if it is told so: the URL, and what that is in numbers.
+    /// The redirect that is expected, if any: its URL, and the request that follows it.
     pub(crate) redirected: Option<(String, Box<RequestSpec>)>,
 }
 
-/// How a client speaks.
+/// The protocol of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientProtocol {
     /// HTTP.
     Http,
-    /// HTTP under TLS. Whose certificate it is does not matter.
+    /// HTTP over TLS. The certificate is not verified.
     Https,
-    /// Whatever is spoken there: HTTP, under TLS first where that is likely, and in the clear
-    /// where it turns out not to be. That somebody answers is enough, even that they would
-    /// rather speak TLS.
+    /// HTTP, first over TLS where that is likely, then without it if the server does not use TLS.
+    /// Any answer counts, including one that asks for TLS.
     Any {
         /// Whether TLS is likely.
         tls: bool,
     },
-    /// A question in a datagram.
+    /// A UDP datagram.
     Datagram,
 }
 
 /// How a connection ended, and what was answered.
 pub(crate) type Ending = (Outcome, Option<Answer>);
 
-/// One connection and what has come of it so far.
+/// A connection and its state.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     /// Which flow it belongs to.
@@ -61,9 +60,9 @@ pub(crate) struct Attempt {
     began: Instant,
     limit: Duration,
     session: Session,
-    /// For another try in the clear, where TLS turns out not to be spoken.
+    /// A socket for a retry without TLS.
     plain_retry: Option<(Socket, RequestSpec)>,
-    /// For where it is sent.
+    /// A socket for following the redirect.
     redirect: Option<(Socket, RequestSpec)>,
     ending: Option<io::Result<Ending>>,
 }
@@ -129,7 +128,7 @@ impl Attempt {
         self.ending.is_some()
     }
 
-    /// What came of it, once it has ended.
+    /// How it ended. `None` if it has not.
     pub(crate) fn into_ending(self) -> Option<io::Result<Ending>> {
         self.ending
     }
@@ -139,7 +138,7 @@ impl Attempt {
         self.began + self.limit
     }
 
-    /// What it waits for.
+    /// The descriptor and the events that it waits for.
     pub(crate) fn waits_for(&self) -> PollFd<'_> {
         match &self.session {
             Session::Plain(plain) => plain.waits_for(),
@@ -148,7 +147,7 @@ impl Attempt {
         }
     }
 
-    /// Goes on after what it waited for has come.
+    /// Makes progress after its descriptor has become ready.
     pub(crate) fn advance(&mut self) {
         if self.has_ended() {
             return;
@@ -170,7 +169,7 @@ impl Attempt {
         };
     }
 
-    /// Tries again in the clear; whether that cannot even be begun.
+    /// Retries without TLS. Returns the ending if the retry cannot begin.
     fn retry_in_clear(&mut self) -> Option<io::Result<Ending>> {
         let (socket, spec) = self.plain_retry.take()?;
         let (plain, begun) = Plain::on(socket, &spec);
@@ -178,7 +177,7 @@ impl Attempt {
         begun.err().map(failure)
     }
 
-    /// Whether it is told to go where it expects to be sent.
+    /// Whether the answer is the redirect that is expected.
     fn is_redirected(&self) -> bool {
         let told = match &self.session {
             Session::Plain(plain) => plain.location(),
@@ -189,7 +188,7 @@ impl Attempt {
         wanted.is_some_and(|(url, _)| told.as_ref() == Some(url))
     }
 
-    /// Goes on where it was sent; whether that cannot even be begun.
+    /// Follows the redirect. Returns the ending if that cannot begin.
     fn follow_redirect(&mut self) -> Option<io::Result<Ending>> {
         let (socket, spec) = self.redirect.take()?;
         let (_, next) = spec.redirected?;
@@ -210,7 +209,7 @@ impl Attempt {
         begun.err().map(failure)
     }
 
-    /// Gives up if it is time.
+    /// Ends the attempt if its deadline has passed.
     pub(crate) fn check_deadline(&mut self, now: Instant) {
         if now >= self.deadline() {
             self.ending.get_or_insert(Ok((Outcome::Hangs, None)));
@@ -218,14 +217,15 @@ impl Attempt {
     }
 }
 
-/// Outcomes that the kernel tells as errors; all other errors are the lab's own.
+/// Turns errors that are outcomes of a connection into outcomes. Other errors are errors of the
+/// lab.
 fn failure(error: io::Error) -> io::Result<Ending> {
     let outcome = match error.kind() {
         io::ErrorKind::ConnectionRefused => Outcome::Refused,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Outcome::Reset,
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Outcome::Unreachable,
         io::ErrorKind::TimedOut => Outcome::Hangs,
-        // Somebody forbids it, or nobody there speaks the protocol.
+        // ICMP "administratively prohibited" or "protocol unreachable".
         _ => match Errno::from_io_error(&error) {
             Some(Errno::ACCESS | Errno::NOPROTOOPT) => Outcome::Unreachable,
             _ => return Err(error),
@@ -234,7 +234,8 @@ fn failure(error: io::Error) -> io::Result<Ending> {
     Ok((outcome, None))
 }
 
-/// Waiting is done in whole seconds (timeouts, retransmissions); the rest is the machine's.
+/// Rounds a delay to whole seconds: timeouts and retransmissions take whole seconds, the rest is
+/// processing time.
 fn whole_seconds(waited: Duration) -> Duration {
     Duration::from_secs((waited + Duration::from_millis(100)).as_secs())
 }

@@ -1,5 +1,5 @@
-//! HTTP under TLS. The certificate is not looked at: who has which one is not a matter of
-//! the way a packet goes.
+//! HTTP over TLS. The certificate is not verified, because it does not affect the path of
+//! packets.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -40,7 +40,7 @@ impl Tls {
             _ => &spec.host,
         };
         let name = name.trim_matches(['[', ']']).to_owned();
-        // Not every name that has an address may stand in a greeting.
+        // Not every host name is valid in a ClientHello.
         let name = ServerName::try_from(name)
             .unwrap_or_else(|_| ServerName::IpAddress(spec.address.ip().into()));
         let mut connection = ClientConnection::new(config()?, name).map_err(io::Error::other)?;
@@ -94,7 +94,7 @@ impl Tls {
         }
     }
 
-    /// Takes what came out of TLS; whether that was all.
+    /// Reads the decrypted data. Returns whether the connection has ended.
     fn read_plain(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 4096];
         loop {
@@ -102,7 +102,7 @@ impl Tls {
                 Ok(0) => return Ok(true),
                 Ok(count) => self.received.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                // Cut off without a farewell: what was heard may be all there is.
+                // Closed without close_notify: what was received may be complete.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
                 Err(error) => return Err(error),
             }
@@ -110,7 +110,7 @@ impl Tls {
     }
 }
 
-/// What it means that TLS did not come about.
+/// The outcome of a failed handshake.
 fn end_of(error: Error) -> io::Result<Ending> {
     match error {
         Error::InvalidMessage(_)
@@ -140,7 +140,7 @@ fn config() -> io::Result<Arc<ClientConfig>> {
     Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
 }
 
-/// Takes any certificate.
+/// Accepts any certificate.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,7 +1,6 @@
-//! Virtual servers of IPVS, made and listed through generic netlink.
+//! Creates and lists virtual servers of IPVS through generic netlink.
 //!
-//! What is made is read from the text that `ipvsadm -Sn` prints; what the kernel has is
-//! given back as the same.
+//! Both directions use the model of `ipvsadm -Sn` output in `uturn-netfilter`.
 
 mod wire;
 
@@ -27,7 +26,7 @@ pub(crate) struct Ipvs {
 }
 
 impl Ipvs {
-    /// Whether it is there already: asking the kernel by name would load it.
+    /// Whether IPVS is loaded. Resolving its netlink family would load it.
     pub(crate) fn is_loaded() -> bool {
         Path::new("/proc/net/ip_vs").exists()
     }

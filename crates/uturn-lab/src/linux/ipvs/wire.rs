@@ -1,4 +1,4 @@
-//! Virtual and real servers as attributes of netlink, there and back.
+//! Encodes and decodes virtual and real servers as netlink attributes.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -31,7 +31,7 @@ const DEST_ADDR_FAMILY: u16 = 11;
 
 const PERSISTENT: u32 = 1 << 0;
 const ONE_PACKET: u32 = 1 << 2;
-/// What the schedulers call their own flags.
+/// Names of scheduler flags.
 const SCHEDULER_FLAGS: [(&str, u32); 7] = [
     ("sh-fallback", 1 << 3),
     ("sh-port", 1 << 4),
@@ -50,7 +50,7 @@ const DIRECT: u32 = 3;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 
-/// What cannot be said to the kernel.
+/// An option that cannot be encoded for the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault(String);
 
@@ -60,7 +60,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A request for a virtual server of this address, mark or all.
+/// A request that selects a virtual server by address or mark.
 pub(super) fn address(at: &VirtualAddress) -> Attributes {
     Attributes::default().nested(SERVICE, &service(at))
 }
@@ -98,7 +98,7 @@ pub(super) fn server(server: &VirtualServer) -> Result<Attributes, Fault> {
     Ok(Attributes::default().nested(SERVICE, &service))
 }
 
-/// A request to give a virtual server a real one.
+/// A request to add a real server to a virtual one.
 pub(super) fn real(server: &VirtualServer, real: &RealServer) -> Result<Attributes, Fault> {
     let (mut most, mut least) = (0, 0);
     let mut options = real.options.iter();
@@ -225,7 +225,7 @@ fn kernel() -> Origin {
     Origin::file("the kernel's IPVS")
 }
 
-/// An address in the room of the longest.
+/// An address as `union nf_inet_addr`.
 fn union(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(ip) => {
@@ -244,7 +244,7 @@ fn ip(family: Family, bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Of IPv4 a mask as it would stand in a packet, of IPv6 the length of the prefix.
+/// The persistence mask: a netmask in network order for IPv4, a prefix length for IPv6.
 fn mask(family: Family, prefix: u8) -> [u8; 4] {
     match family {
         Family::V4 => u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0).to_be_bytes(),

@@ -1,5 +1,5 @@
-//! One more connection of a flow that fails, or one more health check of a target that is
-//! dead, followed packet by packet.
+//! Follows one more connection of a failing flow, or one more health check of a dead target,
+//! packet by packet.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -18,22 +18,22 @@ use crate::linux::system::During;
 use crate::linux::wait::{POLL_INTERVAL, wait};
 use crate::{Explanation, KernelPart, LabError, MeasuredFlow, ProbeEnd, Subject};
 
-/// How many turns of whoever picks are tried until a connection fails.
+/// How many turns of the scheduler are tried until a connection fails.
 const TURNS: u64 = 2;
 
-/// What is needed for following.
+/// What is needed to observe connections.
 struct Observer<'a> {
     recorder: &'a Recorder,
     tracer: Option<Tracer>,
     /// What each place is.
     places: Vec<String>,
-    /// What each of them has.
+    /// The kernel state of each place.
     kernel_states: Vec<KernelState>,
     probers: Vec<IpAddr>,
     notes: Vec<String>,
 }
 
-/// What was seen while something was done.
+/// What was observed while a closure ran.
 struct Observed {
     frames: Vec<Frame>,
     drops: Drops,
@@ -41,7 +41,7 @@ struct Observed {
     traced: Vec<EndedPacket>,
 }
 
-/// Who is followed, and how it ended.
+/// The connection that was followed, and how it ended.
 struct Case {
     kind: ConnectionKind,
     client: usize,
@@ -84,7 +84,7 @@ impl Lab<'_> {
         Ok(all)
     }
 
-    /// Looks on until every dead target has been asked once more.
+    /// Observes until every dead target has been probed once more.
     fn explain_probes(
         &mut self,
         observer: &Observer<'_>,
@@ -157,7 +157,7 @@ impl Lab<'_> {
             explanation.because = "the cluster's DNS gives no address, so nobody is called".into();
             return Ok(explanation);
         }
-        // By chance it may take longer.
+        // If chance decides, it may take more connections.
         let most = (self.targets[flow].turns * TURNS).max(self.connects(flow));
         while explanation.connects < most {
             explanation.connects += 1;
@@ -182,7 +182,7 @@ impl Lab<'_> {
         Ok(explanation)
     }
 
-    /// Does something and looks on.
+    /// Observes all namespaces while `work` runs.
     fn observe_while<T>(
         &mut self,
         observer: &Observer<'_>,
@@ -204,7 +204,7 @@ impl Lab<'_> {
         Ok((Observed { frames, drops: drops.unwrap_or_default(), growth, traced }, done))
     }
 
-    /// What one connection was like.
+    /// Explains one connection from what was observed.
     fn explanation(
         &self,
         observer: &Observer<'_>,
@@ -261,7 +261,7 @@ impl Lab<'_> {
             self.watch.check()?;
             self.wait_and_go_on(&mut attempts, Some(flow))?;
         }
-        // What the load balancer has to say comes a little later than its answer.
+        // The load balancer's events arrive a little later than its answer.
         loop {
             self.wait_and_go_on(&mut attempts, Some(flow))?;
             if self.is_quiet {
@@ -281,7 +281,7 @@ impl Lab<'_> {
         all.iter().position(|place| is_it(place.space.name())).unwrap_or_default()
     }
 
-    /// Stays up, load balancers at work, until Ctrl-C or Enter.
+    /// Keeps the lab up, with its load balancers running, until Ctrl-C or Enter.
     pub(super) fn stay(&mut self) -> Result<(), LabError> {
         let stdin = std::io::stdin();
         let mut listens = true;
@@ -297,7 +297,7 @@ impl Lab<'_> {
                 if stdin.read_line(&mut line).during("hear when to stop")? > 0 {
                     return Ok(());
                 }
-                // Nobody is there to press a key: a signal ends it.
+                // Standard input has ended, so only a signal ends the lab.
                 listens = false;
             }
             self.balancers.hear(&self.twin, None)?;

@@ -76,7 +76,7 @@ fn serve(socket: &UdpSocket, end: &PipeReader, names: &[(Text, IpAddr)]) {
         let mut bytes = [0; 4096];
         while let Ok((count, peer)) = socket.recv_from(&mut bytes) {
             if let Some((question, part)) = Question::read(&bytes[..count]) {
-                // Who cannot be answered gets no answer.
+                // A failed answer is like no answer.
                 let _ = socket.send_to(&answer(&question, names).to_bytes(part), peer);
             }
         }

@@ -1,9 +1,9 @@
-//! The texts of an nginx's files: those that ConfigMaps bring, and those that the image has
-//! where they bring none.
+//! The configuration files of nginx: those that ConfigMaps mount, and the image's defaults for
+//! the others.
 
 use uturn_model::{Cluster, Pod};
 
-/// The image's own: all that stands in one folder.
+/// The image's default main file, which includes a folder.
 const MAIN: &str = "events {}\n\
     http {\n\
     include /etc/nginx/mime.types;\n\
@@ -11,7 +11,7 @@ const MAIN: &str = "events {}\n\
     include /etc/nginx/conf.d/*.conf;\n\
     }\n";
 
-/// The image's own server, where nothing covers the folder that it is in.
+/// The image's default server, present unless a mount covers its folder.
 const DEFAULT: &str = "server {\n\
     listen 80;\n\
     server_name localhost;\n\
@@ -21,20 +21,20 @@ const DEFAULT: &str = "server {\n\
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 const DEFAULT_FILE: &str = "/etc/nginx/conf.d/default.conf";
 
-/// What says how the process runs, which is the lab's business: a user may be the image's
-/// own, and a master would leave its workers behind.
+/// Directives that the lab overrides: the user may only exist in the image, and a master process
+/// would leave its workers behind.
 const PROCESS: [&str; 3] = ["user", "daemon", "master_process"];
 
-/// A file that a ConfigMap brings.
+/// A file that a ConfigMap mounts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct File<'a> {
     pub(super) path: &'a str,
     pub(super) text: &'a str,
-    /// Whether it stands beside the image's own.
+    /// Whether it is mounted alone (`subPath`), so that the image's other files stay visible.
     pub(super) alone: bool,
 }
 
-/// All files, by path.
+/// All files with their paths.
 pub(super) fn whole(files: &[File<'_>]) -> Vec<(String, String)> {
     let has = |path: &str| files.iter().any(|file| file.path == path);
     let mut all = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn hosts(cluster: &Cluster, pod: &Pod) -> String {
     text
 }
 
-/// The text without the directives of the outermost level that say how the process runs.
+/// Removes the top-level directives in [`PROCESS`].
 fn without_process(text: &str) -> String {
     let mut out = String::new();
     let mut directive = String::new();

@@ -1,5 +1,5 @@
-//! Why a connection failed, where the kernel gives no reasons: what its counters say of a
-//! packet that comes to a place and goes no further.
+//! Diagnoses a failed connection from the kernel's counters, for packets that arrive at a place
+//! and do not leave it, and for which the kernel gives no drop reason.
 
 use std::net::SocketAddr;
 
@@ -10,16 +10,16 @@ use super::diagnosis::{Diagnosis, Observations};
 use super::follow::Followed;
 use super::packet::Body;
 
-/// What a kernel says that drops a packet and has no word for why.
+/// Drop reasons that explain nothing.
 const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason told"];
 
-/// The link of a place with itself.
+/// The loopback device.
 const LOOPBACK: &str = "lo";
 
 impl Observations<'_> {
-    /// A packet comes to a place that has its source, and route lookup refuses it.
+    /// A packet arrives at a place that has its source address, and route lookup drops it.
     pub(super) fn own_source(&self) -> Option<Diagnosis> {
-        // It has refused nothing.
+        // The kernel counted no martian sources.
         if self.growth.martians == Some(0) {
             return None;
         }
@@ -63,7 +63,7 @@ impl Observations<'_> {
         };
         let mut ends: Vec<usize> =
             self.frames.iter().filter(is_end).map(|frame| frame.place).collect();
-        // Nothing was ever seen: it ended where it began.
+        // No frame was seen: the packet ended in the client's namespace.
         if self.frames.is_empty() {
             ends.push(self.client);
         }
@@ -92,7 +92,8 @@ impl Observations<'_> {
         })
     }
 
-    /// Whether what a packet answers came to its place by a link: the place is on its way.
+    /// Whether the SYN that a packet answers came into its place by a link, so that the place
+    /// forwards the connection.
     fn has_passed_on_syn_of(&self, frame: &Followed) -> bool {
         let Body::Tcp { ack, .. } = frame.packet.body else { return false };
         let is_it = |other: &Followed| match other.packet.body {
@@ -102,7 +103,7 @@ impl Observations<'_> {
         self.at(frame.place).any(|other| !other.leaves && is_it(other))
     }
 
-    /// The kernel of the place that it reaches has no socket for it.
+    /// The place that a packet reaches has no socket for it.
     pub(super) fn nobody_listens(&self) -> Option<Diagnosis> {
         let refused = self.frames.iter().find(|frame| {
             let by = match frame.packet.body {
@@ -128,7 +129,7 @@ impl Observations<'_> {
         })
     }
 
-    /// IPVS has a virtual server for it, and nobody to send it to.
+    /// A virtual server of IPVS takes it and has no real server.
     pub(super) fn without_server(&self) -> Option<Diagnosis> {
         if self.outcome != Outcome::Refused {
             return None;
@@ -145,11 +146,11 @@ impl Observations<'_> {
         };
         let seen =
             self.frames.iter().find(comes).map(|frame| explain(frame.place, frame.packet.dst));
-        // What a node calls by itself is seen nowhere.
+        // A node's own connection to its virtual server is seen on no link.
         seen.or_else(|| lacks_server(self.client, self.to).then(|| explain(self.client, self.to)))
     }
 
-    /// Whether a packet leaves its place again, under whatever addresses, or is answered well.
+    /// Whether a packet leaves its place again, possibly with other addresses, or is answered.
     fn passes(&self, frame: &Followed) -> bool {
         let passes = |other: &Followed| match (&frame.packet.body, &other.packet.body) {
             (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) if other.packet.is_syn_ack() => {
@@ -163,7 +164,7 @@ impl Observations<'_> {
         self.at(frame.place).any(|other| other.leaves && other.at >= frame.at && passes(other))
     }
 
-    /// Whether its place says that nobody is there.
+    /// Whether its place answers with a reset or an ICMP error.
     fn is_refused(&self, frame: &Followed) -> bool {
         let refuses = |other: &Followed| match (&frame.packet.body, &other.packet.body) {
             (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) => {
@@ -177,7 +178,7 @@ impl Observations<'_> {
 }
 
 impl Followed {
-    /// Whether it is the first of a connection, or a datagram.
+    /// Whether it is a SYN or a datagram.
     pub(super) fn begins(&self) -> bool {
         self.packet.is_syn() || matches!(self.packet.body, Body::Udp(_))
     }

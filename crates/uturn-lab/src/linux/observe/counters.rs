@@ -1,6 +1,5 @@
-//! Counters of a lab's kernels, before and after: which rules that drop or reject grew, how
-//! many packets the reverse-path filter took, how many were told that nobody listens, and
-//! how many came from where they cannot have come from.
+//! Compares counters of a lab's kernels before and after a connection: DROP and REJECT rules, the
+//! reverse-path filter, resets, closed ports, unroutable packets and martian sources.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,13 +23,13 @@ pub(crate) enum Counted {
     ReversePath,
     /// Connections that the kernel itself has reset: no rule, and no process.
     Resets,
-    /// Datagrams for a port where nobody listens.
+    /// Datagrams to a closed port.
     NoPorts,
-    /// Packets that no way leads on for.
+    /// Packets without a route.
     NoWay,
 }
 
-/// Counters of a namespace: what they are called here, and where.
+/// The names of the kernel's counters.
 const KERNELS: [(&str, Counted); 9] = [
     ("TcpExt: IPReversePathFilter", Counted::ReversePath),
     ("Tcp: OutRsts", Counted::Resets),
@@ -47,8 +46,7 @@ const KERNELS: [(&str, Counted); 9] = [
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     places: BTreeMap<(usize, Counted), u64>,
-    /// Packets that route lookup refused for their source. The kernel counts them for all
-    /// namespaces together.
+    /// Packets with martian sources. The kernel counts them for all namespaces together.
     martians: Option<u64>,
 }
 
@@ -56,8 +54,8 @@ pub(crate) struct Counters {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Growth {
     pub(crate) grown: Vec<Grown>,
-    /// Packets that route lookup refused for their source, on the whole machine; nothing
-    /// where the kernel does not count them.
+    /// Packets with martian sources on the whole machine. `None` if the kernel does not count
+    /// them.
     pub(super) martians: Option<u64>,
 }
 
@@ -97,7 +95,7 @@ impl fmt::Display for Counted {
 }
 
 impl Counters {
-    /// As they are everywhere. Pods have no rules.
+    /// Reads the counters of all places. Pods have no rules.
     pub(crate) fn read(twin: &Twin) -> Result<Self, LabError> {
         let mut all = Self { places: BTreeMap::new(), martians: martians() };
         for (number, place) in places(twin).iter().enumerate() {
@@ -145,7 +143,7 @@ impl Counters {
     }
 }
 
-/// Rules that end a packet, with how many they have ended.
+/// DROP and REJECT rules with their packet counts.
 fn rules(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.lines().filter_map(|line| {
         let (counts, rule) = line.strip_prefix('[')?.split_once("] ")?;
@@ -155,8 +153,8 @@ fn rules(text: &str) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// What the kernel counts: pairs of lines, of which the second has the numbers for the
-/// first one's names, or, for IPv6, a line each.
+/// Reads `/proc/net/{netstat,snmp,snmp6}`: pairs of lines with names and numbers or, for IPv6, a
+/// line for each counter.
 fn numbers(text: &str) -> Vec<(String, u64)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut all = Vec::new();
@@ -181,7 +179,7 @@ fn numbers(text: &str) -> Vec<(String, u64)> {
     all
 }
 
-/// Packets that route lookup has refused for their source so far, on all processors.
+/// The number of packets with martian sources so far, on all processors.
 fn martians() -> Option<u64> {
     count_martians(&fs::read_to_string("/proc/net/stat/rt_cache").ok()?)
 }

@@ -1,6 +1,6 @@
-//! Why a connection failed, by what was seen of it: who answered whom from which address,
-//! where the kernel ended a packet and for which reason, and which rules have counted it.
-//! Nothing here asks what ought to happen.
+//! Diagnoses a failed connection from observations: the addresses of requests and replies, where
+//! and why the kernel dropped a packet, and the rules that counted it. No prediction is
+//! consulted.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,32 +13,32 @@ use super::packet::Body;
 use super::trace::EndedPacket;
 use crate::linux::tunnel;
 
-/// The fabric's link for what is for nobody.
+/// The fabric's link that discards packets.
 pub(super) const HOLE: &str = "hole";
 
-/// Everything that was seen of a connection.
+/// Everything that was observed of a connection.
 #[derive(Debug)]
 pub(crate) struct Observations<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) load_balancers: &'a [LoadBalancer],
     /// What each place is.
     pub(crate) places: &'a [String],
-    /// What each of them has.
+    /// The kernel state of each place.
     pub(crate) kernel_states: &'a [KernelState],
     pub(crate) frames: &'a [Followed],
     pub(crate) growth: &'a Growth,
-    /// What rules without counters have ended.
+    /// Packets that traced rules have dropped.
     pub(crate) traced: &'a [EndedPacket],
     pub(crate) outcome: Outcome,
     /// The client's place.
     pub(crate) client: usize,
-    /// Whom it calls.
+    /// The address that the client calls.
     pub(crate) to: SocketAddr,
-    /// Whether the load balancer's process has answered without picking anybody.
+    /// Whether the load balancer process has answered without picking a target.
     pub(crate) turned_away: bool,
 }
 
-/// A mechanism and what it rests on.
+/// A mechanism and the evidence for it.
 pub(super) type Diagnosis = (Mechanism, String);
 
 impl Observations<'_> {
@@ -59,9 +59,9 @@ impl Observations<'_> {
             .or_else(|| self.stayed_at_balancer())
     }
 
-    /// Somebody is answered from an address that he never called.
+    /// A client receives a reply from an address that it never called.
     fn asymmetric_return(&self) -> Option<Diagnosis> {
-        // What a place only passes on it has not called.
+        // A place that only forwards a packet has not sent it.
         let called = |place: usize, from: SocketAddr, to: SocketAddr| {
             let mut same = self.at(place).filter(|frame| {
                 frame.packet.src == from && frame.packet.dst == to && !frame.packet.is_rst()
@@ -92,7 +92,8 @@ impl Observations<'_> {
                 && !frame.leaves
                 && !called(frame.place, frame.packet.dst, frame.packet.src)
         };
-        // What is on its way through the client's node is for somebody else.
+        // A frame on its way through the client's node is for another host, and is not reset
+        // there.
         let strange_frame = self.frames.iter().filter(strange).find(|frame| {
             let rejects = |other: &Followed| {
                 let back =
@@ -114,7 +115,7 @@ impl Observations<'_> {
         Some((Mechanism::AsymmetricReturn, because))
     }
 
-    /// The load balancer's process has answered by itself.
+    /// The load balancer process has answered by itself.
     fn turned_away(&self) -> Option<Diagnosis> {
         if !self.turned_away {
             return None;
@@ -131,7 +132,7 @@ impl Observations<'_> {
         })
     }
 
-    /// A Service's own address means nothing beyond the nodes.
+    /// A packet to a cluster IP has left its node untranslated.
     fn untranslated(&self) -> Option<Diagnosis> {
         let of = |address: SocketAddr| {
             self.cluster
@@ -146,7 +147,7 @@ impl Observations<'_> {
         let service = of(to)?;
         let has_port = service.ports.iter().any(|port| port.port.number() == to.port());
         let name = &service.name;
-        // Whoever is outside comes in there.
+        // Clients outside call from there.
         let is_from_outside = &*self.places[frame.place] == "edge";
         Some(if has_port && is_from_outside {
             (Mechanism::NoRoute, format!("only nodes know {to} (Service {name})"))
@@ -166,7 +167,7 @@ impl Observations<'_> {
         })
     }
 
-    /// The VPC has no way for it.
+    /// The VPC has no route for a packet.
     fn vanished(&self) -> Option<Diagnosis> {
         let is_lost = |frame: &&Followed| self.is_balancers(frame.place) && frame.link == HOLE;
         let frame = self.frames.iter().find(is_lost)?;
@@ -174,7 +175,7 @@ impl Observations<'_> {
         Some((self.kind_of_unroutable(frame.packet.dst.ip()), because))
     }
 
-    /// The kernel has said why it dropped something.
+    /// The kernel has given a drop reason.
     fn dropped(&self) -> Option<Diagnosis> {
         self.frames.iter().find_map(|frame| {
             let place = &self.places[frame.place];
@@ -208,8 +209,8 @@ impl Observations<'_> {
         })
     }
 
-    /// What a node wraps for another does not come to it: a rule that both know nothing of has
-    /// counted it as it was wrapped.
+    /// An encapsulated packet does not arrive at the other node, and a rule of the fabric has
+    /// counted it.
     fn lost_in_tunnel(&self) -> Option<Diagnosis> {
         let mut wrapped = self.frames.iter().filter(|frame| frame.link == tunnel::DEVICE);
         let comes_out = |inner: &Followed| {
@@ -223,7 +224,7 @@ impl Observations<'_> {
         Some((mechanism, format!("{place} wraps {}, which nobody unwraps: {why}", frame.packet)))
     }
 
-    /// The rule of a place that has counted something.
+    /// The rule of a place that has counted packets.
     pub(super) fn rule(&self, place: usize) -> Option<(Mechanism, String)> {
         let rule = |counter: &Grown| match &counter.what {
             Counted::Rule(rule) if counter.place == place => Some((rule.clone(), counter.by)),
@@ -234,7 +235,7 @@ impl Observations<'_> {
                 chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
                 "NO-BANDWIDTH" => Mechanism::NoBandwidth,
                 "LB-NOBODY" => Mechanism::NoCandidate,
-                // What calls a bound address on a port that no virtual server has.
+                // The chain for bound addresses on ports without a virtual server.
                 "KUBE-IPVS-FILTER" => self.kind_of_unserved(self.called_at(place)),
                 _ if rule.contains("endpoints\"") => Mechanism::NoEndpoint,
                 _ => Mechanism::Firewall,
@@ -247,7 +248,7 @@ impl Observations<'_> {
 
     /// The rule that the kernel's trace names: those of nftables mode have no counters.
     fn traced(&self, place: usize) -> Option<Diagnosis> {
-        // A node's own packets may end before they can be seen.
+        // A node's own packets may be dropped before they appear on a link.
         let is_seen = |ended: &EndedPacket| {
             let is_it = |frame: &Followed| frame.packet.src == ended.packet.src;
             self.at(place).any(is_it) || self.frames.is_empty() && ended.packet.dst == self.to
@@ -262,7 +263,7 @@ impl Observations<'_> {
         Some((mechanism, format!("it met `{rule}` in chain {chain} of table {table}")))
     }
 
-    /// What a load balancer sends ends at a rule before it can be seen anywhere.
+    /// A rule drops what a load balancer sends before it appears on a link.
     fn never_sent(&self) -> Option<Diagnosis> {
         let place = self.frames.iter().find(|frame| {
             let to_vip = self.load_balancers.iter().any(|lb| lb.vip == frame.packet.dst.ip());
@@ -287,7 +288,7 @@ impl Observations<'_> {
         })
     }
 
-    /// What comes to a load balancer and goes nowhere from there.
+    /// A packet arrives at a load balancer, which sends nothing on.
     fn stayed_at_balancer(&self) -> Option<Diagnosis> {
         let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
         let frame = self.frames.iter().find(|frame| {
@@ -301,7 +302,7 @@ impl Observations<'_> {
         })
     }
 
-    /// What it means that a node knows an address for a Service's, and serves nothing there.
+    /// The mechanism if a node has an address for a Service and serves nothing at this port.
     fn kind_of_unserved(&self, to: SocketAddr) -> Mechanism {
         let of_service = |service: &uturn_model::Service| {
             service.cluster_ips.contains(&to.ip())
@@ -313,7 +314,7 @@ impl Observations<'_> {
         }
     }
 
-    /// Whom the connection calls where it comes to a place.
+    /// The destination of the connection where it arrives at a place.
     fn called_at(&self, place: usize) -> SocketAddr {
         let comes = |frame: &&Followed| !frame.leaves && frame.begins();
         self.at(place).find(comes).map_or(self.to, |frame| frame.packet.dst)
@@ -337,7 +338,7 @@ impl Observations<'_> {
                 .any(|port| port.node_port.is_some_and(|port| port.number() == to.port()))
     }
 
-    /// Whether a packet ended where ways are looked up.
+    /// Whether route lookup dropped a packet.
     fn is_unroutable(&self, frame: &Followed) -> bool {
         let reasons = ["IP_INNOROUTES", "IP_OUTNOROUTES", "IP_INADDRERRORS"];
         let places = ["dst_discard", "ip_error", "ip_forward", "ip6_forward", "ip_rcv_finish_core"];
@@ -345,7 +346,7 @@ impl Observations<'_> {
             || frame.location().is_some_and(|location| places.contains(&location))
     }
 
-    /// A pod that cannot be reached from another node, or anything else.
+    /// The mechanism for an unroutable address: a pod's, or any other.
     pub(super) fn kind_of_unroutable(&self, to: IpAddr) -> Mechanism {
         match self.cluster.pods.values().any(|pod| pod.ips.contains(&to)) {
             true => Mechanism::CrossNode,

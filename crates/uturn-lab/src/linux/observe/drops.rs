@@ -1,11 +1,11 @@
 //! Where the kernel drops packets, and why: the tracepoint `skb:kfree_skb`.
 //!
-//! It tells of every packet of the machine, without its addresses. Which one it was is found
-//! by what the tracepoint `net:netif_receive_skb` says of the same buffer: the link, the
-//! length and the time it came, which a tap has seen too.
+//! It reports every packet of the machine, without its addresses. The tracepoint
+//! `net:netif_receive_skb` reports the link, length and time of arrival of the same buffer, which
+//! identify the frame that a tap has seen.
 //!
-//! An instance of its own holds what is recorded, in a mount that nobody else sees; both go
-//! with it.
+//! The tracer uses its own tracing instance in a private mount of tracefs, both of which it
+//! removes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,14 +21,14 @@ use super::tap::Frame;
 /// Room for what is recorded, for each processor.
 const BUFFER_KB: &str = "8192";
 
-/// How far the times of a tap and of the tracer may be apart at first, and once they have
-/// been compared packet by packet.
+/// How far the times of taps and tracer may differ at first, and after they have been aligned
+/// packet by packet.
 const APART: Duration = Duration::from_millis(1);
 const CLOSE: Duration = Duration::from_micros(100);
 
 const HEADER: usize = 14;
 
-/// The reason of what nobody has read when a socket goes: it was delivered.
+/// The reason for unread data of a closed socket, which was delivered.
 const PURGED: &str = "QUEUE_PURGE";
 
 /// Records drops as long as it lives.
@@ -36,7 +36,7 @@ const PURGED: &str = "QUEUE_PURGE";
 pub(crate) struct Tracer {
     files: Files,
     name: String,
-    /// What has to be added to the tracer's times to have the taps'.
+    /// The difference between the taps' clock and the tracer's.
     offset: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Files {
     }
 }
 
-/// Removes what a run that died has left of this name. Whether there was any.
+/// Removes the tracing instance of a dead run. Returns whether there was one.
 pub(crate) fn forget(name: &str) -> io::Result<bool> {
     let Ok(files) = Files::mount() else { return Ok(false) };
     match fs::remove_dir(files.instance(name)) {
@@ -84,17 +84,17 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Forgets what was recorded so far.
+    /// Discards what was recorded so far.
     pub(crate) fn begin(&self) -> io::Result<()> {
         self.write("trace", "")
     }
 
-    /// What was dropped since.
+    /// The drops since [`Tracer::begin`].
     pub(crate) fn take(&self) -> io::Result<Drops> {
         Ok(Drops::read(&self.read()?, self.offset))
     }
 
-    /// Notes the time here and there, several times: the closest pair counts.
+    /// Reads both clocks several times and takes the closest pair.
     fn compare_clocks(&self) -> io::Result<Duration> {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut around = Vec::new();
@@ -127,12 +127,12 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // What could not be removed now, the next sweep finds.
+        // The next sweep removes what could not be removed now.
         let _ = fs::remove_dir(self.files.instance(&self.name));
     }
 }
 
-/// What the tracer saw: packets that came in by a link, and those that were dropped then.
+/// The packets that the tracer saw arriving, and those of them that were dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drops {
     arrivals: Vec<Arrival>,
@@ -141,7 +141,7 @@ pub(crate) struct Drops {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Discard {
-    /// Which of those that came.
+    /// The index of the packet in `arrivals`.
     arrival: usize,
     reason: String,
     location: String,
@@ -170,7 +170,7 @@ impl Drops {
                 latest.insert(buffer, all.arrivals.len());
                 all.arrivals.push(Arrival { at: at + offset, link: link.into(), length });
             } else if line.contains(": consume_skb: ") {
-                // All went well; its buffer may be another's from now on.
+                // The packet was consumed, and its buffer may be reused.
                 field(" skbaddr=").and_then(|buffer| latest.remove(buffer));
             } else if line.contains(": kfree_skb: ")
                 && let Some(arrival) = field(" skbaddr=").and_then(|buffer| latest.remove(buffer))
@@ -186,9 +186,9 @@ impl Drops {
         all
     }
 
-    /// Which of the frames ended where they came in, with reason and location.
+    /// The frames that were dropped where they arrived, with reason and location.
     pub(super) fn ends(&self, frames: &[Frame]) -> HashMap<usize, (&str, &str)> {
-        // What the clocks are apart in truth is known best by the packets themselves.
+        // The packets themselves give the best estimate of the clocks' difference.
         let mut late: Vec<i128> = frames
             .iter()
             .filter_map(|frame| {
@@ -220,7 +220,7 @@ impl Drops {
 }
 
 impl Arrival {
-    /// Whether it can be this frame, but for the time.
+    /// Whether it matches a frame in everything but the time.
     fn is(&self, frame: &Frame) -> bool {
         !frame.leaves && self.link == frame.link && self.length + HEADER == frame.bytes.len()
     }

@@ -1,9 +1,8 @@
-//! Which of all frames belong to one connection.
+//! Selects the frames that belong to one connection.
 //!
-//! Translating changes addresses but not the numbers that TCP counts with: a SYN with the
-//! same number at two places is the same one. A proxy in between begins a connection of its
-//! own: that belongs to the story too, as nothing else is going on but health checks, and
-//! these are known by their source.
+//! Address translation keeps TCP sequence numbers: SYNs with the same number at two places are
+//! the same packet. A proxy begins a connection of its own, which belongs to the followed one
+//! too: nothing else happens meanwhile but health checks, which have known sources.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -15,10 +14,10 @@ use super::packet::{Body, Packet};
 use super::tap::Frame;
 use crate::Sighting;
 
-/// How long a packet may be on its way through a place.
+/// How long a packet may take through a place.
 const SOON: Duration = Duration::from_millis(1);
 
-/// A frame of the connection.
+/// A frame of the followed connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
     pub(super) place: usize,
@@ -29,20 +28,20 @@ pub(crate) struct Followed {
     pub(super) dropped: Option<Dropped>,
 }
 
-/// Where a packet ended.
+/// Where the kernel dropped a packet, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dropped {
     pub(super) reason: String,
     pub(super) location: String,
 }
 
-/// Who called whom, and who else is talking.
+/// Identifies the connection that is followed.
 #[derive(Debug)]
 pub(crate) struct ConnectionFilter<'a> {
     pub(crate) kind: ConnectionKind,
-    /// The place of whoever begins it.
+    /// The client's place.
     pub(crate) client: usize,
-    /// Who is called.
+    /// The called address.
     pub(crate) to: SocketAddr,
     /// Addresses that health checks come from.
     pub(crate) probers: &'a [IpAddr],
@@ -51,18 +50,18 @@ pub(crate) struct ConnectionFilter<'a> {
 /// What kind of connection is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionKind {
-    /// A client's; what a proxy begins because of it belongs to it.
+    /// A client's connection, including those that a proxy begins for it.
     Call,
-    /// The same of a node itself, whose rules may have changed a packet before it can be
-    /// seen anywhere.
+    /// A connection of a node itself, whose rules may change its packets before they appear on a
+    /// link.
     CallOfNode,
-    /// A health check: it alone, from one of the probers.
+    /// A health check from one of the probers.
     Probe,
 }
 
-/// A connection as somebody began it, under all the addresses it has on its way.
+/// A connection from one client or proxy, with all the address pairs it has on its way.
 struct Leg {
-    /// A health check's is not.
+    /// Whether it belongs to the followed connection.
     is_ours: bool,
     begins: FirstPacket,
     ways: HashSet<(SocketAddr, SocketAddr)>,
@@ -71,12 +70,12 @@ struct Leg {
 #[derive(PartialEq, Eq)]
 enum FirstPacket {
     Tcp(u32),
-    /// With the port it comes from, where the words alone do not tell it from others.
+    /// The payload, and the source port if the payload alone does not identify the datagram.
     Udp(Vec<u8>, Option<u16>),
 }
 
 impl ConnectionFilter<'_> {
-    /// The frames of the connection, with where they ended.
+    /// Selects the frames of the connection and adds where they were dropped.
     pub(crate) fn of(&self, frames: &[Frame], drops: &Drops) -> Vec<Followed> {
         let mut legs: Vec<Leg> = Vec::new();
         let mut followed = Vec::new();
@@ -95,8 +94,8 @@ impl ConnectionFilter<'_> {
                 followed.push(Followed { place, link, leaves, at, packet, dropped });
             }
         }
-        // Whose length, link and time are the same, here or in another lab, may have been
-        // dropped in its place.
+        // The dropped packet may be another one of the same length, link and time, here or in
+        // another lab.
         let goes_on: Vec<bool> = followed.iter().map(|frame| frame.goes_on(&followed)).collect();
         for (frame, goes_on) in followed.iter_mut().zip(goes_on) {
             frame.dropped.take_if(|_| goes_on);
@@ -104,7 +103,7 @@ impl ConnectionFilter<'_> {
         followed
     }
 
-    /// Whether this is how it begins.
+    /// Whether this is the first packet of the connection.
     fn is_first(&self, legs: &[Leg], frame: &Frame, packet: &Packet) -> bool {
         let begun = legs.iter().any(|leg| leg.is_ours);
         let begins = packet.is_syn() || matches!(packet.body, Body::Udp(_));
@@ -123,7 +122,7 @@ impl ConnectionFilter<'_> {
         let way = (packet.src, packet.dst);
         let begins = match &packet.body {
             Body::Tcp { seq, .. } if packet.is_syn() => Some(FirstPacket::Tcp(*seq)),
-            // All health checks say the same.
+            // All health checks have the same payload.
             Body::Udp(bytes) => {
                 let port = (self.kind == ConnectionKind::Probe).then(|| packet.src.port());
                 Some(FirstPacket::Udp(bytes.clone(), port))
@@ -135,7 +134,7 @@ impl ConnectionFilter<'_> {
                 leg.add(way);
                 return leg.is_ours;
             }
-            // Whoever else asks by UDP is not the load balancer, which has rules for that.
+            // Other UDP senders are not the load balancer, which handles UDP with rules.
             if is_first || packet.is_syn() {
                 let begun = legs.iter().any(|leg| leg.is_ours);
                 let is_probe = self.probers.contains(&packet.src.ip());
@@ -172,7 +171,7 @@ impl Leg {
 }
 
 impl Followed {
-    /// Whether the very packet leaves its place right afterwards, under whatever addresses.
+    /// Whether the same packet leaves its place right afterwards, possibly with other addresses.
     fn goes_on(&self, all: &[Self]) -> bool {
         let soon = self.at..self.at + SOON;
         all.iter().any(|other| {
@@ -181,7 +180,7 @@ impl Followed {
         })
     }
 
-    /// For people: what was sent again is told once.
+    /// The frames for the report. Retransmissions are merged.
     pub(crate) fn sightings(all: &[Self], names: &[String]) -> Vec<Sighting> {
         let mut grouped: Vec<(&Self, Sighting)> = Vec::new();
         for frame in all {

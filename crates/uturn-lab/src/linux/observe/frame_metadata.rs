@@ -1,5 +1,5 @@
-//! What only raw bytes of the kernel's say of a frame: by which link it came, which way it
-//! went, and when.
+//! Reads the metadata of a frame from a packet socket: its link, its direction and its time. This
+//! needs raw kernel structures.
 
 use std::ffi::c_long;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::ioctl::{Getter, ioctl};
 use socket2::{SockAddr, Socket};
 
-/// `SIOCGSTAMPNS`: when the latest frame that was read came.
+/// `SIOCGSTAMPNS`: the arrival time of the latest frame that was read.
 const STAMP: u32 = 0x8907;
 
 /// `PACKET_OUTGOING`.
@@ -29,7 +29,7 @@ fn bytes(from: &SockAddr) -> &[u8] {
     unsafe { slice::from_raw_parts(from.as_ptr().cast(), from.len() as usize) }
 }
 
-/// The first `length` bytes of what a read has filled.
+/// The first `length` bytes of a buffer that a read has filled.
 #[expect(unsafe_code, reason = "reads fill room that nobody has to have cleared before")]
 pub(super) fn written(room: &[MaybeUninit<u8>], length: usize) -> &[u8] {
     let room = &room[..length];
@@ -37,8 +37,8 @@ pub(super) fn written(room: &[MaybeUninit<u8>], length: usize) -> &[u8] {
     unsafe { slice::from_raw_parts(room.as_ptr().cast(), room.len()) }
 }
 
-/// When the latest frame came, since 1970. Asking once makes the kernel take the time of
-/// every frame from then on.
+/// The arrival time of the latest frame, since 1970. The kernel takes the times of frames after
+/// the first request.
 #[expect(unsafe_code, reason = "no crate in use knows how to ask for the time of a frame")]
 pub(super) fn stamp(socket: &Socket) -> io::Result<Duration> {
     // SAFETY: this request writes a timespec: two numbers of the size of a C long.

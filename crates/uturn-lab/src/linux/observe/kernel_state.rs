@@ -1,5 +1,5 @@
-//! What each kernel of a lab has, as the kernel itself says: which addresses are its own, and
-//! which virtual servers of IPVS lead to nobody.
+//! The state of each kernel of a lab: its local addresses, and its virtual servers of IPVS
+//! without a real server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,17 +14,17 @@ use crate::linux::build::Twin;
 use crate::linux::ipvs::Ipvs;
 use crate::linux::system::During;
 
-/// What one kernel has.
+/// The state of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelState {
-    /// Addresses that it takes for its own, on whatever link.
+    /// Its local addresses, on any link.
     pub(super) own: BTreeSet<IpAddr>,
-    /// Virtual servers without anybody to send to.
+    /// Virtual servers without a real server.
     pub(super) without_server: BTreeSet<SocketAddr>,
 }
 
 impl KernelState {
-    /// One for each place.
+    /// Reads the state of every place.
     pub(crate) fn read(twin: &Twin) -> Result<Vec<Self>, LabError> {
         let read = |place: super::places::Place<'_>| {
             let doing = format!("look what addresses {} has", place.what);
@@ -33,7 +33,7 @@ impl KernelState {
         places(twin).into_iter().map(read).collect()
     }
 
-    /// Of the calling thread's namespace.
+    /// Reads the state of the calling thread's namespace.
     fn here() -> io::Result<Self> {
         let mut own = own_v4(&fs::read_to_string("/proc/thread-self/net/fib_trie")?);
         // A kernel without IPv6 has no such file.
@@ -52,7 +52,7 @@ impl KernelState {
     }
 }
 
-/// Leaves of the kernel's trees of routes: an address, then what leads there.
+/// Local addresses out of `fib_trie`: an address, then its routes.
 fn own_v4(text: &str) -> BTreeSet<IpAddr> {
     let mut own = BTreeSet::new();
     let mut latest: Option<IpAddr> = None;

@@ -1,5 +1,5 @@
-//! Eyes on a lab: packet sockets in every namespace, what they see as files or as the story
-//! of one connection, and where the kernel dropped what.
+//! Observes a lab: records frames in every namespace, writes them to capture files, follows one
+//! connection, and finds out where and why the kernel dropped its packets.
 
 mod counter_diagnosis;
 mod counters;

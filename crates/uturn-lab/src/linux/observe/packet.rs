@@ -1,4 +1,4 @@
-//! What a frame says: addresses, flags, and what tells one packet from another.
+//! Decodes frames: addresses, flags, and what identifies a packet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,7 +21,7 @@ pub(super) enum Body {
         length: usize,
     },
     Udp(Vec<u8>),
-    /// Of ICMP: nobody gets what went from the first address to the second.
+    /// An ICMP error about a packet from the first address to the second.
     Error {
         message: &'static str,
         about: (SocketAddr, SocketAddr),
@@ -61,7 +61,7 @@ impl Packet {
         matches!(self.body, Body::Tcp { flags, .. } if flags.is_rst())
     }
 
-    /// Reads a frame; nothing of others than those that are told here.
+    /// Decodes a frame. Returns `None` for other protocols.
     pub(super) fn read(frame: &[u8]) -> Option<Self> {
         let kind = number(frame, 12)?;
         let packet = frame.get(14..)?;
@@ -111,7 +111,7 @@ fn v4(packet: &[u8]) -> Option<Parts<'_>> {
     let ip = |at: usize| -> Option<IpAddr> {
         Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?).into())
     };
-    // Within an error there may be less than it says; on the wire short ones are filled up.
+    // ICMP errors quote truncated packets; short frames are padded.
     let whole = usize::from(number(packet, 2)?).clamp(header, packet.len().max(header));
     Some((ip(12)?, ip(16)?, *packet.get(9)?, packet.get(header..whole)?))
 }

@@ -1,4 +1,4 @@
-//! Capture files: the classic pcap form, with nanoseconds.
+//! Capture files in the classic pcap format, with nanoseconds.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Says that times have nanoseconds.
+/// The magic number of pcap files with nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
 
 /// Frames begin with an Ethernet header.
@@ -43,7 +43,7 @@ impl Captures {
         file.write_all(bytes)
     }
 
-    /// Writes out what is still held back.
+    /// Flushes all files.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.files.values_mut().try_for_each(Write::flush)
     }
@@ -61,7 +61,7 @@ fn header() -> Vec<u8> {
 
 fn record(at: Duration, bytes: &[u8]) -> Vec<u8> {
     let length = bytes.len() as u32;
-    // The form has 32 bits for the seconds.
+    // The format has 32 bits for the seconds.
     let words = [at.as_secs() as u32, at.subsec_nanos(), length, length];
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }

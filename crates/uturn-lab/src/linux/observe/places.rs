@@ -1,4 +1,4 @@
-//! The namespaces of a lab: what each of them is, and who listens there.
+//! The namespaces of a lab: what each of them is, and its listening sockets.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::LabNamespace;
 use crate::linux::build::Twin;
 use crate::linux::namespace::Namespace;
 
-/// A namespace, what it is, and how files of its links are called.
+/// A namespace, what it is, and how the capture files of its links are named.
 pub(crate) struct Place<'a> {
     pub(crate) space: &'a Namespace,
     pub(crate) what: String,
@@ -20,7 +20,7 @@ pub(crate) struct Place<'a> {
 /// All namespaces of a lab, the fabric first.
 pub(crate) fn places(twin: &Twin) -> Vec<Place<'_>> {
     let nodes: Vec<String> = twin.nodes.keys().map(ToString::to_string).collect();
-    // In the fabric a link is called by its node's number.
+    // Links of the fabric are named after the number of their node.
     let of_fabric = move |link: &str| {
         let node = |letter, end| {
             let number: usize = link.strip_prefix(letter)?.parse().ok()?;
@@ -51,7 +51,7 @@ fn place(space: &Namespace, what: String, file: String) -> Place<'_> {
     Place { space, what, file: Box::new(move |link| format!("{file}-{link}")) }
 }
 
-/// One with no link but `eth0` and the loopback.
+/// A place without links other than `eth0` and the loopback.
 fn only_link(space: &Namespace, what: String, file: String) -> Place<'_> {
     let name = move |link: &str| match link {
         "eth0" => file.clone(),
@@ -60,7 +60,7 @@ fn only_link(space: &Namespace, what: String, file: String) -> Place<'_> {
     Place { space, what, file: Box::new(name) }
 }
 
-/// How to look inside.
+/// Lists the namespaces with their listening sockets.
 pub(crate) fn lab_namespaces(twin: &Twin) -> io::Result<Vec<LabNamespace>> {
     let inside = |place: Place<'_>| {
         let listens = place.space.run(|| Ok(listens()))?;
@@ -69,7 +69,7 @@ pub(crate) fn lab_namespaces(twin: &Twin) -> io::Result<Vec<LabNamespace>> {
     places(twin).into_iter().map(inside).collect()
 }
 
-/// Who listens in the calling thread's namespace.
+/// The listening sockets in the calling thread's namespace.
 fn listens() -> Vec<String> {
     let mut all = BTreeSet::new();
     for (protocol, state) in [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")] {

@@ -1,5 +1,5 @@
-//! Reads all taps, on a thread of its own: into files, and into memory while a connection
-//! is followed.
+//! Reads all taps on a thread: into capture files, and into memory while a connection is
+//! followed.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::mem::{self, MaybeUninit};
@@ -18,7 +18,7 @@ use crate::linux::build::Twin;
 use crate::linux::system::During;
 use crate::linux::wait::QUIET_PERIOD;
 
-/// Frames that may be held in memory while one connection is followed.
+/// The maximum number of frames kept while one connection is followed.
 const MOST: usize = 200_000;
 
 /// All taps of a lab. Reading ends when this is dropped.
@@ -58,12 +58,13 @@ impl Recorder {
         Ok(Self { memory, life: Some(life), thread: Some(thread) })
     }
 
-    /// Forgets what was seen, and keeps what is seen from now on.
+    /// Discards the frames so far, and keeps frames from now on.
     pub(crate) fn begin(&self) {
         *self.memory.lock() = State { is_kept: true, frames: Vec::new() };
     }
 
-    /// What was seen since, in the order of time, once nothing more comes.
+    /// Waits until no more frames come, and returns the frames since [`Recorder::begin`] in the
+    /// order of time.
     pub(crate) fn take(&self) -> Vec<Frame> {
         let mut state = self.memory.lock();
         loop {
@@ -79,7 +80,7 @@ impl Recorder {
         frames
     }
 
-    /// Stops, and says whether everything was written.
+    /// Stops recording.
     pub(crate) fn finish(mut self) -> Result<(), LabError> {
         self.end().during("write captures")
     }
@@ -93,7 +94,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Who wants to know whether all went well asks before.
+        // [`Recorder::finish`] reports errors.
         let _ = self.end();
     }
 }
@@ -104,10 +105,10 @@ impl Memory {
     }
 }
 
-/// The thread's own.
+/// The state of the recording thread.
 struct Reading {
     taps: Vec<Tap>,
-    /// What the files of each place begin with.
+    /// How the capture files of each place are named.
     names: Vec<FileName>,
     captures: Option<Captures>,
     memory: Arc<Memory>,

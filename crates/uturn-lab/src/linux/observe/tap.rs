@@ -1,4 +1,4 @@
-//! A packet socket in a namespace: sees every frame that comes in or leaves by any link.
+//! A packet socket in a namespace, which receives every frame that arrives or leaves by any link.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,13 +16,13 @@ use crate::linux::namespace::Namespace;
 /// `ETH_P_ALL`, in the order of the wire.
 const EVERYTHING: u16 = 3_u16.to_be();
 
-/// Room for what comes in while nobody reads.
+/// The receive buffer of a socket, in bytes.
 const BUFFER: usize = 8 << 20;
 
 /// A frame at a place.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// Which namespace: its place among the taps.
+    /// The index of the namespace in [`places`](super::places).
     pub(crate) place: usize,
     pub(crate) link: String,
     pub(crate) leaves: bool,
@@ -46,7 +46,7 @@ impl Tap {
         })?;
         socket.set_nonblocking(true)?;
         set_socket_recv_buffer_size_force(&socket, BUFFER)?;
-        // There is no frame yet, and so no time; from now on there is.
+        // This fails as there is no frame yet, but makes the kernel take the times of frames.
         let _ = frame_metadata::stamp(&socket);
         Ok(Self { place, socket, links: HashMap::new() })
     }

@@ -1,8 +1,7 @@
-//! Which rule of nf_tables ended a packet: the kernel's own trace.
+//! Finds the nf_tables rule that dropped a packet with the kernel's ruleset tracing.
 //!
-//! Rules of nftables mode have no counters. While a connection is followed, a table of the
-//! lab's own asks each node's kernel to tell every rule that a packet meets; those that end
-//! one are kept.
+//! Rules of nftables mode have no counters. While a connection is followed, a table of the lab
+//! sets `nftrace` on each node, and the drop verdicts of the trace are kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -17,7 +16,7 @@ use crate::linux::build::Twin;
 use crate::linux::generic::{Attribute, read_u16, read_u32};
 use crate::linux::system::{During, output, run};
 
-/// Before everything else, so that all of it is told.
+/// At a lower priority than all other chains, so that every rule is traced.
 const TABLE: &str = "table inet uturn-trace {\n\
     chain came { type filter hook prerouting priority -500; \
     meta l4proto { tcp, udp } meta nftrace set 1; }\n\
@@ -41,31 +40,31 @@ const TRANSPORT_HEADER: u16 = 9;
 
 const DROP: u32 = 0;
 
-/// Of a message: netlink's header, then netfilter's.
+/// The length of the netlink header and the netfilter header.
 const HEADERS: usize = 16 + 4;
 
-/// Room for what the kernel tells while nobody reads.
+/// The receive buffer of a trace socket, in bytes.
 const BUFFER: usize = 8 << 20;
 
-/// Ears at every node.
+/// Trace sockets of all nodes.
 pub(crate) struct Trace {
     /// By the place of their node.
     sockets: BTreeMap<usize, Socket>,
 }
 
-/// A packet that a rule ended.
+/// A packet that a rule dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EndedPacket {
     pub(super) place: usize,
     pub(super) packet: Packet,
     pub(super) table: String,
     pub(super) chain: String,
-    /// The rule as `nft` prints it; the chain's policy, where it was none.
+    /// The rule as `nft` prints it, or the chain's policy.
     pub(super) rule: String,
 }
 
 impl Trace {
-    /// Begins to listen at every node.
+    /// Starts tracing on every node.
     pub(crate) fn start(twin: &Twin) -> Result<Self, LabError> {
         let mut sockets = BTreeMap::new();
         for (number, place) in places(twin).into_iter().enumerate() {
@@ -88,7 +87,7 @@ impl Trace {
         Ok(Self { sockets })
     }
 
-    /// Ends, and gives what rules have ended since.
+    /// Stops tracing and returns the packets that rules have dropped since.
     pub(crate) fn take(self, twin: &Twin) -> Result<Vec<EndedPacket>, LabError> {
         let mut all = Vec::new();
         for (number, place) in places(twin).into_iter().enumerate() {
@@ -117,15 +116,15 @@ impl Trace {
 /// `ENOBUFS`.
 const LOST: i32 = 105;
 
-/// What was told so far.
+/// The trace messages so far.
 #[derive(Debug, Default)]
 struct TraceLog {
-    /// What each traced packet looked like the last time that was told.
+    /// The last known headers of each traced packet.
     packets: HashMap<u32, Packet>,
     ended: Vec<Verdict>,
 }
 
-/// The end of a packet.
+/// A drop verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Verdict {
     packet: Packet,
@@ -136,14 +135,14 @@ struct Verdict {
 }
 
 impl TraceLog {
-    /// All that is there.
+    /// Reads all messages that are available.
     fn from(socket: &Socket) -> io::Result<Self> {
         let mut told = Self::default();
         loop {
             match socket.recv_from_full() {
                 Ok((bytes, _)) => told.hear(&bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(told),
-                // There was more than there is room for; what is there still counts.
+                // The buffer overflowed: messages were lost, the others are valid.
                 Err(error) if error.raw_os_error() == Some(LOST) => {}
                 Err(error) => return Err(error),
             }
@@ -209,7 +208,7 @@ impl Verdict {
     }
 }
 
-/// A packet of which only the headers were told.
+/// A packet from its traced headers.
 fn packet(network: &[u8], transport: &[u8]) -> Option<Packet> {
     let kind: [u8; 2] = match network.first()? >> 4 {
         4 => [0x08, 0x00],

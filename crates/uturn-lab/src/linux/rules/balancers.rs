@@ -1,5 +1,5 @@
-//! What the kernels of the fabric and the edge do: the load balancers' addresses, who takes
-//! which packets, layer 4, security groups, public addresses.
+//! Configures the kernels of the fabric and the edge: the load balancers' addresses, the steering
+//! of packets to the load balancer process, layer 4, security groups, public addresses.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,7 +19,7 @@ use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 use crate::linux::system::During;
 
-/// A place that load balancers are at, with all that its kernel has to know.
+/// A namespace with load balancers, and what its kernel is configured for.
 #[derive(Debug)]
 pub(crate) struct Site {
     scope: Scope,
@@ -39,9 +39,8 @@ impl Site {
         self.scope
     }
 
-    /// Binds the load balancers' addresses, tells the kernel which packets are for the load
-    /// balancer process, and loads all rules. `beyond` holds the public load balancers, where
-    /// the VPC has an edge.
+    /// Binds the load balancers' addresses, steers their packets to the load balancer process,
+    /// and loads all rules. `public` has the public load balancers if the VPC has an edge.
     pub(crate) fn program(
         &self,
         space: &Namespace,
@@ -71,7 +70,7 @@ impl Site {
         Ok(())
     }
 
-    /// Loads layer 4 again, for targets that are now alive or dead.
+    /// Reloads the layer 4 rules for the current health of targets.
     pub(crate) fn program_layer_4(
         &self,
         space: &Namespace,

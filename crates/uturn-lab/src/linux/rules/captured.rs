@@ -1,4 +1,4 @@
-//! What a node's kernel said, loaded in place of what kube-proxy would program there.
+//! Loads the captured rules of a node in place of what kube-proxy would program there.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::captured::{own_tables, text};
 use crate::linux::namespace::Namespace;
 use crate::linux::system::During;
 
-/// Settings that change where packets go, by the end of their names.
+/// Sysctls that affect the path of packets, by their last component.
 const SETTINGS: [&str; 12] = [
     "ip_forward",
     "forwarding",
@@ -61,13 +61,13 @@ fn bound(capture: &Capture, doing: &str) -> Result<Vec<IpAddr>, LabError> {
     })?;
     let device = interfaces.iter().filter(|interface| &*interface.name == IPVS_DEVICE);
     let addresses = device.flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
-    // Every link has one of these by itself.
+    // Every link has a link-local address by itself.
     let is_own = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     Ok(addresses.filter(|ip| !is_own(ip)).collect())
 }
 
-/// Sets those of the settings that matter, and that there are here: a capture speaks of
-/// links that the lab has not.
+/// Sets the sysctls that matter and exist here. A capture may have settings of links that the lab
+/// does not have.
 fn set(text: &str) -> io::Result<()> {
     for line in text.lines() {
         let Some((key, value)) = line.split_once('=') else { continue };
@@ -84,7 +84,7 @@ fn set(text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Some settings are the host's alone.
+/// Some sysctls only exist in the host's namespace.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }

@@ -1,4 +1,4 @@
-//! Where the VPC ends: public addresses, and who has bandwidth to use them.
+//! Rules for the VPC's edge: public addresses, and nodes without public bandwidth.
 
 use std::net::IpAddr;
 
@@ -11,9 +11,8 @@ use crate::linux::build::links_of;
 use crate::linux::edge::{FROM_EDGE, TO_EDGE};
 use crate::linux::public::{address_of, probers, source_address};
 
-/// Rules for the fabric: what leaves for the edge gets its node's public address, what comes
-/// from there to a node's own public address gets to the node. Both are nat's, so each
-/// connection's answers are changed back.
+/// Rules for the fabric: SNAT to the node's public address towards the edge, DNAT from a node's
+/// public address to the node.
 pub(super) fn translation(cluster: &Cluster, family: Family) -> String {
     let mut text = String::from("*nat\n");
     for node in cluster.nodes.values() {
@@ -34,7 +33,7 @@ pub(super) fn translation(cluster: &Cluster, family: Family) -> String {
     text + "COMMIT\n"
 }
 
-/// What a node and its pods send from.
+/// The source addresses of a node and its pods.
 fn private_ranges(cluster: &Cluster, node: &Node, family: Family) -> Vec<IpNet> {
     let pods = cluster.pods_on(&node.name).flat_map(|pod| &pod.ips);
     let single = node.internal_ips.iter().chain(pods).copied().map(IpNet::from);
@@ -45,9 +44,9 @@ fn private_ranges(cluster: &Cluster, node: &Node, family: Family) -> Vec<IpNet> 
     all
 }
 
-/// Rules for the fabric's mangle table: a node without bandwidth to the internet sends
-/// nothing there, be it an answer or a request. Health checks are not traffic of the
-/// internet's, and what a private load balancer carries goes no further than to it.
+/// Rules for the fabric's mangle table: a node without public bandwidth sends nothing to the
+/// edge, neither requests nor answers. Health checks and packets of private load balancers are
+/// exempt.
 pub(super) fn bandwidth(
     cluster: &Cluster,
     private: &[LoadBalancer],
@@ -76,8 +75,9 @@ pub(super) fn bandwidth(
     text
 }
 
-/// Rules for the fabric's mangle table: an answer to what came in from the edge goes back
-/// there, even if it is for an address inside. What a load balancer sent comes back to it.
+/// Rules for the fabric's mangle table: replies of connections from the edge go back there, even
+/// if the destination is an address inside, so that a load balancer gets the replies to what it
+/// sent.
 pub(super) fn way_back() -> String {
     format!(
         "-A PREROUTING -i {TO_EDGE} -m conntrack --ctstate NEW \
@@ -87,8 +87,8 @@ pub(super) fn way_back() -> String {
     )
 }
 
-/// Rules for the edge: what its load balancers send from addresses of the cloud's own must
-/// not look like what those inside send.
+/// Rules for the edge: public load balancers use other source addresses than private ones
+/// ([`source_address`]).
 pub(super) fn stand_ins(all: &[LoadBalancer], family: Family) -> String {
     let listeners = all.iter().flat_map(|lb| &lb.listeners);
     let replaced = listeners.filter_map(|listener| match &listener.profile.source {

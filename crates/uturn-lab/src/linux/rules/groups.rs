@@ -1,11 +1,10 @@
-//! Security groups as rules at the fabric's end of each link, and before each load balancer.
+//! Security groups as rules at the fabric's end of each link, and in front of each load balancer.
 //!
-//! They are stateful: only what begins a connection is judged. Rules of several groups stand
-//! in a row, the first that matches decides, and what none matches is dropped. A group of
-//! which nothing is known lets everything through. Health checks that come from the range
-//! the cloud keeps for them pass every group: the cloud sees to that.
+//! They are stateful: only the first packet of a connection is checked. Rules of several groups
+//! are concatenated, the first match decides, and what no rule matches is dropped. An unknown
+//! group admits everything. Health checks from the cloud's own range pass every group.
 //!
-//! A group without a rule for what goes out says nothing about it, so everything may.
+//! A group without outbound rules admits all outbound packets.
 
 use uturn_model::network::SecurityRule;
 use uturn_model::{Cluster, Family, LoadBalancer, Protocol, Text};
@@ -59,13 +58,13 @@ pub(super) fn of_balancers(cluster: &Cluster, all: &[LoadBalancer], family: Fami
     text
 }
 
-/// Groups in a row.
+/// The concatenated rules of groups.
 struct Groups<'a> {
     inbound: Vec<&'a SecurityRule>,
     outbound: Vec<&'a SecurityRule>,
 }
 
-/// None where everything passes.
+/// Returns `None` if everything is admitted: there is no group, or one is unknown.
 fn known<'a>(cluster: &'a Cluster, names: &[Text]) -> Option<Groups<'a>> {
     let groups: Vec<_> =
         names.iter().map(|name| cluster.security_groups.get(name)).collect::<Option<_>>()?;
@@ -98,8 +97,8 @@ fn chain(chain: &str, rules: &[&SecurityRule], way: Way, family: Family) -> Stri
     text + &format!("-A {chain} -j DROP\n")
 }
 
-/// What a rule says of protocol and ports; a rule about ports of every protocol is one rule
-/// for each that has ports.
+/// The protocol and port matches of a rule. A rule for ports of every protocol becomes one for
+/// each protocol with ports.
 fn matches(rule: &SecurityRule) -> Vec<String> {
     let protocols = match (rule.protocol, rule.ports) {
         (Some(protocol), _) => vec![protocol],

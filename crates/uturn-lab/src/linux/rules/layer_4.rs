@@ -1,9 +1,9 @@
-//! Layer 4 as rules: each new connection is sent on to a target, and the kernel's connection
-//! tracking is the connection table. Whom each client meets is decided by
-//! `uturn_lb::decide`, turn by turn; the rules only repeat it.
+//! Layer 4 load balancing as rules: each new connection is translated to a target, and conntrack
+//! is the connection table. `uturn_lb::decide` picks the target for each client and turn; the
+//! rules repeat its picks.
 //!
-//! All of it stands in chains of its own, so that loading them again changes targets in one
-//! step and leaves everything else alone.
+//! The rules are in chains of their own, so that reloading them changes targets atomically and
+//! leaves everything else unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use uturn_model::{Family, LoadBalancer};
 use crate::linux::health::TargetHealths;
 use crate::linux::public::source_address;
 
-/// Where the chains begin: loaded once.
+/// The jumps to the chains, loaded once.
 pub(super) const ENTRY: &str = "*nat\n\
     :LB-L4 - [0:0]\n\
     :LB-SOURCE - [0:0]\n\
@@ -33,8 +33,8 @@ pub(crate) fn serves(listener: &Listener) -> bool {
     matches!(listener.protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
 }
 
-/// The chains' content as things stand. `callers` are the clients that are told apart where
-/// a listener picks by address.
+/// The rules for the current health of targets. `callers` are the clients that need rules of
+/// their own if a listener picks by source address.
 pub(super) fn text(
     load_balancers: &[LoadBalancer],
     family: Family,
@@ -69,7 +69,7 @@ pub(super) fn text(
         for (class, (client, picks)) in picks(listener, &alive, callers).into_iter().enumerate() {
             let from = client.map_or_else(String::new, |ip| format!("-s {ip} "));
             if picks.is_empty() {
-                // Nobody to send it to: nobody answers.
+                // No target: the connection gets no answer.
                 mangle.rule("LB-NOBODY", &format!("{from}{matched} -j DROP"));
                 continue;
             }
@@ -95,8 +95,8 @@ pub(super) fn text(
     format!("*nat\n{}COMMIT\n*mangle\n{}COMMIT\n", nat.text(), mangle.text())
 }
 
-/// Whom each class of client meets, turn by turn: clients that are told from others come
-/// first, then all others. A rule stops looking at the first class that a client is of.
+/// The targets that each class of client gets, turn by turn. Classes of one client come first,
+/// then all other clients, because the first matching rule decides.
 fn picks(
     listener: &Listener,
     alive: &[bool],
@@ -135,7 +135,8 @@ fn separate_clients(
     separate_clients
 }
 
-/// The fewest connections that meet every target exactly as often as its share says.
+/// The smallest number of connections after which every target has been picked exactly as often
+/// as its share predicts.
 pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
     let shares = choice.shares();
     let is_whole = |turns: &u64| {
@@ -152,7 +153,7 @@ pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
 struct Chains(BTreeMap<String, Vec<String>>);
 
 impl Chains {
-    /// With chains that are there even when they are empty.
+    /// Declares chains that exist even if they are empty.
     fn with(names: &[&str]) -> Self {
         Self(names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect())
     }

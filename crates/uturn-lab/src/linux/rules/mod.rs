@@ -1,6 +1,5 @@
-//! Rules and settings: kube-proxy's on the nodes ([`node`]), the load balancers' and the
-//! VPC's own in the fabric and at its edge ([`balancers`]). Both are loaded with the real
-//! programs.
+//! Rules and settings: kube-proxy's on the nodes ([`node`]), the load balancers' and the VPC's in
+//! the fabric and at its edge ([`balancers`]). All are loaded with the real programs.
 
 mod balancers;
 mod captured;

@@ -1,6 +1,5 @@
-//! What kube-proxy leaves on a node, in each of its modes: compiled for the node, loaded
-//! with the real programs; and the rules that the node has beside those, of its pod network
-//! and of its own.
+//! Programs a node: compiles kube-proxy's rules for its mode, loads them with the real programs,
+//! and adds the rules of the pod network and the node's own firewall.
 
 use std::io;
 use std::net::IpAddr;
@@ -64,8 +63,9 @@ fn program(
             restore_more(space, Family::V4, &own.text, &doing)
         })
     };
-    // Of chains with one priority the kernel runs the latest first. A node has its own rules
-    // when kube-proxy comes; in the tables that both write, kube-proxy's stand first.
+    // The kernel runs the latest of several chains with the same priority first. A node has its
+    // own rules before kube-proxy starts; in tables that both write to, kube-proxy's rules come
+    // first.
     let shares_tables = cluster.proxy.mode.value != ProxyMode::Nftables;
     if !shares_tables {
         load_own()?;
@@ -129,7 +129,7 @@ pub(super) fn load_virtual_servers(
     }
 }
 
-/// Whether two virtual servers do the same: the kernel keeps real servers in its own order.
+/// Whether two virtual servers are equal, regardless of the order of their real servers.
 fn is_same(first: &VirtualServer, other: &VirtualServer) -> bool {
     let head = |server: &VirtualServer| VirtualServer { servers: Vec::new(), ..server.clone() };
     first.at == other.at
@@ -162,8 +162,8 @@ pub(super) fn set(sysctls: &[(String, String)]) -> io::Result<()> {
     })
 }
 
-/// The device that addresses are bound on. It is never up: that its addresses are the
-/// node's own does not depend on it.
+/// Creates the device that holds the bound addresses. It stays down: its addresses are local
+/// anyway.
 pub(super) fn add_ipvs_device() -> io::Result<()> {
     Netlink::open()?.add_dummy(IPVS_DEVICE)
 }

@@ -1,4 +1,4 @@
-//! A visitor of a TCP port: what it says, under TLS or not, and what it is told.
+//! A connection to a TCP port: reads the request, over TLS or not, and answers it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use rustls::{ServerConfig, ServerConnection};
 use super::WANTS_TLS;
 use super::serve::answer;
 
-/// What begins a TLS greeting.
+/// The first byte of a TLS handshake.
 const GREETING: u8 = 0x16;
 
 /// Longer than any head of a request.
@@ -27,7 +27,7 @@ pub(super) struct Connection<'a> {
 }
 
 enum Mode {
-    /// Nothing was said yet.
+    /// Nothing has been received yet.
     Unknown,
     Clear,
     Tls(Box<ServerConnection>),
@@ -52,7 +52,7 @@ impl<'a> Connection<'a> {
         PollFd::from_borrowed_fd(std::os::fd::AsFd::as_fd(&self.stream), flags)
     }
 
-    /// Reads what is there; whether the visitor stays.
+    /// Reads what is available. Returns whether the connection stays open.
     pub(super) fn advance(&mut self) -> bool {
         self.read_stream().unwrap_or(false) && self.received.len() < LONGEST
     }
@@ -84,7 +84,7 @@ impl<'a> Connection<'a> {
         Ok(stays)
     }
 
-    /// A head of a request, or something that will never be one.
+    /// Whether the head of a request has been received, or something that cannot be one.
     fn has_request(&self) -> bool {
         let is_http = self.received.first().is_none_or(u8::is_ascii_uppercase);
         !is_http || self.received.windows(4).any(|four| four == b"\r\n\r\n")
@@ -123,7 +123,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Reads what is there; whether more may come.
+/// Reads what is available. Returns whether more may come.
 fn read_all(stream: &mut impl Read, received: &mut Vec<u8>) -> io::Result<bool> {
     let mut bytes = [0; 4096];
     loop {
@@ -150,7 +150,7 @@ fn read_tls(
             read => read? == 0,
         };
         let understood = tls.process_new_packets();
-        // An alert tells the other side what was wrong.
+        // Send the alert if there is one.
         write_all(tls, stream)?;
         understood.map_err(io::Error::other)?;
         if is_over || !read_all(&mut tls.reader(), received)? {

@@ -1,8 +1,8 @@
-//! The pods' servers: they answer every request with who they are and whom they saw.
+//! The pods' servers: they answer every request with their name and the client address they saw.
 //!
-//! HTTP on TCP ports, under TLS where the port is one for TLS; on UDP ports whatever was
-//! asked, and who answers. One thread for all of them: a socket stays in the namespace it
-//! was opened in.
+//! They serve HTTP on TCP ports, over TLS if the port is a TLS port. On UDP ports they echo the
+//! datagram and add their name. One thread serves all of them, since a socket stays in the
+//! namespace it was opened in.
 
 mod connection;
 mod serve;
@@ -23,10 +23,10 @@ use super::namespace::Namespace;
 use super::system::During;
 use crate::LabError;
 
-/// A field of an answer in the clear to somebody who had better speak TLS.
+/// The header field of a plain-text answer on a TLS port.
 pub(crate) const WANTS_TLS: &str = "X-Speaks: TLS";
 
-/// What a server says of a request.
+/// A server's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) by: String,
@@ -51,10 +51,10 @@ impl Answer {
     }
 }
 
-/// All servers of a twin; they stop when this is dropped.
+/// All servers of a lab. They stop when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
-    /// Its end is what stops them.
+    /// Closing it stops the servers.
     life: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
@@ -66,14 +66,14 @@ struct Server {
 }
 
 enum ServedSocket {
-    /// In the clear, or with what is shown to who speaks TLS.
+    /// A TCP port, with the TLS configuration if it is a TLS port.
     Tcp(TcpListener, Option<Arc<ServerConfig>>),
     Udp(UdpSocket),
 }
 
 impl Servers {
-    /// Starts a server on every port of every pod that was built, but for the pods that
-    /// have programs of their own.
+    /// Starts a server on every port of every pod that was built, except for pods that run
+    /// programs of their own (`has_own`).
     pub(crate) fn start(
         cluster: &Cluster,
         twin: &Twin,
@@ -122,7 +122,7 @@ impl Drop for Servers {
     }
 }
 
-/// A port, and what is spoken there.
+/// A port, and whether it is a TLS port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Served {
     protocol: Protocol,
@@ -138,8 +138,8 @@ impl Served {
     }
 }
 
-/// Where a pod's servers listen: on the ports its containers name and those that probes ask, or,
-/// when they name none, where Services expect them.
+/// The ports of a pod's servers: those that its containers declare and those that its probes use
+/// or, if it declares none, those that Services send to.
 fn ports(cluster: &Cluster, pod: &Pod) -> Vec<Served> {
     let declared =
         |port: &ContainerPort| Served::new(port.protocol, port.port, port.name.as_deref());
@@ -183,8 +183,8 @@ fn open(
     Ok(ServedSocket::Tcp(socket.into(), certificate.filter(|_| at.speaks_tls).cloned()))
 }
 
-/// One client stands for many: with the usual limits only its first questions would be told
-/// that nobody listens.
+/// One client stands for many: with the default rate limits only its first datagrams would get an
+/// ICMP error.
 fn refuse_without_limit() -> io::Result<()> {
     Namespace::set_sysctl("net/ipv4/icmp_ratemask", "0")?;
     match Namespace::set_sysctl("net/ipv6/icmp/ratelimit", "0") {
@@ -193,7 +193,7 @@ fn refuse_without_limit() -> io::Result<()> {
     }
 }
 
-/// A certificate made for this run, signed by nobody.
+/// A self-signed certificate for this run.
 fn self_signed() -> io::Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed(["pod".to_owned()]).map_err(io::Error::other)?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));

@@ -1,4 +1,4 @@
-//! The loop: who waits at which door, and who goes on.
+//! The servers' event loop.
 
 use std::io::PipeReader;
 use std::net::{SocketAddr, UdpSocket};
@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::connection::Connection;
 use super::{Answer, ServedSocket, Server};
 
-/// Serves until the other end of `end` is gone.
+/// Serves until the other end of `end` is closed.
 pub(super) fn serve(servers: &[Server], end: &PipeReader) {
     let mut connections: Vec<Connection<'_>> = Vec::new();
     loop {
@@ -52,13 +52,13 @@ pub(super) fn serve(servers: &[Server], end: &PipeReader) {
     }
 }
 
-/// Says back what was asked, and who answers.
+/// Echoes datagrams and adds the server's name.
 fn answer_datagrams(socket: &UdpSocket, name: &str) {
     let mut bytes = [0; 4096];
     while let Ok((count, peer)) = socket.recv_from(&mut bytes) {
         let answer = answer(name, peer, None);
         let text = [&bytes[..count], b"\n", answer.to_text().as_bytes()].concat();
-        // Who cannot be answered gets no answer.
+        // A failed answer is like no answer.
         let _ = socket.send_to(&text, peer);
     }
 }

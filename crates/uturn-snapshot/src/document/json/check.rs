@@ -283,7 +283,7 @@ impl Checker<'_> {
             return Ok(());
         }
         let first = self.keys.len();
-        // Whoever writes JSON for Kubernetes sorts it: each key after the one before.
+        // JSON of Kubernetes is usually sorted: each key after the one before.
         let (mut sorted, mut before) = (true, (0, &b""[..]));
         loop {
             self.skip_blank();

@@ -1,5 +1,5 @@
-//! Says in words what is wrong with a text. Only here does anybody ask for the lines and
-//! columns of it: the first pass knows offsets.
+//! Describes the faults of a text. Only this module computes lines and columns: the first pass
+//! keeps offsets.
 
 use super::scan::unescaped;
 use crate::document::{DEPTH, Trouble, shorten};
@@ -25,8 +25,8 @@ pub(super) enum What {
     Endless(&'static str, usize),
 }
 
-/// All that is wrong with a text whose first line is number `line`: repeated keys by place,
-/// and then what ended the reading.
+/// The faults of a text whose first line is number `line`: repeated keys in order, then the error
+/// that ended reading.
 pub(super) fn troubles(
     text: &str,
     line: u32,

@@ -1,4 +1,4 @@
-//! What both passes do with bytes: blanks, and texts in quotes.
+//! Byte-level helpers of both passes: blanks, and quoted texts.
 
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ pub(super) fn wide(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 == 0x80).count()
 }
 
-/// What stands between quotes, with its escapes read. They are known to be right.
+/// Decodes a quoted text, whose escapes have been checked.
 pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     let Some(mut at) = text.find('\\') else { return Cow::Borrowed(text) };
     let (mut built, mut from) = (String::with_capacity(text.len()), 0);

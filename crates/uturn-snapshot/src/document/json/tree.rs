@@ -40,8 +40,8 @@ pub(crate) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Reads one after the other, for as long as `each` says to go on. `ours`: what names no
-    /// `apiVersion` is one of uturn's own.
+    /// Reads the items until `each` breaks. `ours` means that items without an `apiVersion` are
+    /// uturn's own.
     pub(crate) fn each(
         &self,
         ours: bool,
@@ -101,8 +101,8 @@ impl<'a> Reader<'a> {
         Self { text, bytes, jumps, place, distinct, entries, items }
     }
 
-    /// A document, or an item of a List. uturn's own may not have fields that nobody reads,
-    /// so all of theirs are kept.
+    /// A document, or an item of a List. All fields of uturn's own documents are kept, so that
+    /// unknown ones are reported.
     fn document(&mut self, keep: Keep, ours: bool) -> Node<'a> {
         let start = self.place;
         let node = match keep {

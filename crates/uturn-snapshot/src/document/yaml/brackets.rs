@@ -101,7 +101,8 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Says what is expected within brackets, and where the document ends, which are open.
+    /// Reports what is expected within brackets or, at the end of the document, which brackets
+    /// are open.
     fn unclosed(&mut self, expected: &str, close: char, opened: Mark) -> Trouble {
         let token = match self.scanner.peek() {
             Ok(token) => token,

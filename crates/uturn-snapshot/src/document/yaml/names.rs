@@ -1,4 +1,4 @@
-//! What may stand before a value: anchors and tags; and aliases, which stand for one.
+//! Anchors and tags before values, and aliases.
 
 use super::scan::Scanner;
 use super::token::{Kind, Tag, trouble};

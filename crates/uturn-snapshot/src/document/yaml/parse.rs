@@ -48,8 +48,8 @@ pub(crate) struct Placed<'a> {
 
 type Each<'e, 'a> = &'e mut dyn FnMut(Placed<'a>) -> Result<(), Trouble>;
 
-/// Reads the one document of a text whose first line is number `line`. Gives the place of what
-/// stands after its end, and is nobody's.
+/// Reads the one document of a text whose first line is number `line`. Returns the place of
+/// anything after its end.
 pub(crate) fn parse<'a>(
     text: &'a str,
     line: u32,
@@ -65,7 +65,7 @@ pub(crate) fn parse<'a>(
     if first.kind != Kind::End {
         parser.node(true, false)?;
     }
-    // What follows is looked at no further than to tell that it is there.
+    // Only checks whether anything follows.
     if parser.scanner.peek()?.kind == Kind::DocumentEnd {
         parser.scanner.next()?;
         return Ok(match parser.scanner.peek() {
@@ -91,7 +91,7 @@ fn after_separator(text: &str, line: u32) -> Result<Text<'_>, Trouble> {
     Ok(Text::new(text, text.len() - after.len(), line.saturating_add(1)))
 }
 
-/// Says which character is none that YAML may have.
+/// Rejects characters that YAML does not allow.
 fn check_characters(text: &Text<'_>) -> Result<(), Trouble> {
     let mut text = text.clone();
     let rest = &text.all[text.mark.at..];

@@ -1,8 +1,7 @@
 //! The first half of reading YAML: characters become tokens.
 //!
-//! What is a token, and where a block begins and ends by indentation, is decided as YAML 1.1
-//! decides it and as kubectl's parser does, which is more lenient than YAML 1.2: what is in
-//! brackets or quotes may go on at any column.
+//! Tokens and block indentation follow YAML 1.1 and kubectl's parser, which is more lenient than
+//! YAML 1.2: text in brackets or quotes may continue at any column.
 
 use std::collections::VecDeque;
 
@@ -15,7 +14,7 @@ use crate::document::{DEPTH, Trouble};
 struct Candidate {
     number: usize,
     mark: Mark,
-    /// Nothing but a key can stand there.
+    /// Only a key is allowed there.
     required: bool,
 }
 

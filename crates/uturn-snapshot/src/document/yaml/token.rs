@@ -1,4 +1,4 @@
-//! What characters become before they become values.
+//! The tokens of YAML.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
-//! `uturn lab run --cure CURE`: each scenario beside itself with a cure made.
+//! `uturn lab run --cure CURE`: runs each scenario with and without a cure.
 //!
-//! A cured case is a scenario of its own, `l7-loop.l7-snat`: its text is the scenario's with
-//! the cure's edits in it, its flows are those that failed, and what it expects of them is what
-//! the cure promised. So the kernel measures it like any other, here or in the small machine.
+//! A cured case is a separate scenario, `l7-loop.l7-snat`: its text is the scenario's with the
+//! cure's edits, its flows are those that failed, and its expected outcomes are what the cure
+//! promises. So it is measured like any other, here or in the small machine.
 
 use uturn_diagnose::cure::{self, Case as Trouble, Cure, Standing, Twin};
 use uturn_model::{Flow, Outcome};
@@ -45,7 +45,7 @@ pub(super) fn with_cured(
         };
         return Err(Failure::usage(format!("{wanted} cures nothing here: {why}")));
     }
-    // Who names none means all that the cure is for.
+    // Without names, all scenarios that the cure applies to.
     if names.is_empty() {
         names = found.iter().map(|(name, _)| name.clone()).collect();
         names.dedup();
@@ -62,7 +62,7 @@ fn is_asked_for(case: &Case, args: &LabRun) -> bool {
         && (args.modes.is_empty() || args.modes.contains(&case.cluster.proxy.mode.value))
 }
 
-/// A case with a cure, as far as there is one.
+/// A case with the cure. `None` if it does not apply.
 struct Cured {
     source: Option<(String, Source)>,
     refused: Vec<String>,
@@ -86,7 +86,7 @@ impl Cured {
             for cure in all.into_iter().filter(|cure| cure.name == wanted) {
                 match (&cure.refused, &cure.after) {
                     (Some(why), _) => refused.push(why.clone()),
-                    // One edit for all flows: those that another one cures are another proof.
+                    // Only flows that the same edits cure: others are separate cases.
                     (None, Some(after)) if same(&mut text, &manifests, &cure) => match after {
                         Standing::Flow { flow, outcomes, .. } => {
                             flows.push(flow_tree(flow, outcomes));

@@ -1,12 +1,12 @@
-//! `uturn lab fuzz`: scenarios that chance draws, predicted and measured.
+//! `uturn lab fuzz`: compares predictions with measurements for random scenarios.
 //!
-//! What disagrees is measured again, for a disagreement that comes and goes is another
-//! matter; then it is made as small as it can be while it lasts, and saved as a file.
+//! A scenario that disagrees is measured again, because flaky disagreements are reported
+//! separately. One that persists is shrunk and saved as a file.
 
 mod judge;
 mod measure;
 mod shrink;
-mod sum;
+mod summary;
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ use uturn_snapshot::scenario::{self, Case, Scenario};
 use super::super::print;
 use super::how::How;
 use super::machine::Named;
-use super::{crew, draw, sweep};
+use super::{parallel, random_scenario, sweep};
 use crate::cli::LabFuzz;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 use judge::{Judged, judge};
 use measure::{Lab, Measured};
-use sum::{Found, Sum};
+use summary::{Found, Summary};
 
 /// How many times a disagreement is measured again.
 const AGAIN: usize = 2;
@@ -46,45 +46,45 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
     }
     let mut trials = Vec::new();
     for number in args.first..args.first.saturating_add(args.count) {
-        let drawn = draw::scenario(seed, number, &modes);
-        trials.push(Trial::new(drawn.name, drawn.document).map_err(Failure::input)?);
+        let generated = random_scenario::scenario(seed, number, &modes);
+        trials.push(Trial::new(generated.name, generated.document).map_err(Failure::input)?);
     }
     if args.draw_only {
         return save_all(args, &trials, printer);
     }
     sweep(printer)?;
     let how = How::plain(args.connects);
-    let jobs = args.jobs.map_or_else(crew::usual_size, |jobs| jobs as usize);
+    let jobs = args.jobs.map_or_else(parallel::usual_size, |jobs| jobs as usize);
     let mut lab = Lab::find(how, jobs, *printer)?;
-    let mut sum = Sum::new(seed);
+    let mut summary = Summary::new(seed);
     let mut suspects = Vec::new();
     for (trial, measured) in trials.iter().zip(lab.measure(&trials)?) {
         match judged(trial, measured)? {
-            Verdict::NotRun(why) => sum.not_run(&trial.name, why),
-            Verdict::Failed(why) => sum.failed(keep(args, trial, vec![why])?),
+            Verdict::NotRun(why) => summary.not_run(&trial.name, why),
+            Verdict::Failed(why) => summary.failed(keep(args, trial, vec![why])?),
             Verdict::Judged(flows) => {
-                sum.add(&flows);
+                summary.add(&flows);
                 if flows.iter().any(|flow| !flow.agrees()) {
-                    say(printer, trial, &flows);
+                    print_trial(printer, trial, &flows);
                     suspects.push(trial);
                 }
             }
         }
     }
     for trial in suspects {
-        suspect(args, trial, &mut lab, &mut sum, printer)?;
+        suspect(args, trial, &mut lab, &mut summary, printer)?;
     }
     printer.progress_done();
-    sum.seconds = began.elapsed().as_secs_f64();
-    print(printer, args.output, |_| sum.text(), || sum.json());
-    Ok(match (sum.is_clean(), sum.flows > 0) {
+    summary.seconds = began.elapsed().as_secs_f64();
+    print(printer, args.output, |_| summary.text(), || summary.json());
+    Ok(match (summary.is_clean(), summary.flows > 0) {
         (false, _) => Status::Found,
         (true, true) => Status::Clean,
         (true, false) => Status::NotHere,
     })
 }
 
-/// Saves every scenario and says where.
+/// Saves every scenario and prints where.
 fn save_all(args: &LabFuzz, trials: &[Trial], printer: &Printer) -> Result<Status, Failure> {
     for trial in trials {
         let found = keep(args, trial, Vec::new())?;
@@ -93,16 +93,16 @@ fn save_all(args: &LabFuzz, trials: &[Trial], printer: &Printer) -> Result<Statu
     Ok(Status::Clean)
 }
 
-/// Finds out whether a disagreement lasts, and what it takes to have it.
+/// Finds out whether a disagreement persists, and shrinks its scenario.
 fn suspect(
     args: &LabFuzz,
     trial: &Trial,
     lab: &mut Lab,
-    sum: &mut Sum,
+    summary: &mut Summary,
     printer: &Printer,
 ) -> Result<(), Failure> {
     printer.progress(&format!("{}: measuring it again …", trial.name));
-    // Side by side with itself: what a busy machine does to it, shows.
+    // Measured several times in parallel, so that effects of a busy machine show.
     let copies = vec![trial.clone(); AGAIN];
     let mut lasting: Option<Vec<Judged>> = None;
     for (copy, measured) in copies.iter().zip(lab.measure(&copies)?) {
@@ -114,7 +114,7 @@ fn suspect(
     }
     let lasting = lasting.unwrap_or_default();
     let Some(first) = lasting.first() else {
-        sum.flaky(keep(args, trial, vec!["measured again, it agreed".to_owned()])?);
+        summary.flaky(keep(args, trial, vec!["measured again, it agreed".to_owned()])?);
         return Ok(());
     };
     let last = |trial: &Trial, measured: Measured| -> Result<bool, Failure> {
@@ -122,15 +122,15 @@ fn suspect(
         Ok(flows.iter().any(|flow| flow.is_like(first)))
     };
     let small = shrink::shrink(trial, first, lab, printer, &last)?;
-    let mut said = Vec::new();
+    let mut differences = Vec::new();
     for flow in &lasting {
-        said.extend(flow.lines());
+        differences.extend(flow.lines());
     }
-    sum.disagrees(keep(args, &small, said)?);
+    summary.disagrees(keep(args, &small, differences)?);
     Ok(())
 }
 
-fn say(printer: &Printer, trial: &Trial, flows: &[Judged]) {
+fn print_trial(printer: &Printer, trial: &Trial, flows: &[Judged]) {
     printer.progress_done();
     for line in flows.iter().flat_map(Judged::lines) {
         printer.note(&format!("{}: {line}", trial.name));
@@ -138,20 +138,20 @@ fn say(printer: &Printer, trial: &Trial, flows: &[Judged]) {
 }
 
 /// Saves a scenario.
-fn keep(args: &LabFuzz, trial: &Trial, said: Vec<String>) -> Result<Found, Failure> {
+fn keep(args: &LabFuzz, trial: &Trial, differences: Vec<String>) -> Result<Found, Failure> {
     let path: PathBuf = args.folder.join(format!("uturn-{}.yaml", trial.name));
     let run = format!("uturn lab verify {} -f {}", trial.name, path.display());
     let mut text = String::new();
-    for line in said.iter().chain([&run]) {
+    for line in differences.iter().chain([&run]) {
         text.push_str(&format!("# {line}\n"));
     }
     text.push_str(&trial.text);
     fs::write(&path, text)
         .map_err(|why| Failure::not_here(format!("cannot save {}: {why}", path.display())))?;
-    Ok(Found { name: trial.name.clone(), file: path, said, run })
+    Ok(Found { name: trial.name.clone(), file: path, said: differences, run })
 }
 
-/// What became of a scenario.
+/// The result of a scenario.
 enum Verdict {
     NotRun(String),
     Failed(String),
@@ -205,7 +205,7 @@ impl Trial {
     }
 }
 
-/// A seed that nobody chose, short enough to be typed.
+/// A random seed, short enough to be typed.
 fn any_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64 ^ u64::from(std::process::id())) % 1_000_000_000

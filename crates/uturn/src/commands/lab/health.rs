@@ -1,4 +1,4 @@
-//! What health checks found, held against what a scenario expects and the engine predicts.
+//! Compares the measured health of targets with what a scenario expects and the engine predicts.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use uturn_path::{Engine, Health, WalkError};
 use uturn_report::lab::ProbeReport;
 use uturn_snapshot::scenario::{Alive, ExpectedProbes};
 
-/// Judges one listener's targets. What was measured of them stands beside the case's flows.
+/// Judges one listener's targets. Their measured health is part of the case's flows.
 pub(super) fn judge(
     engine: &Engine<'_>,
     expected: &ExpectedProbes,

@@ -1,5 +1,4 @@
-//! Cases that are measured in the small machine: the side that asks and the side that is
-//! started in it.
+//! Measures cases in the small machine: the caller's side, and the side that is started in it.
 
 use std::env;
 use std::fmt;
@@ -20,11 +19,11 @@ use crate::printer::Printer;
 use crate::scenarios;
 use crate::status::{Failure, Status};
 
-/// How long the machine may take to start, and for each case. Ends what hangs, no more.
+/// How long the machine may take to start, and for each case. Only ends a machine that hangs.
 const START: Duration = Duration::from_secs(60);
 const EACH: Duration = Duration::from_secs(300);
 
-/// A case of a scenario, and what it is called.
+/// A case with the name of its scenario.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'a> {
     pub(super) scenario: &'a str,
@@ -53,15 +52,14 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Measures cases in a machine and tells what became of each, in their order, as soon as it
-/// is known.
+/// Measures cases in a machine. Calls `done` with each result in order, as soon as it is known.
 pub(super) fn measure(
     machine: &Machine,
     cases: &[Named<'_>],
     own: &[Source],
     how: &How,
     printer: &Printer,
-    tell: &mut dyn FnMut(usize, Result<Watched, String>, f64),
+    done: &mut dyn FnMut(usize, Result<Watched, String>, f64),
 ) -> Result<(), Failure> {
     let order = Order {
         sources: own.to_vec(),
@@ -76,7 +74,7 @@ pub(super) fn measure(
             .map_err(|why| Failure::usage(format!("--pcap {}: {why}", folder.display())))?;
     }
     let machine = machine.clone().with_limit(START + EACH * cases.len() as u32);
-    let mut ear = Ear { cases, tell, told: 0, failed: None };
+    let mut ear = Ear { cases, done, told: 0, failed: None };
     let (mut answers, mut details) = (Lines::default(), Lines::default());
     let mut complaints = Vec::new();
     let ended = machine
@@ -115,28 +113,28 @@ fn job(order: &Order, printer: &Printer) -> Result<Job, Failure> {
     })
 }
 
-/// Puts lines together.
+/// Assembles lines.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
 }
 
 impl Lines {
-    fn add(&mut self, bytes: &[u8], tell: &mut dyn FnMut(&str)) {
+    fn add(&mut self, bytes: &[u8], done: &mut dyn FnMut(&str)) {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.begun.extend(part);
             if self.begun.last() == Some(&b'\n') {
-                tell(String::from_utf8_lossy(&self.begun).trim_end());
+                done(String::from_utf8_lossy(&self.begun).trim_end());
                 self.begun.clear();
             }
         }
     }
 }
 
-/// Understands what comes out of the machine.
+/// Reads the output of the machine.
 struct Ear<'a, 'b> {
     cases: &'a [Named<'a>],
-    tell: &'b mut dyn FnMut(usize, Result<Watched, String>, f64),
+    done: &'b mut dyn FnMut(usize, Result<Watched, String>, f64),
     told: usize,
     failed: Option<String>,
 }
@@ -152,9 +150,9 @@ impl Ear<'_, '_> {
         };
         match Answer::read(line, &flows(next.case)) {
             Some(Answer::Measured { watched, seconds }) => {
-                (self.tell)(self.told, Ok(watched), seconds);
+                (self.done)(self.told, Ok(watched), seconds);
             }
-            Some(Answer::NotRun(why)) => (self.tell)(self.told, Err(why), 0.0),
+            Some(Answer::NotRun(why)) => (self.done)(self.told, Err(why), 0.0),
             Some(Answer::Failed(why)) => self.failed = Some(why),
             None => self.failed = Some(format!("an answer that cannot be read: {line}")),
         }
@@ -162,7 +160,7 @@ impl Ear<'_, '_> {
     }
 }
 
-/// The side in the machine: reads the order, measures, answers line by line.
+/// Runs in the machine: reads the order, measures, and answers line by line.
 pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
     let order = io::read_to_string(io::stdin())
         .map_err(|why| Failure::input(vec![format!("the order cannot be read: {why}")]))?;

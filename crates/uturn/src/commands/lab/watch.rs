@@ -1,5 +1,5 @@
-//! `uturn lab run --keep`, `--pcap`, `--explain`: cases one after the other, on this kernel
-//! and in the small machine, with everything that can be seen of them.
+//! `uturn lab run --keep`, `--pcap`, `--explain`: runs cases one by one, on this kernel and in
+//! the small machine, and observes them.
 
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ use uturn_report::lab::CaseReport;
 use uturn_snapshot::Source;
 
 use super::how::How;
+use super::kernels::{self, Kernels, Native};
 use super::machine::{self, Named};
-use super::place::{self, Native, Places};
 use super::told;
 use super::{broken, report, with_plan};
 use crate::cli::{LabRun, Output};
@@ -23,7 +23,7 @@ use crate::commands::print;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// Whether anything of this was asked for.
+/// Whether any of these options was given.
 pub(super) fn is_wanted(args: &LabRun) -> bool {
     args.keep || args.explain || args.pcap.is_some()
 }
@@ -42,19 +42,19 @@ pub(super) fn run(
              small machine go with it: run it without --vm, or with --pcap or --explain instead",
         ));
     }
-    let mut places = Places::find(args.vm)?;
+    let mut kernels = Kernels::find(args.vm)?;
     let view = View { args, predicts, how, printer };
     let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
     let mut elsewhere = Vec::new();
     for (at, case) in cases.iter().enumerate() {
-        if places.native(case.case) == Native::No {
+        if kernels.native(case.case) == Native::No {
             elsewhere.push(at);
             continue;
         }
         match view.here(case)? {
             Ok(here) => seen[at] = Some(here),
             Err(part) => {
-                places.lacks(part);
+                kernels.lacks(part);
                 elsewhere.push(at);
             }
         }
@@ -63,21 +63,21 @@ pub(super) fn run(
     for at in elsewhere {
         let machine = match args.keep {
             true => Err(NOT_KEPT.to_owned()),
-            false => places.machine(cases[at].case),
+            false => kernels.machine(cases[at].case),
         };
         match machine {
             Ok(()) => there.push(at),
             Err(why) => seen[at] = Some(Seen::not_run(&cases[at], why)),
         }
     }
-    view.in_machine(&places, cases, &there, own, &mut seen)?;
+    view.in_machine(&kernels, cases, &there, own, &mut seen)?;
     printer.progress_done();
     let seen: Vec<Seen> = seen.into_iter().flatten().collect();
-    // What was kept has been told while it stood.
+    // Cases that were kept have been printed already.
     let untold: Vec<&Seen> =
         seen.iter().filter(|seen| !args.keep || seen.report.not_run.is_some()).collect();
     if !untold.is_empty() {
-        tell(&untold, args.output, printer);
+        print_report(&untold, args.output, printer);
     }
     if seen.iter().any(|seen| !seen.report.agrees() || predicts && seen.has_other_mechanism()) {
         return Ok(Status::Found);
@@ -86,14 +86,14 @@ pub(super) fn run(
     let all_ran = seen
         .iter()
         .zip(cases)
-        .all(|(seen, case)| ran(seen) || args.vm && !place::in_any_machine(case.case));
+        .all(|(seen, case)| ran(seen) || args.vm && !kernels::in_any_machine(case.case));
     Ok(if all_ran && seen.iter().any(ran) { Status::Clean } else { Status::NotHere })
 }
 
 /// Why a case is not kept that this kernel cannot run.
 const NOT_KEPT: &str = "this kernel cannot run it, and --keep leaves namespaces of this kernel up";
 
-/// How cases are looked at.
+/// How cases are observed.
 struct View<'a> {
     args: &'a LabRun,
     predicts: bool,
@@ -101,13 +101,13 @@ struct View<'a> {
     printer: &'a Printer,
 }
 
-/// A case and what was seen of it.
+/// A case and its explanations.
 struct Seen {
     report: CaseReport,
     explanations: Vec<Explained>,
 }
 
-/// An explanation beside the engine's.
+/// An explanation and the engine's prediction.
 struct Explained {
     measured: Explanation,
     predicted: Vec<Mechanism>,
@@ -121,14 +121,14 @@ impl View<'_> {
         printer.progress(&format!("{named} …"));
         let watching = self.how.watching(named.scenario, &named.case.label);
         let judged = |watched: &Watched| {
-            self.judge(named, watched, place::here(), began.elapsed().as_secs_f64())
+            self.judge(named, watched, kernels::here(), began.elapsed().as_secs_f64())
         };
         let mut shown = Ok(());
         let mut show = |watched: &Watched, namespaces: &[LabNamespace]| {
             printer.progress_done();
             shown = judged(watched).map(|seen| {
-                tell(&[&seen], args.output, printer);
-                printer.note(&ways_in(namespaces));
+                print_report(&[&seen], args.output, printer);
+                printer.note(&namespace_list(namespaces));
             });
         };
         let standing: Option<OnReady<'_>> = if args.keep { Some(&mut show) } else { None };
@@ -141,7 +141,7 @@ impl View<'_> {
             Err(LabError::Plan(why)) => Ok(Ok(Seen::not_run(named, why))),
             Err(LabError::Unavailable(Unavailable::Part(part))) => Ok(Err(part)),
             Err(LabError::Unavailable(why)) => Ok(Ok(Seen::not_run(named, why.to_string()))),
-            // After one that was kept: Ctrl-C ended that, and all that would follow.
+            // Ctrl-C ends the kept case and all following ones.
             Err(why @ LabError::Interrupted) if args.keep => {
                 Ok(Ok(Seen::not_run(named, why.to_string())))
             }
@@ -152,13 +152,13 @@ impl View<'_> {
     /// The cases that are for the machine.
     fn in_machine(
         &self,
-        places: &Places,
+        kernels: &Kernels,
         cases: &[Named<'_>],
         which: &[usize],
         own: &[Source],
         seen: &mut [Option<Seen>],
     ) -> Result<(), Failure> {
-        let Some(machine) = places.found().filter(|_| !which.is_empty()) else { return Ok(()) };
+        let Some(machine) = kernels.found().filter(|_| !which.is_empty()) else { return Ok(()) };
         let there: Vec<Named<'_>> = which.iter().map(|at| cases[*at]).collect();
         let printer = self.printer;
         printer.progress(&format!("{} in a small machine …", there.len()));
@@ -166,7 +166,7 @@ impl View<'_> {
         machine::measure(machine, &there, own, self.how, printer, &mut |at, watched, seconds| {
             let case = &there[at];
             let made = match watched {
-                Ok(watched) => self.judge(case, &watched, place::in_machine(machine), seconds),
+                Ok(watched) => self.judge(case, &watched, kernels::in_machine(machine), seconds),
                 Err(why) => Ok(Seen::not_run(case, why)),
             };
             match made {
@@ -208,13 +208,13 @@ impl Explained {
     fn agrees(&self) -> bool {
         match self.measured.mechanism {
             Some(mechanism) => self.predicted.contains(&mechanism),
-            // What cannot be seen contradicts nobody.
+            // An unknown mechanism does not contradict the prediction.
             None => true,
         }
     }
 }
 
-/// The mechanisms that the engine gives.
+/// The mechanisms that the engine predicts.
 fn predicted(named: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failure> {
     let engine = Engine::new(&named.case.cluster)?;
     let mut all: Vec<Mechanism> = match subject {
@@ -233,14 +233,16 @@ fn predicted(named: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Fai
     Ok(all)
 }
 
-fn tell(all: &[&Seen], output: Output, printer: &Printer) {
+fn print_report(all: &[&Seen], output: Output, printer: &Printer) {
     let reports: Vec<CaseReport> = all.iter().map(|seen| seen.report.clone()).collect();
     print(
         printer,
         output,
         |style| {
             let explained = all.iter().flat_map(|seen| {
-                seen.explanations.iter().map(move |explanation| story(&seen.report, explanation))
+                seen.explanations
+                    .iter()
+                    .map(move |explanation| explanation_text(&seen.report, explanation))
             });
             lab::text(&reports, style) + &explained.collect::<String>()
         },
@@ -258,8 +260,8 @@ fn tell(all: &[&Seen], output: Output, printer: &Printer) {
     );
 }
 
-/// One connection, a line a packet.
-fn story(case: &CaseReport, explained: &Explained) -> String {
+/// Describes one connection, with a line for each packet.
+fn explanation_text(case: &CaseReport, explained: &Explained) -> String {
     let Explained { measured, .. } = explained;
     let outcome =
         measured.outcome.map_or_else(|| "did not fail".into(), |explained| explained.to_string());
@@ -303,7 +305,7 @@ fn story(case: &CaseReport, explained: &Explained) -> String {
     }
     let mechanism = measured.mechanism.map_or("not seen", Mechanism::as_str);
     text += &format!("mechanism as measured: {mechanism}: {}\n", measured.because);
-    text + &format!("predicted: {}: {}\n", names(&explained.predicted), opinion(explained))
+    text + &format!("predicted: {}: {}\n", names(&explained.predicted), comparison(explained))
 }
 
 fn names(all: &[Mechanism]) -> String {
@@ -311,7 +313,7 @@ fn names(all: &[Mechanism]) -> String {
     if names.is_empty() { "no mechanism".into() } else { names.join(", ") }
 }
 
-fn opinion(explained: &Explained) -> &'static str {
+fn comparison(explained: &Explained) -> &'static str {
     match (explained.measured.mechanism, explained.agrees()) {
         (None, _) => "the packets do not say",
         (_, true) => "agrees",
@@ -337,8 +339,8 @@ fn to_json(case: &CaseReport, explained: &Explained) -> Value {
     value
 }
 
-/// How to look inside a lab that stands.
-fn ways_in(namespaces: &[LabNamespace]) -> String {
+/// Lists the namespaces of a lab, with commands to enter them.
+fn namespace_list(namespaces: &[LabNamespace]) -> String {
     let mut text = String::from("the lab is up; look inside, for example with\n");
     let width =
         namespaces.iter().map(|namespace| namespace.namespace.len()).max().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Holds what was predicted against what was measured: how flows end, and what the load
-//! balancers' probes find.
+//! Compares predictions with measurements: outcomes of flows, and the health of targets.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +16,17 @@ pub(super) struct Judged {
     pub(super) measured: Vec<(Outcome, u64)>,
     /// How many targets' health was predicted and measured.
     pub(super) probed: usize,
-    /// Whether chance decides, again and again, which targets are alive: then nothing can be
-    /// said of how the flow ends.
+    /// Whether chance keeps deciding which targets are alive, so that outcomes cannot be
+    /// compared.
     pub(super) by_chance: bool,
     /// What does not agree.
     differences: Vec<String>,
-    kind: Kind,
+    disagreement: Disagreement,
 }
 
-/// What sort of disagreement it is: those of one sort have one cause, most likely.
+/// The kind of a disagreement. Disagreements of one kind probably have the same cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Kind {
+struct Disagreement {
     predicted: BTreeSet<String>,
     measured: BTreeSet<String>,
     /// Whether predicted and measured health differ: alive to dead, dead to alive.
@@ -41,7 +40,7 @@ impl Judged {
 
     /// Whether another is the same disagreement.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        !self.agrees() && self.flow == other.flow && self.kind == other.kind
+        !self.agrees() && self.flow == other.flow && self.disagreement == other.disagreement
     }
 
     /// The disagreement in words.
@@ -52,7 +51,10 @@ impl Judged {
     }
 }
 
-/// Judges every flow of a case; if nothing can be predicted, why.
+/// Judges every flow of a case.
+///
+/// # Errors
+/// Why nothing can be predicted.
 pub(super) fn judge(case: &Case, measured: Vec<MeasuredFlow>) -> Result<Vec<Judged>, String> {
     let engine = Engine::new(&case.cluster).map_err(|why| {
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
@@ -67,7 +69,7 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
         .pop()
         .filter(|_| verdicts.is_empty())
         .ok_or_else(|| format!("{} depends on what the scenario leaves open", measured.flow.to))?;
-    let mut kind = Kind::default();
+    let mut disagreement = Disagreement::default();
     let mut differences = Vec::new();
     let exact = !verdict.is_by_chance();
     let health = health(engine, &measured.flow).unwrap_or_default();
@@ -75,8 +77,9 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
     let seen = within(&verdict, measured.limit);
     if !by_chance && let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact) {
         differences.extend(all.iter().map(ToString::to_string));
-        kind.predicted = verdict.outcomes.iter().map(|(outcome, _)| word(*outcome)).collect();
-        kind.measured = measured.counts.iter().map(|(outcome, _)| word(*outcome)).collect();
+        disagreement.predicted =
+            verdict.outcomes.iter().map(|(outcome, _)| word(*outcome)).collect();
+        disagreement.measured = measured.counts.iter().map(|(outcome, _)| word(*outcome)).collect();
         let mechanisms: Vec<&str> =
             verdict.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
         if !mechanisms.is_empty() {
@@ -86,7 +89,7 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
     let mut probed = 0;
     for found in &measured.evidence.health {
         probed += 1;
-        if let Some(what) = unlike(&health, found, &mut kind) {
+        if let Some(what) = unlike(&health, found, &mut disagreement) {
             differences.push(what);
         }
     }
@@ -97,7 +100,7 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
         probed,
         by_chance,
         differences,
-        kind,
+        disagreement,
     })
 }
 
@@ -113,7 +116,7 @@ fn is_tossed(health: &Health) -> bool {
     health.answered > 1e-9 && health.answered < 1.0 - 1e-9
 }
 
-/// What health checks are predicted to find of the listener that a flow aims at.
+/// The predicted health of the targets of the listener that a flow calls.
 fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
     let rule = |vip, port: u16| engine.health((vip, port).into(), flow.protocol).ok()?;
     match &flow.to {
@@ -133,23 +136,27 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
     }
 }
 
-fn unlike(predicted: &[Health], found: &TargetHealth, kind: &mut Kind) -> Option<String> {
+fn unlike(
+    predicted: &[Health],
+    found: &TargetHealth,
+    disagreement: &mut Disagreement,
+) -> Option<String> {
     let target = found.target;
     let word = |alive| if alive { "alive" } else { "dead" };
-    let Some(said) = predicted.iter().find(|health| health.target == target) else {
+    let Some(health) = predicted.iter().find(|health| health.target == target) else {
         return Some(format!("target {target} is probed, and nothing is predicted of it"));
     };
-    if is_tossed(said) || said.alive == found.alive {
+    if is_tossed(health) || health.alive == found.alive {
         return None;
     }
-    kind.health[usize::from(found.alive)] = true;
-    let because: Vec<&str> = said.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
+    disagreement.health[usize::from(found.alive)] = true;
+    let because: Vec<&str> = health.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
     let because =
         if because.is_empty() { String::new() } else { format!(" ({})", because.join(", ")) };
     Some(format!(
         "target {target}: probes find it {} ({:?}), {} predicted{because}",
         word(found.alive),
         found.latest,
-        word(said.alive),
+        word(health.alive),
     ))
 }

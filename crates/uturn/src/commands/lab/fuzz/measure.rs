@@ -1,22 +1,22 @@
-//! Measures many scenarios: several side by side on this kernel, where they mostly wait, the
-//! others one after the other in the small machine.
+//! Measures many scenarios: several in parallel on this kernel, where they mostly wait, the
+//! others one by one in the small machine.
 
 use uturn_lab::{LabError, MeasuredFlow, Unavailable};
 use uturn_snapshot::Source;
 
 use super::Trial;
 use crate::commands::lab::broken;
-use crate::commands::lab::crew;
 use crate::commands::lab::how::How;
+use crate::commands::lab::kernels::{Kernels, Native};
 use crate::commands::lab::machine::{self, Named};
-use crate::commands::lab::place::{Native, Places};
+use crate::commands::lab::parallel;
 use crate::printer::Printer;
 use crate::status::Failure;
 
-/// How many cases the machine is started for.
+/// How many cases one start of the machine measures.
 const BATCH: usize = 25;
 
-/// What a lab on this kernel gave.
+/// The result of a lab on this kernel.
 type Built = Result<Vec<MeasuredFlow>, LabError>;
 
 /// Where scenarios are measured, and how.
@@ -24,24 +24,24 @@ pub(super) struct Lab {
     how: How,
     jobs: usize,
     printer: Printer,
-    places: Places,
+    kernels: Kernels,
 }
 
-/// What became of one.
+/// The result of one scenario.
 pub(super) enum Measured {
     Flows(Vec<MeasuredFlow>),
-    /// It cannot be built, or not here.
+    /// It cannot be built here.
     NotRun(String),
-    /// It should have been built and was not.
+    /// It could not be built, which is an error.
     Failed(String),
 }
 
 impl Lab {
     pub(super) fn find(how: How, jobs: usize, printer: Printer) -> Result<Self, Failure> {
-        Ok(Self { how, jobs, printer, places: Places::find(false)? })
+        Ok(Self { how, jobs, printer, kernels: Kernels::find(false)? })
     }
 
-    /// How many are measured at once.
+    /// How many are measured in parallel.
     pub(super) fn jobs(&self) -> usize {
         self.jobs
     }
@@ -49,12 +49,12 @@ impl Lab {
     /// Measures all of them; the answers are in their order.
     pub(super) fn measure(&mut self, trials: &[Trial]) -> Result<Vec<Measured>, Failure> {
         let here: Vec<usize> = (0..trials.len())
-            .filter(|at| self.places.native(trials[*at].case()) == Native::Yes)
+            .filter(|at| self.kernels.native(trials[*at].case()) == Native::Yes)
             .collect();
         let mut all: Vec<Option<Measured>> = trials.iter().map(|_| None).collect();
         for (at, measured) in self.side_by_side(trials, &here)? {
             match measured {
-                Err(LabError::Unavailable(Unavailable::Part(part))) => self.places.lacks(part),
+                Err(LabError::Unavailable(Unavailable::Part(part))) => self.kernels.lacks(part),
                 Err(LabError::Plan(why)) => all[at] = Some(Measured::NotRun(why)),
                 Err(why @ LabError::Unavailable(_)) => return Err(broken(&why)),
                 Err(why) => all[at] = Some(Measured::Failed(why.to_string())),
@@ -64,7 +64,7 @@ impl Lab {
         let mut there = Vec::new();
         for at in 0..trials.len() {
             if all[at].is_none() {
-                match self.places.machine(trials[at].case()) {
+                match self.kernels.machine(trials[at].case()) {
                     Ok(()) => there.push(at),
                     Err(why) => all[at] = Some(Measured::NotRun(why)),
                 }
@@ -85,7 +85,7 @@ impl Lab {
         let cases: Vec<Named<'_>> = which.iter().map(|at| trials[*at].named()).collect();
         let mut all = Vec::new();
         let mut failed = None;
-        crew::measure(&cases, &self.how, self.jobs, &self.printer, &mut |at, measured, _| {
+        parallel::measure(&cases, &self.how, self.jobs, &self.printer, &mut |at, measured, _| {
             match measured {
                 Ok(Err(why @ LabError::Interrupted)) => drop(failed.get_or_insert(broken(&why))),
                 Err(why) => drop(failed.get_or_insert(why)),
@@ -102,7 +102,7 @@ impl Lab {
         batch: &[usize],
         all: &mut [Option<Measured>],
     ) -> Result<(), Failure> {
-        let Some(machine) = self.places.found() else { return Ok(()) };
+        let Some(machine) = self.kernels.found() else { return Ok(()) };
         let cases: Vec<Named<'_>> = batch.iter().map(|at| trials[*at].named()).collect();
         let sources: Vec<Source> = batch.iter().map(|at| trials[*at].source()).collect();
         self.printer.progress(&format!("{} in a small machine …", batch.len()));

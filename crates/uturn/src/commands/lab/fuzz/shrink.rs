@@ -1,5 +1,5 @@
-//! Makes a scenario that disagrees as small as it can be while it does: parts are taken out,
-//! the largest first.
+//! Shrinks a scenario that disagrees: removes parts as long as it still disagrees, the largest
+//! first.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use super::measure::{Lab, Measured};
 use crate::printer::Printer;
 use crate::status::Failure;
 
-/// How many scenarios are measured to make one small.
+/// The maximum number of scenarios measured to shrink one.
 const TRIES: usize = 150;
 
-/// Where in a document something is: keys and places, outermost first.
+/// A path in a document: keys and indices, outermost first.
 type Path = Vec<Step>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) fn shrink(
         let mut gone: Vec<Path> = Vec::new();
         while from < paths.len() && tries < TRIES {
             printer.progress(&format!("{}: making it smaller ({tries} tries) …", trial.name));
-            // As many at once as are measured at once, each without one part more.
+            // As many candidates as are measured in parallel, each without one more part.
             let mut batch = Vec::new();
             while from < paths.len() && batch.len() < lab.jobs() {
                 let path = &paths[from];
@@ -64,7 +64,7 @@ pub(super) fn shrink(
     Ok(best)
 }
 
-/// Without all of these, if that goes; else without half of them, and so on.
+/// Removes all of these parts if possible, else half of them, and so on.
 fn take_out(
     trial: &Trial,
     best: Trial,
@@ -83,7 +83,7 @@ fn take_out(
             return Ok(smaller);
         }
     }
-    // Later parts first: places before them stay where they are.
+    // Removes later parts first, so that earlier indices stay valid.
     let (early, late) = gone.split_at(gone.len() / 2);
     if early.is_empty() {
         return Ok(best);
@@ -92,7 +92,7 @@ fn take_out(
     take_out(trial, best, early, lab, lasts)
 }
 
-/// The scenario without these parts, if it still can be read.
+/// The scenario without these parts. `None` if it cannot be read then.
 fn without(trial: &Trial, document: &Value, paths: &[Path]) -> Option<Trial> {
     let mut document = document.clone();
     for path in paths.iter().rev() {
@@ -117,8 +117,8 @@ fn remove(document: &mut Value, path: &[Step]) -> Option<()> {
     Some(())
 }
 
-/// Parts that may go, at one depth, in the order of the document. What says where the
-/// cluster is and which kube-proxy it has stays: without it, much would be supposed.
+/// Removable parts at one depth, in the order of the document. The provider and the settings of
+/// kube-proxy stay, because much would be assumed without them.
 fn parts(document: &Value, depth: usize) -> Vec<Path> {
     let mut all = Vec::new();
     for root in ["flows", "objects", "facts"] {
@@ -128,8 +128,8 @@ fn parts(document: &Value, depth: usize) -> Vec<Path> {
     all
 }
 
-/// Names without which an object is none, and what settles how others are read. What is in
-/// them stays too: half of it would be another whole, or leave something open.
+/// Fields that an object needs, or that decide how others are read. Their content stays too: a
+/// part of it would mean something else.
 const STAYS: [&str; 13] = [
     "apiVersion",
     "kind",
@@ -146,13 +146,13 @@ const STAYS: [&str; 13] = [
     "dns",
 ];
 
-/// Names that stay while what is in them may go.
+/// Fields that stay, but whose content may be removed.
 const HOLDS: [&str; 2] = ["metadata", "spec"];
 
 fn walk(value: &Value, path: &[Step], depth: usize, all: &mut Vec<Path>) {
     let children: Vec<(Step, &Value)> = match value {
         Value::Object(fields) => {
-            // What a pod or a node is would be supposed without its text.
+            // Without its text, a pod or node would be assumed.
             let is_thing =
                 matches!(fields.get("kind").and_then(Value::as_str), Some("Pod" | "Node"));
             let kept =

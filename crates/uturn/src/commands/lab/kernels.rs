@@ -1,4 +1,4 @@
-//! Where a case is measured: on this kernel, or in the small machine.
+//! Decides where a case is measured: on this kernel, or in the small machine.
 
 use std::fs;
 
@@ -10,13 +10,13 @@ use uturn_snapshot::scenario::Case;
 
 use crate::status::Failure;
 
-/// The places there are.
-pub(super) struct Places {
-    /// Why cases are not measured on this kernel, where none is.
+/// The kernels that are available.
+pub(super) struct Kernels {
+    /// Why no case is measured on this kernel. Empty if the user chose the machine.
     not_here: Option<String>,
-    /// What cases need that this kernel turned out to lack.
+    /// Features that cases need and this kernel lacks.
     lacks: Vec<KernelPart>,
-    /// The machine, or why there is none; looked for once it is needed.
+    /// The machine, or why there is none. Looked for when it is first needed.
     machine: Option<Result<Machine, uturn_machine::Unavailable>>,
 }
 
@@ -27,21 +27,21 @@ pub(super) enum Native {
     No,
 }
 
-impl Places {
-    /// Looks around. `machine_only` says that the user wants the machine and nothing else.
+impl Kernels {
+    /// Finds the available kernels, or only the machine if `machine_only` is set.
     pub(super) fn find(machine_only: bool) -> Result<Self, Failure> {
-        let mut places = Self { not_here: None, lacks: Vec::new(), machine: None };
+        let mut kernels = Self { not_here: None, lacks: Vec::new(), machine: None };
         if machine_only {
-            places.not_here = Some(String::new());
-            return match places.look() {
-                Ok(_) => Ok(places),
+            kernels.not_here = Some(String::new());
+            return match kernels.find_machine() {
+                Ok(_) => Ok(kernels),
                 Err(why) => Err(Failure::not_here(why.to_string())),
             };
         }
-        let Err(why) = uturn_lab::available() else { return Ok(places) };
-        places.not_here = Some(why.to_string());
-        match places.look() {
-            Ok(_) => Ok(places),
+        let Err(why) = uturn_lab::available() else { return Ok(kernels) };
+        kernels.not_here = Some(why.to_string());
+        match kernels.find_machine() {
+            Ok(_) => Ok(kernels),
             // One reason is enough where both are the same.
             Err(_) if why == Unavailable::NotLinux => Err(Failure::not_here(why.to_string())),
             Err(no_machine) => Err(Failure::not_here(format!("{why}; {no_machine}"))),
@@ -54,12 +54,12 @@ impl Places {
         if lacks || self.not_here.is_some() { Native::No } else { Native::Yes }
     }
 
-    /// Notes that this kernel lacks something.
+    /// Records that this kernel lacks a feature.
     pub(super) fn lacks(&mut self, part: KernelPart) {
         self.lacks.push(part);
     }
 
-    /// Whether the machine can measure a case that this kernel does not; if not, why not.
+    /// Checks whether the machine can measure a case. The error says why not.
     pub(super) fn machine(&mut self, case: &Case) -> Result<(), String> {
         let here = self.not_here.clone().filter(|why| !why.is_empty());
         if !in_any_machine(case) {
@@ -74,7 +74,7 @@ impl Places {
         }
         let lacks = needs(case).find(|part| self.lacks.contains(part));
         let lacks = lacks.map(|part| Unavailable::Part(part).to_string());
-        match self.look() {
+        match self.find_machine() {
             Ok(_) => Ok(()),
             Err(why) => Err(match here.or(lacks) {
                 Some(here) => format!("{here}; {why}"),
@@ -88,12 +88,12 @@ impl Places {
         self.machine.as_ref()?.as_ref().ok()
     }
 
-    fn look(&mut self) -> Result<&Machine, uturn_machine::Unavailable> {
+    fn find_machine(&mut self) -> Result<&Machine, uturn_machine::Unavailable> {
         self.machine.get_or_insert_with(Machine::find).as_ref().map_err(Clone::clone)
     }
 }
 
-/// What a report says of a case that was measured on this kernel: `kernel 6.18 here`.
+/// The place in reports of cases that were measured on this kernel: `kernel 6.18 here`.
 pub(super) fn here() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("kernel {} here", short(release.trim()))

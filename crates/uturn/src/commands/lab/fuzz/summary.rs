@@ -1,4 +1,4 @@
-//! What came of all the scenarios: counts, and what was found.
+//! The summary of all scenarios: counts and findings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use uturn_report::words;
 use super::judge::Judged;
 
 /// All of it.
-pub(super) struct Sum {
+pub(super) struct Summary {
     seed: u64,
     scenarios: usize,
     pub(super) flows: usize,
     connects: u64,
     probed: usize,
-    /// Flows that cannot be judged: chance decides which targets are alive.
+    /// Flows that cannot be judged because chance decides which targets are alive.
     by_chance: usize,
     pub(super) seconds: f64,
     outcomes: BTreeMap<String, u64>,
@@ -28,7 +28,7 @@ pub(super) struct Sum {
     disagreements: Vec<Found>,
 }
 
-/// Something that should not be, saved.
+/// A saved scenario that disagrees or failed.
 pub(super) struct Found {
     pub(super) name: String,
     pub(super) file: PathBuf,
@@ -37,7 +37,7 @@ pub(super) struct Found {
     pub(super) run: String,
 }
 
-impl Sum {
+impl Summary {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -89,7 +89,7 @@ impl Sum {
         self.disagreements.push(found);
     }
 
-    /// Whether nothing was found. What comes and goes is said, and is no disagreement.
+    /// Whether there are no disagreements. Flaky ones are reported and do not count.
     pub(super) fn is_clean(&self) -> bool {
         self.disagreements.is_empty() && self.failed.is_empty()
     }
@@ -182,7 +182,7 @@ impl Sum {
     }
 }
 
-/// The kind of an outcome: how late an answer comes is one, in whole waits.
+/// The kind of an outcome; late answers are one kind.
 fn kind(outcome: Outcome) -> String {
     match outcome {
         Outcome::Status { code, .. } => format!("status {code}"),

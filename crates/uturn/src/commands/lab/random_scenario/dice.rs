@@ -1,12 +1,12 @@
-//! Numbers that a seed decides, the same on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 
-/// A source of such numbers (SplitMix64).
+/// A generator of such numbers (SplitMix64).
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
 impl Dice {
-    /// For the scenario of this number: each has numbers of its own, so that one can be drawn
-    /// without those before it.
+    /// The generator of the scenario of this number. Each scenario has its own, so that it can be
+    /// generated without the ones before it.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         let mut of_seed = Self(seed);
         Self(of_seed.next() ^ Self(number).next())

@@ -1,4 +1,4 @@
-//! Who calls whom: everything that can be called, by whoever there is.
+//! Random flows: from any client to anything that can be called.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ struct Aim {
 }
 
 /// A handful of flows.
-pub(super) fn draw(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Vec<Value> {
+pub(super) fn random(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Vec<Value> {
     let mut flows: Vec<Value> = Vec::new();
     for _ in 0..dice.between(2, 5) {
         let aim = aim(dice, cluster, called);
@@ -55,7 +55,7 @@ fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
             of_ingress(dice, &called.ingresses[at])
         }
         5 if !cluster.vips.is_empty() => {
-            // Whatever listens there, or nothing.
+            // There may or may not be a listener.
             let vip = &cluster.vips[dice.below(cluster.vips.len())];
             let port = [80, 443, 8080, 81][dice.below(4)];
             let to = format!("{}://{}:{port}/", dice.pick(&["http", "https"]), vip.address);

@@ -13,18 +13,18 @@ pub(super) struct Network {
     pub(super) mode: &'static str,
     /// Whether packets to other nodes' pods are wrapped.
     is_tunnel: bool,
-    /// Where pods keep their own address, if they lose it elsewhere.
+    /// Destinations for which pods are not masqueraded, if they are otherwise.
     kept: Option<&'static [&'static str]>,
 }
 
 impl Network {
-    pub(super) fn draw(dice: &mut Dice) -> Self {
+    pub(super) fn random(dice: &mut Dice) -> Self {
         let modes = ["vpc-cni", "vpc-cni", "routed", "routed", "routed"];
         let mode = modes.get(dice.below(9)).copied().unwrap_or("global-router");
         let is_tunnel = mode != "vpc-cni" && dice.once_in(3);
         let kept: Option<&[&str]> = match dice.below(6) {
             _ if mode == "vpc-cni" => None,
-            // Pods that the fabric does not know could not call beyond the tunnel.
+            // The fabric has no routes to pods, so unmasqueraded packets would get no replies.
             _ if is_tunnel => Some(&[PODS]),
             0 => Some(&[PODS]),
             1 => Some(&[PODS, "10.0.0.0/16"]),

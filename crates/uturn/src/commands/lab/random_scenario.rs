@@ -1,8 +1,7 @@
-//! Scenarios that chance draws: small clusters with a little of everything, and who calls
-//! whom in them.
+//! Random scenarios: small clusters with a little of everything, and flows in them.
 //!
-//! A scenario is made as the document that a user would write, so that what fails is a file
-//! that anybody can run. A seed and a number decide all of it.
+//! A scenario is generated as the document that a user would write, so that a failing one is a
+//! file that any user can run. It only depends on a seed and a number.
 
 mod dice;
 mod facts;
@@ -18,20 +17,20 @@ use network::Network;
 
 /// A scenario.
 pub(super) struct Drawn {
-    /// What it is called: its seed and number are in the name.
+    /// Its name, which has its seed and number.
     pub(super) name: String,
     /// The document.
     pub(super) document: Value,
 }
 
-/// Draws the scenario of this number.
+/// Generates the scenario of this number.
 pub(super) fn scenario(seed: u64, number: u64, modes: &[ProxyMode]) -> Drawn {
     let mut dice = Dice::new(seed, number);
     let name = format!("fuzz-{seed}-{number}");
-    let mut cluster = Cluster::draw(&mut dice, modes);
-    let services = services::draw(&mut dice, &mut cluster);
-    let facts = facts::draw(&mut dice, &cluster);
-    let flows = flows::draw(&mut dice, &cluster, &services);
+    let mut cluster = Cluster::random(&mut dice, modes);
+    let services = services::random(&mut dice, &mut cluster);
+    let facts = facts::random(&mut dice, &cluster);
+    let flows = flows::random(&mut dice, &cluster, &services);
     let document = json!({
         "apiVersion": "uturn.dev/v1alpha1",
         "kind": "Scenario",
@@ -52,14 +51,14 @@ pub(super) fn scenario(seed: u64, number: u64, modes: &[ProxyMode]) -> Drawn {
     Drawn { name, document }
 }
 
-/// A cluster that is being drawn.
+/// A cluster under construction.
 struct Cluster {
     mode: ProxyMode,
     network: Network,
     nodes: Vec<Node>,
     pods: Vec<Pod>,
     vips: Vec<Vip>,
-    /// Names that the world knows, with their addresses.
+    /// Names outside the cluster, with their addresses.
     hosts: Vec<(String, String)>,
     /// Manifests.
     objects: Vec<Value>,
@@ -73,21 +72,21 @@ struct Node {
 struct Pod {
     name: String,
     address: String,
-    /// The ports that it says it has; those who only call have none.
+    /// The ports that it declares. Clients have none.
     ports: Vec<(&'static str, u16)>,
 }
 
-/// An address of load balancers, and the ports that something listens on.
+/// An address of load balancers, and the ports in use.
 struct Vip {
     address: String,
     ports: Vec<u16>,
 }
 
 impl Cluster {
-    fn draw(dice: &mut Dice, modes: &[ProxyMode]) -> Self {
+    fn random(dice: &mut Dice, modes: &[ProxyMode]) -> Self {
         let mut cluster = Self {
             mode: modes[dice.below(modes.len())],
-            network: Network::draw(dice),
+            network: Network::random(dice),
             nodes: Vec::new(),
             pods: Vec::new(),
             vips: Vec::new(),
@@ -108,7 +107,7 @@ impl Cluster {
         cluster
     }
 
-    /// Nodes are the shape's; those with labels have to be written out.
+    /// The shape makes the nodes; those with labels are written as manifests.
     fn node(&mut self, dice: &mut Dice, number: usize) {
         let (name, address) = (format!("n{number}"), format!("10.0.0.{}", 10 + number));
         let labels = match dice.below(8) {
@@ -134,7 +133,7 @@ impl Cluster {
     fn backend(&mut self, dice: &mut Dice, app: &str, number: usize) {
         let is_ready = !dice.once_in(6);
         let wants_host = dice.once_in(6);
-        // Two processes cannot have one port of a node: the host's own are numbered.
+        // Pods on the host network need different ports on a node.
         let (http, dns) = match (wants_host, app) {
             (true, "web") => (9000 + number as u16, 5400 + number as u16),
             (true, _) => (9010 + number as u16, 5410 + number as u16),
@@ -194,7 +193,7 @@ impl Cluster {
         self.pods.push(Pod { name, address, ports });
     }
 
-    /// Those who serve, and those who only call.
+    /// The servers, and the clients.
     fn backends(&self) -> Vec<&Pod> {
         self.pods.iter().filter(|pod| !pod.ports.is_empty()).collect()
     }
@@ -229,8 +228,8 @@ mod tests {
     fn everything_drawn_can_be_read_and_predicted() {
         let mut words = BTreeSet::new();
         for number in 0..300 {
-            let drawn = scenario(1, number, &ALL);
-            let text = yaml::document(&drawn.document);
+            let generated = scenario(1, number, &ALL);
+            let text = yaml::document(&generated.document);
             words.extend(text.split_whitespace().map(String::from));
             let source = Source { name: "drawn.yaml".into(), text: text.as_str().into() };
             let read = read_all(vec![source]).unwrap_or_else(|why| {

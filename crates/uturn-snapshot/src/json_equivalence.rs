@@ -18,7 +18,7 @@ fn of(text: &str) -> Result<String, Vec<Fault>> {
     read(vec![source]).map(|loaded| format!("{:#?}\n{:#?}", loaded.seen, loaded.cluster))
 }
 
-/// What both ways make of a List.
+/// The result of reading a List both ways, which must be the same.
 fn both(items: &[Json], pretty: bool) -> Result<String, Vec<Fault>> {
     let items = Json::from(items.to_vec());
     let items = if pretty { format!("{items:#}") } else { items.to_string() };

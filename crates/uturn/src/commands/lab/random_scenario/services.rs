@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::{Cluster, Vip};
 
-/// What flows can aim at.
+/// What flows can call.
 pub(super) struct Called {
     pub(super) services: Vec<Service>,
     pub(super) ingresses: Vec<Ingress>,
@@ -36,14 +36,14 @@ pub(super) struct Ingress {
     pub(super) name: String,
     pub(super) vip: String,
     pub(super) is_tls: bool,
-    /// Whether somebody listens in the clear too.
+    /// Whether there is a listener without TLS too.
     pub(super) is_both: bool,
     /// Hosts and paths; no host means every one.
     pub(super) rules: Vec<(Option<String>, String)>,
 }
 
 /// Adds Services and Ingresses to a cluster.
-pub(super) fn draw(dice: &mut Dice, cluster: &mut Cluster) -> Called {
+pub(super) fn random(dice: &mut Dice, cluster: &mut Cluster) -> Called {
     let mut called = Called { services: Vec::new(), ingresses: Vec::new() };
     for number in 1..=dice.between(1, 3) {
         called.services.push(service(dice, cluster, number));
@@ -145,7 +145,7 @@ fn port_of(dice: &mut Dice, port: &Port) -> Value {
     made
 }
 
-/// What only a Service with a load balancer asks for.
+/// Settings of Services with a load balancer.
 fn annotate(
     dice: &mut Dice,
     annotations: &mut Value,
@@ -249,7 +249,7 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
     Ingress { name, vip, is_tls, is_both, rules }
 }
 
-/// What makes an Ingress with TLS listen in the clear too: redirects, or some of its rules.
+/// Gives an Ingress with TLS a plain listener too: redirects, or some of its rules.
 fn beside(dice: &mut Dice, rules: &[Value]) -> Value {
     match dice.below(4) {
         0 | 1 => json!({
@@ -313,7 +313,7 @@ fn config(owner: &str, balancer: &Value) -> Value {
     })
 }
 
-/// An address where nothing listens on these ports yet: a new one, or one to share.
+/// An address where these ports are free: a new one, or one to share.
 fn vip_for(dice: &mut Dice, cluster: &mut Cluster, ports: &[u16]) -> usize {
     let is_free = |vip: &Vip| !vip.ports.iter().any(|port| ports.contains(port));
     let shared = dice.once_in(3).then(|| cluster.vips.iter().position(is_free)).flatten();

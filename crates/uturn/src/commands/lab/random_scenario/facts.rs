@@ -1,5 +1,5 @@
-//! What manifests do not say: kube-proxy, the nodes' settings, security groups, where the
-//! load balancers' probes come from.
+//! What manifests do not state: kube-proxy, node settings, security groups, and the source of
+//! health checks.
 
 use serde_json::{Map, Value, json};
 use uturn_model::ProxyMode;
@@ -8,7 +8,7 @@ use super::Cluster;
 use super::dice::Dice;
 
 /// Facts of a cluster.
-pub(super) fn draw(dice: &mut Dice, cluster: &Cluster) -> Value {
+pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
     let mut facts = json!({
         "provider": "tke",
         "kubeProxy": {
@@ -103,7 +103,7 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
     said
 }
 
-/// Rules of a node's own, such as people have.
+/// Typical firewall rules of a node.
 fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
     let reason = dice.pick(&["net-unreachable", "host-prohibited", "admin-prohibited"]);
     let verdict = match dice.below(3) {
@@ -153,7 +153,7 @@ fn group(dice: &mut Dice, cluster: &Cluster) -> Value {
         (first..=dice.between(1, 3)).map(|_| rule(dice)).collect::<Vec<_>>()
     };
     let mut inbound = rules(dice, 1);
-    // Most groups end so that something gets through.
+    // Most groups end with a rule that accepts something.
     if !dice.once_in(3) {
         let peer = dice.pick(&["all", "10.0.0.0/8"]);
         inbound

@@ -1,0 +1,185 @@
+//! Pods, their endpoints and addresses, where manifests leave them out.
+
+use super::*;
+
+#[test]
+fn pods_decide_where_there_are_no_slices() {
+    let pod = |pod: &str, ip: &str, app: &str, status: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {pod}, namespace: shop, labels: {{app: {app}}}}}\n\
+             spec: {{nodeName: n1, containers: [{{name: c, image: i, ports: [{{name: http, containerPort: 80{pod_port}}}]}}]}}\n\
+             status: {{podIP: {ip}, {status}}}\n---\n",
+            pod_port = if pod == "other" { "90" } else { "80" }
+        )
+    };
+    let mut text = pod(
+        "ready",
+        "10.1.1.1",
+        "a",
+        "phase: Running, conditions: [{type: Ready, status: 'True'}]",
+    );
+    text += &pod(
+        "unready",
+        "10.1.1.2",
+        "a",
+        "phase: Running, conditions: [{type: Ready, status: 'False'}]",
+    );
+    text += &pod("done", "10.1.1.3", "a", "phase: Succeeded");
+    text += &pod("other", "10.1.1.4", "a", "phase: Running");
+    text += &pod("foreign", "10.1.1.5", "b", "phase: Running");
+    text += "apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n\
+             spec: {clusterIP: 172.16.0.1, selector: {app: a}, ports: [{port: 80, targetPort: http}]}\n";
+    let cluster = cluster(&text);
+    let slices = cluster.slices(&name("shop/a"));
+    let shown: Vec<String> = slices
+        .iter()
+        .flat_map(|slice| {
+            slice.endpoints.iter().map(|endpoint| {
+                format!("{}:{} {}", endpoint.address, slice.ports[0].port, endpoint.ready)
+            })
+        })
+        .collect();
+    assert_eq!(shown, ["10.1.1.4:8090 true", "10.1.1.1:8080 true", "10.1.1.2:8080 false"]);
+}
+
+#[test]
+fn anti_affinity_and_selectors_are_kept() {
+    let text = "
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      nodeSelector: {disk: ssd}
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}
+      containers: [{name: db, image: db}]
+---
+apiVersion: v1
+kind: NodeList
+items:
+- {metadata: {name: n1, labels: {disk: ssd}}}
+- {metadata: {name: n2}}
+- {metadata: {name: n3, labels: {disk: ssd}}}
+- {metadata: {name: n4, labels: {disk: ssd}}, spec: {unschedulable: true}}
+";
+    let cluster = cluster(text);
+    let places: Vec<_> = cluster
+        .pods
+        .values()
+        .map(|pod| (pod.name.name.as_str(), pod.node.as_ref().map(|node| node.as_str())))
+        .collect();
+    assert_eq!(places, [("db-0", Some("n1")), ("db-1", Some("n3")), ("db-2", None)]);
+}
+
+#[test]
+fn what_a_deployment_made_makes_nothing_itself() {
+    let text = format!(
+        "{PULL_REQUEST}---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {{name: web-5d8c7f4b6d, namespace: shop}}
+spec: {{replicas: 4, template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: []}}}}}}
+"
+    );
+    let cluster = cluster(&text);
+    assert!(
+        cluster.workloads.contains_key(&(WorkloadKind::ReplicaSet, name("shop/web-5d8c7f4b6d")))
+    );
+    assert_eq!(cluster.pods.len(), 7);
+}
+
+#[test]
+fn vpc_cni_gives_pods_addresses_of_the_vpc() {
+    let text = "
+apiVersion: v1
+kind: Pod
+metadata: {name: a, annotations: {tke.cloud.tencent.com/networks: tke-route-eni}}
+spec: {containers: [{name: c, image: i}]}
+";
+    let cluster = cluster(text);
+    assert_eq!(cluster.network.mode.value, NetworkMode::VpcCni);
+    assert!(!cluster.network.mode.is_supposed());
+    let pod = &cluster.pods[&name("default/a")];
+    assert!(cluster.network.vpc_cidrs.value[0].contains(&pod.ips[0]));
+    assert!(cluster.nodes.values().all(|node| node.pod_cidrs.is_empty()));
+}
+
+#[test]
+fn supposed_ranges_keep_clear_of_known_ones() {
+    let text = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.0.0.0/24}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {clusterIP: 10.1.0.1, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {nodeName: n2, containers: [{name: c, image: i}]}
+";
+    let cluster = cluster(text);
+    let (n1, n2) = (&cluster.nodes["n1"], &cluster.nodes["n2"]);
+    assert_eq!(n1.internal_ips[0].to_string(), "10.2.0.11");
+    assert_eq!(n2.pod_cidrs[0].to_string(), "10.3.1.0/24");
+    assert_eq!(cluster.pods[&name("default/p")].ips[0].to_string(), "10.3.1.10");
+    assert!(abouts(&cluster).contains(&"nodes n2"));
+}
+
+#[test]
+fn a_private_load_balancer_is_in_the_vpc() {
+    let text = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 192.168.1.5}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {type: LoadBalancer, clusterIP: 172.16.0.1, ports: [{port: 80, nodePort: 30000}]}
+status: {loadBalancer: {ingress: [{ip: 10.9.0.7}]}}
+";
+    let vpc = &cluster(text).network.vpc_cidrs.value;
+    assert_eq!(
+        vpc.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["10.9.0.0/16", "192.168.0.0/16"]
+    );
+}
+
+#[test]
+fn scaled_to_nothing_means_no_pods() {
+    let text = PULL_REQUEST.replace("replicas: 4", "replicas: 0");
+    let pods: Vec<String> = cluster(&text).pods.keys().map(ToString::to_string).collect();
+    assert_eq!(pods, ["shop/agent-n1", "shop/agent-n2", "shop/agent-n3"]);
+}
+
+#[test]
+fn a_crowd_gets_distinct_addresses() {
+    let text = PULL_REQUEST.replace("replicas: 4", "replicas: 4000000000");
+    let cluster = cluster(&text);
+    let mut ips: Vec<_> = cluster
+        .pods
+        .values()
+        .filter(|pod| !pod.spec.host_network)
+        .flat_map(|pod| pod.ips.clone())
+        .collect();
+    let all = ips.len();
+    ips.sort_unstable();
+    ips.dedup();
+    assert_eq!(ips.len(), all);
+    assert!(all > 700, "{all}: three ranges of 256 hold that many");
+    assert!(abouts(&cluster).contains(&"pods of Deployment shop/web"));
+}
