@@ -46,7 +46,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
 
 /// The codes of what goes wrong.
 fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
-    let kind = kind_of(engine, &flow);
+    let kind = kind_of(engine, flow);
     let mut codes: Vec<Code> =
         verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, kind)).collect();
     codes.sort_unstable();
