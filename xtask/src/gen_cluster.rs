@@ -4,8 +4,12 @@
 //! Everything comes from a seed, and is written as it is made: the file may be larger than
 //! memory.
 
+mod cloud;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+
+use uturn_dice::Dice;
 
 use crate::Done;
 use crate::shell::Failure;
@@ -54,13 +58,15 @@ impl Size {
 /// A node's range is a /26.
 const MOST_ON_NODE: u32 = 60;
 /// Pods in the node's own network, on each node.
-const DAEMONS: [&str; 3] = ["kube-proxy", "ip-masq-agent", "tke-bridge-agent"];
+fn daemons() -> [&'static str; 3] {
+    ["kube-proxy", "ip-masq-agent", cloud::word("network-agent")]
+}
 
 pub(crate) fn run(size: &Size) -> Result<Done, Failure> {
     let write = || -> io::Result<u64> {
         let mut out = Writer {
             out: BufWriter::with_capacity(1 << 20, File::create(&size.file)?),
-            dice: Dice(size.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            draw: Draw(Dice::new(size.seed)),
             first: true,
             written: 0,
             on_node: vec![0; size.nodes as usize],
@@ -74,23 +80,21 @@ pub(crate) fn run(size: &Size) -> Result<Done, Failure> {
     Ok(Done::Whole)
 }
 
-/// xorshift64*.
-struct Dice(u64);
+/// Random numbers of a cluster.
+struct Draw(Dice);
 
-impl Dice {
+impl Draw {
+    /// A number below `limit`, or 0.
     fn below(&mut self, limit: u32) -> u32 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % u64::from(limit.max(1))) as u32
+        self.0.below(limit.max(1) as usize) as u32
     }
 
-    /// So many times in a hundred.
+    /// True with this probability in percent.
     fn percent(&mut self, share: u32) -> bool {
         self.below(100) < share
     }
 
-    /// Mostly few, sometimes many.
+    /// The replicas of a workload: usually few, sometimes many.
     fn replicas(&mut self) -> u32 {
         match self.below(100) {
             0..50 => 1 + self.below(4),
@@ -103,7 +107,7 @@ impl Dice {
 
 struct Writer {
     out: BufWriter<File>,
-    dice: Dice,
+    draw: Draw,
     first: bool,
     written: u64,
     /// How many pods each node has.
@@ -121,13 +125,13 @@ struct Endpoint {
 impl Writer {
     fn cluster(&mut self, size: &Size) -> io::Result<()> {
         self.raw("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n")?;
-        self.item(FACTS)?;
+        self.item(&facts())?;
         for node in 0..size.nodes {
             self.node(node)?;
         }
         let mut left = size.pods;
         for node in 0..size.nodes {
-            for name in DAEMONS.iter().take(left as usize) {
+            for name in daemons().iter().take(left as usize) {
                 left -= 1;
                 self.on_node[node as usize] += 1;
                 self.daemon(name, node)?;
@@ -139,7 +143,7 @@ impl Writer {
         for number in 0..services {
             // What is left has to do for all that come.
             let most = 1 + 2 * left / (services - number);
-            let wanted = self.dice.replicas().min(most).min(left);
+            let wanted = self.draw.replicas().min(most).min(left);
             left -= wanted;
             self.service(size, number, wanted, &mut exposed)?;
         }
@@ -173,9 +177,11 @@ impl Writer {
         let zone = node % 3;
         let (ip, cidr) = (node_ip(node), pod_ip(node, 0));
         self.item(&format!(
-            r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"annotations":{{"node.alpha.kubernetes.io/ttl":"0","volumes.kubernetes.io/controller-managed-attach-detach":"true"}},"creationTimestamp":"2026-02-03T04:05:06Z","labels":{{"beta.kubernetes.io/arch":"amd64","kubernetes.io/arch":"amd64","kubernetes.io/hostname":"{name}","kubernetes.io/os":"linux","node.kubernetes.io/instance-type":"S5.4XLARGE32","topology.kubernetes.io/region":"gz","topology.kubernetes.io/zone":"10000{zone}"}},"name":"{name}","resourceVersion":"{node}","uid":"{uid}"}},"spec":{{"podCIDR":"{cidr}/26","podCIDRs":["{cidr}/26"],"providerID":"qcloud:///10000{zone}/ins-{node:08x}"}},"status":{{"addresses":[{{"address":"{ip}","type":"InternalIP"}},{{"address":"{name}","type":"Hostname"}}],"allocatable":{{"cpu":"15890m","memory":"28Gi","pods":"61"}},"conditions":[{{"lastHeartbeatTime":"2026-02-04T04:05:06Z","message":"kubelet is posting ready status","reason":"KubeletReady","status":"True","type":"Ready"}}],"nodeInfo":{{"architecture":"amd64","containerRuntimeVersion":"containerd://1.6.9","kernelVersion":"5.4.119-19.0009","kubeProxyVersion":"v1.30.0","kubeletVersion":"v1.30.0","operatingSystem":"linux","osImage":"TencentOS Server 3.1"}}}}}}"#,
+            r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"annotations":{{"node.alpha.kubernetes.io/ttl":"0","volumes.kubernetes.io/controller-managed-attach-detach":"true"}},"creationTimestamp":"2026-02-03T04:05:06Z","labels":{{"beta.kubernetes.io/arch":"amd64","kubernetes.io/arch":"amd64","kubernetes.io/hostname":"{name}","kubernetes.io/os":"linux","node.kubernetes.io/instance-type":"S5.4XLARGE32","topology.kubernetes.io/region":"gz","topology.kubernetes.io/zone":"10000{zone}"}},"name":"{name}","resourceVersion":"{node}","uid":"{uid}"}},"spec":{{"podCIDR":"{cidr}/26","podCIDRs":["{cidr}/26"],"providerID":"{provider_id}10000{zone}/ins-{node:08x}"}},"status":{{"addresses":[{{"address":"{ip}","type":"InternalIP"}},{{"address":"{name}","type":"Hostname"}}],"allocatable":{{"cpu":"15890m","memory":"28Gi","pods":"61"}},"conditions":[{{"lastHeartbeatTime":"2026-02-04T04:05:06Z","message":"kubelet is posting ready status","reason":"KubeletReady","status":"True","type":"Ready"}}],"nodeInfo":{{"architecture":"amd64","containerRuntimeVersion":"containerd://1.6.9","kernelVersion":"5.4.119-19.0009","kubeProxyVersion":"v1.30.0","kubeletVersion":"v1.30.0","operatingSystem":"linux","osImage":"{os_image}"}}}}}}"#,
             name = node_name(node),
             uid = uid(1, node),
+            provider_id = cloud::word("provider-id"),
+            os_image = cloud::word("os-image"),
         ))
     }
 
@@ -198,7 +204,7 @@ impl Writer {
     }
 
     fn free_node(&mut self, size: &Size) -> u32 {
-        let mut node = self.dice.below(size.nodes);
+        let mut node = self.draw.below(size.nodes);
         while self.on_node[node as usize] >= MOST_ON_NODE {
             node = (node + 1) % size.nodes;
         }
@@ -246,18 +252,18 @@ impl Writer {
         exposed: &mut Vec<(u32, String)>,
     ) -> io::Result<()> {
         let (namespace, name) = (namespace(number), format!("app-{number}"));
-        let listens = [8080, 8080, 8080, 80, 3000, 9090][self.dice.below(6) as usize];
+        let listens = [8080, 8080, 8080, 80, 3000, 9090][self.draw.below(6) as usize];
         // A few Services send to a port where nobody listens.
-        let target = if self.dice.percent(1) { listens + 1 } else { listens };
+        let target = if self.draw.percent(1) { listens + 1 } else { listens };
         let mut ends = Vec::new();
         for replica in 0..replicas {
             let node = self.free_node(size);
             let pod = format!("{name}-6b7f9c5d4-{replica:05x}");
-            let ready = !self.dice.percent(1);
+            let ready = !self.draw.percent(1);
             let ip = self.pod(&namespace, &pod, &name, node, listens, ready)?;
             ends.push(Endpoint { pod, node, ip, ready });
         }
-        let kind = match self.dice.below(100) {
+        let kind = match self.draw.below(100) {
             0..60 => "ClusterIP",
             60..85 => "NodePort",
             _ => "LoadBalancer",
@@ -269,7 +275,7 @@ impl Writer {
         let mut port = String::new();
         if kind != "ClusterIP" {
             exposed.push((number, name.clone()));
-            let policy = if self.dice.percent(30) { "Local" } else { "Cluster" };
+            let policy = if self.draw.percent(30) { "Local" } else { "Cluster" };
             more = format!(r#","externalTrafficPolicy":"{policy}""#);
             // The usual range is too small for such clusters; a port is one Service's alone.
             let free = u16::try_from(9_999 + exposed.len());
@@ -277,11 +283,12 @@ impl Writer {
             port = format!(r#","nodePort":{free}"#);
         }
         if kind == "LoadBalancer" {
-            let subnet = "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid";
+            let subnet = cloud::word("private-subnet");
             notes.push(format!(r#""{subnet}":"subnet-1""#));
             notes.push(format!(r#""service.kubernetes.io/loadbalance-id":"lb-{number:08x}""#));
-            if self.dice.percent(20) {
-                notes.push(r#""service.cloud.tencent.com/direct-access":"true""#.to_owned());
+            if self.draw.percent(20) {
+                let pods = cloud::word("pods-as-targets");
+                notes.push(format!(r#""{pods}":"true""#));
             }
             status = format!(r#"{{"loadBalancer":{{"ingress":[{{"ip":"{}"}}]}}}}"#, vip(number));
         }
@@ -327,7 +334,7 @@ impl Writer {
         if exposed.is_empty() {
             return Ok(());
         }
-        let first = self.dice.below(exposed.len() as u32) as usize;
+        let first = self.draw.below(exposed.len() as u32) as usize;
         let namespace = namespace(exposed[first].0);
         // Neighbours in the list are mostly of one namespace.
         let own: Vec<&str> = exposed[first..]
@@ -336,7 +343,7 @@ impl Writer {
             .take(3)
             .map(|(_, name)| name.as_str())
             .collect();
-        let rules: Vec<String> = (0..=self.dice.below(2))
+        let rules: Vec<String> = (0..=self.draw.below(2))
             .map(|host| {
                 let paths: Vec<String> = own
                     .iter()
@@ -355,15 +362,22 @@ impl Writer {
             })
             .collect();
         self.item(&format!(
-            r#"{{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{{"annotations":{{"kubernetes.io/ingress.subnetId":"subnet-1"}},"name":"web-{number}","namespace":"{namespace}","uid":"{uid}"}},"spec":{{"ingressClassName":"qcloud","rules":[{}]}},"status":{{"loadBalancer":{{"ingress":[{{"ip":"{}"}}]}}}}}}"#,
+            r#"{{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{{"annotations":{{"{subnet}":"subnet-1"}},"name":"web-{number}","namespace":"{namespace}","uid":"{uid}"}},"spec":{{"ingressClassName":"{class}","rules":[{}]}},"status":{{"loadBalancer":{{"ingress":[{{"ip":"{}"}}]}}}}}}"#,
             rules.join(","),
             vip(400_000 + number),
             uid = uid(5, number),
+            subnet = cloud::word("ingress-private-subnet"),
+            class = cloud::word("ingress-class"),
         ))
     }
 }
 
-const FACTS: &str = r#"{"apiVersion":"uturn.dev/v1alpha1","kind":"Facts","spec":{"provider":"tke","kubeProxy":{"mode":"iptables","version":"v1.30.0","variant":"upstream"},"network":{"mode":"global-router","podCIDRs":["10.64.0.0/10"],"vpcCIDRs":["10.0.0.0/10"],"serviceCIDRs":["172.16.0.0/12"]}}}"#;
+fn facts() -> String {
+    format!(
+        r#"{{"apiVersion":"uturn.dev/v1alpha1","kind":"Facts","spec":{{"provider":"{provider}","kubeProxy":{{"mode":"iptables","version":"v1.30.0","variant":"upstream"}},"network":{{"mode":"global-router","podCIDRs":["10.64.0.0/10"],"vpcCIDRs":["10.0.0.0/10"],"serviceCIDRs":["172.16.0.0/12"]}}}}}}"#,
+        provider = cloud::word("provider"),
+    )
+}
 
 fn node_name(node: u32) -> String {
     node_ip(node)

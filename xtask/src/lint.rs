@@ -5,12 +5,14 @@
 mod circles;
 mod source;
 mod use_lines;
+mod vendor_names;
 
 use crate::Done;
 use crate::shell::{self, Failure};
 
 pub(crate) fn run() -> Result<Done, Failure> {
     let structure = circles::check();
+    let vendors = vendor_names::check();
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     let mut doc = shell::cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
@@ -20,7 +22,7 @@ pub(crate) fn run() -> Result<Done, Failure> {
         shell::plain_cargo(&clippy),
         doc,
     ]);
-    all([structure, tools]).map(|()| Done::Whole)
+    all([structure, vendors, tools]).map(|()| Done::Whole)
 }
 
 /// Fails with the reasons of all that failed.

@@ -3,9 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use uturn_dice::Dice;
 use uturn_model::{Cluster, Family, Protocol, Service};
 
-use crate::dice::Dice;
 use crate::net;
 use crate::node::DEVICES;
 use crate::wire::Probe;

@@ -1,9 +1,9 @@
 //! Random cases that depend only on a seed.
 
+use uturn_dice::Dice;
 use uturn_model::Version;
 
 use crate::case::Case;
-use crate::dice::Dice;
 use crate::{services, settings};
 
 /// The random case of this seed and number.

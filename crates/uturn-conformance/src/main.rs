@@ -18,7 +18,6 @@ mod arguments;
 mod blocks;
 mod case;
 mod control_plane;
-mod dice;
 mod dump;
 mod fault;
 mod flows;

@@ -7,11 +7,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use uturn_dice::Dice;
 use uturn_kubeproxy::Program;
 use uturn_model::{Cluster, Family, ProxyMode, Version};
 
 use crate::blocks::{self, Blocks};
-use crate::dice::Dice;
 use crate::dump::Dump;
 use crate::fault::Outcome;
 use crate::ipvs;

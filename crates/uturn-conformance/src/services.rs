@@ -1,8 +1,9 @@
 //! Random valid Services of every kind, each with its endpoints.
 
+use uturn_dice::Dice;
+
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
 use crate::net;
 
 const PROTOCOLS: [&str; 5] = ["TCP", "TCP", "TCP", "UDP", "SCTP"];

@@ -1,9 +1,9 @@
 //! Random nodes and random settings of kube-proxy, as objects.
 
 use serde_json::{Value, json};
+use uturn_dice::Dice;
 use uturn_model::Version;
 
-use crate::dice::Dice;
 use crate::net;
 
 /// Nodes, kube-proxy's ConfigMap and the Facts that go with them.

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use uturn_dice::Dice;
 use uturn_model::{Cluster, Version};
 
 use crate::arguments::Arguments;
 use crate::case::{self, Case};
 use crate::control_plane::ControlPlane;
-use crate::dice::Dice;
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
 use crate::flows::Flow;

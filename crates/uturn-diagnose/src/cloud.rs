@@ -1,21 +1,21 @@
-//! Words of the cloud that the cluster is in. Where nothing names one, neutral words stand.
+//! The words of the cloud that the cluster is in. Where nothing names one, neutral words stand.
 
+use uturn_lb::cloud::{self, KubeProxyBuilds, Words};
 use uturn_model::Cluster;
-use uturn_model::cluster::Provider;
 
-/// Whether the cluster is in Tencent's cloud.
-pub(crate) fn is_tke(cluster: &Cluster) -> bool {
-    cluster.provider.value == Provider::Tke
+/// All words of the cluster's cloud.
+pub(crate) fn words(cluster: &Cluster) -> &'static Words {
+    cloud::words(cluster)
 }
 
-/// What filters between nodes and the world is called here. Where Facts
-/// state security groups, that is their name.
+/// The name for the filter between nodes and the world. Where Facts state security groups, that
+/// is the name.
 pub(crate) fn firewall(cluster: &Cluster) -> &'static str {
-    match cluster.provider.value {
-        Provider::Tke => "security group",
-        _ if !cluster.security_groups.is_empty() => "security group",
-        Provider::Other(cloud) => cloud.node_firewall().unwrap_or("network firewall"),
-        Provider::Unknown | Provider::None => "network firewall",
+    let is_modelled = cloud::model(cluster).is_some();
+    match words(cluster).node_firewall {
+        _ if !is_modelled && !cluster.security_groups.is_empty() => "security group",
+        Some(name) => name,
+        None => "network firewall",
     }
 }
 
@@ -26,25 +26,33 @@ pub(crate) fn firewalls(cluster: &Cluster) -> String {
 
 /// Where to look at it: `in the console`, `in AWS`, `around the nodes`.
 pub(crate) fn place(cluster: &Cluster) -> String {
-    match cluster.provider.value {
-        Provider::Tke => "in the console".to_owned(),
-        Provider::Other(cloud) if cloud.node_firewall().is_some() => format!("in {cloud}"),
+    let words = words(cluster);
+    match (words.console, cluster.provider.value.name()) {
+        (Some(console), _) => console.to_owned(),
+        (None, Some(cloud)) if words.node_firewall.is_some() => format!("in {cloud}"),
         _ => "around the nodes".to_owned(),
     }
 }
 
-/// What a line begins with that says what to do in the cloud: nothing where none is known.
-pub(crate) fn at_place(cluster: &Cluster) -> &'static str {
-    if is_tke(cluster) { "in the console, " } else { "" }
+/// The beginning of an instruction for the cloud: empty where nothing is known of its console.
+pub(crate) fn at_place(cluster: &Cluster) -> String {
+    words(cluster).console.map_or_else(String::new, |console| format!("{console}, "))
 }
 
-/// The last port that node ports are taken from, as the cloud's pages say it: upstream's
-/// default but for Tencent's.
+/// The last port that node ports are taken from, as the cloud's pages state it.
 pub(crate) fn last_node_port(cluster: &Cluster) -> u16 {
-    if is_tke(cluster) { 32_768 } else { 32_767 }
+    words(cluster).last_node_port
 }
 
 /// The range that node ports are taken from.
 pub(crate) fn node_ports(cluster: &Cluster) -> String {
     format!("30000-{}", last_node_port(cluster))
+}
+
+/// The builds of kube-proxy that bind load-balancer addresses on request: those of the cluster's
+/// variant or cloud, else the first that are known.
+pub(crate) fn builds(cluster: &Cluster) -> Option<&'static KubeProxyBuilds> {
+    let own = cloud::builds_of(cluster.proxy.variant.value);
+    let of_cloud = || cluster.provider.value.cloud().and_then(cloud::entry)?.kube_proxy;
+    own.or_else(of_cloud).or_else(|| cloud::kube_proxy_builds().next().map(|(_, builds)| builds))
 }

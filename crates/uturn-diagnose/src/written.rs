@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use uturn_kubeproxy::tke;
+use uturn_lb::cloud;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
     By, Client, Cluster, Destination, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown, Variant,
+    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Unknown,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -20,15 +20,16 @@ use crate::{Code, Evidence, beyond, hints};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
-    all.extend(unheard(engine));
+    all.extend(request_ignored(engine));
     let backends = backends(engine);
     let cluster = engine.cluster();
     // All targets of all load balancers are made for a cluster of some size only.
     let is_small = cluster.nodes.len() * cluster.services.len() <= beyond::MOST;
     // Where a backend is missing there is no target either.
-    let is_told = |one: &Finding| backends.iter().any(|other| other.subject == one.subject);
+    let is_known =
+        |finding: &Finding| backends.iter().any(|other| other.subject == finding.subject);
     if is_small {
-        all.extend(without_targets(engine).into_iter().filter(|one| !is_told(one)));
+        all.extend(without_targets(engine).into_iter().filter(|finding| !is_known(finding)));
         all.extend(all_registered(engine));
     }
     all.extend(two_owners(engine));
@@ -59,41 +60,39 @@ pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: Strin
     }
 }
 
-/// prevent-loopback, and a kube-proxy that does not know it.
-fn unheard(engine: &Engine<'_>) -> Vec<Finding> {
+/// Services that ask for their addresses to be bound, where kube-proxy does not know the request.
+fn request_ignored(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let proxy = &cluster.proxy;
-    let hears = proxy.mode.value != ProxyMode::Ipvs
-        || proxy.variant.value != Variant::Tke
-        || tke::binding(proxy.version.value).honours_request();
-    if hears {
+    let Some(builds) = cloud::builds_of(proxy.variant.value) else { return Vec::new() };
+    if proxy.mode.value != ProxyMode::Ipvs || proxy.address_binding.honours_request() {
         return Vec::new();
     }
-    let asks = cluster.services.values().filter(|one| {
-        one.kind == ServiceKind::LoadBalancer && one.annotations.is(tke::PREVENT_LOOPBACK, "true")
+    let asking = cluster.services.values().filter(|service| {
+        service.kind == ServiceKind::LoadBalancer && service.annotations.is(builds.request, "true")
     });
-    let fixed = tke::line_of(proxy.version.value).map(|line| line.first_fixed().to_string());
-    asks.map(|one| {
+    let fixed = (builds.first_honouring)(proxy.version.value).map(|version| version.to_string());
+    let finding = |service: &Service| {
         let what = format!(
             "kube-proxy {} ({}) does not know {}; {} is the first that does",
             proxy.version.value,
             proxy.version.basis,
-            tke::PREVENT_LOOPBACK,
+            builds.request,
             fixed.as_deref().unwrap_or("a newer line")
         );
-        let mut one = about(Code::RequestUnheard, one.object(), &one.origin, what);
+        let mut finding = about(Code::RequestUnheard, service.object(), &service.origin, what);
         if proxy.version.is_supposed() {
-            one.conditions.push(format!("kube-proxy is {}", proxy.version.value).into());
+            finding.conditions.push(format!("kube-proxy is {}", proxy.version.value).into());
         }
-        one
-    })
-    .collect()
+        finding
+    };
+    asking.map(finding).collect()
 }
 
 /// Listeners that have nowhere to send anything.
 fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
-    for listener in engine.balancers().iter().flat_map(|one| &one.listeners) {
+    for listener in engine.balancers().iter().flat_map(|balancer| &balancer.listeners) {
         for rule in
             listener.rules.iter().filter(|rule| rule.targets.is_empty() && rule.redirect.is_none())
         {
@@ -102,13 +101,13 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 continue;
             }
             let label =
-                service.annotations.get("service.kubernetes.io/qcloud-loadbalancer-backends-label");
+                cloud::model(engine.cluster()).and_then(|model| model.target_label(service));
             let why = match label {
                 Some(_) if engine.cluster().nodes.values().any(|node| node.supposed) => continue,
                 Some(label) if !engine.cluster().nodes.is_empty() => {
                     format!("no node has the label {label} that {} asks for", service.object())
                 }
-                _ if service.ports.iter().all(|one| one.node_port.is_none()) => {
+                _ if service.ports.iter().all(|port| port.node_port.is_none()) => {
                     format!("{} has no NodePort, and its pods are no targets", service.object())
                 }
                 _ => {
@@ -116,9 +115,9 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 }
             };
             let origin = engine.origin_of(&rule.owner);
-            let one = about(Code::NoTargets, rule.owner.clone(), &origin, why);
-            if all.iter().all(|known| known.subject != one.subject) {
-                all.push(one);
+            let finding = about(Code::NoTargets, rule.owner.clone(), &origin, why);
+            if all.iter().all(|known| known.subject != finding.subject) {
+                all.push(finding);
             }
         }
     }
@@ -129,8 +128,8 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
 fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let mut all: BTreeMap<NamespacedName, Finding> = BTreeMap::new();
-    let private = engine.balancers().iter().filter(|one| one.scope == Scope::Private);
-    for rule in private.flat_map(|one| &one.listeners).flat_map(|one| &one.rules) {
+    let private = engine.balancers().iter().filter(|balancer| balancer.scope == Scope::Private);
+    for rule in private.flat_map(|balancer| &balancer.listeners).flat_map(|own| &own.rules) {
         let Some(service) = cluster.services.get(&rule.service) else { continue };
         if service.external_policy != Policy::Local || all.contains_key(&service.name) {
             continue;
@@ -139,14 +138,14 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
         let homes: Vec<_> = slices
             .iter()
             .flat_map(|slice| &slice.endpoints)
-            .filter(|one| one.ready)
-            .filter_map(|one| one.node.as_ref())
+            .filter(|endpoint| endpoint.ready)
+            .filter_map(|endpoint| endpoint.node.as_ref())
             .collect();
         // Where pods will run that are not there yet is not known.
         let is_placed =
-            |pod: &NamespacedName| cluster.pods.get(pod).is_none_or(|one| !one.supposed);
+            |pod: &NamespacedName| cluster.pods.get(pod).is_none_or(|pod| !pod.supposed);
         let mut pods =
-            slices.iter().flat_map(|slice| &slice.endpoints).filter_map(|one| one.pod.as_ref());
+            slices.iter().flat_map(|slice| &slice.endpoints).filter_map(|own| own.pod.as_ref());
         if !pods.all(is_placed) {
             continue;
         }
@@ -163,8 +162,8 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
             rule.targets.len(),
             service.object()
         );
-        let one = about(Code::AllNodesRegistered, service.object(), &service.origin, what);
-        all.insert(service.name.clone(), one);
+        let finding = about(Code::AllNodesRegistered, service.object(), &service.origin, what);
+        all.insert(service.name.clone(), finding);
     }
     all.into_values().collect()
 }
@@ -176,7 +175,7 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
         if service.kind != ServiceKind::LoadBalancer {
             continue;
         }
-        for ip in service.load_balancer.iter().filter_map(|one| one.ip) {
+        for ip in service.load_balancer.iter().filter_map(|entry| entry.ip) {
             for port in &service.ports {
                 owners.entry((ip, port.port, port.protocol)).or_default().push(service);
             }
@@ -185,7 +184,7 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
     let several = owners.into_iter().filter(|(_, all)| all.len() > 1);
     several
         .map(|((ip, port, protocol), all)| {
-            let names: Vec<String> = all[1..].iter().map(|one| one.object().to_string()).collect();
+            let names: Vec<String> = all[1..].iter().map(|other| other.object().to_string()).collect();
             let what = format!(
                 "{protocol} {ip}:{port} is {}'s and also wanted by {}: one of them gets the traffic, and which is chance",
                 all[0].object(),
@@ -226,7 +225,8 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
             TargetPort::Number(_) => None,
         });
         let names: Vec<_> = names.collect();
-        let has_slice = cluster.slices(&service.name).iter().any(|one| !one.endpoints.is_empty());
+        let has_slice =
+            cluster.slices(&service.name).iter().any(|slice| !slice.endpoints.is_empty());
         if names.is_empty() || has_slice || service.unjudged.contains(&Unknown::Versions) {
             continue;
         }
@@ -240,7 +240,7 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
         let mut known: Vec<&str> = pods
             .iter()
             .flat_map(|pod| pod.spec.ports())
-            .filter_map(|one| one.name.as_deref())
+            .filter_map(|port| port.name.as_deref())
             .collect();
         known.sort_unstable();
         known.dedup();
@@ -279,9 +279,9 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
                     continue;
                 }
                 Some(service) => {
-                    let has = service.ports.iter().any(|one| match port {
-                        BackendPort::Number(number) => one.port == *number,
-                        BackendPort::Name(name) => one.name.as_ref() == Some(name),
+                    let has = service.ports.iter().any(|own| match port {
+                        BackendPort::Number(number) => own.port == *number,
+                        BackendPort::Name(name) => own.name.as_ref() == Some(name),
                     });
                     if has {
                         continue;
@@ -303,9 +303,9 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
         pod.is_alive() && !pod.spec.host_network && pod.spec.dns_policy == DnsPolicy::ClusterFirst
     };
     let pod = cluster.pods.values().find(asks);
-    let service = cluster.services.values().find(|one| {
-        !one.cluster_ips.is_empty()
-            && one.ports.first().is_some_and(|one| one.protocol == Protocol::Tcp)
+    let service = cluster.services.values().find(|service| {
+        !service.cluster_ips.is_empty()
+            && service.ports.first().is_some_and(|port| port.protocol == Protocol::Tcp)
     });
     let (Some(pod), Some(service)) = (pod, service) else { return Ok(None) };
     let host =
@@ -320,7 +320,8 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
         return Ok(None);
     }
     let verdicts = engine.verdicts(&flow)?;
-    let is_lost = |one: &uturn_model::Verdict| one.mechanisms.contains(&Mechanism::NameUnresolved);
+    let is_lost =
+        |verdict: &uturn_model::Verdict| verdict.mechanisms.contains(&Mechanism::NameUnresolved);
     if !verdicts.iter().any(is_lost) {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Asks a Corefile: which server block, then its plugins one after the other.
+//! Evaluates a query: selects the server block, then runs its plugins in order.
 
 use std::net::IpAddr;
 
@@ -10,68 +10,68 @@ use crate::message::{Answer, Data, Question, Rcode, Record, Reply, Unknown};
 use crate::name;
 use crate::plugin::forward::Upstream;
 
-/// How many questions CoreDNS may ask itself for one, in all: a circle branches out fast.
-const MOST_QUESTIONS: usize = 48;
+/// The limit on queries that CoreDNS sends to itself for one query: CNAME loops branch quickly.
+const MAX_QUESTIONS: usize = 48;
 
-/// What a Corefile is asked about.
-pub struct World<'a> {
-    /// What the API tells CoreDNS.
+/// What the answer to a query depends on besides the Corefile.
+pub struct QueryContext<'a> {
+    /// The objects that CoreDNS watches.
     pub cluster: &'a Cluster,
-    /// Who asks, where it is known.
+    /// The client's address, if known.
     pub client: Option<IpAddr>,
-    /// Whom questions are handed to.
-    pub beyond: &'a dyn Beyond,
+    /// The servers that queries are forwarded to.
+    pub upstream_servers: &'a dyn UpstreamServers,
 }
 
-/// Those whom CoreDNS hands questions to.
-pub trait Beyond {
-    /// What the first of these servers that answers says.
-    fn ask(&self, to: &[Upstream], question: &Question, trail: &mut Vec<Step>) -> Answer;
+/// The servers that CoreDNS forwards queries to.
+pub trait UpstreamServers {
+    /// Returns the answer of the first of these servers that answers.
+    fn ask(&self, to: &[Upstream], question: &Question, steps: &mut Vec<Step>) -> Answer;
 }
 
-/// A question on its way through the plugins of a server.
-pub(crate) struct Asking<'a> {
-    pub(crate) world: &'a World<'a>,
-    /// What happened, in order.
-    pub(crate) trail: Vec<Step>,
+/// A query on its way through the plugins of a server.
+pub(crate) struct Exchange<'a> {
+    pub(crate) world: &'a QueryContext<'a>,
+    /// The steps so far, in order.
+    pub(crate) steps: Vec<Step>,
     corefile: &'a Corefile,
-    /// Where it was asked.
+    /// The address and port that received the query.
     at: (Option<IpAddr>, u16),
     server: Option<&'a Server>,
-    /// How many plugins of the server were asked.
+    /// The number of plugins run.
     asked: usize,
-    /// How many questions it asked itself.
+    /// The number of queries that CoreDNS has sent to itself.
     questions: usize,
 }
 
 impl Corefile {
-    /// What it answers to a question at an address and port of its own, and every step that
-    /// led there.
+    /// Returns the answer to a query received at an address and port of CoreDNS, with every step
+    /// that led to it.
     pub fn ask(
         &self,
-        world: &World<'_>,
+        world: &QueryContext<'_>,
         address: Option<IpAddr>,
         port: u16,
         question: Question,
     ) -> (Answer, Vec<Step>) {
-        let mut asking = Asking {
+        let mut exchange = Exchange {
             world,
-            trail: Vec::new(),
+            steps: Vec::new(),
             corefile: self,
             at: (address, port),
             server: None,
             asked: 0,
             questions: 0,
         };
-        let answer = asking.serve(question);
+        let answer = exchange.serve(question);
         if let Answer::Reply(reply) = &answer
             && let Some(odd) = reply.records.iter().find_map(no_name)
         {
             let why = format!("the answer names {odd}, which is no name: it cannot be sent");
-            asking.trail.push(self.step(why));
-            return (Answer::Silence, asking.trail);
+            exchange.steps.push(self.step(why));
+            return (Answer::Silence, exchange.steps);
         }
-        (answer, asking.trail)
+        (answer, exchange.steps)
     }
 
     fn step(&self, why: String) -> Step {
@@ -79,15 +79,16 @@ impl Corefile {
         Step::new(StepKind::Resolve, why, by)
     }
 
-    /// The block that serves a name: that of its longest zone.
+    /// The server block for a name: the one with the longest matching zone.
     fn server_for(&self, at: (Option<IpAddr>, u16), name: &str) -> Result<&Server, Reply> {
         let (address, port) = at;
         let here = |server: &&Server| {
             let listens = |site: &crate::corefile::Site| site.scheme == "dns" && site.port == port;
             server.listens(address) && server.sites.iter().any(listens)
         };
-        // Who is bound to the very address hears it before who listens everywhere.
-        let bound: Vec<_> = self.servers.iter().filter(here).filter(|one| one.is_bound()).collect();
+        // A server bound to the address takes precedence over one that listens on all addresses.
+        let bound: Vec<_> =
+            self.servers.iter().filter(here).filter(|server| server.is_bound()).collect();
         let servers = match bound.is_empty() || address.is_none() {
             true => self.servers.iter().filter(here).collect(),
             false => bound,
@@ -114,7 +115,7 @@ impl Corefile {
     }
 }
 
-impl<'a> Asking<'a> {
+impl<'a> Exchange<'a> {
     fn serve(&mut self, question: Question) -> Answer {
         let odd = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'\\' | b'"');
         if question.name.bytes().any(odd) {
@@ -125,7 +126,7 @@ impl<'a> Asking<'a> {
             Ok(server) => server,
             Err(reply) => {
                 let why = format!("{} is in no zone of any server block", question.name);
-                self.trail.push(corefile.step(why));
+                self.steps.push(corefile.step(why));
                 return Answer::Reply(reply);
             }
         };
@@ -134,7 +135,7 @@ impl<'a> Asking<'a> {
         }
         if server.idle {
             let why = format!("the server block of {} has no plugin that answers", question.name);
-            self.trail.push(corefile.step(why));
+            self.steps.push(corefile.step(why));
             return Answer::Reply(Reply::code(Rcode::Refused));
         }
         let before = (self.server.replace(server), std::mem::take(&mut self.asked));
@@ -143,12 +144,12 @@ impl<'a> Asking<'a> {
         answer
     }
 
-    /// Asks the next plugin.
+    /// Runs the next plugin.
     pub(crate) fn next(&mut self, question: Question) -> Answer {
         let entry = self.server.and_then(|server| server.plugins.get(self.asked));
         let Some(entry) = entry else {
             let why = format!("no plugin is left that answers {}", question.name);
-            self.trail.push(self.corefile.step(why));
+            self.steps.push(self.corefile.step(why));
             return Answer::Reply(Reply::code(Rcode::ServFail));
         };
         self.asked += 1;
@@ -157,9 +158,9 @@ impl<'a> Asking<'a> {
         answer
     }
 
-    /// Asks the whole server again, as plugins do for the target of a CNAME.
-    pub(crate) fn again(&mut self, question: Question) -> Answer {
-        if self.questions == MOST_QUESTIONS {
+    /// Runs a query through the whole server again, as plugins do for the target of a CNAME.
+    pub(crate) fn ask_again(&mut self, question: Question) -> Answer {
+        if self.questions == MAX_QUESTIONS {
             return self.unknown(
                 format!("CoreDNS asks itself for {} without end", question.name),
                 "break the circle in the Corefile".into(),
@@ -169,17 +170,17 @@ impl<'a> Asking<'a> {
         self.serve(question)
     }
 
-    /// The plugin that is asked.
+    /// The current plugin.
     fn entry(&self) -> Option<&'a Entry> {
         self.server?.plugins.get(self.asked.checked_sub(1)?)
     }
 
-    /// Its name.
+    /// The name of the current plugin.
     pub(crate) fn plugin(&self) -> String {
         self.entry().map_or_else(String::new, |entry| entry.name.clone())
     }
 
-    /// A line of the plugin that is asked; its first, where none is given.
+    /// A line of the current plugin as evidence; its first line by default.
     pub(crate) fn by_line(&self, line: Option<u32>) -> By {
         let Some(entry) = self.entry() else {
             return By::new(format!("{} Corefile", self.corefile.called), Origin::file("dns"));
@@ -189,14 +190,14 @@ impl<'a> Asking<'a> {
         By::new(rule, dns::place(&entry.start, line, 0))
     }
 
-    /// The answer depends on something that is not known.
+    /// The answer depends on something unknown.
     pub(crate) fn unknown(&mut self, why: String, settle: String) -> Answer {
         let step = Step::new(StepKind::Unknown, why.clone(), self.by_line(None));
-        self.trail.push(step);
+        self.steps.push(step);
         Answer::Unknown(Unknown { why, settle })
     }
 
-    /// The answer depends on something that nobody models.
+    /// The answer depends on something that is not modelled.
     pub(crate) fn unmodelled(&mut self, what: &str) -> Answer {
         let by = self.by_line(None);
         self.unknown(
@@ -206,7 +207,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A name in a record that cannot be put on the wire.
+/// A name in a record that is not a valid domain name.
 fn no_name(record: &Record) -> Option<&str> {
     let target = match &record.data {
         Data::Cname(target) => Some(target.as_str()),
@@ -215,13 +216,13 @@ fn no_name(record: &Record) -> Option<&str> {
     [Some(record.name.as_str()), target]
         .into_iter()
         .flatten()
-        .find(|one| !name::is_domain_name(one))
+        .find(|name_in_record| !name::is_domain_name(name_in_record))
 }
 
-/// Nobody: every question that is handed on stays open.
-pub struct Nobody;
+/// No upstream server is known: the answer to a forwarded query is unknown.
+pub struct NoUpstream;
 
-impl Beyond for Nobody {
+impl UpstreamServers for NoUpstream {
     fn ask(&self, to: &[Upstream], question: &Question, _: &mut Vec<Step>) -> Answer {
         let to: Vec<String> = to.iter().map(ToString::to_string).collect();
         Answer::Unknown(Unknown {

@@ -1,8 +1,10 @@
-//! Server blocks: keys, and the words of each directive, as Caddy's parser groups them.
+//! Parses server blocks: keys, and the tokens of each directive, grouped as Caddy's parser does.
 //!
-//! All words of one directive stand in one list, whatever stood between them, for that is
-//! what a plugin gets to read. Snippets and imports are put in place word by word, and line
-//! numbers decide what ends where: it is done here exactly as there.
+//! All tokens of a directive are in one list, even if other directives come between them, since
+//! that is what a plugin receives. Snippets and imports are expanded token by token, and line
+//! numbers decide where a directive ends, exactly as in Caddy.
+//!
+//! Written by hand, because the answer depends on Caddy's parser in every detail.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +13,19 @@ use uturn_model::{Origin, dns};
 use crate::fault::Fault;
 use crate::lexer::{Token, tokens};
 
-/// More words than any Corefile has: imports that import themselves end here.
-const MOST_TOKENS: usize = 200_000;
+/// No Corefile has more tokens: stops recursive imports.
+const MAX_TOKENS: usize = 200_000;
 
 /// One server block.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// Zones with their schemes and ports.
+    /// The zones, with their schemes and ports.
     pub(crate) keys: Vec<Token>,
-    /// Directives with all their words, in the order in which they first stand there.
+    /// The directives with their tokens, in the order of their first occurrence.
     pub(crate) directives: Vec<(String, Vec<Token>)>,
 }
 
-/// A Corefile and what is mounted beside it, by number.
+/// A Corefile and the files mounted beside it, by number.
 pub(crate) struct Files<'c> {
     files: Vec<&'c dns::CorefileFile>,
     main: &'c dns::Corefile,
@@ -34,7 +36,7 @@ impl<'c> Files<'c> {
         Self { files: main.beside.iter().collect(), main }
     }
 
-    /// Where a word was written.
+    /// The place of a token.
     pub(crate) fn origin(&self, token: &Token) -> Origin {
         let origin = match token.file {
             0 => &self.main.origin,
@@ -43,7 +45,7 @@ impl<'c> Files<'c> {
         dns::place(origin, token.line, token.column)
     }
 
-    /// What people call the file of a word.
+    /// The display name of a token's file.
     pub(crate) fn called(&self, token: &Token) -> &'c str {
         match token.file {
             0 => "Corefile",
@@ -61,7 +63,7 @@ impl<'c> Files<'c> {
     }
 }
 
-/// Reads all server blocks; the first thing that CoreDNS would stop at ends it.
+/// Reads all server blocks; stops at the first error that CoreDNS would stop at.
 pub(crate) fn read(files: &Files<'_>) -> Result<Vec<Block>, Fault> {
     let mut rest = tokens(&files.main.text, 0);
     rest.reverse();
@@ -78,9 +80,9 @@ pub(crate) fn read(files: &Files<'_>) -> Result<Vec<Block>, Fault> {
 
 struct Parser<'f, 'c> {
     files: &'f Files<'c>,
-    /// What is read; the last is the word that is looked at.
+    /// The tokens read so far; the last is the current one.
     read: Vec<Token>,
-    /// What is not, back to front: what is imported is put in at the end.
+    /// The remaining tokens in reverse order; imports are pushed at the end.
     rest: Vec<Token>,
     snippets: BTreeMap<String, Vec<Token>>,
 }
@@ -132,7 +134,7 @@ impl Parser<'_, '_> {
         }
         let braces = self.is("{");
         if !braces {
-            // One server needs no braces.
+            // A single server needs no braces.
             self.back();
         }
         self.directives(&mut directives)?;
@@ -142,7 +144,7 @@ impl Parser<'_, '_> {
         Ok(Block { keys, directives })
     }
 
-    /// The keys of a block, and whether nothing follows them.
+    /// The keys of a block, and whether the block is empty.
     fn keys(&mut self) -> Result<(Vec<Token>, bool), Fault> {
         let mut keys = Vec::new();
         let mut another = false;
@@ -254,7 +256,7 @@ impl Parser<'_, '_> {
         Ok((name, words))
     }
 
-    /// Puts a snippet or files in the place of `import NAME`, and goes back to before it.
+    /// Replaces `import NAME` by a snippet or files, and steps back to before it.
     fn import(&mut self) -> Result<(), Fault> {
         let follows = |before: Option<&Token>, token: Option<&Token>| {
             let (before, token) = (before?, token?);
@@ -275,7 +277,7 @@ impl Parser<'_, '_> {
             Some(inside) => inside.clone(),
             None => self.imported(&named, &name)?,
         };
-        if self.read.len() + self.rest.len() + inside.len() > MOST_TOKENS {
+        if self.read.len() + self.rest.len() + inside.len() > MAX_TOKENS {
             return self.fault("imports itself without end");
         }
         self.read.pop();
@@ -307,7 +309,7 @@ impl Parser<'_, '_> {
         Ok(found.into_iter().flat_map(|(_, tokens)| tokens).collect())
     }
 
-    /// A word without variables of the environment, which nobody knows here.
+    /// The token's text; fails if it contains environment variables, whose values are unknown.
     fn settled(&self, token: &Token) -> Result<String, Fault> {
         for (open, close) in [("{%", "%}"), ("{$", "}")] {
             if let Some(start) = token.text.find(open)
@@ -325,12 +327,12 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Whether a word begins a line, seen from the word before it.
+/// Whether a token starts a line, given the token before it.
 pub(crate) fn is_new_line(before: &Token, token: &Token) -> bool {
     before.file != token.file || before.last_line() < token.line
 }
 
-/// Whether a path fits a pattern with at most one `*`, which holds no slash.
+/// Whether a path matches a pattern with at most one `*`, which does not match a slash.
 fn fits(pattern: &str, path: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == path,

@@ -1,39 +1,39 @@
-//! How a client asks: what stands in a pod's `resolv.conf`, and which questions come of a
-//! name there, in glibc and in musl, which differ.
+//! DNS resolution by a client: the contents of a pod's `resolv.conf`, and the queries that glibc
+//! and musl derive from a name.
 
 use std::net::IpAddr;
 
 use uturn_model::pod::{DnsPolicy, PodSpec};
 
-use crate::message::{Answer, Data, Kind, Question, Rcode, Record, Reply, Unknown};
+use crate::message::{Answer, Data, Question, Rcode, Record, RecordType, Reply, Unknown};
 use crate::name;
 
-/// The most name servers that Kubernetes writes and libraries read.
-const MOST_SERVERS: usize = 3;
+/// The maximum number of name servers that Kubernetes writes and libraries use.
+const MAX_SERVERS: usize = 3;
 
-/// The most search domains that Kubernetes writes.
-const MOST_SEARCHES: usize = 32;
+/// The maximum number of search domains that Kubernetes writes.
+const MAX_SEARCHES: usize = 32;
 
-/// What a `resolv.conf` says.
+/// The contents of a `resolv.conf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvConf {
-    /// Name servers, the first asked first.
+    /// The name servers, in order.
     pub servers: Vec<IpAddr>,
-    /// Whether the node's own servers come before those: what they are is not known.
+    /// Whether the node's own servers come first, which are unknown.
     pub of_node: bool,
-    /// Search domains in order, without dots at the end.
+    /// The search domains in order, without trailing dots.
     pub search: Vec<String>,
-    /// From how many dots on a name is first tried as it is.
+    /// Names with at least this many dots are first tried as they are.
     pub ndots: u8,
 }
 
 impl ResolvConf {
-    /// That of a node, of which nothing is known: no search domains.
+    /// That of a node about which nothing is known: no search domains.
     pub fn of_node() -> Self {
         Self { servers: Vec::new(), of_node: true, search: Vec::new(), ndots: 1 }
     }
 
-    /// That of a pod, as the kubelet writes it.
+    /// The `resolv.conf` that the kubelet writes for a pod.
     pub fn of_pod(spec: &PodSpec, namespace: &str, domain: &str, cluster: &[IpAddr]) -> Self {
         let mut conf = match spec.dns_policy {
             DnsPolicy::None => Self { of_node: false, ..Self::of_node() },
@@ -59,59 +59,59 @@ impl ResolvConf {
             conf.search.push(search.to_owned());
         }
         conf.ndots = spec.dns_ndots.unwrap_or(conf.ndots).min(15);
-        keep_first(&mut conf.servers, MOST_SERVERS);
-        keep_first(&mut conf.search, MOST_SEARCHES);
+        keep_first(&mut conf.servers, MAX_SERVERS);
+        keep_first(&mut conf.search, MAX_SEARCHES);
         conf
     }
 }
 
-/// Keeps the first of equal ones, and no more than so many.
+/// Removes duplicates, then everything beyond a maximum length.
 fn keep_first<T: PartialEq>(list: &mut Vec<T>, most: usize) {
     let mut kept: Vec<T> = Vec::new();
-    for one in list.drain(..) {
-        if !kept.contains(&one) && kept.len() < most {
-            kept.push(one);
+    for item in list.drain(..) {
+        if !kept.contains(&item) && kept.len() < most {
+            kept.push(item);
         }
     }
     *list = kept;
 }
 
-/// A library that asks.
+/// The C library of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
-    /// Of most images.
+    /// Used by most images.
     Glibc,
-    /// Of Alpine's.
+    /// Used by Alpine images.
     Musl,
 }
 
-/// What a client has in the end.
+/// The result of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// Addresses in the order of the answers; none where only other records came.
+pub enum LookupResult {
+    /// Addresses in the order of the answers; empty if there were only other records.
     Addresses(Vec<IpAddr>),
-    /// There is no such name.
+    /// NXDOMAIN.
     NoName,
-    /// Nobody could say; the code of who said so, if anybody did.
+    /// No server gave a usable answer; the response code, if there was one.
     Fails(Option<Rcode>),
-    /// It depends on something.
+    /// The result depends on something unknown.
     Unknown(Unknown),
 }
 
-impl Heard {
-    /// Whether it has an address.
+impl LookupResult {
+    /// Whether there is an address.
     pub fn is_address(&self) -> bool {
         matches!(self, Self::Addresses(ips) if !ips.is_empty())
     }
 }
 
-/// Resolves a name as a library does. `ask` asks one question.
+/// Resolves a name as a C library does. `ask` sends one query.
 pub fn resolve(
     library: Library,
     conf: &ResolvConf,
     host: &str,
     ask: &mut dyn FnMut(Question) -> Answer,
-) -> Heard {
+) -> LookupResult {
     let absolute = host.ends_with('.');
     let host = host.strip_suffix('.').unwrap_or(host);
     let dots = host.matches('.').count();
@@ -127,7 +127,7 @@ pub fn resolve(
         _ => searched.chain([plain]).collect(),
     };
     tries.dedup();
-    let mut last = Heard::NoName;
+    let mut last = LookupResult::NoName;
     let mut tries = tries.into_iter();
     let mut first = true;
     while let Some(candidate) = tries.next() {
@@ -135,30 +135,30 @@ pub fn resolve(
         if !name::is_domain_name(&candidate) {
             continue;
         }
-        let four = ask(Question::new(&candidate, Kind::A));
-        let six = ask(Question::new(&candidate, Kind::Aaaa));
-        let (heard, goes_on) = match library {
+        let four = ask(Question::new(&candidate, RecordType::A));
+        let six = ask(Question::new(&candidate, RecordType::Aaaa));
+        let (resolution, goes_on) = match library {
             Library::Glibc => glibc(&candidate, four, six),
             Library::Musl => musl(four, six),
         };
         match goes_on {
-            Next::Stop => return heard,
+            Next::Stop => return resolution,
             Next::Search => {}
-            // The name as it is has still its turn, unless it had it. Whatever came of that,
-            // the search goes on.
+            // The name as it is comes last, unless it was first. In any case, the search
+            // continues.
             Next::Last if many && is_first => {}
-            Next::Last if many => return heard,
+            Next::Last if many => return resolution,
             Next::Last => tries = tries.next_back().into_iter().collect::<Vec<_>>().into_iter(),
         }
-        // A server that failed is said rather than the names after it that are not there.
-        if !matches!(last, Heard::Fails(_)) {
-            last = heard;
+        // A failed server is reported rather than a later NXDOMAIN.
+        if !matches!(last, LookupResult::Fails(_)) {
+            last = resolution;
         }
     }
     last
 }
 
-/// What a library does after a candidate.
+/// How a library continues after a candidate.
 enum Next {
     Stop,
     Search,
@@ -166,7 +166,7 @@ enum Next {
     Last,
 }
 
-fn glibc(candidate: &str, four: Answer, six: Answer) -> (Heard, Next) {
+fn glibc(candidate: &str, four: Answer, six: Answer) -> (LookupResult, Next) {
     let good = |answer: &Answer| match answer {
         Answer::Reply(reply) => reply.rcode == Rcode::NoError && !reply.records.is_empty(),
         _ => false,
@@ -179,26 +179,28 @@ fn glibc(candidate: &str, four: Answer, six: Answer) -> (Heard, Next) {
                 Answer::Silence | Answer::Unknown(_) => {}
             }
         }
-        return (Heard::Addresses(ips), Next::Stop);
+        return (LookupResult::Addresses(ips), Next::Stop);
     }
     let code = match (four, six) {
         (Answer::Unknown(unknown), _) | (_, Answer::Unknown(unknown)) => {
-            return (Heard::Unknown(unknown), Next::Stop);
+            return (LookupResult::Unknown(unknown), Next::Stop);
         }
-        (Answer::Silence, _) | (_, Answer::Silence) => return (Heard::Fails(None), Next::Last),
+        (Answer::Silence, _) | (_, Answer::Silence) => {
+            return (LookupResult::Fails(None), Next::Last);
+        }
         (Answer::Reply(four), Answer::Reply(six)) => match four.rcode {
             Rcode::NoError => six.rcode,
             code => code,
         },
     };
     match code {
-        Rcode::NoError | Rcode::NxDomain => (Heard::NoName, Next::Search),
-        Rcode::ServFail => (Heard::Fails(Some(code)), Next::Search),
-        _ => (Heard::Fails(Some(code)), Next::Last),
+        Rcode::NoError | Rcode::NxDomain => (LookupResult::NoName, Next::Search),
+        Rcode::ServFail => (LookupResult::Fails(Some(code)), Next::Search),
+        _ => (LookupResult::Fails(Some(code)), Next::Last),
     }
 }
 
-/// The addresses that belong to the name, by way of its CNAMEs.
+/// The addresses of a name, following its CNAMEs.
 fn addresses(candidate: &str, records: &[Record]) -> Vec<IpAddr> {
     let mut wanted = candidate.to_lowercase();
     let mut ips = Vec::new();
@@ -215,40 +217,40 @@ fn addresses(candidate: &str, records: &[Record]) -> Vec<IpAddr> {
     ips
 }
 
-fn musl(four: Answer, six: Answer) -> (Heard, Next) {
+fn musl(four: Answer, six: Answer) -> (LookupResult, Next) {
     let mut replies: Vec<Reply> = Vec::new();
     for answer in [four, six] {
         match answer {
-            Answer::Unknown(unknown) => return (Heard::Unknown(unknown), Next::Stop),
-            Answer::Silence => return (Heard::Fails(None), Next::Stop),
+            Answer::Unknown(unknown) => return (LookupResult::Unknown(unknown), Next::Stop),
+            Answer::Silence => return (LookupResult::Fails(None), Next::Stop),
             Answer::Reply(reply) => replies.push(reply),
         }
     }
     let code = |wanted: Rcode| replies.iter().any(|reply| reply.rcode == wanted);
     if code(Rcode::ServFail) {
-        return (Heard::Fails(Some(Rcode::ServFail)), Next::Stop);
+        return (LookupResult::Fails(Some(Rcode::ServFail)), Next::Stop);
     }
     if code(Rcode::NxDomain) {
-        return (Heard::NoName, Next::Search);
+        return (LookupResult::NoName, Next::Search);
     }
     if let Some(reply) = replies.iter().find(|reply| reply.rcode != Rcode::NoError) {
-        return (Heard::Fails(Some(reply.rcode)), Next::Stop);
+        return (LookupResult::Fails(Some(reply.rcode)), Next::Stop);
     }
     let records = replies.iter().rev().flat_map(|reply| &reply.records);
     let ips = records.filter_map(|record| match record.data {
         Data::Address(ip) => Some(ip),
         _ => None,
     });
-    (Heard::Addresses(ips.collect()), Next::Stop)
+    (LookupResult::Addresses(ips.collect()), Next::Stop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A pod of namespace shop, in front of a server that answers by the first label. What
-    /// glibc 2.36 asked and got there was seen on a real one.
-    fn heard(library: Library, host: &str) -> (Heard, Vec<String>) {
+    /// Resolves a name in a pod of namespace shop, with a server that answers by the first label.
+    /// The queries and results of glibc 2.36 were observed on a real one.
+    fn resolution(library: Library, host: &str) -> (LookupResult, Vec<String>) {
         let conf = ResolvConf {
             servers: Vec::new(),
             of_node: false,
@@ -256,8 +258,8 @@ mod tests {
             ndots: 5,
         };
         let mut asked = Vec::new();
-        let heard = resolve(library, &conf, host, &mut |question| {
-            let four = question.kind == Kind::A;
+        let resolution = resolve(library, &conf, host, &mut |question| {
+            let four = question.kind == RecordType::A;
             if four {
                 asked.push(question.name.clone());
             }
@@ -288,43 +290,49 @@ mod tests {
                 _ => Reply::nothing(Rcode::NxDomain),
             })
         });
-        (heard, asked)
+        (resolution, asked)
     }
 
     #[test]
     fn glibc_asks_as_it_was_seen_to() {
-        let ip = || Heard::Addresses(vec!["1.1.1.1".parse().unwrap()]);
-        let nothing = || Heard::Addresses(Vec::new());
+        let ip = || LookupResult::Addresses(vec!["1.1.1.1".parse().unwrap()]);
+        let nothing = || LookupResult::Addresses(Vec::new());
         let all =
             |name: &str| vec![format!("{name}.s1.d."), format!("{name}.s2.d."), format!("{name}.")];
         let some = |name: &str| vec![format!("{name}.s1.d."), format!("{name}.")];
-        let one = |name: &str| vec![format!("{name}.s1.d.")];
-        let glibc = |host| heard(Library::Glibc, host);
-        assert_eq!(glibc("match.x"), (ip(), one("match.x")));
-        assert_eq!(glibc("other.x"), (nothing(), one("other.x")));
-        assert_eq!(glibc("cname.x"), (ip(), one("cname.x")));
-        assert_eq!(glibc("broken.x"), (nothing(), one("broken.x")));
-        assert_eq!(glibc("half.x"), (ip(), one("half.x")));
-        assert_eq!(glibc("nodata.x"), (Heard::NoName, all("nodata.x")));
+        let single = |name: &str| vec![format!("{name}.s1.d.")];
+        let glibc = |host| resolution(Library::Glibc, host);
+        assert_eq!(glibc("match.x"), (ip(), single("match.x")));
+        assert_eq!(glibc("other.x"), (nothing(), single("other.x")));
+        assert_eq!(glibc("cname.x"), (ip(), single("cname.x")));
+        assert_eq!(glibc("broken.x"), (nothing(), single("broken.x")));
+        assert_eq!(glibc("half.x"), (ip(), single("half.x")));
+        assert_eq!(glibc("nodata.x"), (LookupResult::NoName, all("nodata.x")));
         assert_eq!(glibc("late.x"), (ip(), all("late.x")));
         assert_eq!(glibc("refusedlate.x"), (ip(), some("refusedlate.x")));
-        assert_eq!(glibc("servfail.x"), (Heard::Fails(Some(Rcode::ServFail)), all("servfail.x")));
-        assert_eq!(glibc("refused.x"), (Heard::Fails(Some(Rcode::Refused)), some("refused.x")));
+        assert_eq!(
+            glibc("servfail.x"),
+            (LookupResult::Fails(Some(Rcode::ServFail)), all("servfail.x"))
+        );
+        assert_eq!(
+            glibc("refused.x"),
+            (LookupResult::Fails(Some(Rcode::Refused)), some("refused.x"))
+        );
         assert_eq!(glibc("match."), (ip(), vec!["match.".to_owned()]));
         let dots = "nx.a.b.c.d.e.f";
         let first = vec![format!("{dots}."), format!("{dots}.s1.d."), format!("{dots}.s2.d.")];
-        assert_eq!(glibc(dots), (Heard::NoName, first));
+        assert_eq!(glibc(dots), (LookupResult::NoName, first));
     }
 
     #[test]
     fn musl_stops_where_glibc_goes_on() {
-        let musl = |host| heard(Library::Musl, host);
+        let musl = |host| resolution(Library::Musl, host);
         assert_eq!(musl("nodata.x").1, ["nodata.x.s1.d."]);
-        assert_eq!(musl("late.x").0, Heard::Fails(Some(Rcode::ServFail)));
+        assert_eq!(musl("late.x").0, LookupResult::Fails(Some(Rcode::ServFail)));
         assert_eq!(musl("nx.a.b.c.d.e.f").1, ["nx.a.b.c.d.e.f."]);
-        // It does not look whose records they are, and one refusal of two is enough.
+        // musl ignores the owner names of records, and a single REFUSED of two is enough.
         assert!(musl("other.x").0.is_address());
-        assert_eq!(musl("half.x").0, Heard::NoName);
+        assert_eq!(musl("half.x").0, LookupResult::NoName);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A Corefile as CoreDNS takes it: who listens where, for which zones, and who is asked.
+//! A Corefile as CoreDNS loads it: listeners, zones and plugins.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -11,10 +11,10 @@ use crate::fault::Fault;
 use crate::name;
 use crate::plugin::{ORDER, Plugin, SETTINGS, Setup};
 
-/// A Corefile that CoreDNS would take.
+/// A valid Corefile.
 #[derive(Debug)]
 pub struct Corefile {
-    /// What it is the configuration of: `coredns`.
+    /// The name of its file for people: `coredns`.
     pub(crate) called: String,
     pub(crate) servers: Vec<Server>,
     pub(crate) origin: Origin,
@@ -24,19 +24,19 @@ pub struct Corefile {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) sites: Vec<Site>,
-    /// Where it listens; everywhere when nothing is said.
+    /// The addresses it is bound to; `None` for all.
     binds: Option<Vec<Bind>>,
     pub(crate) plugins: Vec<Entry>,
-    /// It serves only some clients.
+    /// Whether a `view` restricts it to some clients.
     pub(crate) view: bool,
-    /// Nobody in it takes questions.
+    /// Whether it has no plugin that answers queries.
     pub(crate) idle: bool,
 }
 
-/// A zone that a server block serves, and on which port.
+/// A zone and port that a server block serves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Site {
-    /// As it is written, which is how it is compared.
+    /// As written, which is how it is compared.
     pub(crate) zone: String,
     pub(crate) scheme: &'static str,
     pub(crate) port: u16,
@@ -45,19 +45,19 @@ pub(crate) struct Site {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Bind {
     Address(IpAddr),
-    /// An interface, or what the cache on the nodes puts in.
+    /// An interface, or a placeholder that node-local-dns replaces.
     Other(String),
 }
 
-/// A plugin and where it stands.
+/// A plugin and its place.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) plugin: Plugin,
-    /// The file as people call it.
+    /// The display name of its file.
     pub(crate) file: String,
     pub(crate) line: u32,
-    /// Where the first line of that file stands.
+    /// The origin of the first line of that file.
     pub(crate) start: Origin,
 }
 
@@ -111,7 +111,7 @@ impl Server {
         let setup = Setup { zones: &zones };
         let place = |name: &str| ORDER.iter().position(|known| *known == name);
         let mut directives: Vec<_> = block.directives.iter().collect();
-        // A plugin of nobody's stands first: nothing is known of what it leaves to others.
+        // An unknown plugin comes first: it is unknown which queries it leaves to others.
         directives.sort_by_key(|(name, _)| place(name).map_or(0, |at| at + 1));
         let mut plugins = Vec::new();
         for (name, words) in &directives {
@@ -145,7 +145,7 @@ impl Server {
         if faults.is_empty() { Ok(server) } else { Err(faults) }
     }
 
-    /// Whether it listens at an address; anywhere, where that is not known.
+    /// Whether it listens on an address; `None` matches every server.
     pub(crate) fn listens(&self, address: Option<IpAddr>) -> bool {
         let fits = |bind: &Bind| match bind {
             Bind::Address(ip) => address.is_none_or(|address| *ip == address),
@@ -154,12 +154,12 @@ impl Server {
         self.binds.as_ref().is_none_or(|binds| binds.iter().any(fits))
     }
 
-    /// Whether it listens at some addresses only.
+    /// Whether it is bound to certain addresses.
     pub(crate) fn is_bound(&self) -> bool {
         self.binds.is_some()
     }
 
-    /// A fault if another block already serves one of its zones at the same place.
+    /// A fault if another block already serves one of its zones at the same address and port.
     fn taken(
         &self,
         others: &[Self],
@@ -181,11 +181,11 @@ impl Server {
     }
 }
 
-/// Which blocks serve a zone for every client.
+/// The blocks that serve a zone for every client.
 type Served = HashMap<Site, Vec<usize>>;
 
-/// A key of a server block; `None` for a range of addresses, whose reverse names nobody
-/// here asks for.
+/// Parses a key of a server block; `None` for an address range, whose reverse names are never
+/// queried here.
 fn site(key: &str) -> Result<Option<Site>, String> {
     let (scheme, rest) = name::scheme(key);
     let (scheme, usual) = match scheme {

@@ -1,17 +1,17 @@
-//! Hands a directive's words to a plugin, line by line and block by block.
+//! Reads a directive's tokens for a plugin, line by line and block by block.
 //!
-//! The same cursor as Caddy's: what is an argument and what begins a block depends on the
-//! lines that words stand in.
+//! Works like Caddy's dispenser: the line of a token decides what is an argument and what starts
+//! a block.
 
 use crate::blocks::Files;
 use crate::fault::Fault;
 use crate::lexer::Token;
 
-/// A cursor over the words of one directive.
+/// A cursor over the tokens of one directive.
 pub(crate) struct Dispenser<'t> {
     tokens: &'t [Token],
     files: &'t Files<'t>,
-    /// One more than the word that is looked at.
+    /// The index after the current token.
     next: usize,
     nesting: usize,
 }
@@ -21,24 +21,24 @@ impl<'t> Dispenser<'t> {
         Self { tokens, files, next: 0, nesting: 0 }
     }
 
-    /// Goes to the next word, wherever it stands.
+    /// Advances to the next token, on any line.
     pub(crate) fn advance(&mut self) -> bool {
         let there = self.next < self.tokens.len();
         self.next += usize::from(there);
         there
     }
 
-    /// The word that is looked at.
+    /// The current token's text.
     pub(crate) fn value(&self) -> &'t str {
         self.next.checked_sub(1).map_or("", |at| &self.tokens[at].text)
     }
 
-    /// The word that is looked at, with its place.
+    /// The current token.
     pub(crate) fn token(&self) -> &'t Token {
         &self.tokens[self.next.saturating_sub(1)]
     }
 
-    /// Goes to the next word, if it is on the same line.
+    /// Advances to the next token if it is on the same line.
     pub(crate) fn next_argument(&mut self) -> bool {
         let Some(now) = self.next.checked_sub(1) else { return self.advance() };
         let same_line = self.tokens.get(now + 1).is_some_and(|next| {
@@ -49,7 +49,7 @@ impl<'t> Dispenser<'t> {
         same_line
     }
 
-    /// All that is left of the line, up to a `{`.
+    /// The remaining arguments of the line, up to a `{`.
     pub(crate) fn arguments(&mut self) -> Vec<String> {
         let mut words = Vec::new();
         while self.next_argument() {
@@ -62,7 +62,7 @@ impl<'t> Dispenser<'t> {
         words
     }
 
-    /// Goes into a block that opens on this line, or to the next thing in it.
+    /// Enters a block that opens on this line, or advances to the next entry in it.
     pub(crate) fn next_in_block(&mut self) -> bool {
         if self.nesting > 0 {
             let moved = self.advance();
@@ -86,12 +86,12 @@ impl<'t> Dispenser<'t> {
         true
     }
 
-    /// A fault at the word that is looked at.
+    /// A fault at the current token.
     pub(crate) fn fault<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
         Err(self.files.fault(self.token(), message))
     }
 
-    /// The files that words stand in.
+    /// The files of the tokens.
     pub(crate) fn files(&self) -> &'t Files<'t> {
         self.files
     }

@@ -1,13 +1,13 @@
-//! What is wrong with a Corefile, and where.
+//! Errors in Corefiles.
 
 use std::fmt;
 
 use uturn_model::Origin;
 
-/// Why a Corefile cannot be taken for what CoreDNS would do.
+/// An error for which CoreDNS would not start, or a feature that cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where.
+    /// The place.
     pub origin: Origin,
     /// What was found and what was expected.
     pub message: String,

@@ -1,29 +1,29 @@
-//! A Corefile's words, cut as Caddy's lexer cuts them.
+//! Splits a Corefile into tokens as Caddy's lexer does.
 //!
-//! Words are parted by white space; a word that *begins* with a quote goes on to the next
-//! one, and only there does a backslash keep a quote. A `#` begins a comment even within a
-//! word. There is no other way to continue a line than quotes and braces.
+//! Tokens are separated by white space; a token that *starts* with a quote extends to the next
+//! quote, and only there does a backslash escape a quote. A `#` starts a comment even within a
+//! token. Only quotes and braces span lines.
 
-/// A word and where it stands.
+/// A token and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// Which of the files of a Corefile: 0 is the Corefile, others are imported.
+    /// The file of the token: 0 is the Corefile, others are imported.
     pub(crate) file: usize,
-    /// From 1.
+    /// Counted from 1.
     pub(crate) line: u32,
-    /// From 1, in characters.
+    /// In characters, counted from 1.
     pub(crate) column: u32,
     pub(crate) text: String,
 }
 
 impl Token {
-    /// The line that its last character stands in, as Caddy counts.
+    /// The line of its last character, as Caddy counts.
     pub(crate) fn last_line(&self) -> u32 {
         self.line + self.text.matches('\n').count() as u32
     }
 }
 
-/// All words of a text.
+/// Splits a text into tokens.
 pub(crate) fn tokens(text: &str, file: usize) -> Vec<Token> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut tokens = Vec::new();
@@ -73,7 +73,7 @@ pub(crate) fn tokens(text: &str, file: usize) -> Vec<Token> {
         };
         word.text.push(letter);
     }
-    // An open quote at the end: what is there is a word, unless it is empty.
+    // An unclosed quote ends at the end of the text; an empty token is dropped.
     tokens.extend(word.filter(|word| !word.text.is_empty()));
     tokens
 }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn places_are_counted_from_one() {
         let tokens = tokens("\u{feff}a {\n  \"x\ny\" z\n}", 0);
-        let places: Vec<_> = tokens.iter().map(|one| (one.line, one.column)).collect();
+        let places: Vec<_> = tokens.iter().map(|token| (token.line, token.column)).collect();
         assert_eq!(places, [(1, 1), (1, 3), (2, 3), (3, 4), (4, 1)]);
         assert_eq!(tokens[2].last_line(), 3);
     }

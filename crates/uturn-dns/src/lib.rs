@@ -1,36 +1,36 @@
-//! How CoreDNS answers, and how a client asks.
+//! DNS as pods see it: how clients query, and how CoreDNS answers.
 //!
-//! **Owns** [`Corefile`]: its words as Caddy's lexer cuts them, its server blocks, its
-//! plugins in CoreDNS's fixed order, and what they answer to a question ([`Corefile::ask`]),
-//! each step with the line it rests on; and [`client`]: what stands in a pod's
-//! `resolv.conf`, and which questions come of a name there.
+//! **Owns** [`Corefile`]: its tokens as Caddy's lexer splits them, its server blocks, its plugins
+//! in CoreDNS's fixed order, and their answer to a query ([`Corefile::ask`]), each step with the
+//! line that it rests on; [`client`]: the contents of a pod's `resolv.conf`, and the queries that
+//! a C library derives from a name; and [`wire`], the project's one DNS wire codec.
 //!
-//! **Refuses** I/O, and to guess: a plugin or an expression that nobody models makes the
-//! answer [`Answer::Unknown`], with what would settle it. Whom CoreDNS hands questions to is
-//! told by the caller ([`Beyond`]). It says nothing about packets: whether the question
-//! reaches CoreDNS at all is `uturn-path`'s.
+//! **Refuses** I/O, and guesses: a plugin or expression that is not modelled makes the answer
+//! [`Answer::Unknown`], with how to find out. The caller provides the servers that CoreDNS
+//! forwards to ([`UpstreamServers`]). Packets are `uturn-path`'s: whether a query reaches CoreDNS
+//! is not decided here.
 //!
-//! **Start reading** at [`Corefile::ask`] in `ask`, then `plugin` and the file of each
-//! plugin; `blocks` is the language.
+//! **Start reading** at [`Corefile::ask`] in `ask`, then `plugin` and the file of each plugin;
+//! `blocks` is the syntax.
 //!
 //! ```text
 //!  text ─ lexer ─▶ blocks ─ dispenser ─▶ plugin/* ─▶ Corefile
 //!                                                      │ ask(question)
 //!  name ─ client (ndots, search) ─▶ questions ─────────┤
 //!                                                      ▼
-//!                              Answer and steps   (again: CNAMEs asked of itself)
+//!                              Answer and steps   (CNAME targets are looked up again)
 //! ```
 //!
 //! # Guarantees
-//! - A reply is the one CoreDNS 1.12 gives to the same question, in records and code; the
-//!   order of addresses is that of the objects, which CoreDNS may turn.
+//! - A response has the records and the code that CoreDNS 1.12 gives to the same query;
+//!   addresses are in the order of the objects, which CoreDNS may rotate.
 //!
 //! # Assumptions
-//! - CoreDNS has what the API has; what its cache still holds of yesterday is not seen.
-//! - A directive that CoreDNS does not have may be a plugin of somebody's own build: what
-//!   such a block answers is unknown.
-//! - Names are ASCII. Plugins that only watch, sign, cache or count leave answers alone;
-//!   `autopath` spares a client questions and gives what they would have given.
+//! - CoreDNS has the current state of the API; stale cache entries are not modelled.
+//! - A directive that CoreDNS does not have may be a plugin of a custom build: the answers of
+//!   such a block are unknown.
+//! - Names are ASCII. Plugins that only observe, sign, cache or count do not change answers;
+//!   `autopath` saves queries and gives the answers that they would have had.
 
 mod ask;
 mod blocks;
@@ -43,9 +43,10 @@ mod message;
 mod name;
 mod pattern;
 mod plugin;
+pub mod wire;
 
-pub use ask::{Beyond, Nobody, World};
+pub use ask::{NoUpstream, QueryContext, UpstreamServers};
 pub use corefile::Corefile;
 pub use fault::Fault;
-pub use message::{Answer, Data, Kind, Question, Rcode, Record, Reply, Unknown};
+pub use message::{Answer, Data, Question, Rcode, Record, RecordType, Reply, Unknown};
 pub use plugin::forward::Upstream;

@@ -1,23 +1,23 @@
-//! Questions and answers, as far as addresses depend on them.
+//! DNS questions and answers, as far as addresses depend on them.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use uturn_model::Family;
 
-/// What is asked for.
+/// The type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RecordType {
     /// IPv4 addresses.
     A,
     /// IPv6 addresses.
     Aaaa,
-    /// Something else, that a rewrite made of the question: `HINFO`.
+    /// Another type, produced by a rewrite: `HINFO`.
     Other(String),
 }
 
-impl Kind {
-    /// The type as it is written in upper case.
+impl RecordType {
+    /// The type with this name in upper case.
     pub fn new(word: &str) -> Self {
         match word {
             "A" => Self::A,
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// The family of its addresses, where it has any.
+    /// The address family of its records; `None` for other types.
     pub fn family(&self) -> Option<Family> {
         match self {
             Self::A => Some(Family::V4),
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RecordType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::A => "A",
@@ -57,40 +57,40 @@ impl fmt::Display for Kind {
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// Lower case, with the dot at the end.
+    /// Fully qualified and in lower case, with a trailing dot.
     pub name: String,
     /// What is asked for.
-    pub kind: Kind,
+    pub kind: RecordType,
 }
 
 impl Question {
-    /// A question for a name, however it is written.
-    pub fn new(name: &str, kind: Kind) -> Self {
+    /// A question for a name in any spelling.
+    pub fn new(name: &str, kind: RecordType) -> Self {
         Self { name: crate::name::normal(name), kind }
     }
 }
 
-/// One record of an answer.
+/// A resource record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record {
-    /// Whose it is, with the dot at the end.
+    /// The owner name, with a trailing dot.
     pub name: String,
-    /// What it says.
+    /// The data.
     pub data: Data,
 }
 
-/// What a record says.
+/// The data of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Data {
-    /// An address; the record is an A or an AAAA.
+    /// An address: an A or AAAA record.
     Address(IpAddr),
-    /// The name stands for another one.
+    /// The target of a CNAME.
     Cname(String),
-    /// Something that leads to no address.
+    /// Data of another type.
     Other,
 }
 
-/// How a server answers.
+/// A response code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the DNS response code of that name")]
 pub enum Rcode {
@@ -100,12 +100,12 @@ pub enum Rcode {
     NxDomain,
     NotImp,
     Refused,
-    /// Any other, by its name.
+    /// Another code, by its name.
     Other(&'static str),
 }
 
 impl Rcode {
-    /// All that a Corefile can name.
+    /// All codes that a Corefile can name.
     const ALL: [Self; 18] = [
         Self::NoError,
         Self::FormErr,
@@ -127,9 +127,38 @@ impl Rcode {
         Self::Other("BADTRUNC"),
     ];
 
-    /// By its name in upper case.
+    /// The code of a number in a message.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.number() == number)
+    }
+
+    /// Its number in a message; those from 16 on need EDNS or TSIG.
+    pub fn number(self) -> u16 {
+        match self {
+            Self::NoError => 0,
+            Self::FormErr => 1,
+            Self::ServFail => 2,
+            Self::NxDomain => 3,
+            Self::NotImp => 4,
+            Self::Refused => 5,
+            Self::Other("YXDOMAIN") => 6,
+            Self::Other("YXRRSET") => 7,
+            Self::Other("NXRRSET") => 8,
+            Self::Other("NOTAUTH") => 9,
+            Self::Other("NOTZONE") => 10,
+            Self::Other("BADSIG") => 16,
+            Self::Other("BADKEY") => 17,
+            Self::Other("BADTIME") => 18,
+            Self::Other("BADMODE") => 19,
+            Self::Other("BADNAME") => 20,
+            Self::Other("BADALG") => 21,
+            Self::Other(_) => 22,
+        }
+    }
+
+    /// The code with this name in upper case.
     pub(crate) fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.word() == word)
+        Self::ALL.into_iter().find(|code| code.word() == word)
     }
 
     /// Its name.
@@ -146,34 +175,34 @@ impl Rcode {
     }
 }
 
-/// What comes back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// How it was answered.
+    /// The response code.
     pub rcode: Rcode,
     /// The answer section, in order.
     pub records: Vec<Record>,
-    /// Whether it names an authority, as refusals of names do.
+    /// Whether there is an authority section, as in negative answers.
     pub authority: bool,
 }
 
 impl Reply {
-    /// Nothing but a code.
+    /// A response without records.
     pub fn code(rcode: Rcode) -> Self {
         Self { rcode, records: Vec::new(), authority: false }
     }
 
-    /// No such name, or no such record, from who should know.
+    /// A negative answer from an authoritative server.
     pub fn nothing(rcode: Rcode) -> Self {
         Self { rcode, records: Vec::new(), authority: true }
     }
 
-    /// Records.
+    /// A response with records.
     pub fn records(records: Vec<Record>) -> Self {
         Self { rcode: Rcode::NoError, records, authority: false }
     }
 
-    /// Addresses for a name; only those of the kind that was asked for.
+    /// A response with the addresses of a name that have the queried type.
     pub fn addresses(question: &Question, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let records = addresses
             .into_iter()
@@ -183,22 +212,22 @@ impl Reply {
     }
 }
 
-/// What becomes of a question.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A reply.
     Reply(Reply),
-    /// Nothing comes back.
+    /// No response.
     Silence,
-    /// It depends on something that is not known or not modelled.
+    /// The result depends on something unknown or not modelled.
     Unknown(Unknown),
 }
 
-/// Why an answer is not known.
+/// Why the result is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// What it depends on.
     pub why: String,
-    /// What would settle it.
+    /// How to find out.
     pub settle: String,
 }

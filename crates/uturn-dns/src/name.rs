@@ -1,16 +1,16 @@
-//! Domain names as CoreDNS compares them: fully qualified, with their last dot.
+//! Domain names as CoreDNS compares them: fully qualified, with a trailing dot.
 
-/// Lower case, with the dot at the end.
+/// In lower case, with a trailing dot.
 pub(crate) fn normal(name: &str) -> String {
     qualified(&name.to_lowercase())
 }
 
-/// With the dot at the end.
+/// With a trailing dot.
 pub(crate) fn qualified(name: &str) -> String {
     if name.ends_with('.') { name.to_owned() } else { format!("{name}.") }
 }
 
-/// Whether a name is the zone or below it. Both are fully qualified.
+/// Whether a fully qualified name is in a zone.
 pub(crate) fn is_within(zone: &str, name: &str) -> bool {
     if zone == "." {
         return true;
@@ -21,7 +21,7 @@ pub(crate) fn is_within(zone: &str, name: &str) -> bool {
         && (at == 0 || name[..at].ends_with('.'))
 }
 
-/// The longest of the zones that a name is in.
+/// The longest of the zones that contain a name.
 pub(crate) fn zone_of<'z>(zones: &'z [String], name: &str) -> Option<&'z str> {
     let mut longest: Option<&str> = None;
     for zone in zones.iter().filter(|zone| is_within(zone, name)) {
@@ -32,7 +32,7 @@ pub(crate) fn zone_of<'z>(zones: &'z [String], name: &str) -> Option<&'z str> {
     longest
 }
 
-/// What stands before the zone, without the dot between them; empty for the zone itself.
+/// The labels before the zone, without the separating dot; empty for the zone itself.
 pub(crate) fn below<'n>(name: &'n str, zone: &str) -> &'n str {
     if zone == "." {
         return name.strip_suffix('.').unwrap_or(name);
@@ -40,24 +40,24 @@ pub(crate) fn below<'n>(name: &'n str, zone: &str) -> &'n str {
     name[..name.len() - zone.len()].trim_end_matches('.')
 }
 
-/// Whether a resolver would put it on the wire: labels of 1 to 63 bytes, 255 in all.
+/// Whether a name is valid on the wire: labels of 1 to 63 bytes, 255 bytes in all.
 pub(crate) fn is_domain_name(name: &str) -> bool {
     let labels = name.strip_suffix('.').unwrap_or(name);
     if labels.is_empty() {
         return name == ".";
     }
-    labels.len() + 2 <= 255 && labels.split('.').all(|one| (1..=63).contains(&one.len()))
+    labels.len() + 2 <= 255 && labels.split('.').all(|label| (1..=63).contains(&label.len()))
 }
 
-/// A zone as it is written in a Corefile: scheme and port are not part of it. `None` for a
-/// range of addresses, whose reverse names nobody here asks for.
+/// Parses a zone in a Corefile, without scheme and port. `None` for an address range, whose
+/// reverse names are never queried here.
 pub(crate) fn zone_word(word: &str) -> Option<String> {
     let (_, rest) = scheme(word);
     let (host, _) = split_port(rest)?;
     (!host.contains('/')).then(|| normal(host))
 }
 
-/// The scheme of an address in a Corefile.
+/// Splits off the scheme of an address in a Corefile.
 pub(crate) fn scheme(word: &str) -> (&str, &str) {
     for scheme in ["tls", "dns", "quic", "grpc", "https", "unix"] {
         if let Some(rest) = word.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) {
@@ -67,7 +67,7 @@ pub(crate) fn scheme(word: &str) -> (&str, &str) {
     ("dns", word)
 }
 
-/// `zone:port`; `None` where nothing stands after the colon.
+/// Splits `zone:port`; `None` if there is nothing after the colon.
 pub(crate) fn split_port(word: &str) -> Option<(&str, Option<u16>)> {
     match word.rsplit_once(':') {
         Some((_, "")) => None,
@@ -79,7 +79,7 @@ pub(crate) fn split_port(word: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// Zones given to a plugin, else those of its server block.
+/// The zones given to a plugin, or else those of its server block.
 pub(crate) fn zones(words: &[String], of_block: &[String]) -> Vec<String> {
     match words {
         [] => of_block.to_vec(),

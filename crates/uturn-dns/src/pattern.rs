@@ -1,9 +1,8 @@
-//! Regular expressions as Go reads them.
+//! Regular expressions with Go's syntax.
 //!
-//! `regex-lite` has the same rules of matching (leftmost, first alternative), but not quite
-//! the same language. What it would read otherwise than Go is refused, and whoever asked
-//! says that the answer is not known. Names are ASCII here, so letters of other scripts
-//! make no difference.
+//! `regex-lite` matches by the same rules (leftmost, first alternative), but its syntax differs
+//! in places. An expression that Go would read differently is refused, and the answer is then
+//! unknown. Names are ASCII here, so other scripts make no difference.
 
 use regex_lite::Regex;
 
@@ -14,12 +13,12 @@ pub(crate) struct Pattern {
     pub(crate) text: String,
 }
 
-/// Why a text is no [`Pattern`].
+/// An expression that the two engines may read differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unread;
 
 impl Pattern {
-    /// Reads what both languages mean alike.
+    /// Parses an expression that means the same in both engines.
     pub(crate) fn new(text: &str) -> Result<Self, Unread> {
         if !means_the_same(text) {
             return Err(Unread);
@@ -28,7 +27,7 @@ impl Pattern {
         Ok(Self { regex, text: text.to_owned() })
     }
 
-    /// How many groups it has.
+    /// The number of groups.
     pub(crate) fn groups(&self) -> usize {
         self.regex.captures_len() - 1
     }
@@ -37,15 +36,15 @@ impl Pattern {
         self.regex.is_match(name)
     }
 
-    /// What matched, and each group by its number and name; a group that took no part is
-    /// empty.
+    /// The match, and each group by number and name; a group that did not participate is empty.
     pub(crate) fn find(&self, name: &str) -> Option<Vec<(Option<&str>, String)>> {
         let found = self.regex.captures(name)?;
-        let texts = found.iter().map(|one| one.map_or(String::new(), |one| one.as_str().into()));
+        let texts =
+            found.iter().map(|group| group.map_or(String::new(), |group| group.as_str().into()));
         Some(self.regex.capture_names().zip(texts).collect())
     }
 
-    /// `{1}` in `template` replaced by the first group, and so on; `None` without a match.
+    /// Replaces `{1}` in `template` by the first group, and so on; `None` without a match.
     pub(crate) fn expand(&self, name: &str, template: &str) -> Option<String> {
         let groups = self.find(name)?;
         let mut text = template.to_owned();
@@ -56,14 +55,14 @@ impl Pattern {
     }
 }
 
-/// Whether nothing in it is read otherwise by Go.
+/// Whether Go reads the expression the same way.
 fn means_the_same(text: &str) -> bool {
     if !text.is_ascii() {
         return false;
     }
     let bytes = text.as_bytes();
     let mut at = 0;
-    // Whether the last thing was a repetition: Go refuses a second one.
+    // Whether the last item was a repetition: Go refuses a second one.
     let mut repeated = false;
     while at < bytes.len() {
         let rest = &text[at..];
@@ -77,7 +76,7 @@ fn means_the_same(text: &str) -> bool {
                 {
                     return false;
                 }
-                // `\b{start}` is a repetition of nothing for Go.
+                // For Go, `\b{start}` repeats an empty expression.
                 if rest[2..].starts_with('{') && matches!(next, b'b' | b'B') {
                     return false;
                 }
@@ -128,7 +127,8 @@ fn means_the_same(text: &str) -> bool {
     true
 }
 
-/// The length of a class at the start of the text, where both languages read it alike.
+/// The length of a character class at the start of the text, if both engines read it the same
+/// way.
 fn class(text: &str) -> Option<usize> {
     let inner = text[1..].strip_prefix('^').unwrap_or(&text[1..]);
     let start = text.len() - inner.len();

@@ -1,4 +1,4 @@
-//! The plugins of a server block: read from its words, asked in CoreDNS's own order.
+//! The plugins of a server block: parsed from its tokens, run in CoreDNS's fixed order.
 
 pub(crate) mod acl;
 pub(crate) mod forward;
@@ -12,20 +12,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use uturn_model::Step;
 use uturn_model::route::{By, StepKind};
 
-use crate::ask::Asking;
+use crate::ask::Exchange;
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
-use crate::message::{Answer, Data, Kind, Question, Rcode, Reply};
+use crate::message::{Answer, Data, Question, Rcode, RecordType, Reply};
 use crate::name;
 
-/// What a plugin is told of its server block.
+/// The context in which a plugin is parsed.
 pub(crate) struct Setup<'z> {
     /// The block's zones.
     pub(crate) zones: &'z [String],
 }
 
 impl Setup<'_> {
-    /// The zones of a `fallthrough`; all when it names none.
+    /// The zones of a `fallthrough`; all zones by default.
     fn fallthrough(&self, words: &[String]) -> Vec<String> {
         match words {
             [] => vec![".".to_owned()],
@@ -34,8 +34,8 @@ impl Setup<'_> {
     }
 }
 
-/// All plugins in the order in which they are asked, whatever the order in the file. One
-/// that answers nothing by itself has no [`Plugin`].
+/// All plugins in the order in which they run, regardless of their order in the file. A plugin
+/// that never answers has no [`Plugin`].
 pub(crate) const ORDER: [&str; 53] = [
     "root",
     "metadata",
@@ -92,7 +92,7 @@ pub(crate) const ORDER: [&str; 53] = [
     "sign",
 ];
 
-/// Those that only set something: a block of nothing else has nobody to ask.
+/// Plugins that only configure the server: a block of nothing else cannot answer.
 pub(crate) const SETTINGS: [&str; 13] = [
     "root",
     "tls",
@@ -109,7 +109,7 @@ pub(crate) const SETTINGS: [&str; 13] = [
     "sign",
 ];
 
-/// A plugin that may answer, or change the question.
+/// A plugin that may answer a query, or change it.
 #[derive(Debug)]
 pub(crate) enum Plugin {
     Local,
@@ -126,7 +126,7 @@ pub(crate) enum Plugin {
 }
 
 impl Plugin {
-    /// Reads a plugin's words; `None` for one that answers nothing.
+    /// Parses a plugin's tokens; `None` for a plugin that never answers.
     pub(crate) fn read(
         name: &str,
         words: &mut Dispenser<'_>,
@@ -163,75 +163,75 @@ impl Plugin {
         }))
     }
 
-    pub(crate) fn serve(&self, asking: &mut Asking<'_>, question: Question) -> Answer {
+    pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, question: Question) -> Answer {
         match self {
-            Self::Acl(acl) => acl.serve(asking, question),
-            Self::Rewrite(rewrite) => rewrite.serve(asking, question),
-            Self::Template(templates) => templates.serve(asking, question),
-            Self::Hosts(hosts) => hosts.serve(asking, question),
-            Self::Kubernetes(kubernetes) => kubernetes.serve(asking, question),
-            Self::Forward(forward) => forward::serve(forward, asking, question),
-            Self::Local => local(asking, question),
-            Self::Dns64 => dns64(asking, question),
+            Self::Acl(acl) => acl.serve(exchange, question),
+            Self::Rewrite(rewrite) => rewrite.serve(exchange, question),
+            Self::Template(templates) => templates.serve(exchange, question),
+            Self::Hosts(hosts) => hosts.serve(exchange, question),
+            Self::Kubernetes(kubernetes) => kubernetes.serve(exchange, question),
+            Self::Forward(forward) => forward::serve(forward, exchange, question),
+            Self::Local => local(exchange, question),
+            Self::Dns64 => dns64(exchange, question),
             Self::Whoami => {
-                asking.note(format!("{} is answered with nothing", question.name));
+                exchange.note(format!("{} is answered with nothing", question.name));
                 Answer::Reply(Reply::code(Rcode::NoError))
             }
             Self::Unmodelled(zones) => match name::zone_of(zones, &question.name) {
                 Some(_) => {
-                    let what = format!("the plugin {}", asking.plugin());
-                    asking.unmodelled(&what)
+                    let what = format!("the plugin {}", exchange.plugin());
+                    exchange.unmodelled(&what)
                 }
-                None => asking.next(question),
+                None => exchange.next(question),
             },
         }
     }
 }
 
-/// `local`: `localhost`, whatever stands behind it, and nothing else of that zone.
-fn local(asking: &mut Asking<'_>, question: Question) -> Answer {
+/// `local`: answers `localhost` and names below it, and nothing else of that zone.
+fn local(exchange: &mut Exchange<'_>, question: Question) -> Answer {
     if !question.name.starts_with("localhost.") && !name::is_within("localhost.", &question.name) {
-        return asking.next(question);
+        return exchange.next(question);
     }
     if !question.name.starts_with("localhost.") {
-        asking.note(format!("{} is not known", question.name));
+        exchange.note(format!("{} is not known", question.name));
         return Answer::Reply(Reply::nothing(Rcode::NxDomain));
     }
     let ips = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-    asking.note(format!("{} is the client itself", question.name));
+    exchange.note(format!("{} is the client itself", question.name));
     Answer::Reply(Reply::addresses(&question, ips))
 }
 
-/// `dns64`: makes IPv6 addresses of IPv4 ones, which is not modelled.
-fn dns64(asking: &mut Asking<'_>, question: Question) -> Answer {
-    let answer = asking.next(question.clone());
+/// `dns64`: synthesizes IPv6 addresses from IPv4 addresses, which is not modelled.
+fn dns64(exchange: &mut Exchange<'_>, question: Question) -> Answer {
+    let answer = exchange.next(question.clone());
     let is_address = |data: &Data| matches!(data, Data::Address(_));
     let has = |answer: &Answer| match answer {
-        Answer::Reply(reply) => reply.records.iter().any(|one| is_address(&one.data)),
+        Answer::Reply(reply) => reply.records.iter().any(|record| is_address(&record.data)),
         _ => false,
     };
-    if question.kind != Kind::Aaaa || has(&answer) || !matches!(answer, Answer::Reply(_)) {
+    if question.kind != RecordType::Aaaa || has(&answer) || !matches!(answer, Answer::Reply(_)) {
         return answer;
     }
-    match asking.next(Question { kind: Kind::A, ..question }) {
-        other if has(&other) => asking.unmodelled("an IPv6 address made by dns64"),
+    match exchange.next(Question { kind: RecordType::A, ..question }) {
+        other if has(&other) => exchange.unmodelled("an IPv6 address made by dns64"),
         _ => answer,
     }
 }
 
-impl Asking<'_> {
-    /// Says what the plugin that is asked does, at its own line.
+impl Exchange<'_> {
+    /// Records what the current plugin does, at its first line.
     fn note(&mut self, why: String) {
         self.note_at(why, None);
     }
 
-    /// Says what happens, at a line of the plugin's.
+    /// Records what happens, at a line of the plugin.
     fn note_at(&mut self, why: String, line: Option<u32>) {
         let by = self.by_line(line);
-        self.trail.push(Step::new(StepKind::Resolve, why, by));
+        self.steps.push(Step::new(StepKind::Resolve, why, by));
     }
 
-    /// Why, and the plugin's own line.
+    /// The reason, and the plugin's line as evidence.
     fn by(&self, why: &str) -> (String, By) {
         (why.to_owned(), self.by_line(None))
     }

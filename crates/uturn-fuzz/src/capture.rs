@@ -8,15 +8,15 @@ use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport};
 
 use crate::text;
 
-/// A line that begins a file of the capture: `=== iptables.save`.
+/// A line that starts a file of the capture: `=== iptables.save`.
 const BEGINS: &str = "=== ";
 
-/// The longest capture whose packets are walked: how many ways a walk takes through rules
-/// that it does not know is not the readers' business.
+/// Packets are walked only through captures up to this length: the number of branches of a walk
+/// is not a property of the parsers.
 const WALKED: usize = 1 << 14;
 
-/// A capture is read or refused with a reason; what is read is compiled or refused with a
-/// reason; and what is compiled can be walked.
+/// A capture is parsed or refused with a reason; a parsed capture is compiled or refused with a
+/// reason; a compiled one can be walked.
 pub fn capture(data: &[u8]) -> bool {
     let text = text(data);
     let node = Name::new("n1").expect("a constant name");
@@ -59,8 +59,8 @@ fn files(text: &str) -> BTreeMap<CaptureFile, CapturedText> {
     files.collect()
 }
 
-/// A pod's calls to a Service, to a NodePort and to a load balancer, and one of the node's
-/// own, in both families.
+/// Walks a pod's calls to a Service, a NodePort and a load balancer, and a call of the node, in
+/// both families.
 fn walk(kernel: &Kernel) {
     let from = |name: &str| Entry::Interface(name.into());
     for (src, dst, port, entry) in [

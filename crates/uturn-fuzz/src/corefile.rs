@@ -1,15 +1,15 @@
-//! Corefiles: what is taken answers every question, what is refused is refused with a place.
+//! Corefiles: a valid one answers every question, an invalid one is refused with a place.
 
 use std::sync::LazyLock;
 
 use uturn_dns::client::{Library, ResolvConf, resolve};
-use uturn_dns::{Answer, Corefile, Kind, Nobody, Question, World};
+use uturn_dns::{Answer, Corefile, NoUpstream, QueryContext, Question, RecordType};
 use uturn_model::{Cluster, Origin, dns};
 use uturn_snapshot::{Source, read};
 
 use crate::text;
 
-/// A cluster with something to find.
+/// A cluster with some objects to find.
 static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
     let text = r#"
 apiVersion: v1
@@ -35,7 +35,7 @@ const HOSTS: [&str; 6] = [
     "localhost",
 ];
 
-/// Every question ends, twice the same way, and every step names a place in the text.
+/// Every question has an answer, twice the same, and every step names a place in the text.
 pub fn corefile(data: &[u8]) -> bool {
     let text = text(data);
     let lines = text.split('\n').count() as u32;
@@ -55,7 +55,11 @@ pub fn corefile(data: &[u8]) -> bool {
             return false;
         }
     };
-    let world = World { cluster: &CLUSTER, client: Some([10, 1, 1, 10].into()), beyond: &Nobody };
+    let world = QueryContext {
+        cluster: &CLUSTER,
+        client: Some([10, 1, 1, 10].into()),
+        upstream_servers: &NoUpstream,
+    };
     let conf = ResolvConf {
         servers: Vec::new(),
         of_node: false,
@@ -77,7 +81,7 @@ pub fn corefile(data: &[u8]) -> bool {
     }
     let again = Corefile::read("coredns", &main()).expect("it was taken once");
     for (question, answer) in asked {
-        let silent = Question::new(&question.name, Kind::Other("HINFO".into()));
+        let silent = Question::new(&question.name, RecordType::Other("HINFO".into()));
         again.ask(&world, None, 53, silent);
         let same: Answer = again.ask(&world, None, 53, question).0;
         assert_eq!(same, answer);

@@ -5,17 +5,17 @@ use uturn_snapshot::{Fault, Source, read, read_load_balancers, write_load_balanc
 
 use crate::text;
 
-/// The name that inputs have here, to be found again in faults.
+/// The file name of the input in error messages.
 const FILE: &str = "input";
 
-/// What `-f` names: a refusal says what and where, and reading twice is reading the same.
+/// `-f`: an error has a place and a message, and parsing twice gives the same result.
 pub fn manifests(data: &[u8]) -> bool {
     let text = text(data);
     let source = || vec![Source { name: FILE.into(), text: text.to_string() }];
     let (first, second) = (read(source()), read(source()));
     match (&first, &second) {
-        (Ok(one), Ok(other)) => assert_eq!(one.seen, other.seen),
-        (Err(one), Err(other)) => assert_eq!(one, other),
+        (Ok(first), Ok(other)) => assert_eq!(first.seen, other.seen),
+        (Err(first), Err(other)) => assert_eq!(first, other),
         _ => panic!("read once and refused once: {first:?}, {second:?}"),
     }
     match first {
@@ -27,7 +27,7 @@ pub fn manifests(data: &[u8]) -> bool {
     }
 }
 
-/// LoadBalancer documents: what is written is read back the same.
+/// LoadBalancer documents: printed and parsed back unchanged.
 pub fn load_balancers(data: &[u8]) -> bool {
     let text = text(data);
     let source = |text: String| Source { name: FILE.into(), text };
@@ -46,12 +46,12 @@ pub fn load_balancers(data: &[u8]) -> bool {
     true
 }
 
-/// Scenarios: what is expected of a flow adds up.
+/// Scenarios: the expected shares of a flow sum to 1.
 pub fn scenarios(data: &[u8]) -> bool {
     scenarios_of(&text(data)).is_some_and(|read| !read.is_empty())
 }
 
-/// Shares and times, which stand in fields: a formula over N, `500ms`.
+/// Shares and durations in fields: a formula over N, `500ms`.
 pub fn fields(data: &[u8]) -> bool {
     let text = quoted(&text(data));
     let share = format!("{{outcome: answered, share: {text}}}, {{outcome: hangs, share: rest}}");
@@ -75,7 +75,7 @@ fn scenarios_of(text: &str) -> Option<Vec<Scenario>> {
             return None;
         }
     };
-    for flow in read.iter().flat_map(|one| &one.cases).flat_map(|case| &case.flows) {
+    for flow in read.iter().flat_map(|scenario| &scenario.cases).flat_map(|case| &case.flows) {
         let sum: f64 = flow.outcomes.iter().map(|(_, share)| share).sum();
         let adds_up = flow.outcomes.is_empty() || (sum - 1.0).abs() < 1e-6;
         assert!(adds_up, "{} adds up to {sum}", flow.origin);
@@ -83,7 +83,7 @@ fn scenarios_of(text: &str) -> Option<Vec<Scenario>> {
     Some(read)
 }
 
-/// As a text of YAML that means `text` and nothing else.
+/// Quotes a text for YAML.
 fn quoted(text: &str) -> String {
     let escaped: String = text.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect();
     format!("\"{escaped}\"")
@@ -91,8 +91,8 @@ fn quoted(text: &str) -> String {
 
 fn refused(faults: &[Fault], text: &str) {
     assert!(!faults.is_empty(), "a refusal says why");
-    // YAML also breaks lines where `str::lines` does not; an input that ends too early is
-    // wrong after its last line.
+    // YAML has more line breaks than `str::lines`; an error at the end of the input is on the
+    // line after the last.
     let last = text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).count() as u32 + 1;
     for fault in faults {
         assert!(!fault.message.is_empty(), "a fault says what");

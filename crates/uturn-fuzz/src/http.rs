@@ -1,11 +1,11 @@
-//! HTTP/1.1 as the load balancer reads it: heads, and where bodies end.
+//! HTTP/1.1 as the load balancer parses it: heads, and the framing of bodies.
 
 use uturn_lb::http::{Body, Head};
 
-/// A longer head may be refused.
+/// Longer heads may be refused.
 const LIMIT: usize = 1 << 16;
 
-/// A head is passed on so that it is read the same; a body's bytes are passed on as they are.
+/// A head is forwarded so that it parses the same; the bytes of a body are forwarded unchanged.
 pub fn http(data: &[u8]) -> bool {
     let mut rest = data;
     let Ok(mut head) = Head::read(&mut rest) else { return false };

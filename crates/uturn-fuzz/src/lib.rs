@@ -1,15 +1,16 @@
-//! One function a parser: whatever bytes it is given, the parser keeps its promises.
+//! Fuzz targets: a function for each parser that asserts what the parser promises for arbitrary
+//! input.
 //!
-//! **Owns** the [`TARGETS`] and what each of them asserts, a small deterministic [`mutate`]
-//! so that the same functions run as ordinary tests over the seeds in `fuzz/corpus`, and
-//! [`shape`], inputs of any length to see that time grows with it (the program
-//! `uturn-growth`). `fuzz/` hands the same functions to libFuzzer.
+//! **Owns** the [`TARGETS`] and their assertions, a small deterministic [`mutate`], which lets
+//! the same functions run as ordinary tests over the seeds in `fuzz/corpus`, and [`shape`],
+//! inputs of any length to check that time grows linearly (the program `uturn-growth`). `fuzz/`
+//! passes the same functions to libFuzzer.
 //!
-//! **Refuses** to know more of a parser than its public functions.
+//! **Refuses** to use anything of a parser but its public functions.
 //!
-//! **Start reading** at [`TARGETS`]. To add a parser: a function in [`words`] or a file of
-//! its own, a line in [`TARGETS`], a folder of seeds, and a file in `fuzz/targets`; a test
-//! names whichever of these is missing.
+//! **Start reading** at [`TARGETS`]. To add a parser: a function in [`words`] or a file of its
+//! own, a line in [`TARGETS`], a folder of seeds, and a file in `fuzz/targets`; a test reports
+//! whichever of these is missing.
 
 pub mod capture;
 pub mod corefile;
@@ -22,10 +23,10 @@ pub mod shape;
 pub mod walk;
 pub mod words;
 
-/// A parser with its promises: panics when one is broken, says whether it took the input.
+/// A fuzz target: panics if a promise is broken; returns whether the parser accepted the input.
 pub type Target = fn(&[u8]) -> bool;
 
-/// Every target by name; the name is also its folder of seeds.
+/// All targets by name, which is also the name of the seed folder.
 pub const TARGETS: &[(&str, Target)] = &[
     ("addr", node::addr),
     ("capture", capture::capture),
@@ -52,8 +53,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("walk", walk::walk),
 ];
 
-/// Bytes as text, as a reader of files would see them: all of the input is tried, also
-/// around what is no UTF-8.
+/// The input as text, as file readers decode it: invalid UTF-8 is replaced.
 fn text(data: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(data)
 }

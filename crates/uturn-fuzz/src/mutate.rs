@@ -1,6 +1,8 @@
-//! Mutants of seeds: the same ones on every machine and every day.
+//! Mutants of seeds, the same on every machine.
 
-/// What breaks parsers more often than chance would try it.
+use uturn_dice::Dice;
+
+/// Tokens that break parsers more often than random bytes.
 const TOKENS: [&[u8]; 22] = [
     b"\n",
     b"\r\n",
@@ -26,20 +28,20 @@ const TOKENS: [&[u8]; 22] = [
     "\u{fffd}é".as_bytes(),
 ];
 
-/// Nothing grows beyond this: a mutant is meant to be odd, not long.
+/// The maximum length of a mutant.
 const LONGEST: usize = 1 << 16;
 
-/// An endless, fixed sequence of mutants of some seeds.
+/// An endless, reproducible sequence of mutants of some seeds.
 #[derive(Clone, Debug)]
 pub struct Mutants<'a> {
     seeds: &'a [Vec<u8>],
-    state: u64,
+    dice: Dice,
 }
 
 impl<'a> Mutants<'a> {
-    /// The sequence that belongs to a number. Without seeds it mutates nothing at all.
+    /// The sequence with this number. Without seeds, mutates an empty input.
     pub fn new(seeds: &'a [Vec<u8>], number: u64) -> Self {
-        Self { seeds, state: number }
+        Self { seeds, dice: Dice::new(number) }
     }
 
     fn seed(&mut self) -> &'a [u8] {
@@ -77,7 +79,7 @@ impl<'a> Mutants<'a> {
         data.truncate(LONGEST);
     }
 
-    /// Takes one line out and puts it somewhere else.
+    /// Moves a line to another place.
     fn move_line(&mut self, data: &mut Vec<u8>) {
         let mut lines: Vec<Vec<u8>> =
             data.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
@@ -96,7 +98,7 @@ impl<'a> Mutants<'a> {
         }
     }
 
-    /// A part of something so long: mostly short, sometimes all of it.
+    /// A range within `length`: mostly short, sometimes all of it.
     fn range(&mut self, length: usize) -> (usize, usize) {
         let from = self.below(length + 1);
         let rest = length - from;
@@ -105,15 +107,7 @@ impl<'a> Mutants<'a> {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        (self.next_number() % bound as u64) as usize
-    }
-
-    /// SplitMix64.
-    fn next_number(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.dice.below(bound)
     }
 }
 

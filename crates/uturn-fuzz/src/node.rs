@@ -1,4 +1,4 @@
-//! What a node's kernel says, as text.
+//! The formats of a node's kernel state.
 
 use uturn_model::Family;
 use uturn_netfilter::iptables::Ruleset;
@@ -8,10 +8,10 @@ use uturn_netfilter::{
 
 use crate::text;
 
-/// The name that inputs have here, to be found again in errors.
+/// The file name of the input in error messages.
 const FILE: &str = "input";
 
-/// `iptables-save`: what is printed is read back the same, and printed the same again.
+/// `iptables-save`: printed and parsed back unchanged.
 pub fn iptables(data: &[u8]) -> bool {
     let text = text(data);
     let mut taken = false;
@@ -27,8 +27,8 @@ pub fn iptables(data: &[u8]) -> bool {
     taken
 }
 
-/// What is written for `iptables-restore --noflush`: what is printed loads as a whole dump,
-/// and a fragment in two parts loads as in one.
+/// Input of `iptables-restore --noflush`: the result, printed, parses as a complete dump, and a
+/// fragment loads in two parts as in one.
 pub fn iptables_fragment(data: &[u8]) -> bool {
     let text = text(data);
     let mut taken = false;
@@ -53,7 +53,7 @@ pub fn iptables_fragment(data: &[u8]) -> bool {
     taken
 }
 
-/// `ipset save`: what is printed is read back the same.
+/// `ipset save`: printed and parsed back unchanged.
 pub fn ipset(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(ipset::parse(FILE, &text), &text) else { return false };
@@ -62,7 +62,7 @@ pub fn ipset(data: &[u8]) -> bool {
     true
 }
 
-/// `nft list ruleset`, in text and in JSON: what was text is printed so that it is read.
+/// `nft list ruleset`, in text and in JSON: text is printed and parsed back.
 pub fn nft(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(nft::parse(FILE, &text), &text) else { return false };
@@ -75,11 +75,11 @@ pub fn nft(data: &[u8]) -> bool {
     true
 }
 
-/// `ipvsadm -Sn` and the tables: what is printed is read back the same.
+/// `ipvsadm -Sn` and the tables: printed and parsed back unchanged.
 pub fn ipvs(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(ipvs::parse(FILE, &text), &text) else { return false };
-    // The kernel's own table does not say how many seconds it means.
+    // `/proc/net/ip_vs` does not state the seconds.
     let unsaid =
         |server: &ipvs::VirtualServer| server.persistence.is_some_and(|p| p.seconds.is_none());
     if !read.0.iter().any(unsaid) {
@@ -107,7 +107,7 @@ pub fn routes(data: &[u8]) -> bool {
     checked(routes::parse(FILE, &text), &text).is_some()
 }
 
-/// `ip rule`: a line, a rule; in JSON, an object.
+/// `ip rule`: one rule per line or, in JSON, per object.
 pub fn rules(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(policy_rules::parse(FILE, &text), &text) else { return false };
@@ -125,14 +125,14 @@ pub fn sysctl(data: &[u8]) -> bool {
     checked(sysctl::parse(FILE, &text), &text).is_some()
 }
 
-/// What was read. A refusal has at least one error, and each says what and where.
+/// The parsed value. A refusal has at least one error, and each has a place and a message.
 fn checked<T>(read: Result<T, Vec<ParseError>>, text: &str) -> Option<T> {
     let errors = match read {
         Ok(value) => return Some(value),
         Err(errors) => errors,
     };
     assert!(!errors.is_empty(), "a refusal says why");
-    // An input that ends too early is wrong in the line after its last.
+    // An error at the end of the input is on the line after the last.
     let last = text.lines().count() as u32 + 1;
     for error in errors {
         assert!(!error.message.is_empty(), "an error says what");

@@ -1,34 +1,34 @@
-//! Inputs of any length, made of a seed by repeating a part of it: whoever reads them must
-//! not take more than so many times longer for an input that is so many times as long.
+//! Inputs of any length, made by repeating a part of a seed: parsing time must grow about
+//! linearly with their length.
 //!
-//! Repeated are lines (the same, or each with a name, number or address of its own), two
-//! lines that share a name (one declares what the other asks for), words within a line,
-//! letters of a word, whole seeds, and characters that open something and never close it.
+//! Repeats lines (unchanged, or each with its own name, number or address), pairs of lines that
+//! share a name (a declaration and a reference), words within a line, letters of a word, whole
+//! seeds, and opening characters that are never closed.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-/// Stands for the number of a repetition.
+/// Placeholder for the number of a repetition.
 const NUMBER: char = '\u{e000}';
-/// Stands for that number as the last three bytes of an address.
+/// Placeholder for that number as the last three bytes of an address.
 const ADDRESS: char = '\u{e001}';
 
-/// What opens, separates, escapes, comments out or negates something somewhere.
+/// Tokens that open, separate, escape, comment out or negate in some format.
 const TOKENS: [&str; 27] = [
     "a", "0", " ", "\t", "\n", "\r\n", "\"", "'", "\\", "-", "- ", "!", "! ", ",", ":", "a: ", "#",
     "(", "[", "{", "{\"a\":", "&a ", "*a ", "<", "%", "---\n", "COMMIT\n",
 ];
 
-/// Longer lines are machine-made; their words are too many to try each.
+/// Longer lines are machine-made and have too many words to try each.
 const MOST_WORDS: usize = 16;
 
-/// Of a longer seed, so many lines are tried, from all over it.
+/// Of a longer seed, this many lines are tried, spread over it.
 const MOST_LINES: usize = 60;
 
 /// A family of inputs.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// What is repeated.
+    /// What it repeats.
     pub name: String,
     pieces: Vec<Piece>,
 }
@@ -40,7 +40,7 @@ enum Piece {
 }
 
 impl Shape {
-    /// The member of about `size` bytes.
+    /// An input of about `size` bytes.
     pub fn text(&self, size: usize) -> String {
         let (mut fixed, mut each) = (0, 0);
         for piece in &self.pieces {
@@ -69,7 +69,7 @@ fn numbered(text: &str, number: usize) -> String {
     text.replace(NUMBER, &number.to_string()).replace(ADDRESS, &format!("10.{a}.{b}.{c}"))
 }
 
-/// Every shape that a seed has.
+/// All shapes of a seed.
 pub fn shapes(seed: &str, text: &str) -> Vec<Shape> {
     let mut maker = Maker { seed, shapes: Vec::new() };
     maker.whole(text);
@@ -87,7 +87,7 @@ pub fn shapes(seed: &str, text: &str) -> Vec<Shape> {
     maker.shapes
 }
 
-/// JSON is mostly one line: what it repeats are objects and fields.
+/// JSON is mostly a single line: splits it into objects and fields.
 fn layouts(text: &str) -> Vec<(&'static str, String)> {
     match text.trim_start().starts_with(['{', '[']) && text.lines().count() < 4 {
         true => vec![("object", text.replace("},", "},\n")), ("field", text.replace(',', ",\n"))],
@@ -95,7 +95,7 @@ fn layouts(text: &str) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Which lines are tried: no two that differ in digits only.
+/// The lines to try: no two that differ in digits only.
 fn different(lines: &[&str]) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let new: Vec<usize> =
@@ -120,7 +120,7 @@ impl Maker<'_> {
         self.add("one line", vec![Piece::Repeated(text.replace('\n', " "))]);
     }
 
-    /// Text that goes on and on: before a line, after its first word, at its end.
+    /// Unclosed tokens, repeated: before a line, after its first word, at its end.
     fn openings(&mut self, how: &str, lines: &[&str], at: usize) {
         let (before, line) = (lines[..at].concat(), lines[at]);
         let ends = [0, words(line).first().map_or(0, |word| word.1), line.trim_end().len()];
@@ -133,7 +133,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A line again and again, with something of its own, and what repeats within it.
+    /// A line repeated, unchanged and with its own values, and repetitions within it.
     fn line(&mut self, how: &str, lines: &[&str], at: usize) {
         let (name, line) = (format!("{how} {}", at + 1), lines[at]);
         let (before, after) = (lines[..at].concat(), lines[at + 1..].concat());
@@ -161,7 +161,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Two lines with a name in common: each time another name.
+    /// Two lines that share a name, repeated with different names.
     fn pair(&mut self, how: &str, lines: &[&str], at: usize, other: usize) {
         let (line, second) = (lines[at], lines[other]);
         let named = |line: &str| -> BTreeSet<String> {
@@ -182,7 +182,7 @@ impl Maker<'_> {
     }
 }
 
-/// Where the words of a line begin and end.
+/// The start and end of each word of a line.
 fn words(line: &str) -> Vec<(usize, usize)> {
     let within = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let mut words: Vec<(usize, usize)> = Vec::new();
@@ -195,7 +195,7 @@ fn words(line: &str) -> Vec<(usize, usize)> {
     words
 }
 
-/// The word with the number of the repetition in it.
+/// The word with the number of the repetition inserted.
 fn of_its_own(word: &str) -> String {
     if word.parse::<Ipv4Addr>().is_ok() {
         ADDRESS.into()
@@ -216,8 +216,8 @@ mod tests {
 
     fn text(seed: &str, name: &str, size: usize) -> String {
         let all = shapes("s", seed);
-        let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
-        let shape = all.iter().find(|one| one.name == format!("s: {name}"));
+        let names: Vec<&str> = all.iter().map(|shape| &*shape.name).collect();
+        let shape = all.iter().find(|shape| shape.name == format!("s: {name}"));
         shape.unwrap_or_else(|| panic!("no {name} in {names:#?}")).text(size)
     }
 

@@ -1,4 +1,4 @@
-//! Rules of any shape, walked: no loop without end, and shares that add up.
+//! Arbitrary rules, walked: walks end, and shares sum to 1.
 
 use uturn_model::Family;
 use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport, addr, iptables, routes};
@@ -20,8 +20,7 @@ default via 10.0.0.1 dev eth0
 10.1.1.0/24 dev cbr0 proto kernel scope link src 10.1.1.1
 ";
 
-/// A pod's call, a call to a NodePort and one of the node itself, through a node with
-/// these rules.
+/// A pod's call, a call to a NodePort and a call of the node, through a node with these rules.
 pub fn walk(data: &[u8]) -> bool {
     let Ok(rules) = iptables::parse("input", &text(data), Family::V4) else { return false };
     let state = NodeState {

@@ -1,4 +1,4 @@
-//! The short texts that people type: clients, destinations, names, versions, fixed terms.
+//! The short texts of the command line: clients, destinations, names, versions, fixed terms.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -36,7 +36,7 @@ pub fn version(data: &[u8]) -> bool {
     printed_is_read_back::<Version>(&text(data))
 }
 
-/// Words out of fixed lists: mechanisms, modes of kube-proxy, protocols.
+/// Words of fixed lists: mechanisms, modes of kube-proxy, protocols.
 pub fn terms(data: &[u8]) -> bool {
     let text = text(data);
     [
@@ -47,7 +47,7 @@ pub fn terms(data: &[u8]) -> bool {
     .contains(&true)
 }
 
-/// What is accepted prints as something that means the same.
+/// An accepted text is printed as one with the same meaning.
 fn printed_is_read_back<T>(text: &str) -> bool
 where
     T: FromStr + Display + Debug + PartialEq,

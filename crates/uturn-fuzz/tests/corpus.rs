@@ -1,5 +1,5 @@
-//! Every target over its seeds and a fixed count of mutants, as an ordinary test: a machine
-//! without cargo-fuzz meets the same inputs every time.
+//! Runs every target over its seeds and a fixed number of mutants as an ordinary test, so that
+//! machines without cargo-fuzz try the same inputs every time.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -47,7 +47,7 @@ fn a_target_has_seeds_and_a_program() {
     }
 }
 
-/// Runs until something breaks; keeps what broke it and says where.
+/// Runs until a promise is broken; saves the input, and returns a message with its path.
 fn first_broken(name: &str, target: Target) -> Option<String> {
     let seeds = seeds(name);
     let mutants = Mutants::new(&seeds, 1).take(MUTANTS);

@@ -3,9 +3,9 @@
 //! **Owns** the translation of Services and endpoints into a node's rules: [`compile`] returns
 //! the texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load. The engine
 //! reads these texts with the same parsers as a node's dumps, so there is no second statement of
-//! the rules. The crate also owns the differences between versions of kube-proxy and between
-//! upstream's and TKE's ([`tke`]), and the rules and link names of the pod network's plugin
-//! ([`pod_network`]).
+//! the rules. The crate also owns the differences between versions of kube-proxy, and the rules and
+//! link names of the pod network's plugin ([`pod_network`]). What a cloud's own builds do
+//! differently is set in [`ProxySettings::address_binding`].
 //!
 //! **Refuses** to load anything, to read a dump, and to guess: rules that it cannot write are an
 //! [`Unsupported`] error, not an empty program.
@@ -24,7 +24,6 @@ mod plan;
 pub mod pod_network;
 mod switches;
 mod text;
-pub mod tke;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -63,12 +62,12 @@ pub struct Options {
     /// and load only where they exist. Only needed to match a dump of a real node to the letter:
     /// accounting does not affect the path of packets.
     pub accounting: bool,
-    /// What TKE's kube-proxy does for load-balancer addresses that it does not bind.
+    /// What a cloud's kube-proxy does for load-balancer addresses that it does not bind.
     pub unbound_vip: UnboundVip,
 }
 
-/// Whether a load-balancer address that TKE's kube-proxy does not bind is served at all,
-/// which is stated nowhere. If it is, IPVS answers what the node itself sends there (it
+/// Whether a load-balancer address that a cloud's kube-proxy does not bind is served at all,
+/// which is documented nowhere. If it is, IPVS answers what the node itself sends there (it
 /// looks at local output whether the address is bound or not), and what pods send leaves
 /// the node masqueraded under policy Cluster; if not, both leave as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

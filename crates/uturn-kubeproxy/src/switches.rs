@@ -2,20 +2,17 @@
 
 use uturn_model::Service;
 
-use crate::tke;
-
 /// The labels that leave a Service to another proxy.
 const LEFT_TO_OTHERS: [&str; 2] =
     ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
-/// What labels and annotations of a Service tell kube-proxy. It reads no others: Services that
+/// What labels and annotations of a Service tell kube-proxy. It reads no others, but for the
+/// annotation that [`AddressBinding`](uturn_model::proxy::AddressBinding) names: Services that
 /// differ in nothing else have the same rules but for names and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Switches {
     /// Whether a label leaves the Service to another proxy.
     pub is_left_to_others: bool,
-    /// Whether the load-balancer addresses are to be bound on each node.
-    pub prevents_loopback: bool,
     /// Whether the older annotation asks for hints of zones.
     pub asks_for_hints: bool,
     /// Whether either annotation asks for them in the words of later versions.
@@ -28,8 +25,9 @@ impl Switches {
         let old = service.annotations.get("service.kubernetes.io/topology-aware-hints");
         let new = service.annotations.get("service.kubernetes.io/topology-mode");
         Self {
-            is_left_to_others: LEFT_TO_OTHERS.iter().any(|one| service.labels.get(one).is_some()),
-            prevents_loopback: service.annotations.is(tke::PREVENT_LOOPBACK, "true"),
+            is_left_to_others: LEFT_TO_OTHERS
+                .iter()
+                .any(|label| service.labels.get(label).is_some()),
             asks_for_hints: matches!(old, Some("Auto" | "auto")),
             allows_hints: !matches!(old.or(new), None | Some("" | "Disabled" | "disabled")),
         }

@@ -12,7 +12,8 @@ use support::any::any_cluster;
 use support::dual_stack::dual_stack;
 use support::every_kind::{everywhere, external_local, internal_local, load_balancer, node_port};
 use support::*;
-use uturn_kubeproxy::{Options, Program, UnboundVip, Unsupported, compile, compile_with, tke};
+use uturn_kubeproxy::{Options, Program, UnboundVip, Unsupported, compile, compile_with};
+use uturn_lb::cloud::{self, tke};
 use uturn_model::proxy::{NodePortAddresses, Variant};
 use uturn_model::{Cluster, Endpoint, Family, Protocol, ProxyMode, Service, Version};
 
@@ -202,11 +203,12 @@ fn tke_binds_what_asks_for_it() {
         let mut service = load_balancer("s", "172.16.1.1", 30000, VIP);
         if asks {
             service.annotations =
-                [(tke::PREVENT_LOOPBACK, "true".to_owned())].into_iter().collect();
+                [(tke::annotations::PREVENT_LOOPBACK, "true".to_owned())].into_iter().collect();
         }
         let mut cluster = cluster_with(service, everywhere());
         cluster.proxy.variant = known(variant);
         cluster.proxy.version = known(version.parse().unwrap());
+        cloud::set_address_binding(&mut cluster.proxy);
         let program = program(&cluster, "n1");
         // Bound or not, it is served.
         assert_eq!(members(&program, "KUBE-LOAD-BALANCER"), ["203.0.113.10,tcp:80"]);
@@ -223,7 +225,7 @@ fn tke_binds_what_asks_for_it() {
         ("v1.30.0-tke.1", true, true),
         ("v1.30.0-tke.1", false, false),
     ] {
-        assert_eq!(binds(version, asks, Variant::Tke), expected, "{version} {asks}");
+        assert_eq!(binds(version, asks, Variant::Cloud(tke::TKE)), expected, "{version} {asks}");
         assert!(binds(version, asks, Variant::Upstream));
     }
 }
@@ -231,7 +233,8 @@ fn tke_binds_what_asks_for_it() {
 #[test]
 fn what_is_not_bound_may_be_absent_altogether() {
     let mut cluster = cluster_with(load_balancer("s", "172.16.1.1", 30000, VIP), everywhere());
-    cluster.proxy.variant = known(Variant::Tke);
+    cluster.proxy.variant = known(Variant::Cloud(tke::TKE));
+    cloud::set_address_binding(&mut cluster.proxy);
     let options = Options { unbound_vip: UnboundVip::Absent, ..Options::default() };
     let settings = &cluster.proxy;
     let absent = compile_with(&cluster, &name("n1"), settings, Family::V4, options).unwrap();

@@ -1,4 +1,4 @@
-//! The one decision: whom a load balancer picks, whom it avoids, whom it tries next.
+//! Which target a load balancer picks, which it avoids, and which it tries next.
 //!
 //! # Guarantees
 //! - A target with weight 0 is never picked, a dead one only when all are dead and the
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 
 use uturn_model::lb::{Profile, Scheduler, Target};
 
-/// All that one decision rests on.
+/// Everything that a decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
     profile: &'a Profile,
@@ -30,7 +30,7 @@ impl<'a> Choice<'a> {
     /// are answered.
     ///
     /// # Panics
-    /// When `alive` and `targets` differ in length: that is the caller's mistake.
+    /// Panics if `alive` and `targets` differ in length.
     pub fn new(
         profile: &'a Profile,
         targets: &'a [Target],
@@ -55,7 +55,7 @@ impl<'a> Choice<'a> {
         all
     }
 
-    /// The target for the connection that is `turn`-th in line.
+    /// The target of the connection with this number. Returns `None` if there is no candidate.
     pub fn pick(&self, turn: u64) -> Option<usize> {
         let candidates = self.candidates();
         let ring = self.ring(&candidates);
@@ -67,7 +67,8 @@ impl<'a> Choice<'a> {
         (!ring.is_empty()).then(|| ring[(at % ring.len() as u64) as usize])
     }
 
-    /// The target to try when all of `tried` (in that order) have failed.
+    /// The target to try after all of `tried`, in that order, have failed. Returns `None` if
+    /// the profile tries no other or none is left.
     pub fn next(&self, tried: &[usize]) -> Option<usize> {
         if !self.profile.next_target {
             return None;
@@ -133,7 +134,7 @@ mod tests {
     use uturn_model::lb::{Layer, TargetKind};
 
     use super::*;
-    use crate::profile::tke_clb;
+    use crate::cloud::tke::profile::clb;
 
     fn targets(weights: &[u32]) -> Vec<Target> {
         weights
@@ -153,15 +154,15 @@ mod tests {
 
     #[test]
     fn a_host_is_avoided_and_a_pod_is_not() {
-        let (profile, targets) = (tke_clb(Layer::L7), targets(&[10, 10]));
+        let (profile, targets) = (clb(Layer::L7), targets(&[10, 10]));
         let choice = |client| Choice::new(&profile, &targets, &[true, true], ip(client));
         assert_eq!(choice("10.0.0.11").candidates(), [1]);
         assert_eq!(choice("10.1.1.10").candidates(), [0, 1]);
     }
 
     #[test]
-    fn one_node_and_its_own_host_leave_nobody() {
-        let (profile, targets) = (tke_clb(Layer::L7), targets(&[10]));
+    fn the_only_node_is_no_candidate_for_its_own_host() {
+        let (profile, targets) = (clb(Layer::L7), targets(&[10]));
         let choice = Choice::new(&profile, &targets, &[true], ip("10.0.0.11"));
         assert_eq!(choice.pick(0), None);
         assert_eq!(choice.shares(), []);
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn all_dead_is_all_alive() {
-        let (profile, targets) = (tke_clb(Layer::L4), targets(&[10, 10, 10]));
+        let (profile, targets) = (clb(Layer::L4), targets(&[10, 10, 10]));
         let client = ip("10.1.1.10");
         assert_eq!(
             Choice::new(&profile, &targets, &[false, true, false], client).candidates(),
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn layer_4_never_retries() {
-        let (profile, targets) = (tke_clb(Layer::L4), targets(&[10, 10]));
+        let (profile, targets) = (clb(Layer::L4), targets(&[10, 10]));
         assert_eq!(Choice::new(&profile, &targets, &[true; 2], ip("10.1.1.10")).next(&[0]), None);
     }
 
@@ -191,7 +192,7 @@ mod tests {
             dead in prop::collection::vec(any::<bool>(), 6),
             client in 0u8..20,
         ) {
-            let (profile, targets) = (tke_clb(Layer::L7), targets(&weights));
+            let (profile, targets) = (clb(Layer::L7), targets(&weights));
             let alive = &dead[..targets.len()];
             let client = ip(&format!("10.0.0.{client}"));
             let choice = Choice::new(&profile, &targets, alive, client);
@@ -208,7 +209,7 @@ mod tests {
 
         #[test]
         fn retries_try_every_candidate_once(count in 1usize..6, first in 0usize..6) {
-            let (profile, targets) = (tke_clb(Layer::L7), targets(&vec![10; count]));
+            let (profile, targets) = (clb(Layer::L7), targets(&vec![10; count]));
             let alive = vec![true; count];
             let choice = Choice::new(&profile, &targets, &alive, ip("10.1.1.10"));
             let mut tried = vec![first % count];

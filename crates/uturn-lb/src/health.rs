@@ -2,27 +2,27 @@
 //!
 //! # Guarantees
 //! - Nothing is decided before `rise` good probes or `fall` bad ones in a row.
-//! - A decision changes only after as many probes in a row that say otherwise; one that
-//!   agrees begins the count anew.
+//! - A decision changes only after as many contrary probes in a row; a probe that agrees with
+//!   it begins the count anew.
 //!
 //! - A target that fails requests so many times in a row rests as long as its check says,
 //!   and then begins with a clean sheet.
 //!
 //! # Assumptions
 //! - Until something is decided a target counts as alive: a load balancer that was just set
-//!   up refuses nobody.
+//!   up refuses no client.
 
 use std::time::Instant;
 
 use uturn_model::lb::{HealthCheck, PassiveCheck};
 
-/// What a target's probes have said so far.
+/// The results of a target's probes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     rise: u32,
     fall: u32,
     decided: Option<bool>,
-    /// How many of the latest probes said the same, and what.
+    /// The latest result, and how many probes in a row had it.
     streak: (bool, u32),
 }
 
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_row_decides_and_a_single_probe_does_not() {
         let mut health = Health::new(&check(2, 3));
-        let said: Vec<Option<bool>> =
+        let decisions: Vec<Option<bool>> =
             [false, false, true, false, false, false, true, false, true, true, true]
                 .into_iter()
                 .map(|good| health.record(good))
@@ -108,7 +108,7 @@ mod tests {
         let mut expected = vec![None; 11];
         expected[5] = Some(false);
         expected[9] = Some(true);
-        assert_eq!(said, expected);
+        assert_eq!(decisions, expected);
     }
 
     #[test]
@@ -128,8 +128,8 @@ mod tests {
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut stamina = Stamina::default();
         let ends = [false, false, true, false, false, false];
-        let said = ends.map(|good| stamina.record(good, &check, at(0)));
-        assert_eq!(said, [false, false, false, false, false, true]);
+        let rests = ends.map(|good| stamina.record(good, &check, at(0)));
+        assert_eq!(rests, [false, false, false, false, false, true]);
         assert_eq!([0, 9, 10].map(|second| stamina.rests(at(second))), [true, true, false]);
         assert!(!stamina.record(false, &check, at(10)), "it begins anew");
     }

@@ -19,7 +19,7 @@ pub struct Head {
 /// Why no head could be read.
 #[derive(Debug)]
 pub enum BadHead {
-    /// The other side closed before it said anything.
+    /// The other side closed before it sent anything.
     Nothing,
     /// It is not HTTP/1.1.
     Malformed(&'static str),
@@ -63,11 +63,11 @@ impl Head {
     pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.fields
             .iter()
-            .filter(move |(one, _)| one.eq_ignore_ascii_case(name))
+            .filter(move |(own, _)| own.eq_ignore_ascii_case(name))
             .map(|(_, value)| &**value)
     }
 
-    /// Leaves out what concerns one connection only, and says that this one closes.
+    /// Drops the fields that concern a single connection, and announces that this one closes.
     pub fn closing(&mut self) {
         let mut dropped: HashSet<String> =
             ["connection", "keep-alive", "proxy-connection", "upgrade"].map(String::from).into();
@@ -85,7 +85,7 @@ impl Head {
     pub fn append(&mut self, name: &str, value: &str) {
         let all: Vec<&[u8]> = self.values(name).chain([value.as_bytes()]).collect();
         let joined = all.join(&b", "[..]);
-        self.fields.retain(|(one, _)| !one.eq_ignore_ascii_case(name));
+        self.fields.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         self.fields.push((name.into(), joined));
     }
 
@@ -147,11 +147,11 @@ impl Head {
         words.next().filter(|code| code.len() == 3)?.parse().ok()
     }
 
-    /// How the body's end is told; `unsaid` when nothing tells it.
+    /// How the end of the body is marked; `unmarked` if nothing marks it.
     ///
     /// # Errors
-    /// When it is told twice, or in a way nobody knows here.
-    pub fn body(&self, unsaid: Body) -> Result<Body, &'static str> {
+    /// Returns an error if it is marked twice, or in an unknown way.
+    pub fn body(&self, unmarked: Body) -> Result<Body, &'static str> {
         let mut lengths = self.values("content-length");
         let length = lengths.next();
         if lengths.any(|other| Some(other) != length) {
@@ -159,7 +159,7 @@ impl Head {
         }
         let mut codings = self.values("transfer-encoding");
         match (codings.next(), length) {
-            (None, None) => Ok(unsaid),
+            (None, None) => Ok(unmarked),
             (Some(_), Some(_)) => Err("a length and a coding"),
             (None, Some(length)) => std::str::from_utf8(length)
                 .ok()
@@ -180,7 +180,7 @@ impl Head {
 pub struct Request<'a> {
     /// What to do.
     pub method: &'a str,
-    /// With whom, port and all; empty where an old request names nobody.
+    /// The host, with its port; empty where an old request names none.
     pub host: &'a str,
     /// With what.
     pub path: &'a str,

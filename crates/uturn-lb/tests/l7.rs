@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use uturn_lb::cloud::tke::profile::clb;
 use uturn_lb::l7::{self, Event, ProbeResult};
-use uturn_lb::profile::tke_clb;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
     HealthCheck, Listener, ListenerProtocol, PassiveCheck, ProbeSource, Rule, Scope, Source,
@@ -54,7 +54,7 @@ impl Balancer {
         let [_, high, middle, low] = std::process::id().to_be_bytes();
         let vip = IpAddr::V4(Ipv4Addr::new(127, 64 | high, middle, low));
         let port = 20000 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut profile = tke_clb(protocol.layer());
+        let mut profile = clb(protocol.layer());
         profile.source = Source::Replaced("127.0.0.1/32".parse().unwrap());
         profile.avoids_client = false;
         profile.health_check = health_check;

@@ -54,7 +54,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As iptables and nft spell it.
+    /// The name that iptables and nft use.
     pub fn lower(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -85,7 +85,7 @@ impl FromStr for Protocol {
     }
 }
 
-/// The text names no protocol that a Service can have.
+/// The text is not a protocol of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownProtocol;
 
@@ -102,7 +102,7 @@ impl std::error::Error for UnknownProtocol {}
 pub struct Port(NonZeroU16);
 
 impl Port {
-    /// A port, unless it is zero.
+    /// A port; `None` for zero.
     pub const fn new(number: u16) -> Option<Self> {
         match NonZeroU16::new(number) {
             Some(number) => Some(Self(number)),
@@ -126,13 +126,13 @@ impl FromStr for Port {
     type Err = InvalidPort;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // The number parser of the standard library takes "+80" too.
+        // The standard library's parser also accepts "+80".
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse().ok().filter(|_| digits).and_then(Self::new).ok_or(InvalidPort)
     }
 }
 
-/// The text is no number from 1 to 65535.
+/// The text is not a number from 1 to 65535.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidPort;
 

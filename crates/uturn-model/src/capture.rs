@@ -1,10 +1,10 @@
-//! Captures: what one node's kernel said, as text. Reading it is `uturn-netfilter`'s business.
+//! Captures: the state of a node's kernel, as text. `uturn-netfilter` parses it.
 
 use std::collections::BTreeMap;
 
 use crate::{Family, Name, Text};
 
-/// What was captured of one node.
+/// The files captured on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// The node.
@@ -14,7 +14,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Whether it says which rules of a family there are: else they are worked out.
+    /// Whether it contains the rules of a family; otherwise they are compiled.
     pub fn has_rules(&self, family: Family) -> bool {
         let saved = match family {
             Family::V4 => CaptureFile::Iptables,
@@ -24,7 +24,7 @@ impl Capture {
         both.iter().chain([&saved]).any(|file| self.files.contains_key(file))
     }
 
-    /// Whether it says which interfaces there are and where routes lead.
+    /// Whether it contains the interfaces and routes.
     pub fn has_links(&self) -> bool {
         let both = [CaptureFile::Addresses, CaptureFile::Routes];
         both.iter().all(|file| self.files.contains_key(file))
@@ -34,13 +34,13 @@ impl Capture {
 /// A captured file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedText {
-    /// As the user would find it.
+    /// The path as the user would find it.
     pub path: Text,
     /// Its text.
     pub text: Text,
 }
 
-/// What a captured file is.
+/// The content of a captured file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaptureFile {
     /// `iptables-save`.
@@ -61,7 +61,7 @@ pub enum CaptureFile {
     Routes,
     /// `ip rule`.
     Rules,
-    /// `sysctl -a`, the part that matters.
+    /// `sysctl -a`, or the relevant part of it.
     Sysctls,
 }
 
@@ -80,7 +80,7 @@ impl CaptureFile {
         Self::Sysctls,
     ];
 
-    /// Its name in a capture's folder.
+    /// Its name in the folder of a capture.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Iptables => "iptables.save",

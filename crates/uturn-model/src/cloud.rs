@@ -1,102 +1,36 @@
-//! Who makes load balancers: clouds, and what does it where there is no cloud.
+//! Clouds, and programs that make load balancers where there is no cloud, as identities.
 //!
-//! A row here is a name and no more: how the load balancers of each behave is a profile's
-//! business, and only Tencent's have one yet.
+//! Which ones there are, how each is recognised and how its load balancers behave is data of
+//! `uturn-lb`'s module `cloud`: nothing here names one.
 
 use std::fmt;
 
-/// A cloud, or something that makes load balancers in a cluster of one's own.
+/// A cloud, or a program that makes load balancers in its place: its word and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "each is the cloud or the program of that name")]
-pub enum Cloud {
-    Aws,
-    Azure,
-    Gcp,
-    Alibaba,
-    Huawei,
-    OpenStack,
-    DigitalOcean,
-    Hetzner,
-    Linode,
-    Scaleway,
-    Vultr,
-    Exoscale,
-    Oracle,
-    Ibm,
-    MetalLb,
-    KubeVip,
-    K3s,
-    CiliumLbIpam,
-    F5,
+pub struct Cloud {
+    word: &'static str,
+    name: &'static str,
 }
 
 impl Cloud {
-    /// All of them, with the word of Facts and the name that the vendor spells.
-    pub const ALL: [(Self, &'static str, &'static str); 19] = [
-        (Self::Aws, "aws", "AWS"),
-        (Self::Azure, "azure", "Azure"),
-        (Self::Gcp, "gcp", "Google Cloud"),
-        (Self::Alibaba, "alibaba", "Alibaba Cloud"),
-        (Self::Huawei, "huawei", "Huawei Cloud"),
-        (Self::OpenStack, "openstack", "OpenStack"),
-        (Self::DigitalOcean, "digitalocean", "DigitalOcean"),
-        (Self::Hetzner, "hetzner", "Hetzner"),
-        (Self::Linode, "linode", "Linode"),
-        (Self::Scaleway, "scaleway", "Scaleway"),
-        (Self::Vultr, "vultr", "Vultr"),
-        (Self::Exoscale, "exoscale", "Exoscale"),
-        (Self::Oracle, "oracle", "Oracle Cloud"),
-        (Self::Ibm, "ibm", "IBM Cloud"),
-        (Self::MetalLb, "metallb", "MetalLB"),
-        (Self::KubeVip, "kube-vip", "kube-vip"),
-        (Self::K3s, "k3s", "K3s ServiceLB"),
-        (Self::CiliumLbIpam, "cilium", "Cilium"),
-        (Self::F5, "f5", "F5"),
-    ];
-
-    fn row(self) -> (Self, &'static str, &'static str) {
-        let row = Self::ALL.into_iter().find(|(cloud, ..)| *cloud == self);
-        row.expect("every cloud is listed")
+    /// A cloud with the word that Facts use and the name that its vendor uses.
+    pub const fn new(word: &'static str, name: &'static str) -> Self {
+        Self { word, name }
     }
 
     /// The word of Facts: `aws`.
-    pub fn word(self) -> &'static str {
-        self.row().1
+    pub const fn word(self) -> &'static str {
+        self.word
     }
 
-    /// What the vendor calls it: `AWS`.
-    pub fn name(self) -> &'static str {
-        self.row().2
-    }
-
-    /// What it calls the firewall around nodes, where that is known.
-    pub fn node_firewall(self) -> Option<&'static str> {
-        match self {
-            Self::Aws | Self::OpenStack | Self::Huawei | Self::Alibaba => Some("security group"),
-            Self::Azure => Some("network security group"),
-            Self::Gcp => Some("VPC firewall"),
-            Self::Oracle => Some("security list"),
-            _ => None,
-        }
+    /// The vendor's name for it: `AWS`.
+    pub const fn name(self) -> &'static str {
+        self.name
     }
 }
 
 impl fmt::Display for Cloud {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_cloud_has_a_word_and_a_name_of_its_own() {
-        let words: BTreeSet<&str> = Cloud::ALL.iter().map(|(cloud, ..)| cloud.word()).collect();
-        let names: BTreeSet<&str> = Cloud::ALL.iter().map(|(cloud, ..)| cloud.name()).collect();
-        assert_eq!((words.len(), names.len()), (Cloud::ALL.len(), Cloud::ALL.len()));
+        f.write_str(self.name)
     }
 }

@@ -1,11 +1,11 @@
-//! The cluster: all that is known, in one place.
+//! The cluster: everything that is known about it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::cloud::Cloud;
 use crate::dns::Dns;
-use crate::lb::{LoadBalancerFact, TkeServiceConfig};
+use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
     Capture, EndpointSlice, Extent, Ingress, IngressClass, Known, Labels, Name, NamespacedName,
@@ -13,10 +13,10 @@ use crate::{
     WorkloadKind,
 };
 
-/// All that is known.
+/// Everything that is known about a cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Which cloud it is in.
+    /// The cloud that it runs in.
     pub provider: Known<Provider>,
     /// Nodes by name.
     pub nodes: BTreeMap<Name, Node>,
@@ -32,37 +32,37 @@ pub struct Cluster {
     pub ingresses: BTreeMap<NamespacedName, Ingress>,
     /// Ingress classes by name.
     pub ingress_classes: BTreeMap<Name, IngressClass>,
-    /// TkeServiceConfigs by name.
-    pub tke_service_configs: BTreeMap<NamespacedName, TkeServiceConfig>,
+    /// Objects in which users set properties of listeners, by name.
+    pub listener_overrides: BTreeMap<NamespacedName, ListenerOverrides>,
     /// What Facts say of load balancers.
     pub load_balancers: Vec<LoadBalancerFact>,
     /// The network around the nodes.
     pub network: Network,
     /// Security groups by name.
     pub security_groups: BTreeMap<Text, SecurityGroup>,
-    /// How names are resolved.
+    /// Its DNS configuration.
     pub dns: Dns,
-    /// How kube-proxy is set.
+    /// The settings of kube-proxy.
     pub proxy: ProxySettings,
-    /// The cloud controller's switches (`tke-service-controller-config`).
+    /// The switches of the cloud's controller, from its ConfigMap.
     pub controller_switches: Labels,
-    /// Network policies: kept, not judged.
+    /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
-    /// What nodes' kernels said.
+    /// The captures by node.
     pub captures: BTreeMap<Name, Capture>,
-    /// What of it is known in full.
+    /// Which kinds of objects are given completely.
     pub extent: Extent,
-    /// What decides about flows and cannot be judged, by cause.
+    /// Why flows cannot be judged, by cause.
     pub unjudged: Vec<Unjudged>,
-    /// What nothing said and was taken for true.
+    /// Assumptions about what is not stated.
     pub supposed: Vec<Supposition>,
-    /// Kinds that were seen and not needed, with how many there were.
+    /// The kinds of objects that were read but not used, with their counts.
     pub skipped: Vec<Skipped>,
 }
 
 impl Cluster {
-    /// The cluster as a node's kube-proxy has programmed it: all of it, unless Facts say that
-    /// it left Services out.
+    /// The cluster as a node's kube-proxy sees it: complete, unless Facts say that Services are
+    /// not programmed.
     pub fn programmed_on(&self, node: &Node) -> Cow<'_, Self> {
         if node.unprogrammed.is_empty() {
             return Cow::Borrowed(self);
@@ -83,25 +83,28 @@ impl Cluster {
     }
 }
 
-/// Which cloud a cluster is in: decides how load balancers behave where nothing else says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which cloud a cluster is in: it decides how load balancers behave unless a more specific
+/// statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// Tencent Kubernetes Engine.
-    Tke,
-    /// Another cloud, or something else that makes load balancers: they have no profile yet.
-    Other(Cloud),
-    /// Something is here that asks for a load balancer, and nothing names a cloud.
+    /// This cloud, or this program in place of one.
+    Cloud(Cloud),
+    /// Something in the cluster needs a load balancer, and nothing names a cloud.
     Unknown,
-    /// None: nothing makes load balancers, or nothing asks for one.
+    /// None: nothing makes load balancers, or nothing needs one.
     None,
 }
 
 impl Provider {
-    /// What a line for people calls it, where it is known.
+    /// The cloud's name. Returns `None` if the cloud is not known or there is none.
     pub fn name(self) -> Option<&'static str> {
+        self.cloud().map(Cloud::name)
+    }
+
+    /// The cloud. Returns `None` if it is not known or there is none.
+    pub fn cloud(self) -> Option<Cloud> {
         match self {
-            Self::Tke => Some("Tencent Cloud"),
-            Self::Other(cloud) => Some(cloud.name()),
+            Self::Cloud(cloud) => Some(cloud),
             Self::Unknown | Self::None => None,
         }
     }
@@ -110,32 +113,31 @@ impl Provider {
 impl std::fmt::Display for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Tke => "tke",
-            Self::Other(cloud) => cloud.word(),
+            Self::Cloud(cloud) => cloud.word(),
             Self::Unknown => "unknown",
             Self::None => "none",
         })
     }
 }
 
-/// A NetworkPolicy: which pods it speaks of. Its rules are not read yet.
+/// A NetworkPolicy: the pods that it selects. Its rules are not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkPolicy {
     /// Its name.
     pub name: NamespacedName,
-    /// The pods it speaks of.
+    /// The pods that it selects.
     pub pods: Selector,
     /// Where it was written.
     pub origin: Origin,
 }
 
-/// Objects that were seen and not needed, and documents that are no objects.
+/// Objects that were read but not used, and documents that are not objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
-    /// `apiVersion/kind`; in words, where it is no object.
+    /// `apiVersion/kind`, or a description if it is not an object.
     pub kind: Text,
     /// How many.
     pub count: usize,
-    /// The files of what is no object.
+    /// The files of documents that are not objects.
     pub files: Vec<Text>,
 }

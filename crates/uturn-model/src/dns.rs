@@ -1,50 +1,50 @@
-//! How names are resolved, as far as the cluster's configuration says.
+//! The DNS configuration of a cluster.
 
 use std::net::IpAddr;
 
 use crate::{NamespacedName, Origin, Text};
 
-/// Where CoreDNS finds its Corefile, and the other files of the same ConfigMap.
+/// The folder in which CoreDNS finds its Corefile and the other files of the same ConfigMap.
 pub const COREFILE_FOLDER: &str = "/etc/coredns";
 
 /// The cluster's DNS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dns {
-    /// The Service that pods ask, where it was found.
+    /// The Service of the cluster's DNS, if found.
     pub service: Option<NamespacedName>,
-    /// The cluster's domain; `cluster.local` when nothing says otherwise.
+    /// The cluster's domain; `cluster.local` by default.
     pub domain: Option<Text>,
-    /// CoreDNS's configuration, where it was found.
+    /// The configuration of CoreDNS, if found.
     pub corefile: Option<Corefile>,
-    /// The configuration of the cache that runs on every node, where there is one.
+    /// The configuration of node-local-dns, if it is deployed.
     pub node_local: Option<Corefile>,
-    /// Names that Facts state, as the world outside the cluster answers them.
+    /// Names outside the cluster with the addresses stated in Facts.
     pub outside: Vec<(Text, IpAddr)>,
 }
 
 impl Dns {
-    /// The cluster's domain, without a dot at the end.
+    /// The cluster's domain, without a trailing dot.
     pub fn domain(&self) -> &str {
         self.domain.as_deref().unwrap_or("cluster.local").trim_end_matches('.')
     }
 }
 
-/// A Corefile, as it stands in its ConfigMap.
+/// A Corefile in its ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corefile {
     /// Its text.
     pub text: Text,
     /// Where its first line was written.
     pub origin: Origin,
-    /// Files beside it that it may name: the other keys of its ConfigMap, and those of
+    /// Other files that it may import: the other keys of its ConfigMap, and those of
     /// `coredns-custom`.
     pub beside: Vec<CorefileFile>,
 }
 
-/// A file that a Corefile may name.
+/// A file that a Corefile may import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorefileFile {
-    /// Where CoreDNS sees it: `/etc/coredns/NodeHosts`.
+    /// Its path in CoreDNS's container: `/etc/coredns/NodeHosts`.
     pub path: Text,
     /// Its text.
     pub text: Text,
@@ -52,8 +52,8 @@ pub struct CorefileFile {
     pub origin: Origin,
 }
 
-/// Where a line (from 1) and column of a text stand that begins at `origin`: lines of a block
-/// scalar are lines of the file it stands in; all else stands in one place.
+/// The place of a line (from 1) and column of a text that starts at `origin`: lines of a block
+/// scalar are lines of its file; any other text is in one place.
 pub fn place(origin: &Origin, line: u32, column: u32) -> Origin {
     match (origin.line, origin.column) {
         (0, _) => Origin { file: origin.file.clone(), line, column },

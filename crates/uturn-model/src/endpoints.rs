@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::{Family, Name, NamespacedName, Origin, Port, Protocol, Text};
 
-/// An EndpointSlice, or what stands for one (old Endpoints, or derived from pods).
+/// An EndpointSlice, or an equivalent (legacy Endpoints, or derived from pods).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointSlice {
     /// Its name.
@@ -13,11 +13,11 @@ pub struct EndpointSlice {
     pub service: NamespacedName,
     /// The family of its addresses.
     pub family: Family,
-    /// The ports that every endpoint of it has.
+    /// The ports of all its endpoints.
     pub ports: Vec<EndpointPort>,
     /// Its endpoints.
     pub endpoints: Vec<Endpoint>,
-    /// Whether no object says it: it was worked out from pods.
+    /// Whether it was derived from pods rather than read from an object.
     pub derived: bool,
     /// Where it was written.
     pub origin: Origin,
@@ -26,7 +26,7 @@ pub struct EndpointSlice {
 /// A port of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointPort {
-    /// The name of the Service's port; none when that has none.
+    /// The name of the Service's port; `None` if it has no name.
     pub name: Option<Text>,
     /// Its protocol.
     pub protocol: Protocol,
@@ -37,24 +37,24 @@ pub struct EndpointPort {
 /// One endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its address (consumers use the first of a slice's list only).
+    /// Its address: the first of the slice's list, which is the only one that consumers use.
     pub address: IpAddr,
-    /// Accepts new connections.
+    /// Whether it accepts new connections.
     pub ready: bool,
-    /// Would accept new connections were it not terminating.
+    /// Whether it would accept new connections if it were not terminating.
     pub serving: bool,
-    /// Is being deleted.
+    /// Whether it is being deleted.
     pub terminating: bool,
-    /// `hostname`: what DNS calls it below a headless Service.
+    /// `hostname`: its DNS name below a headless Service.
     pub hostname: Option<Text>,
-    /// The node it is on.
+    /// The node that it is on.
     pub node: Option<Name>,
-    /// The zone it is in.
+    /// The zone that it is in.
     pub zone: Option<Text>,
     /// `hints.forZones`.
     pub zone_hints: Vec<Text>,
     /// `hints.forNodes`.
     pub node_hints: Vec<Name>,
-    /// The pod it is.
+    /// The pod behind it.
     pub pod: Option<NamespacedName>,
 }

@@ -1,23 +1,25 @@
-//! What of a cluster is known in full: only there does what is not known not exist.
+//! Which parts of a cluster are given completely: only there, an object that is not given does
+//! not exist.
 
-/// Of which objects all are given.
+/// The kinds of objects that are given completely.
 ///
-/// Manifests are mostly a part of a cluster: what is not among them is somewhere else.
+/// Manifests are usually a part of a cluster: objects that are not among them may exist
+/// elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Every pod, and everything that makes pods.
+    /// All pods, and all objects that create pods.
     pub pods: bool,
-    /// Every Service.
+    /// All Services.
     pub services: bool,
-    /// The endpoints of every Service that has any.
+    /// The endpoints of all Services that have any.
     pub endpoints: bool,
-    /// Every port that a program listens on: containers declare all of theirs. To declare a
-    /// port is voluntary, so only a Scenario or Facts say this.
+    /// All ports that programs listen on: containers declare all of theirs. Declaring a port is
+    /// voluntary, so only a Scenario or Facts state this.
     pub listeners: bool,
 }
 
 impl Extent {
-    /// Every object is given.
+    /// All objects are given.
     pub const OBJECTS: Self =
         Self { pods: true, services: true, endpoints: true, listeners: false };
 }

@@ -1,4 +1,4 @@
-//! Flows, how they end, and why.
+//! Flows, their outcomes, and the mechanisms behind these.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -7,27 +7,27 @@ use std::time::Duration;
 
 use crate::{Kind, Name, NamespacedName, ObjectRef, Port, Protocol, Text, WorkloadKind};
 
-/// Who wants to reach what.
+/// A flow from a client to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
-    /// Who.
+    /// The client.
     pub from: Client,
-    /// What.
+    /// The destination.
     pub to: Destination,
-    /// By which protocol.
+    /// The protocol.
     pub protocol: Protocol,
 }
 
-/// Where a flow begins.
+/// The client of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Client {
     /// A pod.
     Pod(NamespacedName),
     /// Any pod of a workload.
     Workload(WorkloadKind, NamespacedName),
-    /// A process on a node, outside of any pod's network.
+    /// A process on a node, in the host network.
     Node(Name),
-    /// Somebody outside the cluster; with an address of their own where it is stated.
+    /// A client outside the cluster, with its address if stated.
     Outside(Option<IpAddr>),
 }
 
@@ -74,16 +74,16 @@ impl FromStr for Client {
     }
 }
 
-/// Where a flow wants to go.
+/// The destination of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Destination {
     /// A URL.
     Url {
-        /// Whether it is https.
+        /// Whether the scheme is https.
         tls: bool,
         /// The host: a name or an address.
         host: Text,
-        /// The port; the scheme's own when not given.
+        /// The port; by default, that of the scheme.
         port: Port,
         /// The path; at least `/`.
         path: Text,
@@ -92,15 +92,15 @@ pub enum Destination {
     Host(Text, Port),
     /// An address and a port.
     Address(SocketAddr),
-    /// A Service by name: its cluster IP, through the pod's DNS.
+    /// A Service by name: its cluster IP, resolved by the pod's DNS.
     Service(NamespacedName, Option<Text>),
     /// An Ingress: its address, with one of its hosts and paths.
     Ingress {
         /// The Ingress.
         name: NamespacedName,
-        /// The host; the first rule's when not given.
+        /// The host; by default, that of the first rule.
         host: Option<Text>,
-        /// The path; the rule's first when not given.
+        /// The path; by default, the rule's first.
         path: Option<Text>,
     },
     /// A pod and a port.
@@ -108,7 +108,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// The object it names, where it names one.
+    /// The object that it refers to, if any.
     pub fn object(&self) -> Option<ObjectRef> {
         match self {
             Self::Service(name, _) => Some(ObjectRef::namespaced(Kind::Service, name)),
@@ -219,8 +219,8 @@ impl FromStr for Destination {
     }
 }
 
-/// Splits `host`, `host:port`, `[v6]` and `[v6]:port`; an IPv6 address is spelt in the
-/// usual way, however it was typed.
+/// Splits `host`, `host:port`, `[v6]` and `[v6]:port`; an IPv6 address is converted to canonical
+/// form.
 fn host_and_port(text: &str) -> Option<(Text, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
@@ -238,7 +238,7 @@ fn host_and_port(text: &str) -> Option<(Text, Option<&str>)> {
     (!host.is_empty() && host.bytes().all(plain)).then(|| (host.into(), port))
 }
 
-/// What was typed is no client or no target.
+/// The text is not a client or destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidFlow(String);
 
@@ -250,62 +250,62 @@ impl fmt::Display for InvalidFlow {
 
 impl std::error::Error for InvalidFlow {}
 
-/// How a flow ends, as its client sees it.
+/// The outcome of a flow, as its client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// A good answer, after this long (zero: at once).
+    /// A successful answer after this time (zero: at once).
     Answered {
-        /// Time spent waiting for something to fail first.
+        /// The time spent waiting for other targets to fail.
         after: Duration,
     },
-    /// An HTTP status that is an error.
+    /// An HTTP error status.
     Status {
         /// The status.
         code: u16,
-        /// After this long.
+        /// The time until the answer.
         after: Duration,
     },
-    /// Somebody said that nobody listens.
+    /// The connection was refused: nothing listens on the port.
     Refused,
-    /// The connection was cut.
+    /// The connection was reset.
     Reset,
-    /// Somebody answered a TLS greeting with something that is not TLS.
+    /// The TLS handshake was answered with something other than TLS.
     TlsError,
-    /// Somebody said that there is no way.
+    /// An ICMP error reports that the destination is unreachable.
     Unreachable,
-    /// Nobody says anything.
+    /// No answer arrives.
     Hangs,
-    /// The name has no address.
+    /// The name does not resolve.
     NameNotFound,
-    /// It depends on something that is not given or not modelled: it neither works nor fails.
+    /// The outcome depends on something that is not given or not modelled.
     Unknown,
 }
 
 impl Outcome {
-    /// A good answer at once.
+    /// A successful answer at once.
     pub const AT_ONCE: Self = Self::Answered { after: Duration::ZERO };
 
-    /// Whether the client gets what it came for, however late.
+    /// Whether the client gets a successful answer, at whatever time.
     pub fn is_answered(&self) -> bool {
         matches!(self, Self::Answered { .. })
     }
 
-    /// Whether nothing is wrong with it.
+    /// Whether the outcome is a successful answer at once.
     pub fn is_fine(&self) -> bool {
         *self == Self::AT_ONCE
     }
 
-    /// Whether it cannot be judged.
+    /// Whether the outcome is unknown.
     pub fn is_unknown(&self) -> bool {
         *self == Self::Unknown
     }
 
-    /// Whether something is wrong with it: it is known, and not a good answer at once.
+    /// Whether the outcome is known, and not a successful answer at once.
     pub fn is_bad(&self) -> bool {
         !self.is_fine() && !self.is_unknown()
     }
 
-    /// How long the client waits for it, where it comes at all.
+    /// The time until the answer; `None` if there is none.
     pub fn after(&self) -> Option<Duration> {
         match self {
             Self::Answered { after } | Self::Status { after, .. } => Some(*after),
@@ -318,7 +318,7 @@ impl Outcome {
         }
     }
 
-    /// The same, where the client has waited so long before.
+    /// The outcome after an additional wait.
     #[must_use]
     pub fn later(self, waited: Duration) -> Self {
         match self {
@@ -328,7 +328,7 @@ impl Outcome {
         }
     }
 
-    /// The word of the JSON contract.
+    /// The word in JSON output.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Answered { .. } => "answered",
@@ -371,44 +371,44 @@ impl fmt::Display for When {
     }
 }
 
-/// Why a way fails, or takes long, or goes where it should not.
+/// Why a route fails, is slow, or bypasses the load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mechanism {
-    /// The reply goes straight to the client, past the load balancer.
+    /// The reply goes directly to the client and bypasses the load balancer.
     AsymmetricReturn,
-    /// The kernel drops a packet whose source is an address of its own.
+    /// The kernel drops a packet whose source is one of its own addresses.
     LocalSourceDrop,
-    /// The kernel drops a packet that came in where its source is not.
+    /// The reverse path filter drops the packet.
     ReversePathFilter,
-    /// The load balancer has no target it may pick.
+    /// The load balancer has no eligible target.
     NoCandidate,
-    /// Health checks never come back.
+    /// Replies to health checks do not return.
     ProbeBlackhole,
-    /// A security group does not let it through.
+    /// A security group drops the packet.
     SecurityGroup,
-    /// No endpoint is there.
+    /// The Service has no endpoint.
     NoEndpoint,
-    /// Nobody listens there.
+    /// Nothing listens on the port.
     WrongPort,
-    /// A node lacks rules it should have.
+    /// A node lacks rules that it should have.
     RuleMissing,
-    /// The node has no bandwidth to the internet.
+    /// The node has no internet bandwidth.
     NoBandwidth,
-    /// The name has no address.
+    /// The name does not resolve.
     NameUnresolved,
-    /// No rule for this host and path.
+    /// No rule matches the host and path.
     NoRuleForPath,
-    /// TLS that the load balancer would have ended is not ended.
+    /// TLS is not terminated, because the load balancer is bypassed.
     TlsBypassed,
-    /// A node's firewall drops or rejects it.
+    /// A node's firewall drops or rejects the packet.
     Firewall,
-    /// No route leads there.
+    /// There is no route to the destination.
     NoRoute,
-    /// Two nodes cannot reach each other's pods.
+    /// Nodes cannot reach each other's pods.
     CrossNode,
-    /// What decides is not modelled: a load balancer, a proxy.
+    /// A component that decides, such as a load balancer or proxy, is not modelled.
     NotModelled,
-    /// What decides is not among the objects that were given.
+    /// An object that decides is not given.
     NotGiven,
 }
 
@@ -470,11 +470,11 @@ impl FromStr for Mechanism {
     type Err = UnknownMechanism;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text).ok_or(UnknownMechanism)
+        Self::ALL.into_iter().find(|mechanism| mechanism.as_str() == text).ok_or(UnknownMechanism)
     }
 }
 
-/// The text names no mechanism.
+/// The text is not a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownMechanism;
 

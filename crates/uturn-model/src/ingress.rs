@@ -8,19 +8,19 @@ use crate::{Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Text, U
 pub struct Ingress {
     /// Its name.
     pub name: NamespacedName,
-    /// Its annotations; the cloud's switches stand here.
+    /// Its annotations, including the cloud's parameters.
     pub annotations: Labels,
-    /// `spec.ingressClassName`, else the old annotation.
+    /// `spec.ingressClassName`, else the deprecated annotation.
     pub class: Option<Text>,
     /// `spec.defaultBackend`.
     pub default_backend: Option<Backend>,
-    /// Hosts that are served with TLS.
+    /// The hosts with TLS.
     pub tls: Vec<Tls>,
     /// Its rules, in order.
     pub rules: Vec<IngressRule>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
-    /// What its flows depend on and cannot be judged.
+    /// Why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.
     pub origin: Origin,
@@ -45,7 +45,7 @@ pub struct Tls {
 /// `spec.rules[]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngressRule {
-    /// The host; none means every host.
+    /// The host; `None` for all hosts.
     pub host: Option<Text>,
     /// Its paths, in order.
     pub paths: Vec<IngressPath>,
@@ -56,24 +56,24 @@ pub struct IngressRule {
 pub struct IngressPath {
     /// The path.
     pub path: Text,
-    /// How it is compared.
+    /// How it is matched.
     pub kind: PathKind,
-    /// Where it leads.
+    /// Its backend.
     pub backend: Backend,
 }
 
 /// `pathType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// The whole path.
+    /// Matches the whole path.
     Exact,
-    /// Its first elements.
+    /// Matches the first elements of the path.
     Prefix,
-    /// As the controller pleases.
+    /// Matching depends on the controller.
     ImplementationSpecific,
 }
 
-/// Where a rule leads.
+/// The backend of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// A port of a Service in the Ingress's namespace.
@@ -83,7 +83,7 @@ pub enum Backend {
         /// Its port.
         port: BackendPort,
     },
-    /// Some other object, which only its controller understands.
+    /// Another object, which only its controller understands.
     Resource(Text),
 }
 
@@ -97,8 +97,8 @@ pub enum BackendPort {
 }
 
 impl Backend {
-    /// Whether it names no Service but an action that an annotation describes: the port's name
-    /// says so to the controllers that know it.
+    /// Whether it refers to an action in an annotation rather than a Service, which the port's
+    /// name tells the controllers that support it.
     pub fn is_action(&self) -> bool {
         let Self::Service { port: BackendPort::Name(port), .. } = self else { return false };
         &**port == "use-annotation"
@@ -121,7 +121,7 @@ pub struct IngressClass {
     pub name: Name,
     /// `spec.controller`.
     pub controller: Text,
-    /// Whether Ingresses that name no class belong to it.
+    /// Whether it is the default class.
     pub is_default: bool,
     /// Where it was written.
     pub origin: Origin,

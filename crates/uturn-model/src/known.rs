@@ -1,46 +1,46 @@
-//! What is known, and how; what is not, and what would settle it.
+//! Values with the reason for believing them, and assumptions about what is not known.
 
 use std::fmt;
 
 use crate::{Origin, Text};
 
-/// A value with the ground it stands on.
+/// A value with the reason for believing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known<T> {
     /// The value.
     pub value: T,
-    /// Why it is believed.
+    /// The reason for believing it.
     pub basis: Basis,
 }
 
-/// Why a value is believed, from the surest to the least sure.
+/// The reason for believing a value, from the most to the least reliable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Somebody wrote it down.
+    /// Stated in the input.
     Stated(Origin),
-    /// It follows from something that was written down; the text says from what.
+    /// Derived from the input; the text says from what.
     Derived(Text),
-    /// Nothing says it: it is what such clusters usually have; the text says why.
+    /// Not stated: the usual value for such clusters; the text says why.
     Supposed(Text),
 }
 
 impl<T> Known<T> {
-    /// Written down at `origin`.
+    /// A value stated at `origin`.
     pub fn stated(value: T, origin: Origin) -> Self {
         Self { value, basis: Basis::Stated(origin) }
     }
 
-    /// Follows from something that was written down.
+    /// A value derived from the input.
     pub fn derived(value: T, from: impl Into<Text>) -> Self {
         Self { value, basis: Basis::Derived(from.into()) }
     }
 
-    /// Nothing says it.
+    /// A supposed value.
     pub fn supposed(value: T, because: impl Into<Text>) -> Self {
         Self { value, basis: Basis::Supposed(because.into()) }
     }
 
-    /// Whether nothing says it.
+    /// Whether the value is not stated.
     pub fn is_supposed(&self) -> bool {
         matches!(self.basis, Basis::Supposed(_))
     }
@@ -56,16 +56,16 @@ impl fmt::Display for Basis {
     }
 }
 
-/// Something that nothing said and that was taken for true.
+/// An assumption about something that is not stated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Supposition {
-    /// What it is about: `kube-proxy mode`.
+    /// The subject: `kube-proxy mode`.
     pub about: Text,
-    /// What was taken for true: `iptables`.
+    /// The assumed value: `iptables`.
     pub taken: Text,
-    /// Why that and nothing else.
+    /// The reason for the assumption.
     pub because: Text,
-    /// What would settle it: `state spec.kubeProxy.mode in Facts`.
+    /// How to replace it by a fact: `state spec.kubeProxy.mode in Facts`.
     pub settle: Text,
 }
 

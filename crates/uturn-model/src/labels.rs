@@ -9,7 +9,7 @@ use crate::Text;
 pub struct Labels(BTreeMap<Text, Text>);
 
 impl Labels {
-    /// None at all.
+    /// No labels.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
@@ -24,27 +24,27 @@ impl Labels {
         self.get(key) == Some(value)
     }
 
-    /// The first key that begins like this.
+    /// The first key with this prefix.
     pub fn key_from(&self, begins: &str) -> Option<&str> {
         self.0.keys().map(|key| &**key).find(|key| key.starts_with(begins))
     }
 
-    /// All, by key.
+    /// All labels, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// How many.
+    /// The number of labels.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether every one of `wanted` is here.
+    /// Whether all of `wanted` are present.
     pub fn contains_all(&self, wanted: &Self) -> bool {
         wanted.iter().all(|(key, value)| self.is(key, value))
     }
@@ -62,21 +62,22 @@ impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Labels {
 /// selects nothing: it has `None`, not an empty selector.)
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// All of these must be there.
+    /// Labels that must be present.
     pub labels: Labels,
-    /// And all of these must hold.
+    /// Requirements that must hold.
     pub expressions: Vec<Requirement>,
 }
 
 impl Selector {
-    /// The selector that wants exactly these labels.
+    /// A selector that requires these labels.
     pub fn labels(labels: Labels) -> Self {
         Self { labels, expressions: Vec::new() }
     }
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
-        labels.contains_all(&self.labels) && self.expressions.iter().all(|one| one.holds(labels))
+        labels.contains_all(&self.labels)
+            && self.expressions.iter().all(|requirement| requirement.holds(labels))
     }
 }
 
@@ -85,27 +86,28 @@ impl Selector {
 pub struct Requirement {
     /// The label's key.
     pub key: Text,
-    /// What is asked of it.
+    /// The condition on the label.
     pub operator: Operator,
 }
 
-/// What a [`Requirement`] asks.
+/// The condition of a [`Requirement`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// The key is there with one of these values.
+    /// The key is present with one of these values.
     In(Vec<Text>),
-    /// The key is not there, or with none of these values.
+    /// The key is absent or has none of these values.
     NotIn(Vec<Text>),
-    /// The key is there.
+    /// The key is present.
     Exists,
-    /// The key is not there.
+    /// The key is absent.
     DoesNotExist,
 }
 
 impl Requirement {
     fn holds(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
-        let among = |values: &[Text]| value.is_some_and(|v| values.iter().any(|one| &**one == v));
+        let among =
+            |values: &[Text]| value.is_some_and(|v| values.iter().any(|known| &**known == v));
         match &self.operator {
             Operator::In(values) => among(values),
             Operator::NotIn(values) => !among(values),

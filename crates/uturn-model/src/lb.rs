@@ -1,4 +1,4 @@
-//! Load balancers: what is set up on them. How they decide is `uturn-lb`'s business.
+//! The configuration of load balancers. Their decisions are in `uturn-lb`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,13 +11,13 @@ use crate::{Name, NamespacedName, ObjectRef, Port, Text};
 /// A load balancer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadBalancer {
-    /// What people call it: its id, or one made up from its owner.
+    /// Its name for people: its id, or a name derived from its owner.
     pub name: Text,
     /// Its address.
     pub vip: IpAddr,
-    /// Reachable from the VPC only, or from the internet.
+    /// Whether it is reachable from the VPC only, or from the internet.
     pub scope: Scope,
-    /// Its own security groups; none known means everything may enter.
+    /// Its security groups; without any, all traffic may enter.
     pub security_groups: Vec<Text>,
     /// Its listeners.
     pub listeners: Vec<Listener>,
@@ -46,31 +46,31 @@ impl fmt::Display for Scope {
 pub struct Listener {
     /// The port it listens on.
     pub port: Port,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: ListenerProtocol,
-    /// How it behaves.
+    /// Its behaviour.
     pub profile: Profile,
-    /// Where it sends what; one rule without host and path on layer 4.
+    /// Its forwarding rules; on layer 4, a single rule without host and path.
     pub rules: Vec<Rule>,
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListenerProtocol {
     /// Layer 4.
     Tcp,
     /// Layer 4.
     Udp,
-    /// Layer 4 with TLS ended at the load balancer.
+    /// Layer 4 with TLS termination.
     TcpSsl,
     /// Layer 7.
     Http,
-    /// Layer 7 with TLS ended at the load balancer.
+    /// Layer 7 with TLS termination.
     Https,
 }
 
 impl ListenerProtocol {
-    /// The layer it works on.
+    /// The layer that it works on.
     pub fn layer(self) -> Layer {
         match self {
             Self::Tcp | Self::Udp | Self::TcpSsl => Layer::L4,
@@ -78,7 +78,7 @@ impl ListenerProtocol {
         }
     }
 
-    /// The transport below it.
+    /// The transport protocol.
     pub fn transport(self) -> crate::Protocol {
         match self {
             Self::Udp => crate::Protocol::Udp,
@@ -86,7 +86,7 @@ impl ListenerProtocol {
         }
     }
 
-    /// Whether it ends TLS.
+    /// Whether it terminates TLS.
     pub fn ends_tls(self) -> bool {
         matches!(self, Self::TcpSsl | Self::Https)
     }
@@ -104,7 +104,7 @@ impl fmt::Display for ListenerProtocol {
     }
 }
 
-/// Layer 4 passes packets on; layer 7 ends the connection and makes another.
+/// Layer 4 forwards packets; layer 7 terminates connections and opens new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// Packets.
@@ -116,23 +116,23 @@ pub enum Layer {
 /// How a kind of load balancer behaves: data, so that a cloud is a value and not a code path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Profile {
-    /// Its name: `tke-clb-l7`.
+    /// Its name, as reports print it.
     pub name: Text,
     /// The source address that targets see.
     pub source: Source,
-    /// Never picks a target whose address is the client's own, while there is another.
+    /// Whether it avoids a target with the client's own address while there is another.
     pub avoids_client: bool,
-    /// How long a connection to a target may take; layer 7 only.
+    /// The connect timeout to a target; layer 7 only.
     pub connect_timeout: Duration,
-    /// Tries another target when one does not answer; layer 7 only.
+    /// Whether it tries another target if one does not answer; layer 7 only.
     pub next_target: bool,
-    /// How it picks.
+    /// How it selects a target.
     pub scheduler: Scheduler,
-    /// When every target is dead, treats all as alive.
+    /// Whether it treats all targets as healthy if none is.
     pub all_dead_all_alive: bool,
-    /// How it learns whether a target is alive.
+    /// Its active health check.
     pub health_check: Option<HealthCheck>,
-    /// How it learns from requests that fail; layer 7 only.
+    /// Its passive health check; layer 7 only.
     pub passive_check: Option<PassiveCheck>,
 }
 
@@ -141,34 +141,34 @@ pub struct Profile {
 pub enum Source {
     /// The client's own.
     Kept,
-    /// One of the load balancer's own, out of this range; the client's goes into
-    /// `X-Forwarded-For` on layer 7.
+    /// SNAT to an address of the load balancer out of this range; on layer 7, the client's
+    /// address is in `X-Forwarded-For`.
     Replaced(IpNet),
 }
 
-/// How a load balancer picks a target.
+/// How a load balancer selects a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheduler {
-    /// In turns, by weight.
+    /// Round robin by weight.
     WeightedRoundRobin,
-    /// The one with the fewest connections for its weight.
+    /// The target with the fewest connections relative to its weight.
     LeastConnections,
-    /// By the client's address.
+    /// By a hash of the client's address.
     SourceHash,
 }
 
 /// A health check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HealthCheck {
-    /// The address it comes from.
+    /// The source address of probes.
     pub source: ProbeSource,
-    /// Time between two.
+    /// The time between two probes.
     pub interval: Duration,
-    /// How long an answer may take.
+    /// The timeout of a probe.
     pub timeout: Duration,
-    /// So many good ones make a target alive.
+    /// The number of consecutive successes that make a target healthy.
     pub rise: u32,
-    /// So many bad ones make it dead.
+    /// The number of consecutive failures that make a target unhealthy.
     pub fall: u32,
 }
 
@@ -176,55 +176,55 @@ pub struct HealthCheck {
 /// while.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassiveCheck {
-    /// So many failures in a row.
+    /// The number of consecutive failures.
     pub failures: u32,
-    /// So long nobody is sent there.
+    /// How long the target is not used.
     pub rest: Duration,
 }
 
-/// Where health checks come from.
+/// The source address of health checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeSource {
     /// The load balancer's own address.
     Vip,
-    /// The cloud's range for that: 100.64.0.0/10.
+    /// The range that the cloud reserves for probes: 100.64.0.0/10.
     Reserved,
 }
 
-/// Where a listener sends what.
+/// A forwarding rule of a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// The host; none means every host.
+    /// The host; `None` for all hosts.
     pub host: Option<Text>,
-    /// The path; none means every path.
+    /// The path; `None` for all paths.
     pub path: Option<(Text, crate::ingress::PathKind)>,
-    /// The Service it serves.
+    /// The Service that it forwards to.
     pub service: NamespacedName,
-    /// What asked for it: a Service or an Ingress.
+    /// The Service or Ingress that it was derived from.
     pub owner: ObjectRef,
-    /// Where it sends to.
+    /// Its targets.
     pub targets: Vec<Target>,
-    /// Where it sends clients instead of serving them, on layer 7.
+    /// A redirect to send instead of forwarding; layer 7 only.
     pub redirect: Option<Redirect>,
 }
 
 /// An answer that tells a client to ask elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Redirect {
-    /// Its status: 301, 302, 307 or 308.
+    /// The status code: 301, 302, 307 or 308.
     pub code: u16,
-    /// Whether TLS is spoken there.
+    /// Whether the new URL uses TLS.
     pub tls: bool,
-    /// The host; none means the one that was asked.
+    /// The host; `None` for that of the request.
     pub host: Option<Text>,
     /// The port.
     pub port: Port,
-    /// The path; none means the one that was asked.
+    /// The path; `None` for that of the request.
     pub path: Option<Text>,
 }
 
 impl Redirect {
-    /// The host and path that a request for these is sent to. `host` may carry a port.
+    /// The host and path that a request is redirected to. `host` may contain a port.
     pub fn aim<'s>(&'s self, host: &'s str, path: &'s str) -> (&'s str, &'s str) {
         let bare = match host.rsplit_once(':') {
             Some((name, port))
@@ -238,7 +238,7 @@ impl Redirect {
         (self.host.as_deref().unwrap_or(bare), self.path.as_deref().unwrap_or(path))
     }
 
-    /// The same as the answer says it.
+    /// The value of the `Location` header.
     pub fn location(&self, host: &str, path: &str) -> String {
         let (host, path) = self.aim(host, path);
         match (self.tls, self.port.number()) {
@@ -253,9 +253,9 @@ impl Redirect {
 /// One target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where packets go.
+    /// The address that packets are sent to.
     pub address: SocketAddr,
-    /// Its share of the traffic beside the others'; 0 takes none.
+    /// Its weight relative to the other targets; 0 receives no traffic.
     pub weight: u32,
     /// What it is.
     pub kind: TargetKind,
@@ -268,15 +268,15 @@ pub enum TargetKind {
     NodePort(Name),
     /// A pod.
     Pod {
-        /// The pod, where it is known.
+        /// The pod, if known.
         pod: Option<NamespacedName>,
-        /// The node it is on.
+        /// The node that it is on.
         node: Option<Name>,
     },
 }
 
 impl TargetKind {
-    /// The node that packets to it arrive at.
+    /// The node that receives packets to it.
     pub fn node(&self) -> Option<&Name> {
         match self {
             Self::NodePort(node) => Some(node),
@@ -285,16 +285,16 @@ impl TargetKind {
     }
 }
 
-/// What Facts say of a load balancer: each thing that is stated wins over what was derived.
+/// A load balancer in Facts: stated fields override derived ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalancerFact {
-    /// Its address: how it is found.
+    /// Its address, which identifies it.
     pub vip: IpAddr,
     /// Its name.
     pub name: Option<Text>,
     /// Its scope.
     pub scope: Option<Scope>,
-    /// Where its health checks come from.
+    /// The source address of its health checks.
     pub probe_source: Option<ProbeSource>,
     /// Its security groups.
     pub security_groups: Option<Vec<Text>>,
@@ -304,46 +304,47 @@ pub struct LoadBalancerFact {
     pub origin: crate::Origin,
 }
 
-/// What Facts say of a listener.
+/// A listener in Facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerFact {
-    /// Its port: how it is found.
+    /// Its port, which identifies it.
     pub port: Port,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: Option<ListenerProtocol>,
-    /// Whether the source address is replaced.
+    /// Whether it translates the source address (SNAT).
     pub snat: Option<bool>,
-    /// How it picks.
+    /// How it selects a target.
     pub scheduler: Option<Scheduler>,
     /// Where it was written.
     pub origin: crate::Origin,
 }
 
-/// A TkeServiceConfig: what people set on listeners that the cloud's controller made.
+/// An object of a cloud in which users set properties of the listeners that the cloud's
+/// controller makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TkeServiceConfig {
+pub struct ListenerOverrides {
     /// Its name.
     pub name: NamespacedName,
-    /// `spec.loadBalancer.l4Listeners` and `l7Listeners`.
-    pub listeners: Vec<ListenerConfig>,
+    /// The listeners that it sets properties of.
+    pub listeners: Vec<ListenerOverride>,
     /// Where it was written.
     pub origin: crate::Origin,
 }
 
-/// A listener of a [`TkeServiceConfig`].
+/// A listener of [`ListenerOverrides`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenerConfig {
+pub struct ListenerOverride {
     /// Its port.
     pub port: Port,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: ListenerProtocol,
-    /// `keepaliveEnable`: keeps connections to targets, and so replaces the source.
+    /// Whether it keeps connections to targets open, and so replaces the source.
     pub keepalive: Option<bool>,
-    /// `scheduler`: of the listener on layer 4; of its first rule that names one on layer 7.
+    /// How it picks a target: on layer 7, of its first rule that names a scheduler.
     pub scheduler: Option<Scheduler>,
-    /// `healthCheck.enable`.
+    /// Whether it probes its targets.
     pub health_check: Option<bool>,
-    /// `healthCheck.sourceIpType`.
+    /// Where its probes come from.
     pub probe_source: Option<ProbeSource>,
     /// Where it was written.
     pub origin: crate::Origin,

@@ -18,7 +18,7 @@
 //!           ├─ Pod, Workload                │ walked by uturn-path
 //!           ├─ Service ── EndpointSlice     ▼
 //!           ├─ Ingress ── IngressClass    Route ── Hop ── Step     (one way, its odds)
-//!           ├─ TkeServiceConfig             │ added up
+//!           ├─ ListenerOverrides            │ added up
 //!           ├─ Network, SecurityGroup       ▼
 //!           └─ Dns, ProxySettings         Verdict (Outcome × share, Mechanism)
 //! ```
@@ -63,11 +63,11 @@ pub use name::{InvalidName, Kind, Name, NamespacedName, ObjectRef};
 pub use node::Node;
 pub use origin::Origin;
 pub use pod::Pod;
-pub use proxy::{ProxyMode, ProxySettings, ServiceProxy, Variant};
+pub use proxy::{AddressBinding, ProxyMode, ProxySettings, ServiceProxy, Variant};
 pub use route::{By, Hop, Place, Route, Step, StepKind, Verdict};
 pub use service::Service;
 pub use unjudged::{Unjudged, Unknown};
-pub use version::Version;
+pub use version::{Vendor, VendorBuild, Version};
 pub use workload::{Workload, WorkloadKind};
 
 /// Shared, immutable text: cheap to clone, since names repeat a lot.

@@ -10,10 +10,13 @@ use crate::Text;
 pub struct Name(Text);
 
 impl Name {
-    /// The name, if the text is one.
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// If the text is not a Kubernetes object name.
     pub fn new(text: impl Into<Text>) -> Result<Self, InvalidName> {
         let text = text.into();
-        // Colons stand in names of RBAC objects; kinds uturn reads never have them.
+        // Colons occur in names of RBAC objects, which uturn does not read.
         let label = |label: &str| {
             let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
             !label.is_empty()
@@ -28,7 +31,7 @@ impl Name {
         }
     }
 
-    /// As text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -60,7 +63,7 @@ impl std::borrow::Borrow<str> for Name {
     }
 }
 
-/// The text is no Kubernetes name.
+/// The text is not a Kubernetes name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidName;
 
@@ -85,7 +88,10 @@ pub struct NamespacedName {
 }
 
 impl NamespacedName {
-    /// Both parts checked.
+    /// Checks both parts.
+    ///
+    /// # Errors
+    /// If one of them is not a Kubernetes object name.
     pub fn new(namespace: &str, name: &str) -> Result<Self, InvalidName> {
         Ok(Self { namespace: Name::new(namespace)?, name: Name::new(name)? })
     }
@@ -106,7 +112,7 @@ impl FromStr for NamespacedName {
     }
 }
 
-/// The kinds of object that uturn speaks of.
+/// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the Kubernetes kind of that name")]
 pub enum Kind {
@@ -122,7 +128,7 @@ pub enum Kind {
     DeploymentConfig,
     Rollout,
     CloneSet,
-    /// Any other that makes pods from a template.
+    /// Any other kind that creates pods from a template.
     Workload,
     Service,
     EndpointSlice,
@@ -130,7 +136,8 @@ pub enum Kind {
     Ingress,
     IngressClass,
     ConfigMap,
-    TkeServiceConfig,
+    /// An object of a cloud's own, as the cloud spells its kind.
+    CloudObject(&'static str),
     NetworkPolicy,
     Facts,
     LoadBalancer,
@@ -138,7 +145,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As Kubernetes spells it in `kind:`.
+    /// The value of `kind:`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Node => "Node",
@@ -160,7 +167,7 @@ impl Kind {
             Self::Ingress => "Ingress",
             Self::IngressClass => "IngressClass",
             Self::ConfigMap => "ConfigMap",
-            Self::TkeServiceConfig => "TkeServiceConfig",
+            Self::CloudObject(kind) => kind,
             Self::NetworkPolicy => "NetworkPolicy",
             Self::Facts => "Facts",
             Self::LoadBalancer => "LoadBalancer",
@@ -175,35 +182,35 @@ impl fmt::Display for Kind {
     }
 }
 
-/// One object, by kind and name.
+/// A reference to an object by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
     /// Its kind.
     pub kind: Kind,
-    /// Its namespace, where its kind has one.
+    /// Its namespace, if its kind has one.
     pub namespace: Option<Name>,
     /// Its name.
     pub name: Text,
 }
 
 impl ObjectRef {
-    /// An object in a namespace.
+    /// A reference to a namespaced object.
     pub fn namespaced(kind: Kind, name: &NamespacedName) -> Self {
         Self { kind, namespace: Some(name.namespace.clone()), name: name.name.as_str().into() }
     }
 
-    /// An object without a namespace.
+    /// A reference to a cluster-scoped object.
     pub fn global(kind: Kind, name: impl Into<Text>) -> Self {
         Self { kind, namespace: None, name: name.into() }
     }
 
-    /// The name of an object in a namespace; nothing where it is in none.
+    /// The namespaced name; `None` for a cluster-scoped object.
     pub fn namespaced_name(&self) -> Option<NamespacedName> {
         let name = Name::new(&*self.name).ok()?;
         Some(NamespacedName { namespace: self.namespace.clone()?, name })
     }
 
-    /// As the command line names it: `svc/shop/front`.
+    /// The form used on the command line: `svc/shop/front`.
     pub fn short(&self) -> String {
         let word = match self.kind {
             Kind::Service => "svc",

@@ -6,33 +6,33 @@ use ipnet::IpNet;
 
 use crate::{Family, Known, Origin, Protocol, Text};
 
-/// How pods get addresses and how packets to them find the node.
+/// How pods get addresses, and how packets reach other nodes' pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Which plugin makes the pod network.
+    /// The network plugin.
     pub plugin: Known<Plugin>,
-    /// How pods hang off their node.
+    /// How pods are connected to their node.
     pub mode: Known<NetworkMode>,
-    /// How packets get to another node's pods.
+    /// How packets reach other nodes' pods.
     pub transport: Known<Transport>,
-    /// Whether what pods send beyond `non_masquerade_cidrs` leaves with their node's address.
+    /// Whether packets from pods to addresses outside `non_masquerade_cidrs` are masqueraded.
     pub masquerades: Known<bool>,
-    /// All ranges that pods have addresses from.
+    /// All pod address ranges.
     pub pod_cidrs: Known<Vec<IpNet>>,
-    /// All ranges that ClusterIPs are taken from.
+    /// All ClusterIP ranges.
     pub service_cidrs: Known<Vec<IpNet>>,
-    /// The ranges of the VPC: nodes, private load balancers.
+    /// The address ranges of the VPC: nodes, private load balancers.
     pub vpc_cidrs: Known<Vec<IpNet>>,
-    /// Destinations to which a pod keeps its own address (ip-masq-agent).
+    /// Destinations for which pod traffic is not masqueraded (ip-masq-agent).
     pub non_masquerade_cidrs: Known<Vec<IpNet>>,
 }
 
-/// The plugin that makes the pod network: the kubelet calls it.
+/// The CNI plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the plugin of that name")]
 pub enum Plugin {
-    TkeGlobalRouter,
-    TkeVpcCni,
+    /// A cloud's own.
+    OfCloud(CloudNetwork),
     Calico,
     Canal,
     Cilium,
@@ -48,15 +48,13 @@ pub enum Plugin {
     KubeRouter,
     Weave,
     Kindnet,
-    /// Nothing tells which.
+    /// Not known.
     Unknown,
 }
 
 impl Plugin {
-    /// All of them, with the word of Facts and JSON and the name that people know.
-    pub const ALL: [(Self, &'static str, &'static str); 18] = [
-        (Self::TkeGlobalRouter, "tke-global-router", "TKE Global Router"),
-        (Self::TkeVpcCni, "tke-vpc-cni", "TKE VPC-CNI"),
+    /// All but [`Self::OfCloud`], with the word of Facts and JSON and the usual name.
+    pub const ALL: [(Self, &'static str, &'static str); 16] = [
         (Self::Calico, "calico", "Calico"),
         (Self::Canal, "canal", "Canal"),
         (Self::Cilium, "cilium", "Cilium"),
@@ -76,22 +74,23 @@ impl Plugin {
     ];
 
     fn row(self) -> (Self, &'static str, &'static str) {
+        if let Self::OfCloud(network) = self {
+            return (self, network.word, network.name);
+        }
         let row = Self::ALL.into_iter().find(|(plugin, ..)| *plugin == self);
-        row.expect("all plugins are listed")
+        row.expect("all other plugins are listed")
     }
 
-    /// The word of Facts and JSON: `aws-vpc-cni`.
+    /// The word in Facts and JSON: `aws-vpc-cni`.
     pub fn word(self) -> &'static str {
         self.row().1
     }
 
-    /// How pods usually hang off their node.
+    /// How pods are usually connected to their node.
     pub fn usual_mode(self) -> NetworkMode {
         match self {
-            Self::TkeGlobalRouter | Self::Flannel | Self::Kubenet | Self::KubeRouter => {
-                NetworkMode::GlobalRouter
-            }
-            Self::TkeVpcCni => NetworkMode::VpcCni,
+            Self::OfCloud(network) => network.mode,
+            Self::Flannel | Self::Kubenet | Self::KubeRouter => NetworkMode::GlobalRouter,
             Self::Calico
             | Self::Canal
             | Self::Cilium
@@ -108,7 +107,7 @@ impl Plugin {
         }
     }
 
-    /// How packets usually get to another node's pods.
+    /// How packets usually reach other nodes' pods.
     pub fn usual_transport(self) -> Transport {
         match self {
             Self::Calico
@@ -118,9 +117,8 @@ impl Plugin {
             | Self::OvnKubernetes
             | Self::Antrea
             | Self::Weave => Transport::Tunnel,
-            Self::TkeGlobalRouter
-            | Self::TkeVpcCni
-            | Self::Kubenet
+            Self::OfCloud(network) => network.transport,
+            Self::Kubenet
             | Self::AwsVpcCni
             | Self::AzureCni
             | Self::AzureCniOverlay
@@ -132,7 +130,7 @@ impl Plugin {
         }
     }
 
-    /// Whether what pods send to addresses that are no pods' usually gets their node's address.
+    /// Whether traffic from pods to other than pod addresses is usually masqueraded.
     pub fn usually_masquerades(self) -> bool {
         match self {
             Self::Calico
@@ -146,13 +144,8 @@ impl Plugin {
             | Self::KubeRouter
             | Self::Weave
             | Self::Kindnet => true,
-            Self::TkeGlobalRouter
-            | Self::TkeVpcCni
-            | Self::AwsVpcCni
-            | Self::AzureCni
-            | Self::Gke
-            | Self::Terway
-            | Self::Unknown => false,
+            Self::OfCloud(network) => network.masquerades,
+            Self::AwsVpcCni | Self::AzureCni | Self::Gke | Self::Terway | Self::Unknown => false,
         }
     }
 }
@@ -163,24 +156,39 @@ impl std::fmt::Display for Plugin {
     }
 }
 
+/// A pod network that a cloud brings: its row in that cloud's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CloudNetwork {
+    /// The word of Facts and JSON.
+    pub word: &'static str,
+    /// The name that people know.
+    pub name: &'static str,
+    /// How pods hang off their node.
+    pub mode: NetworkMode,
+    /// How packets get to another node's pods.
+    pub transport: Transport,
+    /// Whether what pods send to addresses that are no pods' gets their node's address.
+    pub masquerades: bool,
+}
+
 /// How pods hang off their node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetworkMode {
-    /// A bridge (`cbr0`) that has the node's range of pod addresses.
+    /// By a bridge (`cbr0`) with the node's pod range.
     GlobalRouter,
-    /// Pods have addresses of the VPC, on network cards of the node.
+    /// By network interfaces of the node, with VPC addresses.
     VpcCni,
-    /// Each pod has a link of its own and a route to its address; there is no bridge. A pod's
-    /// address need not be of its node's range.
+    /// By a link and a route for each pod, without a bridge. A pod's address need not be in its
+    /// node's range.
     Routed,
 }
 
 /// How packets get to another node's pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transport {
-    /// As they are: the network around the nodes knows where pods are.
+    /// Unencapsulated: the network around the nodes has routes to pods.
     Underlay,
-    /// Wrapped in packets from node to node: the network around the nodes does not know pods.
+    /// Encapsulated between nodes: the network around the nodes has no routes to pods.
     Tunnel,
 }
 
@@ -203,13 +211,13 @@ impl std::fmt::Display for NetworkMode {
     }
 }
 
-/// One range for each family, the smallest that has all of these of that family.
+/// For each family, the smallest range that contains these.
 pub fn covering_each(nets: &[IpNet]) -> Vec<IpNet> {
     let of = |family| nets.iter().copied().filter(move |net| Family::of(net.addr()) == family);
     Family::BOTH.into_iter().filter_map(|family| covering(of(family))).collect()
 }
 
-/// The smallest range that has all of these.
+/// The smallest range that contains these.
 fn covering(mut nets: impl Iterator<Item = IpNet>) -> Option<IpNet> {
     let mut all = nets.next()?;
     for net in nets {
@@ -220,15 +228,15 @@ fn covering(mut nets: impl Iterator<Item = IpNet>) -> Option<IpNet> {
     Some(all)
 }
 
-/// A security group: stateful; rules in order, the first that matches decides; what
-/// nothing matches is dropped.
+/// A stateful security group: the first matching rule decides; without a match, the packet is
+/// dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityGroup {
     /// Its name or id.
     pub name: Text,
-    /// Rules for what comes in.
+    /// The inbound rules.
     pub inbound: Vec<SecurityRule>,
-    /// Rules for what goes out.
+    /// The outbound rules.
     pub outbound: Vec<SecurityRule>,
     /// Where it was written.
     pub origin: Origin,
@@ -239,18 +247,18 @@ pub struct SecurityGroup {
 pub struct SecurityRule {
     /// Accept or drop.
     pub accept: bool,
-    /// The protocol; none means every one.
+    /// The protocol; `None` for all.
     pub protocol: Option<Protocol>,
-    /// The ports, first to last; none means every one.
+    /// The first and last port; `None` for all.
     pub ports: Option<(u16, u16)>,
-    /// The other side's range; none means every one.
+    /// The range of the other side; `None` for all.
     pub peer: Option<IpNet>,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl SecurityRule {
-    /// Whether the rule speaks of this packet; no protocol is one without ports.
+    /// Whether the rule matches a packet; `None` stands for a protocol without ports.
     pub fn matches(&self, peer: IpAddr, protocol: Option<Protocol>, port: u16) -> bool {
         let ports = |(first, last)| protocol.is_some() && (first..=last).contains(&port);
         self.protocol.is_none_or(|wanted| Some(wanted) == protocol)

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use crate::{Family, Labels, Name, NamespacedName, Origin, Text, Version};
 
-/// A node: what Kubernetes says of it, and what Facts add.
+/// A node: its object, and what Facts add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its name.
@@ -23,7 +23,7 @@ pub struct Node {
     pub pod_cidrs: Vec<IpNet>,
     /// The addresses of the node's end of the tunnel to other nodes' pods.
     pub tunnel_ips: Vec<IpAddr>,
-    /// `spec.providerID`: `qcloud:///…`, `aws:///…`.
+    /// `spec.providerID`: `aws:///…`, `azure:///…`.
     pub provider_id: Option<Text>,
     /// The Ready condition is True (or there is no status to say otherwise).
     pub ready: bool,
@@ -33,23 +33,23 @@ pub struct Node {
     pub kube_proxy_version: Option<Version>,
     /// `status.nodeInfo.kernelVersion`.
     pub kernel: Option<Text>,
-    /// Source validation, where Facts or a capture say it.
+    /// The reverse path filter, if stated in Facts or captured.
     pub rp_filter: Option<RpFilter>,
-    /// Whether the node has bandwidth to the internet, where Facts say it.
+    /// Whether the node has internet bandwidth, if stated in Facts.
     pub public_bandwidth: Option<bool>,
-    /// Security groups, where Facts say them.
+    /// The security groups, if stated in Facts.
     pub security_groups: Option<Vec<Text>>,
-    /// Whether the node passes on packets that are not for itself, where Facts say it.
+    /// Whether the node forwards packets, if stated in Facts.
     pub forwards: Option<bool>,
-    /// Whether rules see what the node's bridge passes, where Facts say it.
+    /// Whether bridged packets traverse iptables, if stated in Facts.
     pub bridge_rules: Option<bool>,
-    /// Whether the VPC has routes to the node's pod ranges, where Facts say it.
+    /// Whether the VPC has routes to the node's pod ranges, if stated in Facts.
     pub routed: Option<bool>,
-    /// Rules that the node has beside kube-proxy's, where Facts say them.
+    /// Rules besides kube-proxy's, if stated in Facts.
     pub firewall: Option<Firewall>,
-    /// Services that kube-proxy has not programmed on this node, where Facts say so.
+    /// Services that kube-proxy has not programmed on this node, if stated in Facts.
     pub unprogrammed: Vec<NamespacedName>,
-    /// Whether there is a Node object, or the node was supposed or taken from a pod's
+    /// Whether there is no Node object: the node is supposed, or known from a pod's
     /// `spec.nodeName`.
     pub supposed: bool,
     /// Where it was written.
@@ -57,7 +57,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node of which nothing but the name is known.
+    /// A node of which only the name is known.
     pub fn new(name: Name, origin: Origin) -> Self {
         Self {
             name,
@@ -85,17 +85,17 @@ impl Node {
         }
     }
 
-    /// Its first InternalIP of a family: where NodePorts and probes reach it.
+    /// Its first InternalIP of a family, which NodePorts and probes use.
     pub fn address(&self, family: Family) -> Option<IpAddr> {
         self.internal_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// Whether this address is the node's own.
+    /// Whether the address belongs to the node.
     pub fn has_address(&self, address: IpAddr) -> bool {
         self.internal_ips.contains(&address) || self.external_ips.contains(&address)
     }
 
-    /// The first two numbers of its kernel's version: `5.4.119-19.0009` is 5 and 4.
+    /// The first two numbers of its kernel's version: 5 and 4 for `5.4.119-19.0009`.
     pub fn kernel_version(&self) -> Option<(u16, u16)> {
         let text = self.kernel.as_deref()?;
         let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
@@ -107,13 +107,13 @@ impl Node {
         self.labels.get("topology.kubernetes.io/zone")
     }
 
-    /// Whether the label takes it out of every load balancer.
+    /// Whether a label excludes it from load balancers.
     pub fn excluded_from_load_balancers(&self) -> bool {
         self.labels.get("node.kubernetes.io/exclude-from-external-load-balancers").is_some()
     }
 }
 
-/// Rules of a node's own, as `iptables-restore --noflush` takes them: added after
+/// Additional rules of a node in the format of `iptables-restore --noflush`, loaded after
 /// kube-proxy's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Firewall {
@@ -123,14 +123,14 @@ pub struct Firewall {
     pub origin: Origin,
 }
 
-/// `net.ipv4.conf.*.rp_filter`: does the kernel check that the way back to a packet's
-/// source is the way it came?
+/// `net.ipv4.conf.*.rp_filter`: whether the kernel checks that the route back to a packet's
+/// source uses the incoming interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RpFilter {
     /// 0: no.
     Off,
-    /// 1: the way back must be the same interface.
+    /// 1: the route back must use the same interface.
     Strict,
-    /// 2: there must be a way back.
+    /// 2: there must be a route back.
     Loose,
 }

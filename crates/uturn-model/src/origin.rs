@@ -1,4 +1,4 @@
-//! Where something was written, so that evidence can be checked by hand.
+//! The place where something was written, so that evidence can be checked by hand.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use crate::Text;
 /// A place in an input: file, line and column (both from 1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// As the user named it (`-` for standard input), or what derived it.
+    /// The path as the user gave it (`-` for standard input), or the source it was derived from.
     pub file: Text,
-    /// From 1; 0 when the whole file is meant.
+    /// Counted from 1; 0 for the whole file.
     pub line: u32,
-    /// From 1; 0 when the whole line is meant.
+    /// Counted from 1; 0 for the whole line.
     pub column: u32,
 }
 

@@ -9,9 +9,9 @@ use crate::{Family, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Proto
 pub struct Pod {
     /// Its name.
     pub name: NamespacedName,
-    /// What every pod of its template shares.
+    /// The part that it shares with its template.
     pub spec: PodSpec,
-    /// The node it runs on; none while it waits for one.
+    /// The node that it runs on; `None` while it is pending.
     pub node: Option<Name>,
     /// `status.podIPs`, the primary one first.
     pub ips: Vec<IpAddr>,
@@ -19,11 +19,11 @@ pub struct Pod {
     pub phase: Phase,
     /// Its Ready condition.
     pub ready: bool,
-    /// It has a `deletionTimestamp`.
+    /// Whether it has a `deletionTimestamp`.
     pub terminating: bool,
-    /// The workload at the top of its owners, as far as it can be told.
+    /// The top-level workload that owns it, if known.
     pub owner: Option<ObjectRef>,
-    /// Whether no object says it: it stands for a pod that its workload will make.
+    /// Whether there is no Pod object: it stands for a pod that its workload will create.
     pub supposed: bool,
     /// Where it was written.
     pub origin: Origin,
@@ -35,7 +35,7 @@ impl Pod {
         self.ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// Whether it runs: it has a node and has not ended.
+    /// Whether it is scheduled and has not ended.
     pub fn is_alive(&self) -> bool {
         self.node.is_some() && matches!(self.phase, Phase::Running | Phase::Pending)
     }
@@ -52,16 +52,16 @@ pub enum Phase {
     Unknown,
 }
 
-/// What a pod and the template it came from have in common.
+/// The part of a pod that comes from its template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSpec {
     /// Labels.
     pub labels: Labels,
     /// Annotations.
     pub annotations: Labels,
-    /// Shares the node's network.
+    /// Whether it uses the host network.
     pub host_network: bool,
-    /// Containers that keep running (sidecars too), in order.
+    /// Long-running containers (including sidecars), in order.
     pub containers: Vec<Container>,
     /// How it resolves names.
     pub dns_policy: DnsPolicy,
@@ -73,33 +73,33 @@ pub struct PodSpec {
     pub dns_ndots: Option<u8>,
     /// `hostname`, where it is not the pod's name.
     pub hostname: Option<Text>,
-    /// `subdomain`: the headless Service that it has a name below.
+    /// `subdomain`: the headless Service below which it has a name.
     pub subdomain: Option<Text>,
-    /// `hostAliases`: names it knows by itself.
+    /// `hostAliases`.
     pub host_aliases: Vec<(Text, IpAddr)>,
     /// `nodeSelector`.
     pub node_selector: Labels,
-    /// Pods it refuses to share a node with (`requiredDuringScheduling…`, by hostname).
+    /// Pods with which it must not share a node (`requiredDuringScheduling…`, by hostname).
     pub anti_affinity: Vec<crate::Selector>,
-    /// What ConfigMaps bring to its containers of nginx: that program's configuration. Nothing
-    /// else that is mounted is kept.
+    /// Files from ConfigMaps in its nginx containers: that program's configuration. Other mounts
+    /// are ignored.
     pub files: Vec<ConfigFile>,
 }
 
 impl PodSpec {
-    /// The port a Service's named `targetPort` means in this pod.
+    /// The port that a Service's named `targetPort` refers to in this pod.
     pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<Port> {
         self.ports()
             .find(|port| port.protocol == protocol && port.name.as_deref() == Some(name))
             .map(|port| port.port)
     }
 
-    /// Whether one of its containers is asked by the kubelet at a TCP port.
+    /// Whether the kubelet probes a TCP port of one of its containers.
     pub fn is_probed(&self, port: Port) -> bool {
         self.containers.iter().any(|container| container.probed.contains(&port))
     }
 
-    /// All ports its containers say they listen on.
+    /// All ports that its containers declare.
     pub fn ports(&self) -> impl Iterator<Item = &ContainerPort> {
         self.containers.iter().flat_map(|container| &container.ports)
     }
@@ -112,16 +112,16 @@ pub struct Container {
     pub name: Text,
     /// Its image, with tag.
     pub image: Text,
-    /// Its arguments, `command` and `args` in a row (settings of kube-proxy stand here).
+    /// `command` and `args` in sequence (which contain kube-proxy's settings).
     pub arguments: Vec<Text>,
-    /// Ports it says it listens on.
+    /// The ports that it declares.
     pub ports: Vec<ContainerPort>,
-    /// Ports that the kubelet's probes ask by TCP or HTTP: while it is ready, it listens there.
+    /// Ports with TCP or HTTP probes: while the container is ready, it listens on them.
     pub probed: Vec<Port>,
 }
 
 impl Container {
-    /// The program that its image is named after: neither registry nor tag.
+    /// The name of its image without registry and tag.
     pub fn program(&self) -> &str {
         let image = self.image.split('@').next().unwrap_or_default();
         let name = image.rsplit('/').next().unwrap_or_default();
@@ -129,18 +129,18 @@ impl Container {
     }
 }
 
-/// A file in a container that a ConfigMap brings.
+/// A file that a ConfigMap mounts into a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Where it is; the folder, where no key is named.
+    /// Its path; the path of the folder if no key is named.
     pub path: Text,
     /// The ConfigMap, in the pod's namespace.
     pub config_map: Text,
-    /// The ConfigMap's key; none where all of them are files of a folder.
+    /// The ConfigMap's key; `None` if all keys are files of a folder.
     pub key: Option<Text>,
-    /// Whether it is put beside what the image has there, and does not cover its folder.
+    /// Whether it is mounted as a single file (`subPath`) rather than over its folder.
     pub alone: bool,
-    /// What is in it, where the ConfigMap is known and has that key.
+    /// Its content, if the ConfigMap is known and has the key.
     pub text: Option<Text>,
 }
 
@@ -153,7 +153,7 @@ pub struct ContainerPort {
     pub port: Port,
     /// Its protocol.
     pub protocol: Protocol,
-    /// The node's port that leads here.
+    /// The node's port that is forwarded to it.
     pub host_port: Option<Port>,
 }
 

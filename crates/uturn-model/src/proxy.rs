@@ -1,29 +1,31 @@
-//! Settings of kube-proxy that change what it programs.
+//! The settings of kube-proxy that affect the rules it programs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use crate::{Known, Text, Version};
+use crate::{Cloud, Known, Labels, Text, Version};
 
-/// All of them.
+/// The settings of kube-proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxySettings {
-    /// What serves Services on nodes. All else here is kube-proxy's, and does not
-    /// apply where another program does it.
+    /// The program that implements Services. The other settings are kube-proxy's, and do not
+    /// apply to other programs.
     pub served_by: Known<ServiceProxy>,
     /// iptables, ipvs or nftables.
     pub mode: Known<ProxyMode>,
     /// Its version.
     pub version: Known<Version>,
-    /// Upstream's or a cloud's.
+    /// Upstream's or a cloud's build.
     pub variant: Known<Variant>,
+    /// Which load-balancer addresses this variant binds on its node in IPVS mode.
+    pub address_binding: AddressBinding,
     /// How it tells traffic from pods of its own node or cluster.
     pub detector: Known<LocalDetector>,
     /// `masqueradeAll`.
     pub masquerade_all: bool,
-    /// `masqueradeBit`: which bit of the packet's mark asks for masquerade.
+    /// `masqueradeBit`: the bit of the packet mark that requests masquerading.
     pub masquerade_bit: u8,
     /// `nodePortAddresses`.
     pub node_port_addresses: NodePortAddresses,
@@ -38,13 +40,14 @@ pub struct ProxySettings {
 }
 
 impl ProxySettings {
-    /// What kube-proxy of this version and mode does when nothing is configured.
+    /// The defaults of kube-proxy for this version and mode.
     pub fn new(mode: Known<ProxyMode>, version: Known<Version>) -> Self {
         Self {
             served_by: Known::derived(ServiceProxy::KubeProxy, "nothing replaces it"),
             mode,
             version,
             variant: Known::supposed(Variant::Upstream, "nothing says otherwise"),
+            address_binding: AddressBinding::All,
             detector: Known::supposed(LocalDetector::None, "no cluster CIDR is configured"),
             masquerade_all: false,
             masquerade_bit: 14,
@@ -56,18 +59,18 @@ impl ProxySettings {
         }
     }
 
-    /// What serves Services in place of kube-proxy, where something does.
+    /// The program that replaces kube-proxy, if any.
     pub fn replaced_by(&self) -> Option<ServiceProxy> {
         Some(self.served_by.value).filter(|proxy| *proxy != ServiceProxy::KubeProxy)
     }
 
-    /// The mark that asks for masquerade: `0x4000` for bit 14.
+    /// The mark that requests masquerading: `0x4000` for bit 14.
     pub fn masquerade_mark(&self) -> u32 {
         1 << self.masquerade_bit
     }
 }
 
-/// What serves Services on nodes: kube-proxy, or a program in its place.
+/// The program that implements Services: kube-proxy or a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the program of that name")]
 pub enum ServiceProxy {
@@ -79,21 +82,21 @@ pub enum ServiceProxy {
     Antrea,
 }
 
-/// Which addresses of Services a program replaces by an endpoint's at the client's own node,
-/// before any rule or route sees the packet.
+/// Which Service addresses a program translates to an endpoint on the client's node, before any
+/// rule or route sees the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Translates {
     /// None that is modelled.
     Nothing,
     /// Cluster IPs.
     ClusterIps,
-    /// Cluster IPs, load balancers' addresses and node ports: a socket balancer does it when a
-    /// client connects.
+    /// Cluster IPs, load balancer addresses and node ports: a socket-level load balancer
+    /// translates at `connect`.
     AtConnect,
 }
 
 impl ServiceProxy {
-    /// All of them, with the word of Facts and the name that people know.
+    /// All of them, with their word in Facts and their name for people.
     pub const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::KubeProxy, "none", "kube-proxy"),
         (Self::Cilium, "cilium", "Cilium"),
@@ -103,7 +106,7 @@ impl ServiceProxy {
         (Self::Antrea, "antrea", "AntreaProxy"),
     ];
 
-    /// What it does with calls from the cluster's own pods and nodes.
+    /// How it treats calls from the cluster's own pods and nodes.
     pub fn translates(self) -> Translates {
         match self {
             Self::Cilium => Translates::AtConnect,
@@ -133,7 +136,7 @@ impl ProxyMode {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Iptables, Self::Ipvs, Self::Nftables];
 
-    /// As kube-proxy spells it.
+    /// The name that kube-proxy uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Iptables => "iptables",
@@ -157,7 +160,7 @@ impl FromStr for ProxyMode {
     }
 }
 
-/// The text names no mode of kube-proxy.
+/// The text is not a mode of kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownProxyMode;
 
@@ -169,51 +172,85 @@ impl fmt::Display for UnknownProxyMode {
 
 impl std::error::Error for UnknownProxyMode {}
 
-/// Whose kube-proxy it is.
+/// The build of kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variant {
-    /// As Kubernetes releases it.
+    /// The Kubernetes release.
     Upstream,
-    /// As TKE ships it: does not bind load-balancer addresses in IPVS mode unless
-    /// prevent-loopback asks for it.
-    Tke,
+    /// As this cloud builds it.
+    Cloud(Cloud),
+}
+
+impl Variant {
+    /// The word of Facts and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstream",
+            Self::Cloud(cloud) => cloud.word(),
+        }
+    }
 }
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Upstream => "upstream",
-            Self::Tke => "tke",
-        })
+        f.write_str(self.word())
     }
 }
 
-/// What the ranges are called by which kube-proxy tells pods of the cluster, where they are
-/// supposed.
+/// Which load-balancer addresses kube-proxy binds on its node in IPVS mode. A bound address is
+/// local to the node, so packets to it never leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AddressBinding {
+    /// All of them, as upstream does.
+    All,
+    /// None, whatever a Service asks for.
+    None,
+    /// Those of Services that have this annotation with the value `true`.
+    OnRequest(&'static str),
+}
+
+impl AddressBinding {
+    /// Whether a Service that asks for it has its addresses bound.
+    pub fn honours_request(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether the addresses of a Service with these annotations are bound.
+    pub fn binds(self, annotations: &Labels) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::OnRequest(annotation) => annotations.is(annotation, "true"),
+        }
+    }
+}
+
+/// The subject of the assumption about the ranges by which kube-proxy recognises pods of the
+/// cluster.
 pub const CLUSTER_CIDR: &str = "kube-proxy cluster CIDR";
 
-/// `detectLocalMode` and what belongs to it.
+/// `detectLocalMode` and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalDetector {
-    /// Sources within these ranges are pods of the cluster.
+    /// Sources in these ranges are pods of the cluster.
     ClusterCidr(Vec<IpNet>),
-    /// Sources within the node's own pod range are its pods.
+    /// Sources in the node's pod range are its pods.
     NodeCidr,
-    /// What comes from this bridge is a pod of the node.
+    /// Traffic from this bridge is from pods of the node.
     BridgeInterface(Text),
-    /// What comes from an interface with this prefix is a pod of the node.
+    /// Traffic from interfaces with this prefix is from pods of the node.
     InterfaceNamePrefix(Text),
-    /// It cannot tell.
+    /// Local traffic is not recognised.
     None,
 }
 
-/// `nodePortAddresses`: on which of the node's addresses NodePorts listen.
+/// `nodePortAddresses`: the node addresses on which NodePorts listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodePortAddresses {
-    /// On every address (the default of iptables and IPVS mode).
+    /// All addresses (the default in iptables and IPVS mode).
     All,
-    /// On the node's primary addresses (the default of nftables mode).
+    /// The node's primary addresses (the default in nftables mode).
     Primary,
-    /// On addresses within these ranges.
+    /// Addresses in these ranges.
     Ranges(Vec<IpNet>),
 }

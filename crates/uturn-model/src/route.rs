@@ -1,4 +1,4 @@
-//! What is said of a flow: its routes, hop by hop, and what they add up to.
+//! The result of walking a flow: its routes, hop by hop, and their sum.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,31 +6,31 @@ use std::time::Duration;
 
 use crate::{Mechanism, Name, NamespacedName, Origin, Outcome, Supposition, Text};
 
-/// One way a flow can go.
+/// One route that a flow can take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// Its odds, more than 0 and at most 1.
+    /// Its probability, greater than 0 and at most 1.
     pub share: f64,
-    /// How it ends.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// How late its packet was sent that was not lost, where the outcome does not say it.
+    /// The delay of the retransmission that arrived, if the outcome does not include it.
     pub late: Duration,
-    /// Why it fails, or takes long; none when nothing is wrong.
+    /// Why it fails or is slow; empty if nothing is wrong.
     pub mechanisms: Vec<Mechanism>,
-    /// Whether its odds are chance's (rules that throw dice) and not a scheduler's turns.
+    /// Whether its probability is due to random rules rather than a scheduler's rotation.
     pub chance: bool,
-    /// Where it goes, there and back, in order.
+    /// The hops, forth and back, in order.
     pub hops: Vec<Hop>,
 }
 
-/// A stay at one place.
+/// The stay of a packet at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// On the way there, or back.
+    /// Whether it is on the way to the target or back.
     pub way: Way,
-    /// What happened there, in order; at least one.
+    /// What happened there, in order; at least one step.
     pub steps: Vec<Step>,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// A place that a packet can be at.
+/// A place where a packet can be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// Name resolution.
@@ -65,7 +65,7 @@ pub enum Place {
     Fabric,
     /// A load balancer.
     LoadBalancer(Text),
-    /// Beyond all that is known.
+    /// Outside everything that is known.
     Outside,
 }
 
@@ -82,35 +82,35 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that happened to a packet, and why.
+/// An event of a packet's route, and its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What happened.
+    /// The event.
     pub kind: StepKind,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: Text,
-    /// The rule or object it rests on.
+    /// The rule or object behind it.
     pub by: By,
-    /// The packet before it, where the step changed it.
+    /// The packet before the step, if the step changed it.
     pub before: Option<Leg>,
-    /// The packet after it, where there still is one.
+    /// The packet after the step, if it still exists.
     pub after: Option<Leg>,
 }
 
 impl Step {
-    /// A step that leaves the packet as it is.
+    /// A step that does not change the packet.
     pub fn new(kind: StepKind, why: impl Into<Text>, by: By) -> Self {
         Self { kind, why: why.into(), by, before: None, after: None }
     }
 
-    /// The same with the packet as it is.
+    /// Adds the unchanged packet.
     #[must_use]
     pub fn seeing(mut self, packet: Leg) -> Self {
         self.after = Some(packet);
         self
     }
 
-    /// The same with the packet before and after.
+    /// Adds the packet before and after.
     #[must_use]
     pub fn changing(mut self, before: Leg, after: Leg) -> Self {
         self.before = Some(before);
@@ -119,7 +119,7 @@ impl Step {
     }
 }
 
-/// What can happen to a packet: a closed set.
+/// The events of a packet's route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepKind {
     /// A name became an address.
@@ -140,22 +140,22 @@ pub enum StepKind {
     Balance,
     /// A target did not answer in time.
     Timeout,
-    /// It was handed to a process.
+    /// It was delivered to a process.
     Deliver,
     /// A process answered.
     Answer,
-    /// It was thrown away.
+    /// It was dropped.
     Drop,
-    /// It was refused.
+    /// It was rejected.
     Reject,
-    /// It turned back into the node it came from.
+    /// It returned to the node that it came from (hairpin).
     Turn,
-    /// Nobody could say what happens: every possibility is followed.
+    /// It is unknown what happens: all possibilities are followed.
     Unknown,
 }
 
 impl StepKind {
-    /// The word of the JSON contract.
+    /// The word in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -183,22 +183,22 @@ impl fmt::Display for StepKind {
     }
 }
 
-/// What a step rests on: a rule, an object, or a habit of the kernel.
+/// The evidence for a step: a rule, an object, or fixed kernel behaviour.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct By {
-    /// The rule as written, or what it is called.
+    /// The rule as written, or a name.
     pub rule: Text,
     /// Where it was written.
     pub source: Origin,
 }
 
 impl By {
-    /// A rule or object and where it was written.
+    /// A rule or object, and its place.
     pub fn new(rule: impl Into<Text>, source: Origin) -> Self {
         Self { rule: rule.into(), source }
     }
 
-    /// Something that the kernel does without being told.
+    /// Fixed behaviour of the kernel.
     pub fn kernel(habit: impl Into<Text>) -> Self {
         Self::new(habit, Origin::file("kernel"))
     }
@@ -210,12 +210,12 @@ impl fmt::Display for By {
     }
 }
 
-/// A packet's addresses.
+/// The addresses and ports of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Leg {
-    /// From.
+    /// The source.
     pub src: SocketAddr,
-    /// To.
+    /// The destination.
     pub dst: SocketAddr,
 }
 
@@ -225,30 +225,30 @@ impl fmt::Display for Leg {
     }
 }
 
-/// A flow's routes added up, under one reading of what is not known.
+/// The sum of a flow's routes, under one set of conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What has to hold for this verdict; empty when nothing was open.
+    /// The conditions under which the verdict holds; empty if there are none.
     pub conditions: Vec<Text>,
-    /// Each outcome with its share, the likeliest first; the shares add up to 1.
+    /// The outcomes with their shares, the most probable first; the shares sum to 1.
     pub outcomes: Vec<(Outcome, f64)>,
-    /// Why some of it is not fine.
+    /// The mechanisms behind all that is not fine.
     pub mechanisms: Vec<Mechanism>,
-    /// What was taken for true.
+    /// The assumptions that it rests on.
     pub supposed: Vec<Supposition>,
-    /// The ways it can go.
+    /// The possible routes.
     pub routes: Vec<Route>,
 }
 
 impl Verdict {
-    /// Adds routes up. Shares are scaled so that they add up to 1.
+    /// Sums up routes, and scales their shares to sum to 1.
     pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
         let total: f64 = routes.iter().map(|route| route.share).sum();
         let mut mechanisms = Vec::new();
         let ends = routes.iter().map(|route| (route.outcome, route.share / total));
         let mut ends: Vec<(Outcome, f64)> = ends.collect();
-        // Shares of one outcome are added up in the order of the routes.
-        ends.sort_by_key(|one| one.0);
+        // Shares of one outcome are summed in the order of the routes.
+        ends.sort_by_key(|end| end.0);
         let mut outcomes: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
         for (outcome, share) in ends {
             match outcomes.last_mut() {
@@ -271,10 +271,10 @@ impl Verdict {
         Self { conditions, outcomes, mechanisms, supposed, routes }
     }
 
-    /// The share of all that is known and not answered at once.
+    /// The share of known outcomes other than a successful answer at once.
     pub fn share_failing(&self) -> f64 {
         let good = self.share_of(|outcome| !outcome.is_bad());
-        // Thirds do not add up to one exactly.
+        // Three thirds do not sum to exactly 1.
         if 1.0 - good < 1e-6 { 0.0 } else { 1.0 - good }
     }
 
@@ -286,22 +286,22 @@ impl Verdict {
             .sum()
     }
 
-    /// Whether some of it cannot be judged.
+    /// Whether a part of it is unknown.
     pub fn is_open(&self) -> bool {
         self.outcomes.iter().any(|(outcome, _)| outcome.is_unknown())
     }
 
-    /// Whether chance decides between outcomes, so that shares hold on average only.
+    /// Whether outcomes are random, so that shares hold on average only.
     pub fn is_by_chance(&self) -> bool {
         self.outcomes.len() > 1 && self.routes.iter().any(|route| route.chance)
     }
 
-    /// Whether every way of it is answered at once.
+    /// Whether every route is answered at once.
     pub fn is_fine(&self) -> bool {
         !self.can_fail() && !self.is_open()
     }
 
-    /// Whether some way of it is known to be not answered at once.
+    /// Whether a route is known not to be answered at once.
     pub fn can_fail(&self) -> bool {
         self.share_failing() > 0.0
     }

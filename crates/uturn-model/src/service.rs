@@ -16,17 +16,17 @@ pub struct Service {
     pub name: NamespacedName,
     /// Its labels.
     pub labels: Labels,
-    /// Its annotations; the cloud's switches stand here.
+    /// Its annotations, including the cloud's parameters.
     pub annotations: Labels,
     /// Its type.
     pub kind: ServiceKind,
-    /// `spec.clusterIPs`; empty when none is assigned (a manifest that was never applied).
+    /// `spec.clusterIPs`; empty if none is assigned (a manifest that was never applied).
     pub cluster_ips: Vec<IpAddr>,
     /// `clusterIP: None`.
     pub headless: bool,
     /// Its ports; at least one unless it is an ExternalName or headless.
     pub ports: Vec<ServicePort>,
-    /// Its selector; none when its endpoints are written by hand.
+    /// Its selector; `None` if its endpoints are managed otherwise.
     pub selector: Option<Selector>,
     /// `spec.externalIPs`.
     pub external_ips: Vec<IpAddr>,
@@ -34,7 +34,7 @@ pub struct Service {
     pub external_policy: Policy,
     /// `spec.internalTrafficPolicy`.
     pub internal_policy: Policy,
-    /// `spec.sessionAffinity: ClientIP`, with its time.
+    /// `spec.sessionAffinity: ClientIP`, with its timeout.
     pub affinity_seconds: Option<u32>,
     /// `spec.loadBalancerSourceRanges`.
     pub source_ranges: Vec<IpNet>,
@@ -52,7 +52,7 @@ pub struct Service {
     pub families: Vec<Family>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
-    /// What its flows depend on and cannot be judged.
+    /// Why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.
     pub origin: Origin,
@@ -69,23 +69,23 @@ impl Service {
         self.cluster_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// Whether this address is its own: cluster IP, external IP or load balancer's.
+    /// Whether the address is one of its cluster IPs, external IPs or load balancer addresses.
     pub fn has_address(&self, address: IpAddr) -> bool {
         self.cluster_ips.contains(&address)
             || self.external_ips.contains(&address)
-            || self.load_balancer.iter().any(|one| one.ip == Some(address))
+            || self.load_balancer.iter().any(|ingress| ingress.ip == Some(address))
     }
 
-    /// The load balancer's addresses of a family that kube-proxy programs: `ipMode` VIP.
+    /// The load balancer addresses of a family that kube-proxy programs: `ipMode` VIP.
     pub fn vips(&self, family: Family) -> impl Iterator<Item = IpAddr> {
         self.load_balancer
             .iter()
-            .filter(|one| one.mode == IpMode::Vip)
-            .filter_map(|one| one.ip)
+            .filter(|ingress| ingress.mode == IpMode::Vip)
+            .filter_map(|ingress| ingress.ip)
             .filter(move |ip| Family::of(*ip) == family)
     }
 
-    /// Whether it can be reached from outside the cluster by anything kube-proxy programs.
+    /// Whether kube-proxy makes it reachable from outside the cluster.
     pub fn is_externally_accessible(&self) -> bool {
         matches!(self.kind, ServiceKind::NodePort | ServiceKind::LoadBalancer)
             || !self.external_ips.is_empty()
@@ -97,11 +97,11 @@ impl Service {
 pub enum ServiceKind {
     /// An address inside the cluster.
     ClusterIp,
-    /// And a port on every node.
+    /// In addition, a port on every node.
     NodePort,
-    /// And a load balancer.
+    /// In addition, a load balancer.
     LoadBalancer,
-    /// A name that stands for another.
+    /// An alias for another name.
     ExternalName(Text),
 }
 
@@ -111,7 +111,7 @@ pub enum Policy {
     /// Any endpoint.
     #[default]
     Cluster,
-    /// Only endpoints on the node that decides.
+    /// Only endpoints on the same node.
     Local,
 }
 
@@ -124,7 +124,7 @@ pub struct ServicePort {
     pub protocol: Protocol,
     /// Its number.
     pub port: Port,
-    /// Where the pods listen.
+    /// The port that pods listen on.
     pub target: TargetPort,
     /// The port on every node.
     pub node_port: Option<Port>,
@@ -155,18 +155,18 @@ impl std::fmt::Display for TargetPort {
 pub struct LbIngress {
     /// Its address.
     pub ip: Option<IpAddr>,
-    /// Its host name, where the cloud gives one instead.
+    /// Its host name, if the cloud assigns one instead.
     pub hostname: Option<Text>,
-    /// Whether kube-proxy short-circuits it.
+    /// Whether kube-proxy handles its address on the node.
     pub mode: IpMode,
 }
 
 /// `ipMode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IpMode {
-    /// Traffic arrives with the VIP as destination: kube-proxy serves it on the node.
+    /// Traffic arrives with the VIP as its destination: kube-proxy handles it on the node.
     #[default]
     Vip,
-    /// Traffic arrives as if the load balancer sent it: kube-proxy leaves the address alone.
+    /// Traffic arrives as sent by the load balancer: kube-proxy does not handle the address.
     Proxy,
 }

@@ -1,13 +1,12 @@
-//! What decides about flows and cannot be judged, because it is not given or not modelled.
+//! Reasons for which flows cannot be judged: something is not given or not modelled.
 
 use std::fmt;
 
 use crate::{Mechanism, ObjectRef, Text};
 
-/// Objects whose flows have no verdict, for one common reason.
+/// Objects whose flows have no verdict for a common reason.
 ///
-/// A flow that depends on one of them ends in [`crate::Outcome::Unknown`]: it neither works
-/// nor fails.
+/// The outcome of a flow that depends on one of them is [`crate::Outcome::Unknown`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unjudged {
     /// What is missing.
@@ -16,37 +15,37 @@ pub struct Unjudged {
     pub objects: Vec<ObjectRef>,
     /// Why it cannot be judged.
     pub because: Text,
-    /// What would settle it: `give the EndpointSlices`; empty where nothing does yet.
+    /// How to fix it: `give the EndpointSlices`; empty if there is no way yet.
     pub settle: Text,
 }
 
 /// What is missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unknown {
-    /// How load balancers of this kind behave: `AWS`, `MetalLB`, or [`UNKNOWN_CLOUD`].
+    /// The behaviour of load balancers of this kind: `AWS`, `MetalLB`, or [`UNKNOWN_CLOUD`].
     LoadBalancers(Text),
-    /// What a controller in the cluster makes of Ingresses: `ingress-nginx`.
+    /// How a controller in the cluster implements Ingresses: `ingress-nginx`.
     Controller(Text),
-    /// Which endpoints Services have.
+    /// The endpoints of Services.
     Endpoints,
-    /// Which Services stand behind Ingresses.
+    /// The Services behind Ingresses.
     Backends,
-    /// What serves Services in place of kube-proxy: `Cilium`.
+    /// The program that replaces kube-proxy: `Cilium`.
     ServiceProxy(Text),
-    /// Which one counts of several objects of one name that differ.
+    /// Which of several different versions of an object applies.
     Versions,
 }
 
-/// What the cloud of a load balancer is called where nothing names it.
+/// The name of a load balancer's cloud if it is unknown.
 pub const UNKNOWN_CLOUD: &str = "an unknown cloud";
 
 impl Unknown {
-    /// Whether it is how a load balancer, or the controller that serves at its address, behaves.
+    /// Whether it concerns the behaviour of a load balancer or of the controller at its address.
     pub fn is_of_balancer(&self) -> bool {
         matches!(self, Self::LoadBalancers(_) | Self::Controller(_))
     }
 
-    /// Why a flow that depends on it has no verdict.
+    /// The mechanism of a flow that depends on it.
     pub fn mechanism(&self) -> Mechanism {
         match self {
             Self::LoadBalancers(_) | Self::Controller(_) | Self::ServiceProxy(_) => {
@@ -56,8 +55,7 @@ impl Unknown {
         }
     }
 
-    /// Whether it concerns all calls of an object, not only those that come to its load
-    /// balancer.
+    /// Whether it concerns all calls to an object, not only those through its load balancer.
     pub fn is_of_every_call(&self) -> bool {
         matches!(self, Self::Endpoints | Self::ServiceProxy(_) | Self::Versions)
     }

@@ -1,4 +1,4 @@
-//! Workloads: what makes pods.
+//! Workloads: objects that create pods.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use crate::pod::PodSpec;
 use crate::{Kind, NamespacedName, ObjectRef, Origin, Selector};
 
 /// A Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob or any other object that
-/// makes pods from a template.
+/// creates pods from a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Which of them.
+    /// Its kind.
     pub kind: WorkloadKind,
     /// Its name.
     pub name: NamespacedName,
-    /// How many pods it wants; a DaemonSet has one a node.
+    /// The desired number of pods; a DaemonSet has one per node.
     pub replicas: u32,
-    /// Which pods are its own.
+    /// Selects its pods.
     pub selector: Selector,
-    /// What its pods look like.
+    /// The template of its pods.
     pub template: PodSpec,
     /// Where it was written.
     pub origin: Origin,
@@ -67,12 +67,12 @@ impl WorkloadKind {
         Self::Other,
     ];
 
-    /// Whether its pods end when they have done what they are for.
+    /// Whether its pods run to completion.
     pub fn ends(self) -> bool {
         matches!(self, Self::Job | Self::CronJob)
     }
 
-    /// The short word of the command line: `deploy`.
+    /// The short form on the command line: `deploy`.
     pub fn short(self) -> &'static str {
         match self {
             Self::Deployment => "deploy",
@@ -89,7 +89,7 @@ impl WorkloadKind {
         }
     }
 
-    /// The kind that a word of the command line means: `deploy`, `deployment`, `deployments`.
+    /// Parses the kind on the command line: `deploy`, `deployment`, `deployments`.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| {
             let long = Kind::from(*kind).as_str();

@@ -60,10 +60,10 @@ fn interface(item: &Item) -> Result<Interface, ParseError> {
     let name = item.need("ifname", "the name of an interface", |name| Some(name.into()))?;
     let up = item.words("flags").any(|flag| flag == "UP");
     let mut addresses = Vec::new();
-    for one in item.objects("addr_info") {
-        let ip: IpAddr = one.need("local", "an address", |ip| ip.parse().ok())?;
+    for address in item.objects("addr_info") {
+        let ip: IpAddr = address.need("local", "an address", |ip| ip.parse().ok())?;
         let fits = |prefix: &str| prefix.parse().ok().filter(|p| *p <= Family::of(ip).bits());
-        addresses.push((ip, one.need("prefixlen", "the length of a prefix", fits)?));
+        addresses.push((ip, address.need("prefixlen", "the length of a prefix", fits)?));
     }
     Ok(Interface { name, addresses, up })
 }

@@ -190,13 +190,14 @@ impl NodeState {
             (true, false) => self.interfaces = interfaces_from_routes(&self.routes),
             (false, true) => {
                 self.routes = routes_from_addresses(&self.interfaces);
-                let outer = self.interfaces.iter().find(|one| leads_outside(one));
-                self.routes
-                    .extend(default_routes(outer.map_or(UNKNOWN_INTERFACE, |one| &one.name)));
+                let outer = self.interfaces.iter().find(|interface| leads_outside(interface));
+                self.routes.extend(default_routes(
+                    outer.map_or(UNKNOWN_INTERFACE, |interface| &interface.name),
+                ));
             }
             (false, false) => {}
         }
-        if !self.interfaces.iter().any(|one| &*one.name == "lo") {
+        if !self.interfaces.iter().any(|interface| &*interface.name == "lo") {
             let addresses = vec![("127.0.0.1", 8), ("::1", 128)];
             let parse = |(ip, length): (&str, u8)| (ip.parse().expect("a constant"), length);
             let addresses = addresses.into_iter().map(parse).collect();
@@ -226,7 +227,7 @@ fn default_routes(device: &str) -> impl Iterator<Item = RouteEntry> + '_ {
 /// The connected route of each interface address.
 fn routes_from_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
     let mut routes = Vec::new();
-    for interface in interfaces.iter().filter(|one| one.up) {
+    for interface in interfaces.iter().filter(|interface| interface.up) {
         for (ip, length) in &interface.addresses {
             let Ok(net) = IpNet::new(*ip, *length) else { continue };
             if *length == net.max_prefix_len() || ip.is_loopback() {
@@ -245,13 +246,14 @@ fn routes_from_addresses(interfaces: &[Interface]) -> Vec<RouteEntry> {
 fn interfaces_from_routes(routes: &[RouteEntry]) -> Vec<Interface> {
     let mut interfaces: Vec<Interface> = Vec::new();
     let mut add = |name: &Text, address: Option<(IpAddr, u8)>| {
-        let at = interfaces.iter().position(|one| one.name == *name).unwrap_or_else(|| {
-            interfaces.push(Interface { name: name.clone(), addresses: Vec::new(), up: true });
-            interfaces.len() - 1
-        });
+        let at =
+            interfaces.iter().position(|interface| interface.name == *name).unwrap_or_else(|| {
+                interfaces.push(Interface { name: name.clone(), addresses: Vec::new(), up: true });
+                interfaces.len() - 1
+            });
         let own = &mut interfaces[at].addresses;
         if let Some((ip, length)) = address
-            && !own.iter().any(|(one, _)| *one == ip)
+            && !own.iter().any(|(known, _)| *known == ip)
         {
             own.push((ip, length));
         }

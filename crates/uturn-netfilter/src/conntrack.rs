@@ -122,8 +122,11 @@ mod tests {
         let all = parse("conntrack", text).unwrap();
         let shown: Vec<String> = all
             .iter()
-            .map(|one| {
-                format!("{} {} | {} mark {}", one.protocol, one.original, one.reply, one.mark)
+            .map(|connection| {
+                format!(
+                    "{} {} | {} mark {}",
+                    connection.protocol, connection.original, connection.reply, connection.mark
+                )
             })
             .collect();
         assert_eq!(

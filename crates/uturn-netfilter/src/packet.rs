@@ -293,13 +293,13 @@ impl Connection {
 
     /// Whether a rule translated the destination (DNAT). IPVS does not count.
     pub fn destination_translated(&self) -> bool {
-        let given = self.scheduled.as_ref().map_or(self.reply.src, |one| one.address);
+        let given = self.scheduled.as_ref().map_or(self.reply.src, |scheduled| scheduled.address);
         self.original.dst != given
     }
 
     /// Whether conntrack has an entry for it, rather than IPVS alone.
     pub(crate) fn is_tracked(&self) -> bool {
-        self.scheduled.as_ref().is_none_or(|one| one.tracked)
+        self.scheduled.as_ref().is_none_or(|scheduled| scheduled.tracked)
     }
 }
 

@@ -174,12 +174,12 @@ impl Facts {
                 (from <= to).then_some((from, to))
             };
             left = match holds {
-                true => left.into_iter().filter_map(|one| cut(one, first, last)).collect(),
+                true => left.into_iter().filter_map(|range| cut(range, first, last)).collect(),
                 false => left
                     .into_iter()
-                    .flat_map(|one| {
-                        let below = first.checked_sub(1).and_then(|last| cut(one, 0, last));
-                        let above = last.checked_add(1).and_then(|from| cut(one, from, u32::MAX));
+                    .flat_map(|range| {
+                        let below = first.checked_sub(1).and_then(|last| cut(range, 0, last));
+                        let above = last.checked_add(1).and_then(|from| cut(range, from, u32::MAX));
                         [below, above]
                     })
                     .flatten()
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn a_user_says_what_every_range_is() {
-        let one = known(&[(users(1337, 1337), true)]);
-        assert_eq!(one.answer(users(1000, 2000)), Some(true));
-        assert_eq!(one.answer(users(0, 999)), Some(false));
-        assert_eq!(one.answer(PacketFact::exactly(FactSubject::Socket, 1)), Some(true));
+        let facts = known(&[(users(1337, 1337), true)]);
+        assert_eq!(facts.answer(users(1000, 2000)), Some(true));
+        assert_eq!(facts.answer(users(0, 999)), Some(false));
+        assert_eq!(facts.answer(PacketFact::exactly(FactSubject::Socket, 1)), Some(true));
         assert_eq!(
-            one.answer(PacketFact::exactly(FactSubject::Group, 1337)),
+            facts.answer(PacketFact::exactly(FactSubject::Group, 1337)),
             None,
             "a group is no user"
         );

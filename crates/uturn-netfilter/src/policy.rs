@@ -90,7 +90,7 @@ impl PolicyRule {
     /// Whether it equals one of the default rules.
     pub(crate) fn is_usual(&self) -> bool {
         let origin = &self.origin;
-        let same = |one: Self| Self { origin: origin.clone(), ..one } == *self;
+        let same = |rule: Self| Self { origin: origin.clone(), ..rule } == *self;
         Self::defaults().into_iter().any(same)
     }
 

@@ -69,11 +69,11 @@ fn of_item(item: &Item) -> Result<PolicyRule, ParseError> {
     rule.invert = item.has("not");
     let range = |word: &str| port_range(word);
     let ports = |name: &str| -> Result<Option<PortRange>, ParseError> {
-        let one = item.maybe(name, "a port", range)?;
+        let single = item.maybe(name, "a port", range)?;
         let first = item.maybe(&format!("{name}_start"), "a port", range)?;
         let last = item.maybe(&format!("{name}_end"), "a port", range)?;
         let several = first.zip(last).map(|(a, b)| PortRange { first: a.first, last: b.last });
-        Ok(one.or(several))
+        Ok(single.or(several))
     };
     (rule.more.sport, rule.more.dport) = (ports("sport")?, ports("dport")?);
     rule.more.protocol = item.maybe("ipproto", "a protocol", IpProtocol::from_word)?;

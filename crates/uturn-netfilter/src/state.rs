@@ -61,7 +61,7 @@ impl NodeState {
             matches!(name, "PREROUTING" | "INPUT" | "FORWARD" | "OUTPUT" | "POSTROUTING")
         };
         let kept = table.chains.iter().all(|chain| chain.base.is_none() || built_in(&chain.name));
-        let same = known.tables.iter().any(|one| one.kind.as_str() == &*table.name);
+        let same = known.tables.iter().any(|known_table| known_table.kind.as_str() == &*table.name);
         !(kept && same)
     }
 }

@@ -47,9 +47,9 @@ const RULES: [&str; 2] = [
 ];
 
 fn shown<T: std::fmt::Debug>(read: &[T]) -> Vec<String> {
-    // Where it was written is not the same.
-    let without = |one: &T| {
-        let text = format!("{one:?}");
+    // Origins differ.
+    let without = |parsed: &T| {
+        let text = format!("{parsed:?}");
         text.split(", origin:").next().unwrap().to_owned()
     };
     read.iter().map(without).collect()
@@ -157,7 +157,7 @@ fn every_file_of_a_capture_is_read_and_every_fault_is_named() {
     }
 }
 
-/// What the tool of this machine prints in both forms, in a network namespace of its own.
+/// Compares both output formats of the real tool in a network namespace.
 #[test]
 fn the_real_tool_says_the_same_in_both_forms() {
     let set_up = "ip link set lo up; ip link add va type veth peer name vb; ip link set va up; \
@@ -167,7 +167,8 @@ fn the_real_tool_says_the_same_in_both_forms() {
         ip rule add from 10.0.0.0/8 to 1.2.3.4 fwmark 0x1/0xff iif va lookup 100; \
         ip rule add not fwmark 0x2 blackhole pref 200; ";
     let run = |commands: &str| uturn_testing::in_a_namespace(&format!("{set_up}{commands}"), "");
-    // The same namespace for both: hardware addresses are random, and addresses follow.
+    // The same namespace for both: hardware addresses are random, and link-local addresses depend
+    // on them.
     let both = |object: &str| {
         run(&format!("ip {object}; echo ===; ip -j {object}")).map(|text| {
             text.split_once("===\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap()

@@ -1,5 +1,5 @@
-//! Every match and target of the catalogue: what it says of each is what a walk does, and
-//! what `docs/rules.md` says.
+//! Every match and target of the catalogue: its treatment is what a walk does, and what
+//! `docs/rules.md` says.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -12,7 +12,7 @@ use uturn_netfilter::{End, EndKind, Entry, Kernel, Packet, Transport, policy_rul
 
 const OUT: &str = "1.000 10.1.0.9:1000 > 10.9.9.9:80 out eth0 via 10.0.0.1";
 
-/// A rule for each match, whose answer is open where the catalogue says that it can be.
+/// A rule for each match, whose answer is unknown if the catalogue says that it can be.
 const MATCH_SAMPLES: &[(&str, &str)] = &[
     ("addrtype", "--dst-type UNICAST"),
     ("bpf", "--bytecode \"1,6 0 0 65535\""),
@@ -107,7 +107,7 @@ const TARGET_SAMPLES: &[(&str, TableKind, &str)] = &[
     ("ULOG", TableKind::Filter, " --ulog-prefix a"),
 ];
 
-/// The chain of a table that a packet from a pod to somewhere else meets.
+/// The chain of a table that a packet from a pod to another host traverses.
 fn chain(table: TableKind, target: &str) -> &'static str {
     match (table, target) {
         (TableKind::Filter, _) => "FORWARD",
@@ -124,7 +124,7 @@ fn walk(rules: &str, entry: &Entry) -> Vec<End> {
     small(rules).walk(&tcp("10.1.0.9:1000", "10.9.9.9:80"), entry, &[])
 }
 
-/// Whether some of the ways rest on something that is not known.
+/// Whether some branches rest on something unknown.
 fn is_open(ends: &[End]) -> bool {
     ends.iter().any(|end| !end.unknown.is_empty())
 }
@@ -136,7 +136,7 @@ fn every_match_of_the_catalogue_is_walked_as_it_says() {
     for (name, treatment) in MATCHES {
         let mut samples = MATCH_SAMPLES.iter().filter(|(sample, _)| sample == name);
         let Some((_, options)) = samples.next() else {
-            // These look into sets and virtual servers, which have tests of their own.
+            // These depend on sets and virtual servers, which have tests of their own.
             assert!(matches!(*name, "set" | "ipvs"), "no sample of {name}");
             continue;
         };
@@ -169,7 +169,7 @@ fn every_match_of_the_catalogue_is_walked_as_it_says() {
                 }
                 assert!(why.iter().any(|why| why.contains(reason)), "{name}: {why:?}");
             }
-            // Samples of these are certain for one of the packets, or for both.
+            // The samples of these are certain for one of the packets, or for both.
             Treatment::Partly(reason) => {
                 assert!(!is_open(&all) || !is_open(&from_here) || *name == "length", "{name}");
                 let open = is_open(&all) || is_open(&from_here);
@@ -318,7 +318,7 @@ fn the_way_back_to_the_source_is_asked() {
     assert!(walked("", "8.8.8.8:1", "eth0"));
     assert!(!walked("", "10.0.0.2:1", "eth0"), "the node's own");
     assert!(walked(" --accept-local --loose", "10.0.0.2:1", "eth0"));
-    // Whether the mark counts.
+    // Whether the mark is considered.
     let text = "*mangle\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j MARK --set-xmark 0x1/0x1\n\
                 -A PREROUTING -m rpfilter OPTIONS--invert -j DROP\nCOMMIT\n";
     for (options, dropped) in [("", false), ("--validmark ", true)] {
@@ -427,7 +427,8 @@ fn a_transparent_proxy_gets_what_is_routed_to_it() {
     assert_eq!(common::show(&all[0]), "1.000 10.1.0.9:1000 > 10.9.9.9:80 local");
     assert!(all[0].steps[0].why.contains("port 15001"), "{:?}", all[0].steps);
     assert!(all[0].supposed[0].about.contains("port 15001"));
-    // Without the route, the mark alone delivers nothing, and what a socket has is not sent on.
+    // Without the route, the mark alone delivers nothing, and a packet assigned to a socket is
+    // not forwarded.
     assert_eq!(
         ends(&small(&text), tcp("10.1.0.9:1000", "10.9.9.9:80"), &from("cbr0")),
         ["1.000 10.1.0.9:1000 > 10.9.9.9:80 drop Invalid"]

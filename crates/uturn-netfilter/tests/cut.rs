@@ -1,7 +1,6 @@
-//! Dumps that end too early: cut at every byte (JSON: at every byte of its beginning), each
-//! kind is refused with a line of the text, or read. A JSON, a table of iptables and a block
-//! of nftables that do not end are always refused; in a list of lines, nothing says which is
-//! the last.
+//! Truncated dumps: cut at every byte (JSON: at every byte of its beginning), each format is
+//! either refused with a line of the text, or parsed. Truncated JSON, iptables tables and
+//! nftables blocks are always refused; a list of lines does not show which line is the last.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -24,7 +23,7 @@ const TEXTS: [(&str, &str, Read); 9] = [
     ("nft", "all.txt", |text| nft::parse("cut", text).map(drop)),
 ];
 
-/// Every error names a line of the text.
+/// Checks that every error names a line of the text.
 fn named(errors: &[ParseError], text: &str, at: usize) {
     let lines = text.split('\n').count();
     assert!(!errors.is_empty(), "at byte {at}");
@@ -52,7 +51,7 @@ fn a_text_cut_anywhere_is_read_or_names_the_line() {
     }
 }
 
-/// Whether nothing shows that a text was cut there.
+/// Whether a text cut there is a valid text.
 fn may_end(file: &str, cut: &str) -> bool {
     let count = |wanted: fn(&str) -> bool| cut.lines().filter(|line| wanted(line)).count();
     match file {
@@ -60,7 +59,7 @@ fn may_end(file: &str, cut: &str) -> bool {
             count(|line| line.starts_with('*')) == count(|line| line == "COMMIT")
         }
         "all.txt" => cut.matches('{').count() == cut.matches('}').count(),
-        // Lists of lines: no line says that it is the last.
+        // Lists of lines: any line may be the last.
         _ => true,
     }
 }
@@ -69,7 +68,7 @@ fn may_end(file: &str, cut: &str) -> bool {
 fn a_json_cut_anywhere_is_refused() {
     let text = read("nft", "all.json");
     let whole = text.trim_end();
-    // Each cut is read from its beginning: of a long text, one in seven is enough.
+    // Each cut is parsed from the start: of a long text, every seventh is enough.
     let is_tried =
         |at: &usize| (*at < 3_000 || at.is_multiple_of(7)) && whole.is_char_boundary(*at);
     for at in (1..whole.len()).filter(is_tried) {

@@ -1,4 +1,4 @@
-//! Parts of dumps, and the spellings of other times.
+//! Partial dumps, and historic spellings.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 use uturn_model::Family;
@@ -17,7 +17,7 @@ const BASE: &str = "*nat\n:PREROUTING ACCEPT [0:0]\n:A - [0:0]\n:B - [0:0]\n\
 
 #[test]
 fn a_fragment_is_loaded_onto_what_is_there() {
-    // As kube-proxy does: chains that are named are written anew, others stay.
+    // As kube-proxy does: declared chains are rewritten, others stay.
     let text =
         "*nat\n:B - [0:0]\n:C - [0:0]\n-A B -p tcp -j C\n-A C -j ACCEPT\n-A A -j C\nCOMMIT\n";
     assert_eq!(

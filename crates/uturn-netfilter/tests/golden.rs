@@ -1,5 +1,5 @@
-//! Dumps of real nodes: read, printed back to the letter, and walked with answers that
-//! were worked out by hand from the rules.
+//! Dumps of real nodes: parsed, printed back unchanged, and walked, with results worked out by
+//! hand from the rules.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -79,7 +79,7 @@ fn a_node_port_from_outside_is_masqueraded_and_the_answer_finds_back() {
     );
     for (end, device) in [("10.1.2.10:8080", "cbr0"), ("10.1.3.10:8080", "eth0")] {
         let ends = kernel.walk(&request, &from("eth0"), &[]);
-        let there = ends.iter().find(|one| one.packet.leg().dst == end.parse().unwrap()).unwrap();
+        let there = ends.iter().find(|seen| seen.packet.leg().dst == end.parse().unwrap()).unwrap();
         let known = [there.connection.clone().unwrap()];
         assert_eq!(
             later(&kernel, there.packet.reply(), &from(device), &known),
@@ -119,7 +119,7 @@ fn a_local_policy_keeps_the_source_or_drops() {
         ends(&kernel(1), request, &from("eth0")),
         ["1.000 198.51.100.7:40000 > 10.0.0.11:30081 drop Rule"]
     );
-    // From a pod of the cluster the policy does not count.
+    // For a pod of the cluster, the policy does not apply.
     assert_eq!(
         ends(&kernel(1), tcp("10.1.1.20:40000", "10.0.0.11:30081"), &from("cbr0")),
         ["1.000 10.1.1.20:40000 > 10.1.2.10:8080 out eth0 via 10.99.0.1"]
@@ -140,7 +140,7 @@ fn without_endpoints_it_is_refused() {
             matches!(ends[0].kind, EndKind::Reject(with) if with.as_str() == "icmp-port-unreachable")
         );
         assert!(rules_of(&ends[0], StepKind::Reject)[0].contains("has no endpoints"));
-        let known = ends[0].connection.as_ref().map(|one| one.original.dst);
+        let known = ends[0].connection.as_ref().map(|connection| connection.original.dst);
         assert_eq!(known, Some(packet.leg().dst), "an answer could be translated back");
     }
 }
@@ -161,7 +161,7 @@ fn a_load_balancer_address_never_leaves_the_node() {
     let local = ends(&kernel, tcp("10.1.2.20:40000", "203.0.113.11:80"), &from("cbr0"));
     assert_eq!(local.len(), 4);
     assert!(local.iter().all(|end| end.contains(" 10.1.2.20:40000 > ")), "{local:?}");
-    // ipMode Proxy: the address is nobody's, the packet leaves as it came.
+    // ipMode Proxy: no node has the address, so the packet leaves unchanged.
     assert_eq!(
         ends(&kernel, tcp("10.1.2.20:40000", "203.0.113.13:80"), &from("cbr0")),
         ["1.000 10.1.2.20:40000 > 203.0.113.13:80 out eth0 via 10.99.0.1"]
@@ -183,7 +183,7 @@ fn source_ranges_let_only_theirs_in() {
 #[test]
 fn a_process_of_the_node_gets_the_address_of_its_way() {
     let kernel = kernel(2);
-    // Sent with the uplink's address; masqueraded on the way it takes in the end.
+    // Sent with the uplink's address; masqueraded for the interface it finally uses.
     assert_eq!(
         ends(&kernel, tcp("0.0.0.0:40000", "172.16.1.5:80"), &Entry::Local),
         ["1.000 10.1.2.1:40000 > 10.1.2.10:8080 out cbr0"]

@@ -1,4 +1,4 @@
-//! A long chain with its index does what the same rules do in chains too short for one.
+//! A long indexed chain behaves like the same rules in chains too short for an index.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -13,10 +13,10 @@ use uturn_netfilter::{EndKind, Entry, Packet};
 const ADDRESSES: [&str; 4] = ["10.9.9.9", "10.9.8.1", "172.16.0.1", "10.1.0.9"];
 const PORTS: [u16; 4] = [80, 81, 443, 30080];
 
-/// What a rule asks for, and what it then does; marks tell which rules were met.
+/// The condition and the action of a rule; marks record which rules matched.
 fn rule() -> impl Strategy<Value = (String, String)> {
-    let one = |words: &'static [&'static str]| prop::sample::select(words.to_vec());
-    let ends = one(&[
+    let words = |words: &'static [&'static str]| prop::sample::select(words.to_vec());
+    let ends = words(&[
         "-d 10.9.9.9/32",
         "-d 10.9.8.1/32",
         "-d 172.16.0.1/32",
@@ -33,7 +33,7 @@ fn rule() -> impl Strategy<Value = (String, String)> {
         "",
         "",
     ]);
-    let ports = one(&[
+    let ports = words(&[
         "-p tcp -m tcp --dport 80",
         "-p udp -m udp --dport 80",
         "-p tcp -m tcp --dport 80:90",
@@ -48,7 +48,7 @@ fn rule() -> impl Strategy<Value = (String, String)> {
         "! -p tcp",
         "",
     ]);
-    let target = one(&[
+    let target = words(&[
         "-j MARK --set-xmark 0x1/0x0",
         "-j MARK --set-xmark 0x2/0x0",
         "-j MARK --set-xmark 0x4/0x0",
@@ -75,7 +75,7 @@ fn rules(all: &[(String, String)], piece: usize) -> String {
             writeln!(text, "-A C{at} {asks} {does}").unwrap();
         }
     }
-    // So that a mark shows in where the packet goes.
+    // Makes a mark visible in where the packet goes.
     text + "COMMIT\n*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m mark --mark 0x1/0x1 -j DROP\nCOMMIT\n"
 }
 
@@ -87,7 +87,7 @@ proptest! {
         all in prop::collection::vec(rule(), 20..60),
         src in prop::sample::select(vec!["10.1.0.9:1000", "10.1.0.8:80"]),
     ) {
-        // ACCEPT leaves all chains of a hook at once, so pieces make no difference to it.
+        // ACCEPT leaves all chains of a hook at once, so splitting makes no difference to it.
         let (long, short) = (small(&rules(&all, all.len())), small(&rules(&all, 5)));
         for dst in ADDRESSES {
             for port in PORTS {
@@ -106,7 +106,7 @@ proptest! {
     }
 }
 
-/// The marks that the ways of a packet end with.
+/// The marks at the ends of a packet's branches.
 fn walk(kernel: &uturn_netfilter::Kernel, packet: Packet) -> Vec<String> {
     let entry: Entry = from("cbr0");
     let mut marks: Vec<String> = kernel

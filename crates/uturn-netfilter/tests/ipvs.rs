@@ -1,4 +1,4 @@
-//! IPVS: the golden nodes with answers worked out by hand, and what was measured on a real
+//! IPVS: the golden nodes with results worked out by hand, and what was measured on a real
 //! kernel.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
@@ -12,8 +12,8 @@ use uturn_netfilter::{
     Connection, EndKind, Entry, Interface, Kernel, NodeState, Packet, Transport, routes,
 };
 
-/// A golden node, with what the machine that it was made on did not have: the bridge of
-/// its pods, forwarding, and the addresses of its uplink in the list of addresses.
+/// A golden node, with what the machine that produced the dump did not have: the pod bridge,
+/// forwarding, and the uplink's addresses.
 fn golden(n: u8) -> Kernel {
     let node = format!("ipvs-n{n}");
     let files = [
@@ -200,8 +200,8 @@ fn golden_a_node_port() {
 const VIP: &str = "203.0.113.1";
 const SERVER: &str = "-A -t 203.0.113.1:80 -s rr\n";
 
-/// The small node with virtual servers, its VIP bound or not, and connection tracking of
-/// what IPVS does.
+/// The small node with virtual servers, its VIP bound or not, and conntrack entries for IPVS
+/// connections.
 fn node(servers: &str, bound: bool, rules: &str) -> Kernel {
     Kernel::new(node_state(servers, bound, rules)).unwrap()
 }
@@ -330,7 +330,7 @@ fn without_connection_tracking_nothing_is_masqueraded() {
     let kernel = Kernel::new(state).unwrap();
     let end = &kernel.walk(&request, &from("eth0"), &[])[0];
     assert_eq!(common::show(end), "1.000 198.51.100.7:1000 > 10.1.0.7:8080 out cbr0");
-    // IPVS still knows the way back, connection tracking does not.
+    // IPVS still translates the reply, conntrack does not.
     let known = [end.connection.clone().unwrap()];
     assert!(!known[0].scheduled.as_ref().unwrap().tracked);
     assert_eq!(
@@ -444,7 +444,9 @@ fn a_persistent_client_keeps_its_real_server() {
     let kernel = node(&servers, true, "");
     let first = kernel.walk(&tcp("198.51.100.7:1", "203.0.113.1:80"), &from("eth0"), &[]);
     assert_eq!(first.len(), 2);
-    assert!(first[0].supposed.iter().any(|one| one.about.starts_with("persistence")));
+    assert!(
+        first[0].supposed.iter().any(|supposition| supposition.about.starts_with("persistence"))
+    );
     for end in &first {
         let known = [end.connection.clone().unwrap()];
         let again = kernel.walk(&tcp("198.51.100.8:2", "203.0.113.1:80"), &from("eth0"), &known);
@@ -488,7 +490,7 @@ fn other_ways_to_a_real_server() {
         later(&kernel, there.packet.reply(), &Entry::Local, &known),
         ["1.000 203.0.113.1:80 > 198.51.100.7:1000 out eth0 via 10.0.0.1"]
     );
-    // From loopback there is no way out.
+    // A packet from loopback may not leave.
     assert_eq!(
         ends(&to("10.1.0.7:8080", "-m"), tcp("127.0.0.1:1", "203.0.113.1:80"), &Entry::Local),
         ["1.000 127.0.0.1:1 > 10.1.0.7:8080 drop MartianSource"]
@@ -582,7 +584,10 @@ fn connections_out_of_a_list_are_known_as_scheduled() {
     kernel.state().ipvs.recognize(&mut known);
     let request = tcp("198.51.100.7:1000", "203.0.113.1:80");
     let there = kernel.walk(&request, &from("eth0"), &[]);
-    assert_eq!(Some(&known[0].scheduled), there[0].connection.as_ref().map(|one| &one.scheduled));
+    assert_eq!(
+        Some(&known[0].scheduled),
+        there[0].connection.as_ref().map(|connection| &connection.scheduled)
+    );
     assert_eq!(
         later(&kernel, tcp("10.1.0.7:8080", "10.1.0.1:1000"), &from("cbr0"), &known),
         ["1.000 203.0.113.1:80 > 198.51.100.7:1000 out eth0 via 10.0.0.1"]

@@ -1,4 +1,4 @@
-//! The text of IPVS: what `ipvsadm -Sn`, `ipvsadm -Ln` and the kernel's own table say.
+//! The text of IPVS: the output of `ipvsadm -Sn` and `ipvsadm -Ln`, and `/proc/net/ip_vs`.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -135,7 +135,8 @@ fn a_dump_cut_anywhere_is_refused_or_ends_with_a_line() {
     }
 }
 
-/// As a kernel (6.1) wrote it: marks without their family, a prefix of IPv6 turned around.
+/// As a 6.1 kernel wrote it: marks without their family, an IPv6 prefix length in the wrong byte
+/// order.
 #[test]
 fn the_kernels_own_table_of_both_families() {
     let proc = "IP Virtual Server version 1.2.1 (size=4096)\n\
@@ -151,7 +152,7 @@ fn the_kernels_own_table_of_both_families() {
          -A -u 10.0.0.2:53 -s sh -o\n-A -f 16777216 -s rr\n-A -f 7 -6 -s rr\n-A -f 7 -s rr\n\
          -a -f 7 -r 10.1.0.7:0 -g -w 0\n"
     );
-    // In its table for people, flags and the like come in another order.
+    // `ipvsadm -Ln` prints flags and options in another order.
     let shown = "IP Virtual Server version 1.2.1 (size=4096)\n\
         UDP  10.0.0.2:53 sh (sh-fallback,sh-port) ops\n";
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Real nodes with nftables, walked: answers that were worked out by hand from the rules,
-//! and the same answers as the node with iptables gives.
+//! Real nodes with nftables, walked: results worked out by hand from the rules, and the same
+//! results as the node with iptables.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -83,21 +83,21 @@ fn a_node_port_from_outside_is_masqueraded_and_the_answer_finds_back() {
 
 #[test]
 fn policies_checks_and_ranges() {
-    let (one, two) = (nft_kernel(1), nft_kernel(2));
+    let (first, two) = (nft_kernel(1), nft_kernel(2));
     let outside =
         |kernel: &Kernel, to: &str| ends(kernel, tcp("198.51.100.7:40000", to), &from("eth0"));
-    // Policy Local: kept source where there is an endpoint, dropped where there is none.
+    // Policy Local: keeps the source if there is a local endpoint, drops otherwise.
     assert_eq!(
         outside(&two, "10.0.0.12:30081"),
         ["1.000 198.51.100.7:40000 > 10.1.2.10:8080 out cbr0"]
     );
     assert_eq!(
-        outside(&one, "10.0.0.11:30081"),
+        outside(&first, "10.0.0.11:30081"),
         ["1.000 198.51.100.7:40000 > 10.0.0.11:30081 drop Rule"]
     );
-    // From a pod of the cluster the policy does not count.
+    // For a pod of the cluster, the policy does not apply.
     assert_eq!(
-        ends(&one, tcp("10.1.1.20:40000", "10.0.0.11:30081"), &from("cbr0")),
+        ends(&first, tcp("10.1.1.20:40000", "10.0.0.11:30081"), &from("cbr0")),
         ["1.000 10.1.1.20:40000 > 10.1.2.10:8080 out eth0 via 10.99.0.1"]
     );
     // No endpoints.
@@ -127,7 +127,7 @@ fn policies_checks_and_ranges() {
         ["ip saddr != { 10.0.0.0/16, 198.51.100.0/24, 203.0.113.14 } drop"]
     );
     assert_eq!(outside(&two, "203.0.113.14:80").len(), 4);
-    // The comment of the element says whom a refusal is about.
+    // The element's comment says which Service a reject is about.
     let gone = two.walk(&tcp("10.1.2.20:40000", "172.16.1.3:80"), &from("cbr0"), &[]);
     assert_eq!(&*gone[0].steps.last().unwrap().why, "shop/noep");
 }
@@ -152,9 +152,9 @@ fn affinity_says_what_it_takes_for_true_and_follows_what_is_there() {
     let fresh = nft_kernel(2).walk(&request, &from("cbr0"), &[]);
     assert_eq!(fresh.len(), 4);
     assert!(fresh.iter().all(|end| !end.supposed.is_empty() && end.unknown.is_empty()));
-    // The client has been there: its element is in the dump.
+    // The client is known: its element is in the dump.
     let mut state = nft_state(2, "nft.txt");
-    let table = state.nft.tables.iter_mut().find(|one| one.family == TableFamily::Ip).unwrap();
+    let table = state.nft.tables.iter_mut().find(|table| table.family == TableFamily::Ip).unwrap();
     let set = table.sets.iter_mut().find(|set| set.name.ends_with("__10.1.3.10/8080")).unwrap();
     set.elements.push(nft::Element::new(Expr::Address("10.1.2.20".parse().unwrap())));
     let kernel = Kernel::new(state).unwrap();
@@ -186,8 +186,8 @@ fn iptables_and_nftables_of_one_cluster_agree() {
             for entry in [from("cbr0"), from("eth0"), Entry::Local] {
                 if entry == Entry::Local {
                     packet.src = "0.0.0.0".parse().unwrap();
-                    // In iptables mode, OUTPUT does not refuse what is for outside
-                    // addresses without endpoints.
+                    // In iptables mode, OUTPUT does not reject packets to external addresses
+                    // without endpoints.
                     if ["203.0.113.12", "203.0.113.15"].contains(&&*packet.dst.to_string()) {
                         continue;
                     }
@@ -206,11 +206,12 @@ fn iptables_and_nftables_of_one_cluster_agree() {
 }
 
 fn own_address(kernel: &Kernel) -> String {
-    let eth0 = kernel.state().interfaces.iter().find(|one| &*one.name == "eth0").unwrap();
+    let eth0 =
+        kernel.state().interfaces.iter().find(|interface| &*interface.name == "eth0").unwrap();
     eth0.addresses[0].0.to_string()
 }
 
-/// To all that the Services of the cluster listen on, from a pod, a node and outside.
+/// Requests to all ports of the cluster's Services, from a pod, a node and outside.
 fn requests() -> Vec<Packet> {
     let ruleset = nft::parse("nft.txt", &read("nftables-n2", "nft.txt")).unwrap();
     let table = ruleset.table(TableFamily::Ip, "kube-proxy").unwrap();

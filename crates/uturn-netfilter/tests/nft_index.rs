@@ -1,5 +1,4 @@
-//! A long chain of nftables with its index does what the same rules do in chains too short
-//! for one.
+//! A long indexed nftables chain behaves like the same rules in chains too short for an index.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -18,7 +17,7 @@ const ADDRESSES: Words =
     &["10.9.9.9", "10.9.8.1", "172.16.0.1", "10.1.0.9", "fd00:9::9", "fd00:9::1:1", "fd00:1::9"];
 const PORTS: [u16; 6] = [80, 81, 90, 443, 30080, 60001];
 
-/// What an index can tell a rule by.
+/// Conditions that an index can use as a key.
 const TELLS: Words = &[
     "ip daddr 10.9.9.9",
     "ip daddr 10.9.8.1",
@@ -55,7 +54,7 @@ const TELLS: Words = &[
     "meta mark & 0x1 == 0x1",
 ];
 
-/// What leaves a trace, ends the walk, sends it two ways or makes the packet another one.
+/// Statements with side effects, verdicts, branches, or changes to the packet.
 const DOES: Words = &[
     "meta mark set meta mark | 0x1",
     "meta mark set meta mark | 0x2",
@@ -77,13 +76,13 @@ const DOES: Words = &[
 ];
 
 fn rule() -> impl Strategy<Value = String> {
-    let one = |words: Words| prop::sample::select(words.to_vec());
-    (prop::collection::vec(one(TELLS), 0..3), one(DOES))
+    let words = |words: Words| prop::sample::select(words.to_vec());
+    (prop::collection::vec(words(TELLS), 0..3), words(DOES))
         .prop_map(|(tells, does)| format!("{} {does}", tells.join(" ")))
 }
 
-/// The rules in pieces that follow each other. None of them returns, and `accept` leaves all
-/// chains of a hook at once, so that pieces make no difference to them.
+/// The rules, split into chains that run one after the other. No rule returns, and `accept`
+/// leaves all chains of a hook at once, so splitting makes no difference.
 fn kernel(all: &[String], piece: usize) -> Kernel {
     let mut text = "table inet t {\n\
                     \tset seen {\n\t\ttype ipv4_addr\n\t\tflags dynamic\n\t}\n\
@@ -105,7 +104,7 @@ fn kernel(all: &[String], piece: usize) -> Kernel {
     Kernel::new(state).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-/// All ways of a packet: how they end, and the rules that did something.
+/// All ends of a packet, and the rules that took part.
 fn ways(kernel: &Kernel, packet: &Packet) -> Vec<String> {
     let ends = kernel.walk(packet, &from("cbr0"), &[]);
     let way = |end: &uturn_netfilter::End| {

@@ -1,6 +1,6 @@
-//! The kernel's own tool reads what is printed, and prints the same again.
+//! The kernel's own tool parses what is printed, and prints the same again.
 //!
-//! Needs root and `nft`; where either is missing, the test says so and ends.
+//! Needs root and `nft`; if either is missing, the test says so and ends.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 #![cfg(target_os = "linux")]
 
@@ -9,7 +9,7 @@ mod common;
 use common::read;
 use uturn_netfilter::nft::{self, Ruleset};
 
-/// Loads rules in a network namespace of its own and gives what `nft list ruleset` prints.
+/// Loads rules in a new network namespace and returns what `nft list ruleset` prints.
 fn through_the_kernel(text: &str, options: &str) -> Result<String, String> {
     uturn_testing::in_a_namespace(&format!("nft -f - && nft {options} list ruleset"), text)
 }
@@ -32,7 +32,7 @@ fn parse(text: &str) -> Ruleset {
     nft::parse("nft", text).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-/// Time has passed between two dumps, and sets are in no order.
+/// Removes what differs between two dumps of the same rules: times, and the order of sets.
 fn at_rest(mut ruleset: Ruleset) -> Ruleset {
     for table in &mut ruleset.tables {
         for set in &mut table.sets {
@@ -59,8 +59,8 @@ fn dumps_load_and_come_back() {
     ] {
         let mut ruleset = parse(&read(node, file));
         for chain in ruleset.tables.iter_mut().flat_map(|table| &mut table.chains) {
-            // nft lists a map that rules change without the flag that would let it be
-            // loaded again.
+            // nft prints a map that rules change without the flag that it requires to load it
+            // again.
             chain.rules.retain(|rule| !format!("{rule:?}").contains("\"m1\", key: Payload"));
         }
         let listed = match through_the_kernel(&ruleset.to_string(), "") {

@@ -1,4 +1,4 @@
-//! What rules of nftables mean to a packet, one thing at a time.
+//! Semantics of nftables rules, one feature at a time.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -20,7 +20,7 @@ fn kernel(text: &str) -> Kernel {
     Kernel::new(with(text)).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-/// A table with these chains; each is its head and its rules.
+/// A table with these chains, each given by its head and its rules.
 fn table(chains: &[(&str, &str)]) -> String {
     let mut text = "table inet t {\n".to_owned();
     for (at, (head, rules)) in chains.iter().enumerate() {
@@ -59,9 +59,9 @@ fn accept_ends_a_base_chain_and_drop_ends_all() {
 
 #[test]
 fn priorities_decide_the_order_and_of_equals_the_last_made_is_first() {
-    let seen = |one: i32, other: i32| {
+    let seen = |earlier: i32, other: i32| {
         let text = table(&[
-            (&format!("filter hook forward priority {one}"), "meta mark 0x0 meta mark set 0x1"),
+            (&format!("filter hook forward priority {earlier}"), "meta mark 0x0 meta mark set 0x1"),
             (&format!("filter hook forward priority {other}"), "meta mark 0x0 meta mark set 0x2"),
         ]);
         let end = kernel(&text).walk(&request(), &from("cbr0"), &[]).remove(0);
@@ -99,8 +99,8 @@ fn sets_and_maps_of_every_shape() {
              chain c {{\ntype filter hook forward priority 0; policy accept;\n{rule}\n}}\n}}\n"
         );
         match out(&request(), &text).as_slice() {
-            [one] if one == DROPPED => true,
-            [one] if one == GOES => false,
+            [fate] if fate == DROPPED => true,
+            [fate] if fate == GOES => false,
             other => panic!("{rule}: {other:?}"),
         }
     };
@@ -161,7 +161,7 @@ fn numbers_by_chance_are_shares() {
         nat("dnat ip to numgen random mod 3 map { 0 : 10.0.0.7, 1 : 10.0.0.8, 2 : 10.0.0.9 }");
     assert_eq!(thirds.len(), 3);
     assert!(thirds.iter().all(|end| end.starts_with("0.333 ")), "{thirds:?}");
-    // A map that does not know all of the numbers.
+    // A map without some of the numbers.
     assert_eq!(
         nat("dnat ip to numgen inc mod 10 map { 0-3 : 10.0.0.7, 4 : 10.0.0.8 }"),
         [
@@ -207,11 +207,11 @@ fn what_nobody_models_goes_both_ways() {
         assert!(ends.iter().all(|end| end.unknown.len() == 1), "{rule}");
         assert!(ends.iter().all(|end| !rules_of(end, StepKind::Unknown).is_empty()));
     }
-    // Not where another condition settles it, nor where nothing hangs on it.
+    // Not if another condition decides, nor if nothing depends on it.
     for rule in ["meta skuid 1000 udp dport 53 drop", "ip dscp cs1 counter packets 0 bytes 0"] {
         assert_eq!(out(&request(), &filter(rule)), [GOES], "{rule}");
     }
-    // Asked twice, it is the same.
+    // The second evaluation has the same answer.
     let twice = filter("ip dscp cs1 accept\nip dscp cs1 drop");
     assert_eq!(out(&request(), &twice).len(), 2);
 }
@@ -221,7 +221,7 @@ fn what_other_releases_print_decides_as_theirs_does() {
     let filter = |rule: &str| out(&request(), &table(&[("filter hook forward priority 0", rule)]));
     let dropped = filter("drop");
     for (rule, is_dropped) in [
-        // By the name of a service, as releases before 0.9.1 list ports.
+        // A service name, as releases before 0.9.1 print ports.
         ("tcp dport http drop", true),
         ("tcp dport { https, http-alt } drop", false),
         ("tcp dport ssh-domain drop", false),
@@ -233,15 +233,15 @@ fn what_other_releases_print_decides_as_theirs_does() {
     ] {
         let ends = filter(rule);
         match rule.contains("ssh-domain") {
-            // Nobody knows it: both ways.
+            // Unknown: branches.
             true => assert_eq!(ends.len(), 2, "{rule}: {ends:?}"),
             false => assert_eq!(ends == dropped, is_dropped, "{rule}: {ends:?}"),
         }
     }
-    // A rule that nft could not print whole is no remark.
+    // A rule that nft could not print in full is not a comment.
     let rule = "# match-set blocked src counter packets 0 bytes 0 drop";
     assert_eq!(filter(rule).len(), 2);
-    // A packet within is another packet.
+    // The inner packet is another packet.
     assert_eq!(filter("vxlan ip saddr 192.0.2.1 drop").len(), 2);
 }
 
@@ -365,7 +365,7 @@ fn a_dormant_table_does_nothing() {
 
 #[test]
 fn a_long_map_costs_a_walk_no_more_than_a_short_one() {
-    // 50,000 elements: were they read one by one, this would ask them all.
+    // 50,000 elements: a linear scan would visit them all.
     let elements: Vec<String> = (0..50_000u32)
         .map(|n| format!("10.{}.{}.{} . {} : drop", n >> 16, (n >> 8) & 255, n & 255, n % 60_000))
         .collect();

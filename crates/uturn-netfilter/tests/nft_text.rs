@@ -1,4 +1,4 @@
-//! Dumps of nftables: text and JSON of one node are one model, and print back.
+//! nftables dumps: the text and JSON of one node parse into the same model, and print back.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -13,7 +13,7 @@ fn parse(name: &str, text: &str) -> Ruleset {
     nft::parse(name, text).unwrap_or_else(|errors| panic!("{name}: {errors:#?}"))
 }
 
-/// What JSON of nft 1.0 does not say.
+/// Removes what the JSON of nft 1.0 omits.
 fn as_json_says(mut ruleset: Ruleset) -> Ruleset {
     for table in &mut ruleset.tables {
         table.comment = None;
@@ -60,7 +60,10 @@ fn nothing_of_them_is_unknown() {
                 ruleset.tables.iter().flat_map(|table| &table.chains).flat_map(|c| &c.rules);
             for rule in rules {
                 assert!(
-                    !rule.statements.iter().any(|one| matches!(one, Statement::Unknown(_))),
+                    !rule
+                        .statements
+                        .iter()
+                        .any(|statement| matches!(statement, Statement::Unknown(_))),
                     "{rule:?}"
                 );
             }
@@ -83,9 +86,9 @@ fn text_and_json_are_one_model() {
                 for (text, json) in text.rules.iter().zip(&json.rules) {
                     let known = |rule: &Rule| {
                         let mut rule = rule.clone();
-                        for one in &mut rule.statements {
-                            match one {
-                                // Kept as written, which is not the same in both.
+                        for statement in &mut rule.statements {
+                            match statement {
+                                // Kept as written, which differs between the two.
                                 Statement::Unknown(text) => *text = "".into(),
                                 Statement::Match { left: Expr::Other(left), right, .. } => {
                                     (*left, *right) = ("".into(), Expr::Any);
@@ -122,7 +125,7 @@ fn a_cut_text_says_so_and_where() {
     for (text, end) in [(&text, end), (&all, all.len())] {
         for at in (0..end).filter(|at| text.is_char_boundary(*at)) {
             match nft::parse("cut", &text[..at]) {
-                // Between two tables nothing is missing that could be known.
+                // A cut between two tables is undetectable.
                 Ok(ruleset) => {
                     let whole = text[..at].trim_end();
                     assert!(whole.is_empty() || whole.ends_with("\n}"), "{at}: {ruleset:?}");
@@ -203,9 +206,9 @@ fn what_nft_could_not_print_is_no_rule_without_it() {
         let ruleset = parse("xt", &text);
         let statements = &ruleset.tables[0].chains[0].rules[0].statements;
         assert!(statements.len() >= least, "{statements:?}");
-        let open = |one: &Statement| {
-            matches!(one, Statement::Unknown(_) | Statement::Xt(..))
-                || matches!(one, Statement::Match { left: Expr::Other(_), .. })
+        let open = |statement: &Statement| {
+            matches!(statement, Statement::Unknown(_) | Statement::Xt(..))
+                || matches!(statement, Statement::Match { left: Expr::Other(_), .. })
         };
         assert!(statements.iter().any(open), "{statements:?}");
         assert!(matches!(statements.last(), Some(Statement::Verdict(_))), "{statements:?}");
@@ -213,19 +216,22 @@ fn what_nft_could_not_print_is_no_rule_without_it() {
     }
 }
 
-/// A condition behind what is not understood may speak of another packet.
+/// A condition after an unknown statement may refer to another packet.
 #[test]
 fn behind_what_is_not_understood_only_acts_are_trusted() {
     let text = "table ip t {\n\tchain c {\n\t\tfrobnicate ip saddr 10.0.0.1 drop\n\t}\n}\n";
     let ruleset = parse("nft.txt", text);
     let statements = &ruleset.tables[0].chains[0].rules[0].statements;
-    assert!(!statements.iter().any(|one| matches!(one, Statement::Match { .. })), "{statements:?}");
-    // A remark of whoever wrote a file by hand is no rule.
+    assert!(
+        !statements.iter().any(|statement| matches!(statement, Statement::Match { .. })),
+        "{statements:?}"
+    );
+    // A comment in a file written by hand is not a rule.
     let remarks = "table ip t {\n\tchain c {\n\t\t# all others drop\n\t\taccept\n\t}\n}\n";
     assert_eq!(parse("nft.conf", remarks).tables[0].chains[0].rules.len(), 1);
 }
 
-/// In each family and hook, the names of priorities and the numbers that they stand for.
+/// The named priorities of each family and hook, with their values.
 #[test]
 fn priorities_have_names_in_their_hooks() {
     let priority = |family: &str, hook: &str, priority: &str| {
@@ -289,7 +295,7 @@ fn priorities_have_names_in_their_hooks() {
     );
 }
 
-/// What releases print in their own ways is one and the same rule.
+/// The forms in which different releases print one rule.
 #[test]
 fn releases_print_one_rule_in_several_ways() {
     for (older, newer) in [
@@ -311,12 +317,12 @@ fn releases_print_one_rule_in_several_ways() {
             parse("nft.txt", &text).tables[0].chains[0].rules[0].clone()
         };
         assert_eq!(rule(older), rule(newer), "{older}");
-        let known = |one: &Statement| !matches!(one, Statement::Unknown(_));
+        let known = |statement: &Statement| !matches!(statement, Statement::Unknown(_));
         assert!(rule(newer).statements.iter().all(known), "{newer}");
     }
 }
 
-/// `jump { … }` leads to a chain that has no name, and only from there.
+/// `jump { … }` jumps to an anonymous chain.
 #[test]
 fn chains_without_a_name_are_chains() {
     let text = "table ip t {\n\tchain c {\n\t\ttype filter hook forward priority filter; policy accept;\n\
@@ -371,10 +377,10 @@ proptest! {
             all.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules).collect();
         let mut table = all.tables[0].clone();
         table.chains.truncate(1);
-        for (one, other) in picks {
-            let (one, other) = (rules[one % rules.len()], rules[other % rules.len()]);
-            let mut rule = one.clone();
-            let is_end = |one: &Statement| matches!(one, Statement::Unknown(_));
+        for (base, other) in picks {
+            let (base, other) = (rules[base % rules.len()], rules[other % rules.len()]);
+            let mut rule = base.clone();
+            let is_end = |statement: &Statement| matches!(statement, Statement::Unknown(_));
             if !rule.statements.iter().any(is_end) {
                 rule.statements.extend(other.statements.iter().cloned());
             }

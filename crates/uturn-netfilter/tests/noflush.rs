@@ -1,4 +1,4 @@
-//! What `iptables-restore --noflush` takes, and that the real one does the same.
+//! The input that `iptables-restore --noflush` accepts, compared with the real tool.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 #![cfg(target_os = "linux")]
 
@@ -9,7 +9,7 @@ const BASE: &str = "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT
                     :POSTROUTING ACCEPT [0:0]\n:WEB - [0:0]\n-A PREROUTING -j WEB\n\
                     -A WEB -p tcp -j RETURN\n-A WEB -p udp -j RETURN\nCOMMIT\n";
 
-/// Texts that are loaded; each changes something.
+/// Accepted texts; each changes something.
 const TAKEN: &[&str] = &[
     "* nat\n-A WEB -j ACCEPT\nCOMMIT\n",
     "*nat \n  -A WEB -j ACCEPT\nCOMMIT\n",
@@ -30,7 +30,7 @@ const TAKEN: &[&str] = &[
     "*nat\n-A WEB -p tcp -j DNAT --to-destination 10.0.0.1-10.0.0.2:80\nCOMMIT\n",
 ];
 
-/// Texts that are refused.
+/// Refused texts.
 const REFUSED: &[(&str, &str)] = &[
     (
         "*nat\n-I WEB 4 -j ACCEPT\nCOMMIT\n",
@@ -74,7 +74,7 @@ fn loaded(text: &str) -> Result<String, Vec<String>> {
     }
 }
 
-/// What the real program makes of it: the rules then, in the order of each chain.
+/// The rules after the real program has loaded the text, in the order of each chain.
 fn really(tool: &str, text: &str) -> Result<String, String> {
     let script = format!(
         "cat >/dev/null; {tool}-restore <<'END'\n{BASE}END\n\
@@ -83,7 +83,7 @@ fn really(tool: &str, text: &str) -> Result<String, String> {
     uturn_testing::in_a_namespace(&script, "")
 }
 
-/// Rules by chains, chains and policies, without counters and what no one declared.
+/// Rules by chain, chains and policies, without counters and undeclared chains.
 fn essence(text: &str) -> Vec<String> {
     let (mut table, mut lines) = ("", Vec::new());
     for line in text.lines() {
@@ -97,7 +97,7 @@ fn essence(text: &str) -> Vec<String> {
             _ => {}
         }
     }
-    // Chains may come in another order, the rules of each may not.
+    // The order of chains may differ, that of rules may not.
     lines.sort_by_key(|(line, table)| (*table, line.split(' ').next().map(str::to_owned)));
     lines.into_iter().map(|(line, table)| format!("{table} {line}")).collect()
 }
@@ -170,7 +170,7 @@ fn what_something_else_printed_is_said_in_one_line() {
         iptables::parse("a", shell, Family::V4).unwrap_err()[0].to_string(),
         "a:1:1: this is what a shell shows: leave out the prompt and all but the output"
     );
-    // With its table named, what `-S` prints is read.
+    // Parses the output of `-S` if the table is named.
     let text = "*filter\n-P FORWARD DROP\n-N X\n-A FORWARD -j X\nCOMMIT\n";
     let read = parse_fragment(iptables::Ruleset::default(), "a", text, Family::V4).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What holds for every set and virtual server, and for every input.
+//! Properties of all sets and virtual servers, and of all inputs.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -113,7 +113,7 @@ fn servers() -> impl Strategy<Value = String> {
             Family::V6 => format!("[{ip}]:{port}"),
         })
     };
-    let one = prop::sample::select(Family::BOTH.to_vec()).prop_flat_map(move |family| {
+    let entries = prop::sample::select(Family::BOTH.to_vec()).prop_flat_map(move |family| {
         let at = prop_oneof![
             (prop::sample::select(vec!["-t", "-u", "--sctp-service"]), host(family))
                 .prop_map(|(option, host)| format!("{option} {host}")),
@@ -138,7 +138,7 @@ fn servers() -> impl Strategy<Value = String> {
             },
         )
     });
-    prop::collection::vec(one, 0..6).prop_map(|all| all.concat())
+    prop::collection::vec(entries, 0..6).prop_map(|all| all.concat())
 }
 
 fn inputs() -> Vec<String> {
@@ -159,7 +159,7 @@ proptest! {
         let sets = ipset::parse("made", &text).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
         prop_assert_eq!(sets.to_string(), text);
         prop_assert_eq!(ipset::parse("printed", &sets.to_string()), Ok(sets.clone()));
-        // Whatever is in them, a rule that asks them comes to an answer.
+        // Whatever the sets contain, a rule that matches against them has a result.
         for rule in ["S1 src", "S2 dst,dst,src", "S3 src,dst", "L src,src,src"] {
             let rules = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m set --match-set {rule} -j DROP\nCOMMIT\n");
             let mut state = small_state(&rules);
@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    /// Each address of a set is found, and what is found is in some entry of it.
+    /// Each address of a set is found, and whatever is found is in some entry.
     #[test]
     fn what_is_in_a_set_is_found(
         nets in prop::collection::vec((any::<u32>(), 8u8..=32), 1..20),
@@ -201,12 +201,12 @@ proptest! {
             Ok(servers) => {
                 prop_assert_eq!(servers.to_string(), text);
             }
-            // The same address twice is the only fault there can be.
+            // A duplicate address is the only possible error.
             Err(errors) => prop_assert!(errors.iter().all(|error| error.message.contains("a second time"))),
         }
     }
 
-    /// Every way of every scheduler adds up, whatever the real servers.
+    /// The shares of every scheduler sum to 1, whatever the real servers.
     #[test]
     fn whatever_is_scheduled_adds_up(text in servers(), bound in any::<bool>()) {
         let Ok(servers) = ipvs::parse("made", &text) else { return Ok(()) };

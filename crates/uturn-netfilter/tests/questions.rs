@@ -1,5 +1,5 @@
-//! What nobody knows of a packet is asked once on its way: ways that contradict themselves do
-//! not exist.
+//! Unknown properties of a packet are decided once per branch: there are no contradictory
+//! branches.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -7,7 +7,7 @@ mod common;
 use common::{from, small, small_state, tcp};
 use uturn_netfilter::{Assumptions, End, EndKind, Entry, FactSubject, Kernel, PacketFact, nft};
 
-/// Ends with the cases they hold in, sorted: `the sender's user is 1337: drop`.
+/// The ends with their answers, sorted: `the sender's user is 1337: drop`.
 fn cases(kernel: &Kernel, entry: &Entry, assumed: &Assumptions) -> Vec<String> {
     let packet = match entry {
         Entry::Local => tcp("10.0.0.2:1000", "10.9.9.9:80"),
@@ -23,7 +23,7 @@ fn cases(kernel: &Kernel, entry: &Entry, assumed: &Assumptions) -> Vec<String> {
 
 fn shown(end: &End) -> String {
     let cases: Vec<String> =
-        end.open_questions.iter().map(|(one, holds)| one.describe(*holds)).collect();
+        end.open_questions.iter().map(|(question, holds)| question.describe(*holds)).collect();
     let kind = match &end.kind {
         EndKind::Drop(_) => "drop",
         EndKind::Forward => "out",
@@ -51,7 +51,7 @@ const MARKED: &str = "-j MARK --set-xmark";
 
 #[test]
 fn two_rules_that_ask_for_one_user_are_one_question() {
-    // In one hook and in another, plain and with `!`.
+    // In one hook and in another, plain and negated.
     let text = format!(
         "*mangle\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n\
          -A OUTPUT -m owner --uid-owner 1337 {MARKED} 0x1/0x1\n\
@@ -126,7 +126,7 @@ fn what_is_stated_of_the_sender_is_no_question() {
 #[test]
 fn the_same_holds_for_what_else_is_not_known() {
     for (rules, ways) in [
-        // A part of the packet, its connection, its sender, the time: the same in each hook.
+        // The packet, its connection, its sender, the time: the same answer in each hook.
         ("-m string --string a --algo bm -j ACCEPT; -m string --string a --algo bm -j DROP", 2),
         ("-m string --string a --algo bm -j DROP; -m string ! --string a --algo bm -j DROP", 2),
         (
@@ -143,18 +143,18 @@ fn the_same_holds_for_what_else_is_not_known() {
         ("-m cpu --cpu 0 -j ACCEPT; -m cpu --cpu 1 -j DROP", 3),
         ("-p tcp -m tcpmss --mss 1000:1400 -j ACCEPT; -p tcp -m tcpmss --mss 1200 -j DROP", 2),
         ("-m time --timestart 10:00:00 -j ACCEPT; -m time --timestart 10:00:00 -j DROP", 2),
-        // Each of these counts by itself.
+        // Each of these has its own counter.
         ("-m limit --limit 5/min -j ACCEPT; -m limit --limit 5/min -j DROP", 3),
         ("-m string --string a --algo bm -j ACCEPT; -m string --string b --algo bm -j DROP", 3),
     ] {
         let all = forwarded(rules);
         assert_eq!(all.len(), ways, "{rules}: {all:?}");
     }
-    // Of a packet that is forwarded, one hop less is left.
+    // After forwarding, the TTL is one less.
     let text = "*mangle\n:PREROUTING ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n\
                 -A PREROUTING -m ttl --ttl-eq 3 -j ACCEPT\n-A FORWARD -m ttl --ttl-eq 3 -j DROP\nCOMMIT\n";
     assert_eq!(cases(&small(text), &from("cbr0"), &Assumptions::default()).len(), 4);
-    // What a rule writes is no longer what its sender gave it.
+    // A property that a rule has set no longer depends on the sender.
     let text = "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m dscp --dscp 0x08 -j DROP\n\
                 -A FORWARD -j DSCP --set-dscp 0x08\n-A FORWARD -m dscp --dscp 0x08 -j DROP\nCOMMIT\n";
     assert_eq!(cases(&small(text), &from("cbr0"), &Assumptions::default()).len(), 3);
@@ -177,7 +177,7 @@ fn nftables_asks_for_the_same_user() {
             "the sender's user is not 1337, the sender's user is one from 1000 to 2000: mark 1 out",
         ]
     );
-    // No process sends what came in.
+    // No process sends an incoming packet.
     let mut state = small_state("");
     let rules = "table ip t {\n chain p {\n  type filter hook postrouting priority 0;\n  \
                  meta skuid != 1337 drop\n }\n}\n";

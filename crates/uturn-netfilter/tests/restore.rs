@@ -1,6 +1,6 @@
-//! The kernel's own tools read what is printed, and print the same again.
+//! The kernel's own tools parse what is printed, and print the same again.
 //!
-//! Needs root and `iptables-restore`; where either is missing, the test says so and ends.
+//! Needs root and `iptables-restore`; if either is missing, the test says so and ends.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 #![allow(clippy::print_stderr, reason = "what is skipped is said")]
 #![cfg(target_os = "linux")]
@@ -11,7 +11,7 @@ use common::read;
 use uturn_model::Family;
 use uturn_netfilter::iptables::{self, Match, Ruleset};
 
-/// Loads rules in a network namespace of its own and gives what `iptables-save` prints.
+/// Loads rules in a new network namespace and returns what `iptables-save` prints.
 fn through_the_kernel(tool: &str, text: &str) -> Result<String, String> {
     uturn_testing::in_a_namespace(&format!("{tool}-restore && {tool}-save"), text)
 }
@@ -30,12 +30,12 @@ fn can_load() -> bool {
     }
 }
 
-/// Objects that nfacct names have to be made with a tool of its own first.
+/// Removes nfacct matches, whose objects would have to be created with another tool first.
 fn without_accounting(mut ruleset: Ruleset) -> Ruleset {
     for table in &mut ruleset.tables {
         for chain in &mut table.chains {
             for rule in &mut chain.rules {
-                rule.matches.retain(|one| !matches!(one, Match::Nfacct(_)));
+                rule.matches.retain(|item| !matches!(item, Match::Nfacct(_)));
             }
         }
     }
@@ -44,7 +44,7 @@ fn without_accounting(mut ruleset: Ruleset) -> Ruleset {
 
 fn rules(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().filter(|line| line.starts_with("-A")).collect();
-    // Tables may come in another order.
+    // The order of tables may differ.
     lines.sort_unstable();
     lines
 }

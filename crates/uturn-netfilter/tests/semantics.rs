@@ -1,4 +1,4 @@
-//! What rules mean, on a small node: a bridge for pods, an uplink, nothing else.
+//! Semantics of rules, on a small node with a pod bridge and an uplink.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -11,7 +11,7 @@ use uturn_netfilter::{
 
 const OUT: &str = "1.000 10.1.0.9:1000 > 10.9.9.9:80 out eth0 via 10.0.0.1";
 
-/// A packet from a pod to somewhere else, under these rules of the table `filter`.
+/// The ends of a packet from a pod to another host, under these rules of the table `filter`.
 fn forwarded(rules: &str) -> Vec<String> {
     let text = format!(
         "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{rules}COMMIT\n"
@@ -195,7 +195,7 @@ fn what_nobody_models_is_walked_both_ways_and_named() {
         assert_eq!(rules_of(end, StepKind::Unknown)[0], end.unknown[0].rule.to_string());
         assert!(end.unknown[0].rule.contains("--genre BAD"), "{:?}", end.unknown);
     }
-    // Where another match does not agree, nothing is open.
+    // If another match does not agree, nothing is unknown.
     let udp = Packet::udp("10.1.0.9:1000".parse().unwrap(), "10.9.9.9:80".parse().unwrap());
     let text = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -m osf --genre BAD --ttl 1 -j DROP\nCOMMIT\n";
     assert!(small(text).walk(&udp, &from("cbr0"), &[])[0].unknown.is_empty());
@@ -305,13 +305,13 @@ fn a_packet_to_the_node_itself_goes_through_the_loopback() {
                 *filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n\
                 -A INPUT ! -i lo -j DROP\n-A OUTPUT -o lo -m mark --mark 0x7 -j DROP\nCOMMIT\n";
     let kernel = small(text);
-    // On its way back in, the connection is there.
+    // When it is looped back in, the connection exists.
     let confirmed = "*filter\n:INPUT DROP [0:0]\n-A INPUT -m conntrack --ctstate NEW --ctstatus CONFIRMED -j ACCEPT\nCOMMIT\n";
     assert_eq!(
         ends(&small(confirmed), tcp("0.0.0.0:1000", "127.0.0.1:80"), &Entry::Local),
         ["1.000 127.0.0.1:1000 > 127.0.0.1:80 local"]
     );
-    // Consulted once: the rule in PREROUTING is not asked on the way back in.
+    // The rule in PREROUTING is not evaluated again when the packet is looped back in.
     assert_eq!(
         ends(&kernel, tcp("0.0.0.0:1000", "10.5.5.5:80"), &Entry::Local),
         ["1.000 10.0.0.2:1000 > 10.0.0.2:8080 local"]
@@ -450,7 +450,7 @@ fn ipv6_is_walked_with_its_own_rules() {
         ends(&kernel, tcp("[fd00:1::20]:1000", "[2001:db8::1]:443"), &from("cbr0")),
         ["1.000 [fd00:2::5]:1000 > [2001:db8::1]:443 out eth0 via fe80::99"]
     );
-    // No check of sources in IPv6: the kernel has none.
+    // The kernel has no reverse path filter for IPv6.
     assert_eq!(
         ends(&kernel, tcp("[fd00:2::5]:1000", "[fd00:1::9]:80"), &from("eth0")),
         ["1.000 [fd00:2::5]:1000 > [fd00:1::9]:80 out cbr0"]

@@ -1,4 +1,4 @@
-//! Sets: read, printed back, loaded by the kernel's own tool, and asked by rules.
+//! IP sets: parsed, printed back, loaded by the kernel's own tool, and matched by rules.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod common;
@@ -111,7 +111,7 @@ fn every_bad_line_is_named() {
     );
 }
 
-/// Whether a packet from a pod is dropped by a rule with this match: yes, no, or both.
+/// Whether a rule with this match drops a packet from a pod: yes, no, or both.
 fn dropped(rule: &str, packet: Packet, entry: &Entry) -> &'static str {
     let text = format!(
         "*filter\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A FORWARD {rule} -j DROP\n\
@@ -196,7 +196,7 @@ fn other_packets_and_other_interfaces() {
         let rule = format!("-m set --match-set {set}");
         assert_eq!(dropped(&rule, packet, &from("cbr0")), expected, "{set} {}", packet.leg());
     }
-    // A packet made here came with no hardware address, and in through no interface.
+    // A locally generated packet has neither a source hardware address nor an incoming interface.
     assert_eq!(dropped("-m set --match-set mac src", within("10.0.0.2"), &Entry::Local), "no");
     let made_here = tcp("10.1.0.1:1", "10.9.9.9:80");
     assert_eq!(dropped("-m set --match-set iface src,src", made_here, &Entry::Local), "no");
@@ -303,7 +303,7 @@ fn golden_sets_load_and_come_back() {
     }
 }
 
-/// The kernel's own answers for many addresses, against those of a rule.
+/// Compares the kernel's answers for many addresses with those of a rule.
 #[test]
 fn the_kernel_finds_the_same() {
     if !can_load() {
@@ -374,7 +374,8 @@ fn the_kernel_finds_the_same() {
     assert!(yes > 40 && yes + 40 < questions.len(), "{yes} of {}", questions.len());
 }
 
-/// Rules that ask sets load beside them, and `iptables-save` prints them as this crate does.
+/// Rules that use sets load together with them, and `iptables-save` prints them as this crate
+/// does.
 #[test]
 fn golden_rules_and_sets_load_together() {
     if !can_load() {

@@ -1,4 +1,4 @@
-//! Rules as text: what is printed is read back, and what is wrong is said.
+//! Rules as text: what is printed parses back, and errors are reported.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,7 @@ fn errors(text: &str) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// The rule as it is printed in a chain of the table `nat` that also has the chain `X`.
+/// The rule as printed in a chain of the table `nat` that also has the chain `X`.
 fn printed(rule: &str, family: Family) -> String {
     let text = format!("*nat\n:C - [0:0]\n:X - [0:0]\n-A C {rule}\nCOMMIT\n");
     let ruleset =
@@ -154,7 +154,7 @@ fn a_dump_that_is_cut_says_so() {
 fn a_golden_dump_cut_anywhere_is_read_or_refused() {
     let path = format!("{}/tests/golden/iptables-n1/iptables.save", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
-    // The first table and the head of the second, at every byte.
+    // The first table and the start of the second, at every byte.
     for at in 0..4000 {
         let cut = &text[..at];
         let inside = cut.lines().filter(|line| *line == "COMMIT").count()
@@ -192,7 +192,7 @@ fn port_range() -> impl Strategy<Value = PortRange> {
 }
 
 fn text() -> impl Strategy<Value = Text> {
-    // Also quotes, blanks, backslashes, options and nothing at all.
+    // Also quotes, blanks, backslashes, options and the empty string.
     prop_oneof!["[ -~]{0,20}", "[a-zé\"'\\\\ !-]{0,8}", Just("!".to_owned()), Just("-j".to_owned())]
         .prop_map(Into::into)
 }
@@ -206,7 +206,7 @@ fn name() -> impl Strategy<Value = Text> {
 fn some_of<T: Copy + Ord + std::fmt::Debug + 'static>(
     all: &[(T, &str)],
 ) -> impl Strategy<Value = Vec<T>> + use<T> {
-    let all: Vec<T> = all.iter().map(|(one, _)| *one).collect();
+    let all: Vec<T> = all.iter().map(|(value, _)| *value).collect();
     let count = all.len();
     prop::sample::subsequence(all, 1..=count).prop_map(|mut some| {
         some.sort_unstable();
@@ -218,7 +218,7 @@ fn extension() -> impl Strategy<Value = Extension> {
     let word = prop_oneof!["--[a-z]{2,8}".prop_map(Text::from), text()];
     ("[a-z]{4}x", prop::collection::vec(word, 0..4)).prop_map(|(name, words)| {
         let words: Vec<Text> = std::iter::once("--opt".into()).chain(words).collect();
-        // A `!` stands before an option, never at the end.
+        // A `!` comes before an option, never at the end.
         let last = words.iter().rposition(|word| &**word != "!").map_or(0, |at| at + 1);
         let words = words[..last].to_vec();
         Extension { name: name.into(), words }
@@ -307,7 +307,7 @@ fn one_match(family: Family) -> impl Strategy<Value = Match> {
         text().prop_map(Match::Nfacct),
         (not(ip_range(family)), maybe(not(ip_range(family))))
             .prop_map(|(src, dst)| Match::Iprange(Box::new(Iprange { src: Some(src), dst }))),
-        extension().prop_map(|one| Match::Other(Box::new(one))),
+        extension().prop_map(|extension| Match::Other(Box::new(extension))),
     ]
 }
 
@@ -355,8 +355,10 @@ fn target(family: Family) -> impl Strategy<Value = Target> {
         ports().prop_map(Target::Masquerade),
         ports().prop_map(Target::Redirect),
         any::<bool>().prop_map(|ct| Target::Notrack { ct }),
-        extension().prop_map(|one| Target::Log(Extension { name: "LOG".into(), ..one })),
-        extension().prop_map(|one| Target::Other(Extension { name: "TPROXY".into(), ..one })),
+        extension()
+            .prop_map(|extension| Target::Log(Extension { name: "LOG".into(), ..extension })),
+        extension()
+            .prop_map(|extension| Target::Other(Extension { name: "TPROXY".into(), ..extension })),
     ]
 }
 

@@ -13,8 +13,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use uturn_dns::client::{Heard, Library, ResolvConf, resolve};
-use uturn_dns::{Answer, Kind, Question, Rcode};
+use uturn_dns::client::{Library, LookupResult, ResolvConf, resolve};
+use uturn_dns::{Answer, Question, Rcode, RecordType};
 use uturn_model::route::{By, StepKind};
 use uturn_model::{Cluster, Family, Origin, Pod, Step, Supposition};
 
@@ -124,12 +124,12 @@ impl<'a> Names<'a> {
             _ => false,
         };
         match heard {
-            Heard::Addresses(ips) => {
+            LookupResult::Addresses(ips) => {
                 found.addresses = ips;
                 let decided = order.iter().filter_map(|one| Some((one, told.get(one)?)));
                 for (question, one) in decided.filter(|(_, one)| has_records(one)) {
                     // One family's way says it; the other's is the same.
-                    if found.steps.is_empty() || question.kind == Kind::A {
+                    if found.steps.is_empty() || question.kind == RecordType::A {
                         found.steps.clone_from(&one.steps);
                     }
                     found.through = one.by.or(found.through);
@@ -138,18 +138,20 @@ impl<'a> Names<'a> {
                     found.steps.push(nothing(host, "the records are those of another name"));
                 }
             }
-            Heard::NoName | Heard::Fails(_) | Heard::Unknown(_) => {
+            LookupResult::NoName | LookupResult::Fails(_) | LookupResult::Unknown(_) => {
                 // What each name that was tried came to.
-                for one in order.iter().filter(|one| one.kind == Kind::A) {
+                for one in order.iter().filter(|one| one.kind == RecordType::A) {
                     if let Some(one) = told.get(one) {
                         found.steps.extend(one.steps.last().cloned());
                         found.through = one.by.or(found.through);
                     }
                 }
                 let why = match &heard {
-                    Heard::Fails(None) => "no name server answers".to_owned(),
-                    Heard::Fails(Some(code)) => format!("the name server says {}", code.word()),
-                    Heard::Unknown(unknown) => {
+                    LookupResult::Fails(None) => "no name server answers".to_owned(),
+                    LookupResult::Fails(Some(code)) => {
+                        format!("the name server says {}", code.word())
+                    }
+                    LookupResult::Unknown(unknown) => {
                         let balancer = unknown.why.strip_prefix(outside::BALANCER);
                         found.balancer = balancer.map(str::to_owned);
                         let doubt = match () {
@@ -248,18 +250,19 @@ fn nothing(host: &str, why: &str) -> Step {
 }
 
 /// Most images have glibc; where musl would end elsewhere, that is said.
-fn libraries_differ(host: &str, glibc: &Heard, musl: &Heard) -> Vec<Supposition> {
+fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Supposition> {
     let same = match (glibc, musl) {
-        (Heard::Addresses(one), Heard::Addresses(other)) => {
+        (LookupResult::Addresses(one), LookupResult::Addresses(other)) => {
             one.iter().all(|ip| other.contains(ip)) && other.iter().all(|ip| one.contains(ip))
         }
         _ => glibc.is_address() == musl.is_address(),
     };
-    if same || matches!(glibc, Heard::Unknown(_)) || matches!(musl, Heard::Unknown(_)) {
+    if same || matches!(glibc, LookupResult::Unknown(_)) || matches!(musl, LookupResult::Unknown(_))
+    {
         return Vec::new();
     }
     let other = match musl {
-        Heard::Addresses(ips) if !ips.is_empty() => {
+        LookupResult::Addresses(ips) if !ips.is_empty() => {
             let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
             format!("musl (Alpine's images) would find {}", ips.join(", "))
         }

@@ -16,7 +16,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: cluster.ingress_classes.clone(),
-        tke_service_configs: BTreeMap::new(),
+        listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: cluster.network.clone(),
         security_groups: cluster.security_groups.clone(),
@@ -51,6 +51,6 @@ pub fn outline_of_listeners(cluster: &Cluster) -> Cluster {
     outline.services = cluster.services.clone();
     outline.ingresses = cluster.ingresses.clone();
     outline.load_balancers.clone_from(&cluster.load_balancers);
-    outline.tke_service_configs = cluster.tke_service_configs.clone();
+    outline.listener_overrides = cluster.listener_overrides.clone();
     outline
 }

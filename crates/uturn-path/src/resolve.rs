@@ -186,7 +186,7 @@ impl<'a> Engine<'a> {
                 let vip = ingress.load_balancer.iter().find_map(|one| one.ip).ok_or_else(|| {
                     WalkError::Later(format!("{} has no address yet", ingress.object()))
                 })?;
-                let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+                let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
                 let http = (
                     call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),
                     call.path.map_or_else(|| "/".to_owned(), |path| path.to_string()),

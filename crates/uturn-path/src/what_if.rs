@@ -13,6 +13,7 @@ mod rules;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use uturn_lb::cloud;
 use uturn_model::network::covering_each;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
@@ -181,11 +182,8 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     for mode in modes {
         if mode == ProxyMode::Ipvs && proxy.variant.is_supposed() {
             let own = proxy.variant.value;
-            let other = match own {
-                Variant::Upstream => Variant::Tke,
-                Variant::Tke => Variant::Upstream,
-            };
-            runnings.extend([own, other].map(|build| Running {
+            let others = cloud::variants().filter(|variant| *variant != own);
+            runnings.extend(std::iter::once(own).chain(others).map(|build| Running {
                 mode,
                 build: Some(build),
                 tells_pods: None,
@@ -238,6 +236,7 @@ fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     }
     if let Some(build) = running.build {
         cluster.proxy.variant = Known::supposed(build, because);
+        cloud::set_address_binding(&mut cluster.proxy);
     }
     cluster
 }
@@ -453,8 +452,9 @@ impl Running {
     /// What tells it from the others of its mode.
     fn how(&self) -> Option<&'static str> {
         match (self.build, self.tells_pods) {
-            (Some(Variant::Tke), _) => Some("TKE's build"),
-            (Some(Variant::Upstream), _) => Some("upstream's build"),
+            (Some(build), _) => {
+                Some(cloud::builds_of(build).map_or("upstream's build", |builds| builds.name))
+            }
             (None, Some(true)) => Some("with a cluster CIDR"),
             (None, Some(false)) => Some("without a cluster CIDR"),
             (None, None) => None,

@@ -304,7 +304,7 @@ fn network(network: Option<&Network>, style: Style) -> String {
         return String::new();
     };
     let plugin = network.plugin.value;
-    let is_usual = matches!(plugin, Plugin::TkeGlobalRouter | Plugin::TkeVpcCni | Plugin::Unknown);
+    let is_usual = matches!(plugin, Plugin::OfCloud(_) | Plugin::Unknown);
     match is_usual && !style.wide {
         true => String::new(),
         false => {

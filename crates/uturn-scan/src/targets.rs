@@ -50,7 +50,8 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
             continue;
         }
         let mut push = |host: Option<Text>, path: Option<Text>| {
-            let (port, _) = controller::ingress_serves(ingress, host.as_ref(), path.as_ref());
+            let (port, _) =
+                controller::ingress_serves(cluster, ingress, host.as_ref(), path.as_ref());
             let label = format!(
                 ":{port} {}{}",
                 host.as_deref().unwrap_or("*"),

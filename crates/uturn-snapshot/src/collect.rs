@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
+use uturn_lb::cloud;
 use uturn_model::{Origin, WorkloadKind};
 
 use crate::decode::{self, Doc};
@@ -64,12 +65,6 @@ const KNOWN: &[Known] = &[
         groups: NETWORKING,
         supported: &["networking.k8s.io/v1", "extensions/v1beta1"],
         decode: decode::network_policy::read,
-    },
-    Known {
-        kind: "TkeServiceConfig",
-        groups: &["cloud.tencent.com"],
-        supported: &["cloud.tencent.com/v1alpha1"],
-        decode: decode::tke::read,
     },
     Known {
         kind: "FelixConfiguration",
@@ -386,8 +381,12 @@ fn identity<'d>(
 /// Hands an object to the decoder of its kind.
 pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objects) {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-    let Some(known) =
-        KNOWN.iter().find(|known| known.kind == kind && known.groups.contains(&group))
+    let is_it = |known: &&Known| known.kind == kind && known.groups.contains(&group);
+    let Some((supported, decode)) = KNOWN
+        .iter()
+        .find(is_it)
+        .map(|known| (known.supported, known.decode))
+        .or_else(|| of_clouds(group, kind))
     else {
         if group == "uturn.dev" {
             return unknown_of_ours(doc, version, kind);
@@ -397,13 +396,20 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
         }
         return objects.skip(&format!("{version}/{kind}"));
     };
-    if !known.supported.contains(&version) {
+    if !supported.contains(&version) {
         let message = format!("{version} {kind} is not supported");
-        let hint = format!("supported: {}", known.supported.join(", "));
+        let hint = format!("supported: {}", supported.join(", "));
         return doc.fault_with_hint(doc.root.get("apiVersion").unwrap_or(doc.root), message, hint);
     }
     objects.see(kind);
-    (known.decode)(doc, objects);
+    decode(doc, objects);
+}
+
+/// The versions of a kind that a cloud brings, and its decoder.
+fn of_clouds(group: &str, kind: &str) -> Option<(&'static [&'static str], Decoder)> {
+    let mut overrides = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
+    let found = overrides.find(|object| object.kind == kind && object.group == group)?;
+    Some((found.versions, decode::listener_overrides::read))
 }
 
 fn unknown_of_ours(doc: &Doc<'_>, version: &str, kind: &str) {

@@ -8,6 +8,7 @@ pub(crate) mod config_map;
 pub(crate) mod endpoints;
 pub(crate) mod facts;
 pub(crate) mod ingress;
+pub(crate) mod listener_overrides;
 pub(crate) mod meta;
 pub(crate) mod network_policy;
 pub(crate) mod node;
@@ -15,7 +16,7 @@ pub(crate) mod pod;
 pub(crate) mod proxy_config;
 pub(crate) mod selector;
 pub(crate) mod service;
-pub(crate) mod tke;
+
 pub(crate) mod value;
 pub(crate) mod workload;
 

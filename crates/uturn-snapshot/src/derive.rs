@@ -1,4 +1,4 @@
-//! What is made of objects: a whole cluster, with every gap filled and every filling said.
+//! From objects to a whole cluster: every gap is filled, and every supposition is listed.
 //!
 //! A value that follows from something written is *derived* and carries its ground; a value
 //! that nothing gives is *supposed* and listed in [`Cluster::supposed`] with what would
@@ -38,36 +38,37 @@ use crate::objects::Objects;
 
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
-    let mut said = Said::default();
+    let mut suppositions = Suppositions::default();
     for note in std::mem::take(&mut objects.notes) {
         let about = format!("{}: {}", note.origin, note.message);
-        said.suppose(about, note.taken, note.because, note.settle);
+        suppositions.suppose(about, note.taken, note.because, note.settle);
     }
     let extent = extent::of(&objects);
     let provider = provider::derive(&objects);
-    let mut proxy = proxy::derive(&objects, &provider, &mut said);
+    let mut proxy = proxy::derive(&objects, &provider, &mut suppositions);
     owners::settle(&mut objects);
-    let plugin = plugin::derive(&objects, &mut said);
+    let plugin = plugin::derive(&objects, &mut suppositions);
     let mode = plugin::mode(&objects, &plugin);
     let mut ranges = ranges::Ranges::new(&objects);
-    nodes::complete(&mut objects, mode.value, &mut ranges, &mut said);
-    pods::complete(&mut objects, mode.value, &mut ranges, &mut said);
-    families::complete(&mut objects, mode.value, &mut ranges, &mut said);
+    nodes::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
+    pods::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
+    families::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     files::complete(&mut objects);
-    services::complete(&mut objects, &mut ranges, &mut said);
-    balancers::complete(&mut objects, &provider, &mut ranges, &mut said);
-    let network = network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut said);
+    services::complete(&mut objects, &mut ranges, &mut suppositions);
+    balancers::complete(&mut objects, &provider, &mut ranges, &mut suppositions);
+    let network =
+        network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut suppositions);
     if network.transport.value == Transport::Tunnel {
         plugin::add_tunnel_ends(&mut objects, network.plugin.value);
     }
-    proxy::suppose_detector(&mut proxy, &objects, &network, &mut said);
+    proxy::suppose_detector(&mut proxy, &objects, &network, &mut suppositions);
     let endpoints = endpoints::derive(&mut objects);
-    let dns = dns(&mut objects, &mut said);
+    let dns = dns(&mut objects, &mut suppositions);
     let mut gaps = unjudged::Gaps::default();
     missing::find(&objects, &endpoints, extent, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
-    service_proxy::suppose_no_mesh(&objects, &mut said);
+    service_proxy::suppose_no_mesh(&objects, &mut suppositions);
     let unjudged = gaps.settle(&mut objects);
     Cluster {
         provider,
@@ -79,7 +80,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         endpoints,
         ingresses: objects.ingresses.0,
         ingress_classes: objects.ingress_classes.0,
-        tke_service_configs: objects.tke_service_configs.0,
+        listener_overrides: objects.listener_overrides.0,
         load_balancers: objects.facts.load_balancers,
         network,
         security_groups: objects.facts.security_groups,
@@ -90,12 +91,12 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         captures: BTreeMap::new(),
         extent,
         unjudged,
-        supposed: said.into_sorted(),
+        supposed: suppositions.into_sorted(),
     }
 }
 
 /// The Service that pods ask for names, and what is known of its answers.
-fn dns(objects: &mut Objects, said: &mut Said) -> Dns {
+fn dns(objects: &mut Objects, suppositions: &mut Suppositions) -> Dns {
     let is_dns = |service: &&Service| {
         service.name.namespace.as_str() == "kube-system"
             && (matches!(service.name.name.as_str(), "kube-dns" | "coredns")
@@ -109,7 +110,7 @@ fn dns(objects: &mut Objects, said: &mut Said) -> Dns {
         corefile.beside.extend(custom);
     }
     let stated = objects.facts.domain.take().map(|(domain, _)| domain);
-    let served = || domain(corefile.as_ref()?, said);
+    let served = || domain(corefile.as_ref()?, suppositions);
     Dns {
         service,
         domain: stated.or_else(served),
@@ -121,7 +122,7 @@ fn dns(objects: &mut Objects, said: &mut Said) -> Dns {
 
 /// The cluster's domain as CoreDNS serves it, where it is not the usual one. Kubelets are
 /// supposed to tell pods the same.
-fn domain(corefile: &Corefile, said: &mut Said) -> Option<Text> {
+fn domain(corefile: &Corefile, suppositions: &mut Suppositions) -> Option<Text> {
     let mut zones = corefile.text.lines().flat_map(|line| {
         let mut words = line.split_whitespace();
         let is_ours = words.next() == Some("kubernetes");
@@ -134,7 +135,7 @@ fn domain(corefile: &Corefile, said: &mut Said) -> Option<Text> {
     let is_usual = |zone: &&str| zone.trim_end_matches('.') == "cluster.local";
     let zone = all.first().filter(|zone| !all.iter().any(is_usual) && **zone != ".")?;
     let zone = zone.trim_end_matches('.');
-    said.suppose(
+    suppositions.suppose(
         "the cluster's domain",
         zone,
         format!("the Corefile at {} serves it", corefile.origin),
@@ -154,16 +155,16 @@ fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)>
     given.chain(owned)
 }
 
-/// Where what nobody wrote down is said to come from.
+/// The origin of what no manifest gives.
 fn nowhere() -> Origin {
     Origin::file("supposed")
 }
 
 /// Suppositions as they are made.
 #[derive(Default)]
-struct Said(Vec<Supposition>);
+struct Suppositions(Vec<Supposition>);
 
-impl Said {
+impl Suppositions {
     fn suppose(
         &mut self,
         about: impl Into<Text>,

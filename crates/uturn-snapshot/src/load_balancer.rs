@@ -12,7 +12,7 @@
 //!   - port: 80
 //!     protocol: HTTP              # TCP, UDP, TCP_SSL, HTTP, HTTPS
 //!     profile:                    # each part may be left out
-//!       name: tke-clb-l7
+//!       name: layer-7
 //!       source: kept              # or a range: 100.127.0.0/16
 //!       avoidsClient: true
 //!       connectTimeout: 4s
@@ -42,6 +42,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use uturn_lb::cloud;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
     self, HealthCheck, Layer, Listener, ListenerProtocol, PassiveCheck, Profile, Redirect, Rule,
@@ -274,13 +275,18 @@ impl FromNode for Kind {
             Self::Ingress,
             Self::IngressClass,
             Self::ConfigMap,
-            Self::TkeServiceConfig,
             Self::NetworkPolicy,
             Self::Facts,
             Self::LoadBalancer,
             Self::SecurityGroup,
         ];
+        let of_clouds = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
+        let of_clouds = of_clouds.map(|object| Self::CloudObject(object.kind));
         let text = node.as_str().ok_or_else(String::new)?;
-        kinds.into_iter().find(|kind| kind.as_str() == text).ok_or_else(String::new)
+        kinds
+            .into_iter()
+            .chain(of_clouds)
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(String::new)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
-use uturn_model::lb::TkeServiceConfig;
+use uturn_model::lb::ListenerOverrides;
 use uturn_model::{
     EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, Origin, Pod,
     Service, Skipped, Text, Workload, WorkloadKind,
@@ -39,7 +39,7 @@ pub(crate) struct Objects {
     pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,
     pub(crate) ingresses: Table<NamespacedName, Ingress>,
     pub(crate) ingress_classes: Table<Name, IngressClass>,
-    pub(crate) tke_service_configs: Table<NamespacedName, TkeServiceConfig>,
+    pub(crate) listener_overrides: Table<NamespacedName, ListenerOverrides>,
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
     /// Every ConfigMap that was read, so that none is read twice.
     pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
@@ -178,7 +178,7 @@ objects!(
     OldEndpoints: "Endpoints",
     Ingress: "Ingress",
     IngressClass: "IngressClass",
-    TkeServiceConfig: "TkeServiceConfig",
+    ListenerOverrides: "an object with listeners",
     NetworkPolicy: "NetworkPolicy",
     ConfigMap: "ConfigMap",
 );

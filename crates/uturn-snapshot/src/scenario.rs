@@ -10,7 +10,7 @@
 //!   nodes: [1, 2, 3, 5]                    # one case for each number of nodes …
 //!   modes: [iptables, nftables]            # … and mode of kube-proxy, where this is given
 //!   shape: {network: global-router, backends: last, clients: each}
-//!   facts: {provider: tke, kubeProxy: {mode: iptables, version: v1.34.4}}
+//!   facts: {provider: none, kubeProxy: {mode: iptables, version: v1.34.4}}
 //!   objects: []                            # manifests: Services, Ingresses …
 //!   flows:
 //!   - from: clients

@@ -7,11 +7,12 @@ mod extent;
 #[path = "derive/pods.rs"]
 mod pods;
 
+use uturn_lb::cloud::{recognised, tke};
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::LocalDetector;
 use uturn_model::{
-    Cloud, Cluster, Extent, NamespacedName, Pod, ProxyMode, Unjudged, Unknown, WorkloadKind,
+    Cluster, Extent, NamespacedName, Pod, ProxyMode, Unjudged, Unknown, WorkloadKind,
 };
 use uturn_snapshot::{Manifests, Source, read};
 
@@ -235,7 +236,7 @@ fn another_clouds_load_balancers_are_not_looked_at() {
     let service = |annotations: &str| balanced("web", annotations, "", IP);
     let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
     let read = cluster(&service(aws));
-    assert_eq!(read.provider.value, Provider::Other(Cloud::Aws));
+    assert_eq!(read.provider.value, Provider::Cloud(recognised::AWS.cloud));
     assert_eq!(gaps(&read), ["1 load balancer of AWS NLB"]);
     let because = &read.unjudged[0].because;
     assert!(because.contains("aws-load-balancer-type of Service shop/web"), "{because}");
@@ -248,7 +249,7 @@ fn another_clouds_load_balancers_are_not_looked_at() {
         service("") + &node_of("qcloud:///800002/ins-1"),
     ] {
         let read = cluster(&own);
-        assert_eq!((read.provider.value, gaps(&read)), (Provider::Tke, Vec::new()));
+        assert_eq!((read.provider.value, gaps(&read)), (Provider::Cloud(tke::TKE), Vec::new()));
     }
 }
 

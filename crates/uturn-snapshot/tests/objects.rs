@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use uturn_lb::cloud::tke;
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::{IpMode, Policy, ServiceKind, TargetPort};
@@ -405,7 +406,7 @@ spec:
     .proxy;
     assert_eq!(proxy.mode.value, ProxyMode::Ipvs);
     assert_eq!(proxy.version.value.to_string(), "v1.22.5-tke.13");
-    assert_eq!(proxy.variant.value, Variant::Tke);
+    assert_eq!(proxy.variant.value, Variant::Cloud(tke::TKE));
     assert_eq!(
         proxy.detector.value,
         LocalDetector::ClusterCidr(vec!["10.1.0.0/16".parse().unwrap()])
@@ -471,7 +472,7 @@ spec:
 }
 
 #[test]
-fn tke_service_configs() {
+fn listener_overrides() {
     let cluster = cluster(
         "
 apiVersion: cloud.tencent.com/v1alpha1
@@ -487,7 +488,7 @@ spec:
       domains: [{domain: '', rules: [{url: /, scheduler: IP_HASH, healthCheck: {enable: false}}]}]
 ",
     );
-    let config = &cluster.tke_service_configs[&name("shop/front-auto-ingress-config")];
+    let config = &cluster.listener_overrides[&name("shop/front-auto-ingress-config")];
     let [l4, l7] = config.listeners.as_slice() else { panic!("{config:?}") };
     assert_eq!(l4.probe_source, Some(uturn_model::lb::ProbeSource::Reserved));
     assert_eq!((l7.keepalive, l7.health_check), (Some(true), Some(false)));

@@ -74,3 +74,33 @@ fn an_address_means_a_load_balancer() {
         );
     }
 }
+
+/// The listeners of an Ingress are those of the cluster's cloud.
+#[test]
+fn annotations_of_one_cloud_are_not_read_in_another() {
+    let ports = |provider: &str| {
+        let text = format!(
+            "apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: front
+  namespace: shop
+  annotations: {{kubernetes.io/ingress.rule-mix-both: \"true\"}}
+spec:
+  rules:
+  - http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec: {{provider: {provider}}}
+"
+        );
+        let loaded = read(vec![Source { name: "a.yaml".into(), text }]);
+        let cluster = loaded.expect("it has no faults").cluster;
+        let ingress = cluster.ingresses.values().next().expect("there is one");
+        let ports = controller::ingress_ports(&cluster, ingress);
+        ports.into_iter().map(|port| port.number()).collect::<Vec<u16>>()
+    };
+    assert_eq!(ports("tke"), [80, 443]);
+    assert_eq!(ports("aws"), [80]);
+}

@@ -38,11 +38,8 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
         _ => pods,
     });
     checks.push(groups(engine));
-    let is_tke = cloud::is_tke(engine.cluster());
-    let routes = match is_tke {
-        true => "the VPC has routes to every node's pods",
-        false => "the network has routes to every node's pods, or tunnels",
-    };
+    let words = cloud::words(engine.cluster());
+    let routes = words.routes_to_all_pods;
     let forwards: fn(&Node) -> Option<bool> = |node| node.forwards;
     let routed: fn(&Node) -> Option<bool> = |node| node.routed;
     for (what, fact, code) in
@@ -59,17 +56,7 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
                 .next("uturn check nodes")
         });
     }
-    let (what, next) = match is_tke {
-        true => (
-            "nodes of other VPCs are connected",
-            "across VPCs: CCN or peering, and their ranges in NonMasqueradeCIDRs of ip-masq-agent",
-        ),
-        false => (
-            "nodes of other networks are connected",
-            "across networks: peering or routes for the pod ranges, and their ranges in \
-             nonMasqueradeCIDRs where ip-masq-agent runs",
-        ),
-    };
+    let (what, next) = words.other_networks;
     checks.push(Check::unknown(what, "not known here").next(next));
     Checklist { subject: "pods of different nodes".to_owned(), checks }
 }

@@ -36,7 +36,7 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     let mut checks = vec![groups(engine), lb_group(engine, ingress)];
     checks.extend(backends(engine, ingress));
     checks.push(rules(ingress));
-    let (port, _) = controller::ingress_listens(ingress);
+    let (port, _) = controller::ingress_listens(engine.cluster(), ingress);
     let is_open = ingress.unjudged.contains(&Unknown::Backends);
     for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
         let at = SocketAddr::new(vip, port.number());
@@ -62,7 +62,7 @@ fn what_serves(unknown: &Unknown) -> String {
 
 /// The load balancer's own security group.
 fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
-    let (port, _) = controller::ingress_listens(ingress);
+    let (port, _) = controller::ingress_listens(engine.cluster(), ingress);
     let what = format!("the load balancer's security group lets {port} in");
     let balancer = engine
         .balancers()

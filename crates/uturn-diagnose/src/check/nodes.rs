@@ -37,13 +37,7 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
         node.bridge_rules,
         "sysctl net.bridge.bridge-nf-call-iptables",
     ));
-    let (what, how) = match cloud::is_tke(cluster) {
-        true => ("the VPC has routes to its pods", "look at the VPC's route table"),
-        false => (
-            "the network has routes to its pods, or a tunnel",
-            "look at the routes of the network, or at the pod network's tunnels",
-        ),
-    };
+    let (what, how) = cloud::words(cluster).routes_to_pods;
     checks.push(stated(what, node.routed, how));
     checks.push(rp_filter(engine, node));
     checks.push(firewall(cluster, node));
@@ -162,10 +156,8 @@ fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
 
 /// Rules of the node's own, and above all those that stop health checks.
 fn firewall(cluster: &Cluster, node: &Node) -> Check {
-    let what = match cloud::is_tke(cluster) {
-        true => "no firewall of its own stops health checks (100.64.0.0/10) or NodePorts",
-        false => "no firewall of its own stops health checks or NodePorts",
-    };
+    let probes = cloud::words(cluster).probes;
+    let what = format!("no firewall of its own stops {probes} or NodePorts");
     let Some(firewall) = &node.firewall else {
         return Check::unknown(what, "no rules beside kube-proxy's are stated")
             .next(format!("on {}: iptables-save | grep -v KUBE-", node.name));

@@ -81,10 +81,10 @@ pub(super) fn groups(engine: &Engine<'_>) -> Check {
 fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check> {
     let cluster = engine.cluster();
     let is_stated = cluster.nodes.values().any(|node| node.public_bandwidth.is_some());
-    let what = match cloud::is_tke(cluster) {
-        true => "the nodes have public bandwidth (accounts that are billed by CVM)",
-        false if is_stated => "the nodes have public bandwidth",
-        false => return None,
+    let what = match cloud::words(cluster).bandwidth {
+        Some(what) => what,
+        None if is_stated => "the nodes have public bandwidth",
+        None => return None,
     };
     Some(bandwidth_of(engine, service, what))
 }

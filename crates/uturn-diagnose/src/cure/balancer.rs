@@ -1,5 +1,6 @@
 //! Cures at the load balancer: replace the source, probe from elsewhere.
 
+use uturn_lb::cloud::{self, OverridesObject, Owner};
 use uturn_model::lb::{Layer, ProbeSource, Source, TargetKind};
 use uturn_model::network::SecurityRule;
 use uturn_model::{Kind, Mechanism, NamespacedName, ObjectRef, Protocol};
@@ -7,12 +8,13 @@ use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::loopback::{facts, probe_source_path};
 use super::{Case, Proposal, way};
+use crate::cloud::node_ports;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
     let loops =
         [Mechanism::AsymmetricReturn, Mechanism::ReversePathFilter, Mechanism::LocalSourceDrop];
-    if case.walked().is_some() && loops.into_iter().any(|one| case.has(one)) {
+    if case.walked().is_some() && loops.into_iter().any(|mechanism| case.has(mechanism)) {
         all.extend(snat(case));
     }
     if case.walked().is_none() {
@@ -21,45 +23,41 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// Where what people set on listeners stands: the object's annotation, and its
-/// TkeServiceConfig.
+/// Where users set properties of a listener: the object that they are in.
 struct Place {
     owner: ObjectRef,
-    config: ObjectRef,
-    /// The annotation that has to be set for it.
-    switch: Option<String>,
+    overrides: ObjectRef,
+    /// How that object is written where it does not exist.
+    object: &'static OverridesObject,
+    /// The annotation that the owner needs for it.
+    switch: Option<&'static str>,
 }
 
+/// The place for the listener of a case. Returns `None` if its cloud has no such objects.
 fn place(case: &Case<'_>) -> Option<Place> {
     let (_, listener) = case.listener()?;
-    // A listener that several share is its first owner's.
+    // A listener that several objects share is its first owner's.
     let owner = listener.rules.first()?.owner.clone();
-    let namespace = owner.namespace.clone()?;
-    let name = NamespacedName::new(namespace.as_str(), &owner.name).ok()?;
+    let name = NamespacedName::new(owner.namespace.as_ref()?.as_str(), &owner.name).ok()?;
     let cluster = case.cluster();
-    let (annotations, prefix, suffix) = match owner.kind {
-        Kind::Ingress => {
-            (&cluster.ingresses.get(&name)?.annotations, "ingress", "auto-ingress-config")
-        }
-        _ => (&cluster.services.get(&name)?.annotations, "service", "auto-service-config"),
+    let written = match owner.kind {
+        Kind::Ingress => Owner::Ingress(cluster.ingresses.get(&name)?),
+        _ => Owner::Service(cluster.services.get(&name)?),
     };
-    let key = format!("{prefix}.cloud.tencent.com/tke-service-config");
-    let auto = format!("{key}-auto");
-    let named = annotations.get(&key).filter(|_| !annotations.is(&auto, "true"));
-    let switch = (named.is_none() && !annotations.is(&auto, "true")).then_some(auto);
-    let config = named.map_or_else(|| format!("{}-{suffix}", owner.name), str::to_owned);
-    let config = NamespacedName::new(namespace.as_str(), &config).ok()?;
-    let config = ObjectRef::namespaced(Kind::TkeServiceConfig, &config);
-    Some(Place { owner, config, switch })
+    let object = cloud::entry(cluster.provider.value.cloud()?)?.overrides.as_ref()?;
+    let place = cloud::model(cluster)?.overrides_place(written);
+    let name = NamespacedName::new(name.namespace.as_str(), &place.name).ok()?;
+    let overrides = ObjectRef::namespaced(Kind::CloudObject(object.kind), &name);
+    Some(Place { owner, overrides, object, switch: place.switch })
 }
 
-/// Sets something of a listener in its TkeServiceConfig, which is made where it is missing.
+/// Sets a property of a listener in the object for it, which is made where it is missing.
 fn configure(case: &Case<'_>, mut made: Proposal, place: &Place, more: (&str, Tree)) -> Proposal {
     let Some((_, listener)) = case.listener() else { return made };
     let (port, protocol) = (listener.port, listener.protocol);
     let list = if protocol.layer() == Layer::L4 { "l4Listeners" } else { "l7Listeners" };
-    if let Some(switch) = &place.switch {
-        let way = way!["metadata", "annotations", switch.as_str()];
+    if let Some(switch) = place.switch {
+        let way = way!["metadata", "annotations", switch];
         made = made.edit(place.owner.clone(), way, Change::Set(Tree::text("true")));
     }
     let segment = Tree::map([
@@ -67,27 +65,28 @@ fn configure(case: &Case<'_>, mut made: Proposal, place: &Place, more: (&str, Tr
         ("port", Tree::number(port.number())),
         (more.0, more.1.clone()),
     ]);
-    if !case.manifests.has(&place.config) {
-        let namespace = place.config.namespace.as_ref().map(|one| one.as_str()).unwrap_or_default();
+    if !case.manifests.has(&place.overrides) {
+        let namespace =
+            place.overrides.namespace.as_ref().map(|name| name.as_str()).unwrap_or_default();
         let meta =
-            [("name", Tree::text(&*place.config.name)), ("namespace", Tree::text(namespace))];
+            [("name", Tree::text(&*place.overrides.name)), ("namespace", Tree::text(namespace))];
         let object = Tree::map([
-            ("apiVersion", Tree::text("cloud.tencent.com/v1alpha1")),
-            ("kind", Tree::text("TkeServiceConfig")),
+            ("apiVersion", Tree::text(place.object.versions[0])),
+            ("kind", Tree::text(place.object.kind)),
             ("metadata", Tree::map(meta)),
             ("spec", Tree::map([("loadBalancer", Tree::map([(list, Tree::List(vec![segment]))]))])),
         ]);
-        let file = format!("{}.yaml", place.config.name);
-        made.objects.push((file, place.config.clone(), object));
+        let file = format!("{}.yaml", place.overrides.name);
+        made.objects.push((file, place.overrides.clone(), object));
         return made;
     }
     let at = At::Where("port".into(), port.to_string());
     let known = way!["spec", "loadBalancer", list, at.clone(), "port"];
-    let (way, change) = match case.manifests.text_at(&place.config, &known) {
+    let (way, change) = match case.manifests.text_at(&place.overrides, &known) {
         Some(_) => (way!["spec", "loadBalancer", list, at, more.0], Change::Set(more.1)),
         None => (way!["spec", "loadBalancer", list], Change::Append(segment)),
     };
-    made.edit(place.config.clone(), way, change)
+    made.edit(place.overrides.clone(), way, change)
 }
 
 /// The source replaced by the load balancer: keepalive on layer 7.
@@ -113,8 +112,9 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
         .costs("to undo it set keepaliveEnable: 0: taking the field away changes nothing");
     made = configure(case, made, &place, ("keepaliveEnable", Tree::number(1u32)));
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == balancer.vip);
-    let said = fact.and_then(|fact| fact.listeners.iter().find(|one| one.port == listener.port));
-    if said.is_some_and(|one| one.snat == Some(false)) {
+    let stated =
+        fact.and_then(|fact| fact.listeners.iter().find(|stated| stated.port == listener.port));
+    if stated.is_some_and(|stated| stated.snat == Some(false)) {
         let way = way![
             "loadBalancers",
             At::Where("vip".into(), balancer.vip.to_string()),
@@ -131,9 +131,8 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
 fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
     let cluster = case.cluster();
     let Some((_, listener)) = case.listener() else { return made };
-    let Some(source) = uturn_lb::profile::SNAT_RANGE.parse::<uturn_model::IpNet>().ok() else {
-        return made;
-    };
+    let Some(model) = cloud::model(cluster) else { return made };
+    let source = model.replaced_source();
     let peer = source.hosts().next().unwrap_or(source.addr());
     let mut shut: Vec<String> = Vec::new();
     let mut unknown = true;
@@ -153,7 +152,7 @@ fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
             shut.push(first.to_string());
         }
     }
-    let what = "the nodes' security groups let 100.127.0.0/16 in";
+    let what = format!("the nodes' security groups let {source} in");
     if unknown {
         return made.ask(what, "no security group is stated in Facts");
     }
@@ -165,17 +164,17 @@ fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
             .rules
             .iter()
             .flat_map(|rule| &rule.targets)
-            .any(|one| matches!(one.kind, TargetKind::NodePort(_)));
-        let ports = if is_node_port { Tree::text("30000-32768") } else { Tree::text("all") };
+            .any(|target| matches!(target.kind, TargetKind::NodePort(_)));
+        let ports = if is_node_port { Tree::text(node_ports(cluster)) } else { Tree::text("all") };
         let rule = Tree::map([
             ("action", Tree::text("accept")),
             ("protocol", Tree::text("tcp")),
             ("ports", ports),
-            ("peer", Tree::text(uturn_lb::profile::SNAT_RANGE)),
+            ("peer", Tree::text(source.to_string())),
         ]);
         let way = way!["securityGroups", group.as_str(), "inbound"];
         made = made.edit(facts(), way, Change::Prepend(rule)).types(format!(
-            "in the console, security group {group}: let TCP from 100.127.0.0/16 in before anything else"
+            "in the console, security group {group}: let TCP from {source} in before anything else"
         ));
     }
     made.costs(format!("{} shuts that range out: a rule is added first", shut.join(", ")))

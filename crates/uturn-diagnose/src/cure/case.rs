@@ -248,7 +248,7 @@ fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
         }
         Destination::Ingress { name, host, path } => {
             let Some(ingress) = cluster.ingresses.get(name) else { return Aim::default() };
-            let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+            let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
             let (host, path, port) = (call.host, call.path, call.port);
             let vip = ingress.load_balancer.iter().find_map(|one| one.ip);
             match vip {

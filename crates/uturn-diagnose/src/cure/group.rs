@@ -25,20 +25,21 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         ));
     }
     let mut groups: Vec<&Vec<Text>> = Vec::new();
-    for one in cluster.nodes.values().filter_map(|node| node.security_groups.as_ref()) {
-        if !groups.contains(&one) {
-            groups.push(one);
+    for list in cluster.nodes.values().filter_map(|node| node.security_groups.as_ref()) {
+        if !groups.contains(&list) {
+            groups.push(list);
         }
     }
-    let targets = case.listener().map(|(_, one)| &one.rules).into_iter().flatten();
+    let targets = case.listener().map(|(_, listener)| &listener.rules).into_iter().flatten();
     let mut targets = targets.flat_map(|rule| &rule.targets);
-    let to_pods = targets.any(|one| matches!(one.kind, TargetKind::Pod { .. }));
-    let udp = case.listener().is_some_and(|(_, one)| one.protocol.transport().lower() == "udp");
+    let to_pods = targets.any(|target| matches!(target.kind, TargetKind::Pod { .. }));
+    let udp =
+        case.listener().is_some_and(|(_, listener)| listener.protocol.transport().lower() == "udp");
     let protocol = if udp { "udp" } else { "tcp" };
     let node_ports = || cloud::node_ports(cluster);
     for list in groups {
-        if cloud::is_tke(cluster) {
-            let snat = uturn_lb::profile::SNAT_RANGE.to_owned();
+        if let Some(model) = uturn_lb::cloud::model(cluster) {
+            let snat = model.replaced_source().to_string();
             let rule = Rule { rank: 21, protocol: "tcp", ports: node_ports(), peer: snat };
             all.extend(rule.into_first(
                 list,
@@ -60,10 +61,11 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         }
         all.extend(outward(list, case, "all"));
         if to_pods && let Some(port) = &case.aim.port {
-            let slices = case.service().map(|one| cluster.slices(&one.name)).unwrap_or_default();
+            let slices =
+                case.service().map(|service| cluster.slices(&service.name)).unwrap_or_default();
             let found = slices.iter().flat_map(|slice| &slice.ports);
-            for one in found.filter(|one| one.name == port.name) {
-                let (ports, peer) = (one.port.to_string(), "all".to_owned());
+            for own in found.filter(|own| own.name == port.name) {
+                let (ports, peer) = (own.port.to_string(), "all".to_owned());
                 let rule = Rule { rank: 23, protocol, ports, peer };
                 all.extend(rule.into_first(list, case, "clients reach pods that are targets"));
             }
@@ -75,8 +77,9 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
 /// Everything to a range may go out, before all rules that stop it.
 fn outward(groups: &[Text], case: &Case<'_>, peer: &str) -> Option<Proposal> {
     let known = &case.cluster().security_groups;
-    let group =
-        groups.iter().find(|name| known.get(*name).is_some_and(|one| !one.outbound.is_empty()))?;
+    let group = groups
+        .iter()
+        .find(|name| known.get(*name).is_some_and(|group| !group.outbound.is_empty()))?;
     let to = if peer == "all" { "anywhere" } else { peer };
     let rule = Tree::map([
         ("action", Tree::text("accept")),

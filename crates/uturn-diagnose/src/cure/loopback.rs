@@ -2,19 +2,17 @@
 
 use std::net::IpAddr;
 
-use uturn_kubeproxy::tke;
+use uturn_lb::cloud::{KubeProxyBuilds, Setting, SettingOf};
 use uturn_model::lb::{ProbeSource, TargetKind};
 use uturn_model::service::{IpMode, Policy, ServiceKind};
 use uturn_model::{
-    Family, Kind, Mechanism, NamespacedName, ObjectRef, ProxyMode, Service, Variant, Version,
-    WorkloadKind,
+    Family, Kind, Mechanism, NamespacedName, ObjectRef, ProxyMode, Service, Variant, WorkloadKind,
 };
 use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::case::ground;
 use super::{Case, Proposal, way};
-
-const ONLY_WITH_POD: &str = "service.kubernetes.io/local-svc-only-bind-node-with-pod";
+use crate::cloud;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
@@ -24,11 +22,11 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         Mechanism::ReversePathFilter,
         Mechanism::LocalSourceDrop,
     ];
-    let is_loop = loops.into_iter().any(|one| case.has(one)) && case.walked().is_some();
+    let is_loop = loops.into_iter().any(|mechanism| case.has(mechanism)) && case.walked().is_some();
     let is_services = case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Service);
     if is_loop && case.is_from_inside() {
         if is_services {
-            all.push(prevent_loopback(case));
+            all.extend(prevent_loopback(case));
             all.extend(newer_kube_proxy(case));
             all.extend(ip_mode(case));
         }
@@ -49,19 +47,19 @@ fn annotation(key: &str) -> Vec<At> {
 }
 
 /// Services at an address that do not ask for it yet.
-fn unasked<'c>(case: &Case<'c>, vip: IpAddr) -> Vec<&'c Service> {
+fn unasked<'c>(case: &Case<'c>, vip: IpAddr, request: &str) -> Vec<&'c Service> {
     let services = case.cluster().services.values();
-    let has = |one: &&Service| {
-        one.kind == ServiceKind::LoadBalancer
-            && one.load_balancer.iter().any(|lb| lb.ip == Some(vip))
-            && !one.annotations.is(tke::PREVENT_LOOPBACK, "true")
+    let has = |service: &&Service| {
+        service.kind == ServiceKind::LoadBalancer
+            && service.load_balancer.iter().any(|lb| lb.ip == Some(vip))
+            && !service.annotations.is(request, "true")
     };
     services.filter(has).collect()
 }
 
 /// The conditions that no version of kube-proxy changes, and the edits.
-fn bound(case: &Case<'_>, mut made: Proposal) -> Proposal {
-    let Some(vip) = case.aim.vip.map(|one| one.ip()) else { return made };
+fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Proposal {
+    let Some(vip) = case.aim.vip.map(|vip| vip.ip()) else { return made };
     let cluster = case.cluster();
     let mode = &cluster.proxy.mode;
     let said = format!("mode {} ({})", mode.value, ground(mode));
@@ -73,8 +71,8 @@ fn bound(case: &Case<'_>, mut made: Proposal) -> Proposal {
     let others: Vec<String> = case
         .sharers(vip)
         .into_iter()
-        .filter(|one| one.kind == Kind::Ingress)
-        .map(|one| one.to_string())
+        .filter(|sharer| sharer.kind == Kind::Ingress)
+        .map(|sharer| sharer.to_string())
         .collect();
     made = made.when(
         "the address is shared with no Ingress",
@@ -87,28 +85,28 @@ fn bound(case: &Case<'_>, mut made: Proposal) -> Proposal {
             ),
         },
     );
-    let ends_tls = case.engine.balancers().iter().filter(|one| one.vip == vip);
+    let ends_tls = case.engine.balancers().iter().filter(|balancer| balancer.vip == vip);
     let mut ends_tls =
-        ends_tls.flat_map(|one| &one.listeners).filter(|one| one.protocol.ends_tls());
+        ends_tls.flat_map(|balancer| &balancer.listeners).filter(|own| own.protocol.ends_tls());
     let tls = ends_tls.next();
     made = made.when(
         "no listener at the address ends TLS",
         tls.is_none(),
         match tls {
             None => "none does".to_owned(),
-            Some(one) => format!(
+            Some(listener) => format!(
                 "port {} speaks {}: https clients in the cluster would reach a backend that does not",
-                one.port, one.protocol
+                listener.port, listener.protocol
             ),
         },
     );
     made = made
         .costs("traffic of the cluster's own goes past the load balancer: its weights, limits and logs do not see it")
         .costs("the controller moves the health checks to 100.64.0.0/10: a node firewall has to let it in");
-    for service in unasked(case, vip) {
+    for service in unasked(case, vip, builds.request) {
         made = made.edit(
             service.object(),
-            annotation(tke::PREVENT_LOOPBACK),
+            annotation(builds.request),
             Change::Set(Tree::text("true")),
         );
     }
@@ -134,25 +132,26 @@ pub(super) fn facts() -> ObjectRef {
     ObjectRef::global(Kind::Facts, "facts")
 }
 
-fn prevent_loopback(case: &Case<'_>) -> Proposal {
+fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
+    let builds = cloud::builds(case.cluster())?;
     let name = case.aim.service.as_ref().map(ToString::to_string).unwrap_or_default();
     let title = format!("annotate svc/{name} with prevent-loopback");
-    let mut made = bound(case, Proposal::new("prevent-loopback", 20, title));
+    let mut made = bound(case, builds, Proposal::new("prevent-loopback", 20, title));
     let proxy = &case.cluster().proxy;
     if proxy.mode.value != ProxyMode::Ipvs {
-        return made;
+        return Some(made);
     }
     let variant = proxy.variant.value;
     made = made.when(
-        "kube-proxy is TKE's",
-        variant == Variant::Tke,
+        format!("kube-proxy is {}", builds.owner),
+        variant != Variant::Upstream,
         match variant {
-            Variant::Tke => ground(&proxy.variant),
+            Variant::Cloud(_) => ground(&proxy.variant),
             Variant::Upstream => "upstream's binds every address without being asked".to_owned(),
         },
     );
-    let honours = tke::binding(proxy.version.value).honours_request();
-    made.when(
+    let honours = (builds.binding)(proxy.version.value).honours_request();
+    made = made.when(
         "kube-proxy's version knows the annotation",
         honours,
         match honours {
@@ -161,29 +160,25 @@ fn prevent_loopback(case: &Case<'_>) -> Proposal {
                 "{} does not ({}); {} is the first of its line",
                 proxy.version.value,
                 ground(&proxy.version),
-                first_fixed(proxy.version.value).map_or("none".to_owned(), |one| one.to_string())
+                (builds.first_honouring)(proxy.version.value)
+                    .map_or("none".to_owned(), |version| version.to_string())
             ),
         },
-    )
-}
-
-fn first_fixed(version: Version) -> Option<Version> {
-    tke::line_of(version).map(tke::Line::first_fixed)
+    );
+    Some(made)
 }
 
 /// A newer image of kube-proxy, where the one that runs does not know the annotation.
 fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
     let proxy = &case.cluster().proxy;
     let old = proxy.version.value;
-    if proxy.mode.value != ProxyMode::Ipvs
-        || proxy.variant.value != Variant::Tke
-        || tke::binding(old).honours_request()
-    {
+    let builds = uturn_lb::cloud::builds_of(proxy.variant.value)?;
+    if proxy.mode.value != ProxyMode::Ipvs || proxy.address_binding.honours_request() {
         return None;
     }
-    let new = first_fixed(old)?;
+    let new = (builds.first_honouring)(old)?;
     let title = format!("kube-proxy {new} instead of {old}, and prevent-loopback");
-    let mut made = bound(case, Proposal::new("kube-proxy-image", 60, title))
+    let mut made = bound(case, builds, Proposal::new("kube-proxy-image", 60, title))
         .costs("kube-proxy starts anew on every node, one after the other; connections that are open stay")
         .costs("all that changed between the two versions changes too");
     let name = NamespacedName::new("kube-system", "kube-proxy").ok()?;
@@ -192,8 +187,8 @@ fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
         .cluster()
         .workloads
         .get(&(WorkloadKind::DaemonSet, name))
-        .and_then(|one| one.template.containers.iter().find(|one| &*one.name == "kube-proxy"))
-        .map(|one| one.image.to_string());
+        .and_then(|set| set.template.containers.iter().find(|own| &*own.name == "kube-proxy"))
+        .map(|container| container.image.to_string());
     if let Some(image) = image.filter(|_| case.manifests.has(&daemon)) {
         let (repository, _) = image.rsplit_once(':').unwrap_or((&image, ""));
         let way = way![
@@ -220,11 +215,11 @@ fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
 /// Let nodes serve the address, where `ipMode: Proxy` keeps them from it.
 fn ip_mode(case: &Case<'_>) -> Option<Proposal> {
     let (service, vip) = (case.service()?, case.aim.vip?.ip());
-    let at = service.load_balancer.iter().position(|one| one.ip == Some(vip))?;
+    let at = service.load_balancer.iter().position(|entry| entry.ip == Some(vip))?;
     if service.load_balancer[at].mode != IpMode::Proxy {
         return None;
     }
-    let tls = case.listener().is_some_and(|(_, one)| one.protocol.ends_tls());
+    let tls = case.listener().is_some_and(|(_, listener)| listener.protocol.ends_tls());
     let way = way!["status", "loadBalancer", "ingress", at, "ipMode"];
     Some(
         Proposal::new("ip-mode-vip", 30, format!("ipMode VIP for svc/{}: nodes serve {vip}", service.name))
@@ -244,18 +239,23 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
     let service = case.service()?;
     let (_, listener) = case.listener()?;
     let targets = listener.rules.iter().flat_map(|rule| &rule.targets);
-    if !targets.clone().any(|one| matches!(one.kind, TargetKind::NodePort(_))) {
+    if !targets.clone().any(|target| matches!(target.kind, TargetKind::NodePort(_))) {
         return None;
     }
+    let model = uturn_lb::cloud::model(case.cluster())?;
+    let only_with_pods = model.annotation(Setting::NodesWithPods, SettingOf::Service)?;
     let is_whole =
-        service.external_policy == Policy::Local && service.annotations.is(ONLY_WITH_POD, "true");
+        service.external_policy == Policy::Local && service.annotations.is(only_with_pods, "true");
     if is_whole {
         return None;
     }
     let home = case.client_node();
     let slices = case.cluster().slices(&service.name);
-    let endpoints = slices.iter().flat_map(|slice| &slice.endpoints).filter(|one| one.ready);
-    let beside = endpoints.clone().find(|one| one.node.is_some() && one.node.as_ref() == home);
+    let endpoints =
+        slices.iter().flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready);
+    let beside = endpoints
+        .clone()
+        .find(|endpoint| endpoint.node.is_some() && endpoint.node.as_ref() == home);
     let title = format!(
         "policy Local for svc/{}, only nodes with its pods, clients on others",
         service.name
@@ -265,16 +265,19 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
             "the client's node has no pod of the Service",
             beside.is_none(),
             match (beside, home) {
-                (Some(one), Some(node)) => format!(
+                (Some(endpoint), Some(node)) => format!(
                     "{} on {node} is one: with policy Local that node stays a target, and the call still comes back to it; move one of them first",
-                    one.pod.as_ref().map_or_else(|| one.address.to_string(), ToString::to_string)
+                    endpoint
+                        .pod
+                        .as_ref()
+                        .map_or_else(|| endpoint.address.to_string(), ToString::to_string)
                 ),
                 (_, Some(node)) => format!("none on {node}"),
                 _ => "no client on a node".to_owned(),
             },
         )
         .edit(service.object(), way!["spec", "externalTrafficPolicy"], Change::Set(Tree::text("Local")))
-        .edit(service.object(), annotation(ONLY_WITH_POD), Change::Set(Tree::text("true")))
+        .edit(service.object(), annotation(only_with_pods), Change::Set(Tree::text("true")))
         .costs("load is shared by node, not by pod: nodes with fewer pods give each more")
         .costs("clients and servers have to stay on different nodes from now on: anti-affinity, or it loops again")
         .costs("whoever calls a node's NodePort reaches nothing on a node without a pod");
@@ -298,7 +301,10 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
 fn apart(case: &Case<'_>, service: &Service) -> Option<(ObjectRef, Tree)> {
     let cluster = case.cluster();
     let slices = cluster.slices(&service.name);
-    let pod = slices.iter().flat_map(|slice| &slice.endpoints).find_map(|one| one.pod.as_ref())?;
+    let pod = slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .find_map(|endpoint| endpoint.pod.as_ref())?;
     let owner = cluster.pods.get(pod)?.owner.clone()?;
     if !case.manifests.has(&owner) {
         return None;
@@ -307,7 +313,7 @@ fn apart(case: &Case<'_>, service: &Service) -> Option<(ObjectRef, Tree)> {
     let client = cluster.pods.get(client)?;
     let labels = match &client.owner {
         Some(owner) => {
-            let of = cluster.workloads.values().find(|one| one.object() == *owner)?;
+            let of = cluster.workloads.values().find(|workload| workload.object() == *owner)?;
             of.template.labels.clone()
         }
         None => client.spec.labels.clone(),
@@ -354,14 +360,15 @@ fn policy_cluster(case: &Case<'_>) -> Option<Proposal> {
 fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
     let vip = case.aim.vip?.ip();
     let services = case.cluster().services.values();
-    let asks = |one: &&Service| {
-        one.annotations.is(tke::PREVENT_LOOPBACK, "true")
-            && one.load_balancer.iter().any(|lb| lb.ip == Some(vip))
+    let request = cloud::builds(case.cluster())?.request;
+    let asks = |service: &&Service| {
+        service.annotations.is(request, "true")
+            && service.load_balancer.iter().any(|entry| entry.ip == Some(vip))
     };
     let asking: Vec<&Service> = services.filter(asks).collect();
     if asking.is_empty() || case.cluster().proxy.mode.value != ProxyMode::Ipvs {
         let service = case.service().filter(|_| case.has(Mechanism::TlsBypassed))?;
-        let at = service.load_balancer.iter().position(|one| one.ip == Some(vip))?;
+        let at = service.load_balancer.iter().position(|entry| entry.ip == Some(vip))?;
         let way = way!["status", "loadBalancer", "ingress", at, "ipMode"];
         return Some(
             Proposal::new("ip-mode-proxy", 65, format!("ipMode Proxy for svc/{}: calls go to the load balancer", service.name))
@@ -369,7 +376,7 @@ fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
                 .costs("the load balancer may send the call back to the client's own node: some calls hang"),
         );
     }
-    let names: Vec<String> = asking.iter().map(|one| format!("svc/{}", one.name)).collect();
+    let names: Vec<String> = asking.iter().map(|service| format!("svc/{}", service.name)).collect();
     let mut made = Proposal::new(
         "undo-prevent-loopback",
         65,
@@ -379,11 +386,7 @@ fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
         "calls go to the load balancer again, which may send them back to the client's own node",
     );
     for service in asking {
-        made = made.edit(
-            service.object(),
-            annotation(tke::PREVENT_LOOPBACK),
-            Change::Set(Tree::text("false")),
-        );
+        made = made.edit(service.object(), annotation(request), Change::Set(Tree::text("false")));
     }
     Some(made)
 }

@@ -16,17 +16,20 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if case.has(Mechanism::RuleMissing) {
         all.extend(rules_missing(case));
     }
-    let has = |one| case.has(one);
+    let has = |mechanism| case.has(mechanism);
     if has(Mechanism::NoRoute) || has(Mechanism::CrossNode) {
-        all.extend(settle(case, "podRoutes", "true", |node| node.routed == Some(false), &Words {
-            name: "pod-routes",
-            title: "routes in the VPC to the pods of",
-            command: match cloud::is_tke(case.cluster()) {
-                true => "in the console, the VPC's route table: a route for the pod range of {}, with the node as the next hop",
-                false => "in the network's route table: a route for the pod range of {}, with the node as the next hop",
+        all.extend(settle(
+            case,
+            "podRoutes",
+            "true",
+            |node| node.routed == Some(false),
+            &Words {
+                name: "pod-routes",
+                title: "routes in the VPC to the pods of",
+                command: cloud::words(case.cluster()).add_route,
+                cost: "none that is known",
             },
-            cost: "none that is known",
-        }));
+        ));
         all.extend(settle(case, "forwarding", "true", |node| node.forwards == Some(false), &Words {
             name: "forwarding",
             title: "forwarding on for",
@@ -43,15 +46,18 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         }));
     }
     if has(Mechanism::NoBandwidth) {
-        all.extend(settle(case, "publicBandwidth", "true", |node| node.public_bandwidth == Some(false), &Words {
-            name: "bandwidth",
-            title: "public bandwidth for",
-            command: match cloud::is_tke(case.cluster()) {
-                true => "in the console, node {}: give it public bandwidth (accounts that are billed by CVM)",
-                false => "node {}: give it public bandwidth",
+        all.extend(settle(
+            case,
+            "publicBandwidth",
+            "true",
+            |node| node.public_bandwidth == Some(false),
+            &Words {
+                name: "bandwidth",
+                title: "public bandwidth for",
+                command: cloud::words(case.cluster()).add_bandwidth,
+                cost: "bandwidth is paid for",
             },
-            cost: "bandwidth is paid for",
-        }));
+        ));
     }
     if has(Mechanism::ReversePathFilter) {
         let is_strict =
@@ -175,8 +181,8 @@ fn rules_missing(case: &Case<'_>) -> Option<Proposal> {
     for node in &lacking {
         let way = stated(case, node, "unprogrammed")?;
         if !done.contains(&way) {
-            let rest = node.unprogrammed.iter().filter(|one| **one != service.name);
-            let rest = rest.map(|one| Tree::text(one.to_string())).collect();
+            let rest = node.unprogrammed.iter().filter(|name| **name != service.name);
+            let rest = rest.map(|name| Tree::text(name.to_string())).collect();
             made = made.edit(facts(), way.clone(), Change::Set(Tree::List(rest)));
             done.push(way);
         }

@@ -1,13 +1,13 @@
-//! `acl`: whose questions are answered.
+//! The plugin `acl`: restricts clients.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{Asking, Setup};
+use super::{Exchange, Setup};
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
-use crate::message::{Answer, Kind, Question, Rcode, Reply};
+use crate::message::{Answer, Question, Rcode, RecordType, Reply};
 use crate::name;
 
 #[derive(Debug)]
@@ -22,8 +22,8 @@ struct Rule {
 #[derive(Debug)]
 struct Policy {
     action: Action,
-    /// Empty for all.
-    kinds: Vec<Kind>,
+    /// The types it applies to; empty for all.
+    kinds: Vec<RecordType>,
     nets: Option<Vec<IpNet>>,
     line: u32,
 }
@@ -50,7 +50,7 @@ impl Acl {
         Ok(Self(rules))
     }
 
-    pub(crate) fn serve(&self, asking: &mut Asking<'_>, question: Question) -> Answer {
+    pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, question: Question) -> Answer {
         for rule in &self.0 {
             if name::zone_of(&rule.zones, &question.name).is_none() {
                 continue;
@@ -60,8 +60,8 @@ impl Acl {
                     continue;
                 }
                 if let Some(nets) = &policy.nets {
-                    let Some(client) = asking.world.client else {
-                        return asking.unknown(
+                    let Some(client) = exchange.world.client else {
+                        return exchange.unknown(
                             "from which address CoreDNS is asked (its acl plugin looks at it)"
                                 .into(),
                             "name a pod as the client".into(),
@@ -73,9 +73,9 @@ impl Acl {
                 }
                 let line = Some(policy.line);
                 let mut say =
-                    |what: &str| asking.note_at(format!("{} {what}", question.name), line);
+                    |what: &str| exchange.note_at(format!("{} {what}", question.name), line);
                 return match policy.action {
-                    Action::Allow => asking.next(question),
+                    Action::Allow => exchange.next(question),
                     Action::Block => {
                         say("is refused");
                         Answer::Reply(Reply::code(Rcode::Refused))
@@ -91,7 +91,7 @@ impl Acl {
                 };
             }
         }
-        asking.next(question)
+        exchange.next(question)
     }
 }
 
@@ -126,7 +126,7 @@ fn policy(words: &mut Dispenser<'_>) -> Result<Policy, Fault> {
                     all_kinds = true;
                     break;
                 }
-                ("type", word) => policy.kinds.push(Kind::new(word)),
+                ("type", word) => policy.kinds.push(RecordType::new(word)),
                 (_, "*") => {
                     policy.nets = Some(every_net());
                     break;

@@ -1,23 +1,22 @@
-//! `forward`: questions handed to other servers.
+//! The plugin `forward`: forwards queries to other servers.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Asking, Setup};
+use super::{Exchange, Setup};
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::message::{Answer, Question, Rcode};
 use crate::name;
 
-/// Whom a question is handed to.
+/// A forward target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstream {
     /// A server.
     Address(SocketAddr),
-    /// The servers that a file of CoreDNS's container names: `/etc/resolv.conf` there is the
-    /// node's.
+    /// The servers in a file of CoreDNS's container: its `/etc/resolv.conf` is the node's.
     File(String),
-    /// What the cache on the nodes puts in when it starts: `__PILLAR__CLUSTER__DNS__`.
+    /// A placeholder that node-local-dns replaces at start: `__PILLAR__CLUSTER__DNS__`.
     Pillar(String),
 }
 
@@ -30,7 +29,7 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// The most servers one `forward` may name.
+/// The maximum number of servers in one `forward`.
 const MOST: usize = 15;
 
 #[derive(Debug)]
@@ -38,12 +37,12 @@ pub(crate) struct Forward {
     from: String,
     except: Vec<String>,
     to: Vec<Upstream>,
-    /// Codes upon which the next `forward` is asked.
+    /// The codes upon which the next `forward` is tried.
     next: Vec<Rcode>,
     line: u32,
 }
 
-/// All of a block, in order.
+/// Parses all `forward` directives of a block, in order.
 pub(crate) fn read(words: &mut Dispenser<'_>, _: &Setup<'_>) -> Result<Vec<Forward>, Fault> {
     let mut read = Vec::new();
     while words.advance() {
@@ -121,8 +120,8 @@ fn upstream(word: &str) -> Option<Upstream> {
     rest.contains('/').then(|| Upstream::File(rest.to_owned()))
 }
 
-/// Hands the question to the first that takes it.
-pub(crate) fn serve(all: &[Forward], asking: &mut Asking<'_>, question: Question) -> Answer {
+/// Forwards the query by the first directive that applies.
+pub(crate) fn serve(all: &[Forward], exchange: &mut Exchange<'_>, question: Question) -> Answer {
     for (at, forward) in all.iter().enumerate() {
         let excepted = name::zone_of(&forward.except, &question.name).is_some()
             && question.name != forward.from;
@@ -131,8 +130,9 @@ pub(crate) fn serve(all: &[Forward], asking: &mut Asking<'_>, question: Question
         }
         let to: Vec<String> = forward.to.iter().map(ToString::to_string).collect();
         let (to, line) = (to.join(", "), Some(forward.line));
-        asking.note_at(format!("{} {} is handed to {to}", question.name, question.kind), line);
-        let answer = asking.world.beyond.ask(&forward.to, &question, &mut asking.trail);
+        exchange.note_at(format!("{} {} is handed to {to}", question.name, question.kind), line);
+        let answer =
+            exchange.world.upstream_servers.ask(&forward.to, &question, &mut exchange.steps);
         if let Answer::Reply(reply) = &answer
             && forward.next.contains(&reply.rcode)
             && at + 1 < all.len()
@@ -141,5 +141,5 @@ pub(crate) fn serve(all: &[Forward], asking: &mut Asking<'_>, question: Question
         }
         return answer;
     }
-    asking.next(question)
+    exchange.next(question)
 }

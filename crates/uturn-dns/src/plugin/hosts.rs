@@ -1,27 +1,27 @@
-//! `hosts`: names from lines in the Corefile, or from a file beside it.
+//! The plugin `hosts`: names from entries in the Corefile, or from a hosts file.
 
 use std::net::IpAddr;
 
 use uturn_model::route::StepKind;
 use uturn_model::{Family, Step};
 
-use super::{Asking, Setup};
+use super::{Exchange, Setup};
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
-use crate::message::{Answer, Kind, Question, Rcode, Reply};
+use crate::message::{Answer, Question, Rcode, RecordType, Reply};
 use crate::name;
 
 #[derive(Debug)]
 pub(crate) struct Hosts {
     zones: Vec<String>,
     fallthrough: Vec<String>,
-    /// Name and address; those of the file before those of the lines.
+    /// Names and addresses; entries of the file come before inline ones.
     entries: Vec<(String, IpAddr, Source)>,
-    /// A file that nobody gave.
+    /// A file that was not given.
     unread: Option<String>,
 }
 
-/// Where an entry stands.
+/// The source of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     File,
@@ -53,7 +53,7 @@ impl Hosts {
             unread: None,
         };
         match path {
-            // What stands there is about the container of CoreDNS alone.
+            // That file exists only in CoreDNS's container.
             None | Some("/etc/hosts") => {
                 read.add("127.0.0.1 localhost", Source::File);
                 read.add("::1 localhost ip6-localhost ip6-loopback", Source::File);
@@ -78,7 +78,7 @@ impl Hosts {
                 }
                 _ if read.fallthrough.is_empty() => {
                     let text = format!("{word} {}", arguments.join(" "));
-                    // A quoted word may hold several lines.
+                    // A quoted token may contain several lines.
                     text.lines().for_each(|text| read.add(text, Source::Line(line)));
                 }
                 _ => {
@@ -90,7 +90,7 @@ impl Hosts {
         Ok(read)
     }
 
-    /// Adds what a line of a hosts file says.
+    /// Adds the entries of a line of a hosts file.
     fn add(&mut self, line: &str, source: Source) {
         let line = line.split('#').next().unwrap_or("");
         let mut words = line.split_whitespace();
@@ -107,41 +107,41 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn serve(&self, asking: &mut Asking<'_>, question: Question) -> Answer {
+    pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, question: Question) -> Answer {
         if name::zone_of(&self.zones, &question.name).is_none() {
-            return asking.next(question);
+            return exchange.next(question);
         }
-        if question.kind == Kind::Other("PTR".into()) {
-            return asking.unmodelled("PTR records of the hosts plugin");
+        if question.kind == RecordType::Other("PTR".into()) {
+            return exchange.unmodelled("PTR records of the hosts plugin");
         }
-        let known: Vec<_> = self.entries.iter().filter(|one| one.0 == question.name).collect();
+        let known: Vec<_> = self.entries.iter().filter(|entry| entry.0 == question.name).collect();
         if let Some(path) = &self.unread
             && known.is_empty()
         {
-            return asking.unknown(
+            return exchange.unknown(
                 format!("what {path} of CoreDNS says of {}", question.name),
                 format!("give the ConfigMap that {path} comes from"),
             );
         }
         if known.is_empty() {
             if name::zone_of(&self.fallthrough, &question.name).is_some() {
-                return asking.next(question);
+                return exchange.next(question);
             }
-            asking.note(format!("{} is in no line, and nothing falls through", question.name));
+            exchange.note(format!("{} is in no line, and nothing falls through", question.name));
             return Answer::Reply(Reply::code(Rcode::ServFail));
         }
         let fits = |ip: IpAddr| question.kind.family() == Some(Family::of(ip));
-        if let Some((_, ip, source)) = known.iter().find(|one| fits(one.1)) {
+        if let Some((_, ip, source)) = known.iter().find(|entry| fits(entry.1)) {
             let line = match source {
                 Source::File => None,
                 Source::Line(line) => Some(*line),
             };
             let why = format!("{} → {ip}: a line of the hosts plugin", question.name);
-            let step = Step::new(StepKind::Resolve, why, asking.by_line(line));
-            asking.trail.push(step);
+            let step = Step::new(StepKind::Resolve, why, exchange.by_line(line));
+            exchange.steps.push(step);
         } else {
-            asking.note(format!("{} has no {} here", question.name, question.kind));
+            exchange.note(format!("{} has no {} here", question.name, question.kind));
         }
-        Answer::Reply(Reply::addresses(&question, known.iter().map(|one| one.1)))
+        Answer::Reply(Reply::addresses(&question, known.iter().map(|entry| entry.1)))
     }
 }

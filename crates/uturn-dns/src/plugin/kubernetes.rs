@@ -1,4 +1,4 @@
-//! `kubernetes`: names of Services, of their endpoints, and of pods.
+//! The plugin `kubernetes`: names of Services, their endpoints, and pods.
 
 use std::net::IpAddr;
 
@@ -7,30 +7,30 @@ use uturn_model::route::{By, StepKind};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Endpoint, Family, NamespacedName, Service, Step};
 
-use super::{Asking, Setup};
+use super::{Exchange, Setup};
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
-use crate::message::{Answer, Data, Kind, Question, Rcode, Record, Reply, Unknown};
+use crate::message::{Answer, Data, Question, Rcode, Record, RecordType, Reply, Unknown};
 use crate::name;
 
-/// CNAMEs that follow each other within a zone.
-const LONGEST_CHAIN: usize = 10;
+/// The maximum length of a CNAME chain within a zone.
+const MAX_CNAMES: usize = 10;
 
-/// Namespaces that every cluster has.
+/// Namespaces that exist in every cluster.
 const ALWAYS: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 #[derive(Debug)]
 pub(crate) struct Kubernetes {
     zones: Vec<String>,
-    /// Those it speaks of; empty for all.
+    /// The namespaces it serves; empty for all.
     namespaces: Vec<String>,
     pods: Pods,
     fallthrough: Vec<String>,
-    /// Endpoints are called after their pods.
+    /// `endpoint_pod_names`: endpoints are named after their pods.
     pod_names: bool,
     endpoints: bool,
     ignores_empty: bool,
-    /// Something of it that is not modelled.
+    /// An option that is not modelled.
     unmodelled: Option<&'static str>,
 }
 
@@ -41,20 +41,20 @@ enum Pods {
     Verified,
 }
 
-/// Why there is nothing to answer.
+/// Why there is no record.
 enum Nothing {
-    /// No such name.
+    /// NXDOMAIN.
     Name(String),
     Unknown(Unknown),
 }
 
-/// Something that a name stands for.
+/// The target of a name.
 enum Host<'a> {
     Address(IpAddr),
     Name(&'a str),
 }
 
-/// Found under a name, and why.
+/// A record's data, and why it was found.
 struct Found<'a> {
     hosts: Vec<Host<'a>>,
     why: Option<(String, By)>,
@@ -154,79 +154,79 @@ impl Kubernetes {
         Ok(read)
     }
 
-    pub(crate) fn serve(&self, asking: &mut Asking<'_>, question: Question) -> Answer {
+    pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, question: Question) -> Answer {
         let Some(zone) = name::zone_of(&self.zones, &question.name) else {
-            return asking.next(question);
+            return exchange.next(question);
         };
         if let Some(what) = self.unmodelled {
-            return asking.unmodelled(&format!("{what} of the kubernetes plugin"));
+            return exchange.unmodelled(&format!("{what} of the kubernetes plugin"));
         }
-        if let Kind::Other(word) = &question.kind {
+        if let RecordType::Other(word) = &question.kind {
             let special = ["TXT", "CNAME", "PTR", "MX", "SRV", "SOA", "NS", "AXFR", "IXFR"];
             if special.contains(&word.as_str()) {
-                return asking.unmodelled(&format!("{word} records of the kubernetes plugin"));
+                return exchange.unmodelled(&format!("{word} records of the kubernetes plugin"));
             }
         }
-        match self.records(asking, zone, &question, &mut Vec::new()) {
-            // Of other kinds it only looks whether the name is there.
+        match self.records(exchange, zone, &question, &mut Vec::new()) {
+            // For other types, only the existence of the name matters.
             Ok(records) if records.is_empty() || question.kind.family().is_none() => {
                 let why = format!("{} exists, without {} records", question.name, question.kind);
-                asking.note(why);
+                exchange.note(why);
                 Answer::Reply(Reply::nothing(Rcode::NoError))
             }
             Ok(records) => Answer::Reply(Reply::records(records)),
             Err(Nothing::Unknown(unknown)) => Answer::Unknown(unknown),
             Err(Nothing::Name(_)) if name::zone_of(&self.fallthrough, &question.name).is_some() => {
-                asking.next(question)
+                exchange.next(question)
             }
             Err(Nothing::Name(why)) => {
-                asking.note(why);
+                exchange.note(why);
                 Answer::Reply(Reply::nothing(Rcode::NxDomain))
             }
         }
     }
 
-    /// Records for a name, CNAMEs followed.
+    /// The records of a name, following CNAMEs.
     fn records(
         &self,
-        asking: &mut Asking<'_>,
+        exchange: &mut Exchange<'_>,
         zone: &str,
         question: &Question,
         before: &mut Vec<String>,
     ) -> Result<Vec<Record>, Nothing> {
-        let found = self.find(asking, zone, &question.name)?;
+        let found = self.find(exchange, zone, &question.name)?;
         let family = question.kind.family();
         let mut records: Vec<Record> = Vec::new();
         let mut said = found.why;
         for host in found.hosts {
-            let mut say = |asking: &mut Asking<'_>, to: &str| {
+            let mut say = |exchange: &mut Exchange<'_>, to: &str| {
                 if let Some((why, by)) = said.take() {
                     let why = format!("{} → {to}: {why}", question.name);
-                    asking.trail.push(Step::new(StepKind::Resolve, why, by));
+                    exchange.steps.push(Step::new(StepKind::Resolve, why, by));
                 }
             };
             match host {
                 Host::Address(ip) => {
                     let record = Record { name: question.name.clone(), data: Data::Address(ip) };
                     if Some(Family::of(ip)) == family && !records.contains(&record) {
-                        say(asking, &ip.to_string());
+                        say(exchange, &ip.to_string());
                         records.push(record);
                     }
                 }
                 Host::Name(target) => {
                     let target = name::qualified(target);
                     let circle = name::is_within(&question.name, &target);
-                    if circle || before.len() > LONGEST_CHAIN || before.contains(&target) {
+                    if circle || before.len() > MAX_CNAMES || before.contains(&target) {
                         continue;
                     }
-                    say(asking, &target);
+                    say(exchange, &target);
                     let data = Data::Cname(target.clone());
                     let cname = Record { name: question.name.clone(), data };
                     let next =
                         Question { name: target.to_lowercase(), kind: question.kind.clone() };
                     if name::is_within(zone, &target) {
                         before.push(target);
-                        let inner = self.records(asking, zone, &next, before);
+                        let inner = self.records(exchange, zone, &next, before);
                         before.pop();
                         match inner {
                             Ok(inner) if !inner.is_empty() => {
@@ -240,7 +240,7 @@ impl Kubernetes {
                         }
                         continue;
                     }
-                    match asking.again(next) {
+                    match exchange.ask_again(next) {
                         Answer::Reply(reply) => {
                             records.push(cname);
                             records.extend(reply.records);
@@ -254,9 +254,14 @@ impl Kubernetes {
         Ok(records)
     }
 
-    fn find<'a>(&self, asking: &Asking<'a>, zone: &str, asked: &str) -> Result<Found<'a>, Nothing> {
+    fn find<'a>(
+        &self,
+        exchange: &Exchange<'a>,
+        zone: &str,
+        asked: &str,
+    ) -> Result<Found<'a>, Nothing> {
         let below = name::below(asked, zone);
-        let cluster = asking.world.cluster;
+        let cluster = exchange.world.cluster;
         if below == "ns.dns" {
             let mut found = Found::none();
             let service = cluster.dns.service.as_ref().and_then(|name| cluster.services.get(name));
@@ -284,16 +289,20 @@ impl Kubernetes {
             return nobody("names of pods are off (pods disabled)".to_owned());
         }
         match (parts.is_pod, parts.service) {
-            (_, "") => match exists(asking, parts.namespace) {
+            (_, "") => match exists(exchange, parts.namespace) {
                 true => Ok(Found::none()),
                 false => nobody(format!("no namespace {} is known", parts.namespace)),
             },
-            (true, _) => self.find_pod(asking, &parts),
-            (false, _) => self.find_service(asking, &parts),
+            (true, _) => self.find_pod(exchange, &parts),
+            (false, _) => self.find_service(exchange, &parts),
         }
     }
 
-    fn find_pod<'a>(&self, asking: &Asking<'a>, parts: &Parts<'_>) -> Result<Found<'a>, Nothing> {
+    fn find_pod<'a>(
+        &self,
+        exchange: &Exchange<'a>,
+        parts: &Parts<'_>,
+    ) -> Result<Found<'a>, Nothing> {
         let nobody = |why: &str| Err(Nothing::Name(why.to_owned()));
         let written = match parts.service.matches('-').count() == 3 && !parts.service.contains("--")
         {
@@ -304,15 +313,15 @@ impl Kubernetes {
         let mut found = Found::none();
         if self.pods == Pods::Insecure {
             let Some(ip) = ip else { return nobody("not an address of a pod") };
-            if !exists(asking, parts.namespace) {
+            if !exists(exchange, parts.namespace) {
                 let why = format!("whether there is a namespace {}", parts.namespace);
                 let settle = "give the objects of that namespace".to_owned();
                 return Err(Nothing::Unknown(Unknown { why, settle }));
             }
-            found.add(Host::Address(ip.to_canonical()), || asking.by("as the name says"));
+            found.add(Host::Address(ip.to_canonical()), || exchange.by("as the name says"));
             return Ok(found);
         }
-        for pod in asking.world.cluster.pods.values() {
+        for pod in exchange.world.cluster.pods.values() {
             let lists = matches!(pod.phase, Phase::Running | Phase::Pending) && !pod.terminating;
             if lists
                 && pod.name.namespace.as_str() == parts.namespace
@@ -333,13 +342,13 @@ impl Kubernetes {
 
     fn find_service<'a>(
         &self,
-        asking: &Asking<'a>,
+        exchange: &Exchange<'a>,
         parts: &Parts<'_>,
     ) -> Result<Found<'a>, Nothing> {
         let nobody = |why: String| Err(Nothing::Name(why));
         let known = NamespacedName::new(parts.namespace, parts.service)
             .ok()
-            .and_then(|name| asking.world.cluster.services.get(&name));
+            .and_then(|name| exchange.world.cluster.services.get(&name));
         let Some(service) = known else {
             return nobody(format!("there is no Service {}/{}", parts.namespace, parts.service));
         };
@@ -355,7 +364,7 @@ impl Kubernetes {
         }
         if self.ignores_empty
             && !service.headless
-            && self.endpoints_of(asking, service).next().is_none()
+            && self.endpoints_of(exchange, service).next().is_none()
         {
             return nobody(format!(
                 "Service {} has no endpoints (ignore empty_service)",
@@ -363,7 +372,7 @@ impl Kubernetes {
             ));
         }
         if service.headless || !parts.endpoint.is_empty() {
-            self.add_endpoints(asking, service, parts, &mut found);
+            self.add_endpoints(exchange, service, parts, &mut found);
         } else if service.ports.is_empty() && parts.fits("", "")
             || service.ports.iter().any(|port| {
                 parts.fits(port.name.as_deref().unwrap_or(""), &port.protocol.to_string())
@@ -372,7 +381,7 @@ impl Kubernetes {
             for ip in &service.cluster_ips {
                 found.add(Host::Address(*ip), || service_step(service, "the Service's cluster IP"));
             }
-            // The name is there, even without an address.
+            // The name exists, even without an address.
             return Ok(found);
         }
         match found.hosts.is_empty() {
@@ -387,12 +396,12 @@ impl Kubernetes {
 
     fn add_endpoints<'a>(
         &self,
-        asking: &Asking<'a>,
+        exchange: &Exchange<'a>,
         service: &'a Service,
         parts: &Parts<'_>,
         found: &mut Found<'a>,
     ) {
-        for (slice, endpoint) in self.endpoints_of(asking, service) {
+        for (slice, endpoint) in self.endpoints_of(exchange, service) {
             let named = parts.endpoint.is_empty()
                 || self.hostname(endpoint).eq_ignore_ascii_case(parts.endpoint);
             let fits = slice.ports.is_empty() && parts.fits("", "")
@@ -407,25 +416,25 @@ impl Kubernetes {
         }
     }
 
-    /// The endpoints that CoreDNS keeps: those that are ready.
+    /// The endpoints that CoreDNS serves: those that are ready.
     fn endpoints_of<'a>(
         &self,
-        asking: &Asking<'a>,
+        exchange: &Exchange<'a>,
         service: &Service,
     ) -> impl Iterator<Item = (&'a uturn_model::EndpointSlice, &'a Endpoint)> {
         let slices = match self.endpoints {
-            true => asking.world.cluster.slices(&service.name),
+            true => exchange.world.cluster.slices(&service.name),
             false => &[],
         };
         slices
             .iter()
-            .flat_map(|slice| slice.endpoints.iter().map(move |one| (slice, one)))
+            .flat_map(|slice| slice.endpoints.iter().map(move |endpoint| (slice, endpoint)))
             .filter(|(_, endpoint)| endpoint.ready)
     }
 
-    /// What an endpoint is called below its Service.
+    /// The name of an endpoint below its Service.
     fn hostname(&self, endpoint: &Endpoint) -> String {
-        if let Some(hostname) = endpoint.hostname.as_deref().filter(|one| !one.is_empty()) {
+        if let Some(hostname) = endpoint.hostname.as_deref().filter(|name| !name.is_empty()) {
             return hostname.to_owned();
         }
         let pod = endpoint.pod.as_ref().map(|pod| pod.name.as_str());
@@ -476,9 +485,9 @@ fn service_step(service: &Service, why: &str) -> (String, By) {
     (why.to_owned(), By::new(service.object().to_string(), service.origin.clone()))
 }
 
-/// Whether a namespace is there, as far as its objects tell.
-fn exists(asking: &Asking<'_>, namespace: &str) -> bool {
-    let cluster = asking.world.cluster;
+/// Whether a namespace exists, as far as its objects show.
+fn exists(exchange: &Exchange<'_>, namespace: &str) -> bool {
+    let cluster = exchange.world.cluster;
     let is = |name: &NamespacedName| name.namespace.as_str() == namespace;
     ALWAYS.contains(&namespace)
         || cluster.services.keys().any(is)

@@ -1,11 +1,12 @@
-//! `rewrite`: questions changed before the next plugins see them, answers changed back.
+//! The plugin `rewrite`: changes queries before the next plugins see them, and answers on the way
+//! back.
 
 mod answers;
 
-use super::{Asking, Setup};
+use super::{Exchange, Setup};
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
-use crate::message::{Answer, Kind, Question, Rcode, Reply};
+use crate::message::{Answer, Question, Rcode, RecordType, Reply};
 use crate::name;
 use crate::pattern::Pattern;
 
@@ -29,25 +30,25 @@ enum What {
         auto: bool,
         undo: Vec<Undo>,
     },
-    Kind {
-        from: Kind,
-        to: Kind,
+    RecordType {
+        from: RecordType,
+        to: RecordType,
     },
-    /// Matches, and changes nothing that addresses depend on.
+    /// Matches, but changes nothing that addresses depend on.
     Nothing(Test),
     Rcode {
         test: Test,
         from: Rcode,
         to: Rcode,
     },
-    /// Targets of CNAMEs in answers, which are then asked for themselves.
+    /// Replaces CNAME targets in answers, which are then looked up.
     Cname(Test, String),
-    /// Never matches a question for an address of the internet.
+    /// Never matches an address query of class IN.
     Never,
     Unmodelled(String),
 }
 
-/// Which names are meant.
+/// Which names a rule matches.
 #[derive(Clone, Debug)]
 enum Test {
     Exact(String),
@@ -77,19 +78,19 @@ impl Rewrite {
         Ok(Self(rules))
     }
 
-    pub(crate) fn serve(&self, asking: &mut Asking<'_>, mut question: Question) -> Answer {
+    pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, mut question: Question) -> Answer {
         let mut changes: Vec<Change> = Vec::new();
         for rule in &self.0 {
             let line = Some(rule.line);
             let before = question.name.clone();
             let matched = match &rule.what {
                 What::Never => false,
-                What::Unmodelled(what) => return asking.unmodelled(what),
+                What::Unmodelled(what) => return exchange.unmodelled(what),
                 What::Nothing(test) => test.matches(&question.name),
-                What::Kind { from, to } => {
+                What::RecordType { from, to } => {
                     let is = question.kind == *from;
                     if is {
-                        asking.note_at(format!("{before} {from} is taken for {to}"), line);
+                        exchange.note_at(format!("{before} {from} is taken for {to}"), line);
                         question.kind = to.clone();
                     }
                     is
@@ -110,10 +111,10 @@ impl Rewrite {
                     None => false,
                     Some(name) => {
                         if !name::is_domain_name(&name) {
-                            asking.note_at(format!("{before} becomes no name: {name}"), line);
+                            exchange.note_at(format!("{before} becomes no name: {name}"), line);
                             return Answer::Reply(Reply::code(Rcode::ServFail));
                         }
-                        asking.note_at(format!("{before} → {name}"), line);
+                        exchange.note_at(format!("{before} → {name}"), line);
                         if *auto {
                             let text = Text::Remap { from: name.clone(), to: before };
                             changes.push(Change::Name(text.clone()));
@@ -129,9 +130,9 @@ impl Rewrite {
                 break;
             }
         }
-        let mut answer = asking.next(question);
+        let mut answer = exchange.next(question);
         if let Answer::Reply(reply) = &mut answer
-            && let Err(unknown) = answers::undo(asking, &changes, reply)
+            && let Err(unknown) = answers::undo(exchange, &changes, reply)
         {
             return Answer::Unknown(unknown);
         }
@@ -151,7 +152,7 @@ impl Test {
         }
     }
 
-    /// What becomes of a name that is meant.
+    /// The new name of a query, if the rule matches.
     fn rewrite(&self, name: &str, to: &str) -> Option<String> {
         match self {
             Self::Exact(text) => (name == text).then(|| to.to_owned()),
@@ -185,11 +186,11 @@ impl Test {
     }
 }
 
-/// Why a rule cannot be taken.
+/// Why a rule cannot be used.
 enum Wrong {
     /// CoreDNS refuses it.
     Fault(String),
-    /// It may well be right.
+    /// Valid, but not modelled.
     Unmodelled(String),
 }
 
@@ -226,8 +227,8 @@ fn what(kind: &str, words: &[String]) -> Result<What, Wrong> {
         }
         ("class", [_, _]) => Ok(What::Never),
         ("type", [from, to]) => {
-            let kind = |word: &str| Kind::new(&word.to_uppercase());
-            Ok(What::Kind { from: kind(from), to: kind(to) })
+            let kind = |word: &str| RecordType::new(&word.to_uppercase());
+            Ok(What::RecordType { from: kind(from), to: kind(to) })
         }
         ("class" | "type", _) => fault("expected two values after the rule's kind"),
         ("ttl", [name, _]) => Ok(What::Nothing(Test::new("exact", name)?)),
@@ -275,7 +276,7 @@ fn name_rule(words: &[String]) -> Result<What, Wrong> {
             undo.splice(0..0, [Undo::Name(text.clone()), Undo::Value(text)]);
             auto = false;
         }
-        // Its answers are changed back by the rule's own words only.
+        // Answers are changed back only by the rule's own `answer` clauses.
         Test::Suffix(_) => auto = false,
         _ => {}
     }

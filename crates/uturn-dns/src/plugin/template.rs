@@ -1,13 +1,13 @@
-//! `template`: answers made of the question.
+//! The plugin `template`: answers built from the query.
 
 use std::net::IpAddr;
 
 use uturn_model::Family;
 
-use super::{Asking, Setup};
+use super::{Exchange, Setup};
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
-use crate::message::{Answer, Data, Kind, Question, Rcode, Record, Reply};
+use crate::message::{Answer, Data, Question, Rcode, Record, RecordType, Reply};
 use crate::name;
 use crate::pattern::Pattern;
 
@@ -17,15 +17,15 @@ pub(crate) struct Templates(Vec<Template>);
 #[derive(Debug)]
 struct Template {
     zones: Vec<String>,
-    /// Whether it is for questions of the internet's class.
+    /// Whether it applies to queries of class IN.
     internet: bool,
-    /// `None` for every kind.
-    kind: Option<Kind>,
+    /// The type; `None` for every type.
+    kind: Option<RecordType>,
     patterns: Vec<Pattern>,
     answers: Vec<String>,
     rcode: Rcode,
     fallthrough: Vec<String>,
-    /// Something of it that is not modelled.
+    /// A construct that is not modelled.
     unmodelled: Option<String>,
     line: u32,
 }
@@ -39,38 +39,39 @@ impl Templates {
         Ok(Self(templates))
     }
 
-    pub(crate) fn serve(&self, asking: &mut Asking<'_>, question: Question) -> Answer {
+    pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, question: Question) -> Answer {
         for template in &self.0 {
             let Some(zone) = name::zone_of(&template.zones, &question.name) else { continue };
-            let any = Kind::Other("ANY".into());
-            let wants = |kind: &Kind| question.kind == *kind || question.kind == any;
+            let any = RecordType::Other("ANY".into());
+            let wants = |kind: &RecordType| question.kind == *kind || question.kind == any;
             if !template.internet || !template.kind.as_ref().is_none_or(wants) {
                 continue;
             }
             if let Some(what) = &template.unmodelled {
-                return asking.unmodelled(what);
+                return exchange.unmodelled(what);
             }
-            let Some(pattern) = template.patterns.iter().find(|one| one.matches(&question.name))
+            let Some(pattern) =
+                template.patterns.iter().find(|candidate| candidate.matches(&question.name))
             else {
                 if name::zone_of(&template.fallthrough, &question.name).is_some() {
                     continue;
                 }
-                asking.note_at(
+                exchange.note_at(
                     format!("{} fits no match, and nothing falls through", question.name),
                     Some(template.line),
                 );
                 return Answer::Reply(Reply::code(Rcode::ServFail));
             };
-            return template.answer(asking, &question, zone, pattern);
+            return template.answer(exchange, &question, zone, pattern);
         }
-        asking.next(question)
+        exchange.next(question)
     }
 }
 
 impl Template {
     fn answer(
         &self,
-        asking: &mut Asking<'_>,
+        exchange: &mut Exchange<'_>,
         question: &Question,
         zone: &str,
         pattern: &Pattern,
@@ -78,7 +79,7 @@ impl Template {
         let line = Some(self.line);
         let name = &question.name;
         if self.rcode == Rcode::ServFail {
-            asking.note_at(format!("{name}: SERVFAIL, as the template says"), line);
+            exchange.note_at(format!("{name}: SERVFAIL, as the template says"), line);
             return Answer::Reply(Reply::code(Rcode::ServFail));
         }
         let mut records = Vec::new();
@@ -86,14 +87,16 @@ impl Template {
             let text = match filled(answer, question, zone, pattern) {
                 Filled::Text(text) => text,
                 Filled::Fails => {
-                    asking.note_at(format!("{name}: {answer} has no such group"), line);
+                    exchange.note_at(format!("{name}: {answer} has no such group"), line);
                     return Answer::Reply(Reply::code(Rcode::ServFail));
                 }
-                Filled::Unmodelled => return asking.unmodelled(&format!("the template {answer}")),
+                Filled::Unmodelled => {
+                    return exchange.unmodelled(&format!("the template {answer}"));
+                }
             };
             match record(&text) {
                 Ok(record) => {
-                    asking.note_at(format!("{name}: {text}"), line);
+                    exchange.note_at(format!("{name}: {text}"), line);
                     let target = match &record.data {
                         Data::Cname(target) if question.kind.family().is_some() => {
                             Some(target.clone())
@@ -102,21 +105,21 @@ impl Template {
                     };
                     records.push(record);
                     let Some(target) = target else { continue };
-                    match asking.again(Question::new(&target, question.kind.clone())) {
+                    match exchange.ask_again(Question::new(&target, question.kind.clone())) {
                         Answer::Reply(reply) => records.extend(reply.records),
                         Answer::Silence => {}
                         Answer::Unknown(unknown) => return Answer::Unknown(unknown),
                     }
                 }
                 Err(Bad::Fails) => {
-                    asking.note_at(format!("{name}: {text} is no record"), line);
+                    exchange.note_at(format!("{name}: {text} is no record"), line);
                     return Answer::Reply(Reply::code(Rcode::ServFail));
                 }
-                Err(Bad::Unmodelled) => return asking.unmodelled(&format!("the record {text}")),
+                Err(Bad::Unmodelled) => return exchange.unmodelled(&format!("the record {text}")),
             }
         }
         if records.is_empty() {
-            asking.note_at(format!("{name}: {}, as the template says", self.rcode.word()), line);
+            exchange.note_at(format!("{name}: {}, as the template says", self.rcode.word()), line);
         }
         Answer::Reply(Reply { rcode: self.rcode, records, authority: false })
     }
@@ -137,7 +140,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
     let mut read = Template {
         zones: name::zones(zones, setup.zones),
         internet: matches!(class.as_str(), "IN" | "ANY"),
-        kind: (kind != "ANY").then(|| Kind::new(kind)),
+        kind: (kind != "ANY").then(|| RecordType::new(kind)),
         patterns: Vec::new(),
         answers: Vec::new(),
         rcode: Rcode::NoError,
@@ -186,7 +189,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
     Ok(read)
 }
 
-/// Whether a `{{` in a template is never closed.
+/// Whether a `{{` in a template is not closed.
 fn is_open(template: &str) -> bool {
     let mut rest = template;
     while let Some((_, after)) = rest.split_once("{{") {
@@ -204,7 +207,7 @@ enum Filled {
     Unmodelled,
 }
 
-/// Puts values in the place of `{{ … }}`.
+/// Expands `{{ … }}`.
 fn filled(template: &str, question: &Question, zone: &str, pattern: &Pattern) -> Filled {
     let groups = pattern.find(&question.name).unwrap_or_default();
     let mut text = String::new();
@@ -226,9 +229,9 @@ fn filled(template: &str, question: &Question, zone: &str, pattern: &Pattern) ->
             [".Zone"] => Some(zone),
             [".Class"] => Some("IN"),
             [".Type"] => match &question.kind {
-                Kind::A => Some("A"),
-                Kind::Aaaa => Some("AAAA"),
-                Kind::Other(_) => return Filled::Unmodelled,
+                RecordType::A => Some("A"),
+                RecordType::Aaaa => Some("AAAA"),
+                RecordType::Other(_) => return Filled::Unmodelled,
             },
             ["index", ".Match", number] => match number.parse::<usize>() {
                 Ok(at) => match groups.get(at) {
@@ -244,7 +247,7 @@ fn filled(template: &str, question: &Question, zone: &str, pattern: &Pattern) ->
             [field] => match field.strip_prefix(".Group.") {
                 Some(name) if !name.contains(['.', '|', '(']) => match group(name) {
                     Some(text) => Some(text),
-                    // Go prints `<no value>`, which is part of no record.
+                    // Go prints `<no value>`, which is not valid in a record.
                     None => return Filled::Fails,
                 },
                 _ => None,
@@ -265,7 +268,7 @@ enum Bad {
     Unmodelled,
 }
 
-/// Reads a record as a zone file writes it: `name [ttl] [IN] type data`.
+/// Parses a record in zone file syntax: `name [ttl] [IN] type data`.
 fn record(text: &str) -> Result<Record, Bad> {
     if text.contains([';', '(', ')', '\\', '"', '@', '$', '\n']) || text.starts_with([' ', '\t']) {
         return Err(Bad::Unmodelled);

@@ -1,4 +1,4 @@
-//! A stand-in for the API server: fixed lists, and watches in which nothing happens.
+//! A minimal API server: fixed lists, and watches without events.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ impl Api {
     }
 }
 
-/// Serves the objects for as long as the test's process lives.
+/// Serves the objects until the test's process ends.
 pub(crate) fn serve(objects: &[Value]) -> Api {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -31,7 +31,7 @@ pub(crate) fn serve(objects: &[Value]) -> Api {
             .iter()
             .map(|(path, version, kind)| {
                 let items: Vec<&Value> =
-                    objects.iter().filter(|one| one["kind"] == *kind).collect();
+                    objects.iter().filter(|object| object["kind"] == *kind).collect();
                 let list = json!({
                     "apiVersion": version,
                     "kind": format!("{kind}List"),
@@ -45,7 +45,7 @@ pub(crate) fn serve(objects: &[Value]) -> Api {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let lists = Arc::clone(&lists);
-            // A client that goes away ends its thread.
+            // The thread ends with its client's connection.
             thread::spawn(move || drop(answer(stream, &lists)));
         }
     });

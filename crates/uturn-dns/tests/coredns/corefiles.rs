@@ -1,10 +1,10 @@
-//! Random Corefiles, and questions that meet what stands in them.
+//! Random Corefiles, and questions that match their contents.
 
 use std::fmt::Write as _;
 
-use uturn_dns::{Kind, Question};
+use uturn_dice::Dice;
+use uturn_dns::{Question, RecordType};
 
-use crate::dice::Dice;
 use crate::world::{NAMESPACES, SERVICES};
 
 const ZONES: [&str; 7] = [
@@ -33,10 +33,10 @@ const NAMES: [&str; 14] = [
     "pre-web.shop.example.com",
 ];
 
-/// A Corefile that listens at `port`, and at `behind` for those it hands questions to.
+/// A Corefile that listens on `port`, and on `behind` for forwarded queries.
 pub(crate) fn corefile(dice: &mut Dice, api: u16, port: u16, behind: u16) -> String {
     let mut text = String::new();
-    let snippet = dice.one_in(3);
+    let snippet = dice.once_in(3);
     if snippet {
         let _ = writeln!(text, "(shared) {{\n    errors\n{}}}", rewrites(dice));
     }
@@ -45,20 +45,20 @@ pub(crate) fn corefile(dice: &mut Dice, api: u16, port: u16, behind: u16) -> Str
     let blocks = 1 + dice.below(3);
     for at in 0..blocks {
         let zone = match at {
-            0 if !dice.one_in(6) => ".",
+            0 if !dice.once_in(6) => ".",
             _ => zones[at],
         };
         let _ = write!(text, "{zone}:{port}");
-        if dice.one_in(4) {
+        if dice.once_in(4) {
             let _ = write!(text, ", {}:{port}", zones[at + 3]);
         }
         let mut parts = vec!["    bind 127.0.0.1\n".to_owned()];
-        if snippet && dice.one_in(2) {
+        if snippet && dice.once_in(2) {
             parts.push("    import shared # here\n".to_owned());
         }
         let root = zone == ".";
         let mut add = |dice: &mut Dice, one_in: usize, part: fn(&mut Dice) -> String| {
-            if dice.one_in(one_in) {
+            if dice.once_in(one_in) {
                 let part = part(dice);
                 parts.push(part);
             }
@@ -71,13 +71,13 @@ pub(crate) fn corefile(dice: &mut Dice, api: u16, port: u16, behind: u16) -> Str
         add(dice, 6, |_| "    local\n".to_owned());
         add(dice, 8, |_| "    whoami\n".to_owned());
         add(dice, 4, |_| "    loadbalance\n".to_owned());
-        if !dice.one_in(4) {
+        if !dice.once_in(4) {
             parts.push(kubernetes(dice, api));
         }
-        if dice.one_in(3) {
+        if dice.once_in(3) {
             parts.push(forward(dice, behind, !root));
         }
-        if !dice.one_in(5) {
+        if !dice.once_in(5) {
             parts.push(forward(dice, behind, false));
         }
         dice.shuffle(&mut parts);
@@ -92,10 +92,10 @@ pub(crate) fn corefile(dice: &mut Dice, api: u16, port: u16, behind: u16) -> Str
          template IN A {{\n        answer \"{{{{ .Name }}}} 60 IN A 192.0.2.99\"\n    }}\n    \
          template ANY ANY {{\n        rcode NXDOMAIN\n    }}\n}}"
     );
-    if dice.one_in(6) { spoiled(dice, &text) } else { text }
+    if dice.once_in(6) { spoiled(dice, &text) } else { text }
 }
 
-/// The same text with one word less, or one too much.
+/// The text with one token removed or added.
 fn spoiled(dice: &mut Dice, text: &str) -> String {
     let words: Vec<(usize, &str)> = text
         .split_inclusive([' ', '\n'])
@@ -105,7 +105,7 @@ fn spoiled(dice: &mut Dice, text: &str) -> String {
         })
         .filter(|(_, word)| !word.is_empty())
         .collect();
-    let (at, word) = dice.pick(&words);
+    let (at, word) = dice.choose(&words);
     let (before, after) = (&text[..at], &text[at + word.len()..]);
     match dice.below(3) {
         0 => format!("{before}{after}"),
@@ -117,9 +117,9 @@ fn spoiled(dice: &mut Dice, text: &str) -> String {
 fn rewrites(dice: &mut Dice) -> String {
     let mut text = String::new();
     for _ in 0..dice.below(4) {
-        let mode = dice.pick(&["", "", "stop ", "continue ", "continue "]);
-        let (from, to) = (dice.pick(&NAMES), dice.pick(&NAMES));
-        let answer = dice.pick(&[
+        let mode = dice.choose(&["", "", "stop ", "continue ", "continue "]);
+        let (from, to) = (dice.choose(&NAMES), dice.choose(&NAMES));
+        let answer = dice.choose(&[
             "",
             " answer auto",
             r" answer name (.*)\.shop\.svc\.cluster\.local {1}.example.com",
@@ -130,23 +130,23 @@ fn rewrites(dice: &mut Dice) -> String {
             4 => format!("name exact {from} {to}{answer}"),
             5 => {
                 let (from, to) =
-                    (dice.pick(&["shop", "pre-web", "a"]), dice.pick(&["web", "api.x"]));
+                    (dice.choose(&["shop", "pre-web", "a"]), dice.choose(&["web", "api.x"]));
                 format!("name prefix {from} {to}{answer}")
             }
             6 => {
-                let from = dice.pick(&[".example.com", ".internal", "shop.example.com"]);
-                let to = dice.pick(&[".shop.svc.cluster.local", ".test", ".example.com"]);
+                let from = dice.choose(&[".example.com", ".internal", "shop.example.com"]);
+                let to = dice.choose(&[".shop.svc.cluster.local", ".test", ".example.com"]);
                 format!("name suffix {from} {to}{answer}")
             }
             7 => format!("name substring shop.example.com {to}{answer}"),
             8 => {
-                let pattern = dice.pick(&[
+                let pattern = dice.choose(&[
                     r"(.*)\.example\.com",
                     r"^([a-z-]+)\.(shop|pay)\.example\.com\.$",
                     r"^pre-(.*)\.shop\.(?:example|other)\.com\.$",
                     r"(w+)(\w*)[.]",
                 ]);
-                let to = dice.pick(&[
+                let to = dice.choose(&[
                     "{1}.shop.svc.cluster.local",
                     "{1}.{0}",
                     "web.shop.svc.cluster.local",
@@ -155,7 +155,7 @@ fn rewrites(dice: &mut Dice) -> String {
                 format!("name regex {pattern} {to}{answer}")
             }
             9 => dice
-                .pick(&[
+                .choose(&[
                     "type AAAA A",
                     "type A AAAA",
                     "type ANY HINFO",
@@ -163,11 +163,11 @@ fn rewrites(dice: &mut Dice) -> String {
                     "type A HINFO",
                 ])
                 .to_owned(),
-            10 => format!("ttl {} 30-60", dice.pick(&NAMES)),
+            10 => format!("ttl {} 30-60", dice.choose(&NAMES)),
             11 => {
                 let code =
-                    dice.pick(&["NXDOMAIN NOERROR", "NOERROR NXDOMAIN", "SERVFAIL NXDOMAIN"]);
-                format!("rcode regex {} {code}", dice.pick(&["(.*)", r"svc\.cluster\.local\.$"]))
+                    dice.choose(&["NXDOMAIN NOERROR", "NOERROR NXDOMAIN", "SERVFAIL NXDOMAIN"]);
+                format!("rcode regex {} {code}", dice.choose(&["(.*)", r"svc\.cluster\.local\.$"]))
             }
             _ => match dice.below(3) {
                 0 => "edns0 local set 0xffee 0x61".to_owned(),
@@ -176,7 +176,7 @@ fn rewrites(dice: &mut Dice) -> String {
             },
         };
         match mode {
-            "continue " if dice.one_in(3) => {
+            "continue " if dice.once_in(3) => {
                 let _ = writeln!(text, "    rewrite continue {{\n        {rule}\n    }}");
             }
             _ => {
@@ -188,7 +188,7 @@ fn rewrites(dice: &mut Dice) -> String {
 }
 
 fn fallthrough(dice: &mut Dice) -> &'static str {
-    dice.pick(&[
+    dice.choose(&[
         "",
         "        fallthrough\n",
         "        fallthrough\n",
@@ -198,13 +198,13 @@ fn fallthrough(dice: &mut Dice) -> &'static str {
 }
 
 fn hosts(dice: &mut Dice) -> String {
-    let zones = dice.pick(&["", " example.com", " cluster.local test", " ."]);
+    let zones = dice.choose(&["", " example.com", " cluster.local test", " ."]);
     let mut text = format!("    hosts /dev/null{zones} {{\n");
     for at in 1..=dice.below(4) {
-        let (one, other) = (dice.pick(&NAMES), dice.pick(&NAMES));
-        let ip = dice.pick(&["198.51.100", "2001:db8:1:"]);
+        let (first, other) = (dice.choose(&NAMES), dice.choose(&NAMES));
+        let ip = dice.choose(&["198.51.100", "2001:db8:1:"]);
         let dot = if ip.contains('.') { "." } else { ":" };
-        let _ = writeln!(text, "        {ip}{dot}{at} {one} {other} # {at}");
+        let _ = writeln!(text, "        {ip}{dot}{at} {first} {other} # {at}");
     }
     text + fallthrough(dice) + "    }\n"
 }
@@ -213,22 +213,22 @@ fn template(dice: &mut Dice) -> String {
     let mut text = String::new();
     for _ in 0..=dice.below(2) {
         let (class, kind) =
-            (dice.pick(&["IN", "IN", "ANY"]), dice.pick(&["A", "A", "AAAA", "ANY"]));
-        let zones = dice.pick(&["", " example.com", " internal", " test cluster.local"]);
+            (dice.choose(&["IN", "IN", "ANY"]), dice.choose(&["A", "A", "AAAA", "ANY"]));
+        let zones = dice.choose(&["", " example.com", " internal", " test cluster.local"]);
         let _ = writeln!(text, "    template {class} {kind}{zones} {{");
-        text += dice.pick(&[
+        text += dice.choose(&[
             "",
             "        match ^web[.](?P<where>.*)[.]com[.]$\n",
             "        match \"^(.*)[.]shop[.](internal|example[.]com)[.]$\"\n",
             "        match example internal[.]$\n",
         ]);
         text += match kind {
-            "AAAA" => dice.pick(&[
+            "AAAA" => dice.choose(&[
                 "        rcode NXDOMAIN\n",
                 "        rcode NOERROR\n",
                 "        answer \"{{ .Name }} AAAA 2001:db8::7\"\n",
             ]),
-            "A" => dice.pick(&[
+            "A" => dice.choose(&[
                 "        answer \"{{ .Name }} 60 IN A 203.0.113.7\"\n        answer \"{{.Name}} A 203.0.113.8\"\n",
                 "        answer \"{{ .Name }} IN 60 CNAME web.shop.svc.cluster.local.\"\n",
                 "        answer \"{{ index .Match 1 }}.test. A 203.0.113.9\"\n",
@@ -236,7 +236,7 @@ fn template(dice: &mut Dice) -> String {
                 "        rcode NXDOMAIN\n",
                 "        answer \"{{ .Name }} 60 IN A 203.0.113\"\n",
             ]),
-            _ => dice.pick(&[
+            _ => dice.choose(&[
                 "        rcode REFUSED\n",
                 "        rcode SERVFAIL\n",
                 "        answer \"{{ .Name }} 60 IN CNAME outside.test.\"\n",
@@ -249,8 +249,8 @@ fn template(dice: &mut Dice) -> String {
 }
 
 fn acl(dice: &mut Dice) -> String {
-    let zones = dice.pick(&["", " example.com", " cluster.local"]);
-    let rule = dice.pick(&[
+    let zones = dice.choose(&["", " example.com", " cluster.local"]);
+    let rule = dice.choose(&[
         "block type AAAA net *",
         "filter type A net 127.0.0.0/8",
         "allow net 10.0.0.0/8\n        block type HINFO",
@@ -261,14 +261,14 @@ fn acl(dice: &mut Dice) -> String {
 }
 
 fn kubernetes(dice: &mut Dice, api: u16) -> String {
-    let zones = dice.pick(&[
+    let zones = dice.choose(&[
         " cluster.local in-addr.arpa ip6.arpa",
         " cluster.local",
         " cluster.local svc.internal",
         " cluster.local example.com",
     ]);
     let mut text = format!("    kubernetes{zones} {{\n        endpoint http://127.0.0.1:{api}\n");
-    text += dice.pick(&[
+    text += dice.choose(&[
         "",
         "        pods disabled\n",
         "        pods insecure\n",
@@ -276,7 +276,7 @@ fn kubernetes(dice: &mut Dice, api: u16) -> String {
         "        pods verified\n",
     ]);
     let mut add = |dice: &mut Dice, one_in: usize, line: &str| {
-        if dice.one_in(one_in) {
+        if dice.once_in(one_in) {
             let _ = writeln!(text, "        {line}");
         }
     };
@@ -289,8 +289,8 @@ fn kubernetes(dice: &mut Dice, api: u16) -> String {
 }
 
 fn forward(dice: &mut Dice, behind: u16, narrow: bool) -> String {
-    let from = if narrow { dice.pick(&["test", "outside.test", "example.com"]) } else { "." };
-    let rest = dice.pick(&[
+    let from = if narrow { dice.choose(&["test", "outside.test", "example.com"]) } else { "." };
+    let rest = dice.choose(&[
         "",
         "",
         " {\n        except internal svc.cluster.local\n    }",
@@ -300,9 +300,9 @@ fn forward(dice: &mut Dice, behind: u16, narrow: bool) -> String {
     format!("    forward {from} 127.0.0.1:{behind}{rest}\n")
 }
 
-/// A question that has a chance to meet something.
+/// A question that is likely to match something.
 pub(crate) fn question(dice: &mut Dice) -> Question {
-    let zone = dice.pick(&[
+    let zone = dice.choose(&[
         "cluster.local",
         "cluster.local",
         "cluster.local",
@@ -310,18 +310,18 @@ pub(crate) fn question(dice: &mut Dice) -> Question {
         "svc.internal",
         "example.com",
     ]);
-    let (service, namespace) = (dice.pick(&SERVICES), dice.pick(&NAMESPACES));
-    let namespace = if dice.one_in(10) { "nowhere" } else { namespace };
+    let (service, namespace) = (dice.choose(&SERVICES), dice.choose(&NAMESPACES));
+    let namespace = if dice.once_in(10) { "nowhere" } else { namespace };
     let full = format!("{service}.{namespace}.svc.{zone}");
     let number = dice.below(50);
     let name = match dice.below(16) {
         0..=3 => full,
         4 => {
-            let first = dice.pick(&["host0", "host1", "p0", "p2", "_tcp", "x"]);
+            let first = dice.choose(&["host0", "host1", "p0", "p2", "_tcp", "x"]);
             format!("{first}.{full}")
         }
         5 => {
-            let first = match dice.one_in(2) {
+            let first = match dice.once_in(2) {
                 true => format!("10-2-{number}-{}", dice.below(3)),
                 false => format!("fd00-2--{number:x}-{}", dice.below(3)),
             };
@@ -329,11 +329,11 @@ pub(crate) fn question(dice: &mut Dice) -> Question {
         }
         6 => {
             let (port, protocol) =
-                (dice.pick(&["_http", "_dns", "dns"]), dice.pick(&["_tcp", "_udp"]));
+                (dice.choose(&["_http", "_dns", "dns"]), dice.choose(&["_tcp", "_udp"]));
             format!("{port}.{protocol}.{full}")
         }
         7 => {
-            let ip = dice.pick(&[
+            let ip = dice.choose(&[
                 "10-1-0-1",
                 "10-1-1-2",
                 "10-1-2-9",
@@ -345,7 +345,7 @@ pub(crate) fn question(dice: &mut Dice) -> Question {
             format!("{ip}.{namespace}.pod.{zone}")
         }
         8 => {
-            let part = dice.pick(&[
+            let part = dice.choose(&[
                 "svc",
                 "pod",
                 "a.b",
@@ -357,14 +357,14 @@ pub(crate) fn question(dice: &mut Dice) -> Question {
             format!("{part}.{zone}")
         }
         9 => zone.to_owned(),
-        10 => format!("{}.{}", dice.pick(&SERVICES), dice.pick(&ZONES)),
+        10 => format!("{}.{}", dice.choose(&SERVICES), dice.choose(&ZONES)),
         11 => format!("always.{namespace}.svc.{zone}"),
-        _ => dice.pick(&NAMES).to_owned(),
+        _ => dice.choose(&NAMES).to_owned(),
     };
     let kind = match dice.below(10) {
-        0..=4 => Kind::A,
-        5..=8 => Kind::Aaaa,
-        _ => Kind::Other("HINFO".into()),
+        0..=4 => RecordType::A,
+        5..=8 => RecordType::Aaaa,
+        _ => RecordType::Other("HINFO".into()),
     };
     Question::new(&name, kind)
 }

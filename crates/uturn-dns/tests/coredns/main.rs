@@ -1,27 +1,25 @@
-//! A real CoreDNS is asked what this crate answers.
+//! Compares this crate with a real CoreDNS.
 //!
-//! Random Corefiles in front of a random cluster; a small stand-in for the API serves that
-//! cluster's objects. CoreDNS and [`Corefile`] must agree on whether a Corefile is taken, and
-//! on code and records of every answer. Left out where no `coredns` is found: by
-//! `UTURN_COREDNS`, else in `PATH`. `UTURN_COREDNS_SEEDS` says how many fresh seeds are tried
-//! beside the fixed ones, `UTURN_COREDNS_SEED` names one.
+//! Random Corefiles in front of a random cluster; a minimal API server serves that cluster's
+//! objects. CoreDNS and [`Corefile`] must agree on whether a Corefile is valid, and on code and
+//! records of every answer. Skipped if no `coredns` is found: by `UTURN_COREDNS`, else in `PATH`.
+//! `UTURN_COREDNS_SEEDS` sets the number of fresh seeds beside the fixed ones,
+//! `UTURN_COREDNS_SEED` names one.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod api;
 mod corefiles;
-mod dice;
 mod server;
-mod wire;
 mod world;
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use uturn_dns::{Answer, Beyond, Corefile, Kind, Question, Reply, Upstream, World};
+use uturn_dice::Dice;
+use uturn_dns::{Answer, Corefile, QueryContext, Question, Reply, Upstream, UpstreamServers};
 use uturn_model::{Cluster, Origin, Step, dns};
 
-use dice::Dice;
 use server::{CoreDns, Started};
 
 const QUESTIONS: usize = 150;
@@ -60,7 +58,7 @@ fn coredns_answers_as_predicted() {
     }
     println!("{counts:?}");
     assert!(wrong.is_empty(), "{}\n{} seeds differ", wrong.join("\n\n"), wrong.len());
-    // A judge that hears nothing finds no fault.
+    // A comparison without answers finds no difference.
     assert!(counts.questions > counts.unknown * 4, "{counts:?}");
 }
 
@@ -72,7 +70,7 @@ fn program() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join("coredns")).find(|file| file.is_file())
 }
 
-/// One cluster and one Corefile.
+/// Compares one cluster with one Corefile.
 fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<(), String> {
     let mut dice = Dice::new(seed);
     let objects = world::objects(&mut dice);
@@ -94,7 +92,7 @@ fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<()
             counts.refused += 1;
             return Ok(());
         }
-        // A CoreDNS with more plugins in it would take it: no answer is known there.
+        // A CoreDNS with more plugins would accept it: the answers are unknown.
         (Started::Refuses(why), Ok(_)) if why.contains("Unknown directive") => {
             counts.refused += 1;
             return Ok(());
@@ -116,11 +114,11 @@ fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<()
         counts.questions += 1;
         let predicted = ask(&corefile, &cluster, port, behind, question.clone());
         if predicted == Answer::Silence && std::mem::replace(&mut silent, true) {
-            // Once is enough: silence has to be waited for.
+            // Once is enough: silence means waiting for the timeout.
             continue;
         }
         if matches!(predicted, Answer::Unknown(_)) {
-            // Among those are questions that CoreDNS comes to its end with.
+            // Among them are queries that crash CoreDNS.
             counts.unknown += 1;
             continue;
         }
@@ -150,19 +148,26 @@ fn ask(
     behind: u16,
     question: Question,
 ) -> Answer {
-    let beyond = Behind { corefile, cluster, behind };
+    let upstream_servers = Behind { corefile, cluster, behind };
     let client = Some([127, 0, 0, 1].into());
-    corefile.ask(&World { cluster, client, beyond: &beyond }, client, port, question).0
+    corefile
+        .ask(
+            &QueryContext { cluster, client, upstream_servers: &upstream_servers },
+            client,
+            port,
+            question,
+        )
+        .0
 }
 
-/// The server that CoreDNS hands questions to: another block of the same Corefile.
+/// The server that CoreDNS forwards to: another block of the same Corefile.
 struct Behind<'c> {
     corefile: &'c Corefile,
     cluster: &'c Cluster,
     behind: u16,
 }
 
-impl Beyond for Behind<'_> {
+impl UpstreamServers for Behind<'_> {
     fn ask(&self, to: &[Upstream], question: &Question, _: &mut Vec<Step>) -> Answer {
         let port = match to.first() {
             Some(Upstream::Address(address)) => address.port(),
@@ -180,14 +185,4 @@ fn same(predicted: &Reply, seen: &Reply) -> bool {
         records
     };
     predicted.rcode == seen.rcode && sorted(predicted) == sorted(seen)
-}
-
-/// What is asked for, as a number on the wire.
-fn number(kind: &Kind) -> u16 {
-    match kind {
-        Kind::A => 1,
-        Kind::Aaaa => 28,
-        Kind::Other(word) if word == "HINFO" => 13,
-        Kind::Other(word) => panic!("{word} is not asked for"),
-    }
 }

@@ -1,4 +1,4 @@
-//! A CoreDNS that runs as long as a test needs it.
+//! A running CoreDNS.
 
 use std::cell::Cell;
 use std::fs;
@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use uturn_dns::{Question, Reply};
-
-use crate::wire;
+use uturn_dns::{Question, Reply, wire};
 
 pub(crate) struct CoreDns {
     process: Child,
@@ -20,11 +18,11 @@ pub(crate) struct CoreDns {
 
 pub(crate) enum Started {
     Runs(CoreDns),
-    /// What it said.
+    /// Its error message.
     Refuses(String),
 }
 
-/// How often a server that is silent is asked again.
+/// The number of attempts before a server counts as silent.
 const TRIES: usize = 15;
 
 pub(crate) fn free_port() -> u16 {
@@ -57,7 +55,7 @@ impl CoreDns {
                 fs::remove_dir_all(&folder).unwrap();
                 return Started::Refuses(why);
             }
-            // It listens on TCP as soon as it does on UDP.
+            // It opens its TCP port together with its UDP port.
             if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
                 break;
             }
@@ -67,7 +65,7 @@ impl CoreDns {
         Started::Runs(Self { process, folder, socket, id: Cell::new(0) })
     }
 
-    /// Its reply, or why there is none.
+    /// Its response, or why there is none.
     pub(crate) fn ask(&mut self, question: &Question) -> Result<Reply, String> {
         let mut buffer = [0; 4096];
         for _ in 0..TRIES {
@@ -76,13 +74,17 @@ impl CoreDns {
             if self.process.try_wait().unwrap().is_some() {
                 break;
             }
-            // Right after the start nobody may listen yet: asked again.
-            if self.socket.send(&wire::query(id, question)).is_err() {
+            // Right after the start, the port may not be open yet: try again.
+            let query = wire::encode_query(id, question).expect("a question that has a form");
+            if self.socket.send(&query).is_err() {
                 continue;
             }
             while let Ok(length) = self.socket.recv(&mut buffer) {
-                if let Some(reply) = wire::reply(&buffer[..length], id) {
-                    return Ok(reply);
+                let response = wire::decode_response(&buffer[..length]);
+                let response = response.unwrap_or_else(|| panic!("malformed: {buffer:?}"));
+                if response.id == id {
+                    assert!(!response.truncated, "the reply is cut off");
+                    return Ok(response.reply);
                 }
             }
         }
@@ -95,7 +97,7 @@ impl CoreDns {
 
 impl Drop for CoreDns {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.folder);

@@ -1,10 +1,9 @@
-//! Random clusters: the objects that CoreDNS looks at.
+//! Random clusters: the objects that CoreDNS watches.
 
 use serde_json::{Value, json};
+use uturn_dice::Dice;
 use uturn_model::Cluster;
 use uturn_snapshot::Source;
-
-use crate::dice::Dice;
 
 pub(crate) const NAMESPACES: [&str; 3] = ["shop", "default", "pay"];
 pub(crate) const SERVICES: [&str; 7] = ["web", "api", "db", "ext", "none", "dual", "front"];
@@ -29,27 +28,27 @@ pub(crate) fn objects(dice: &mut Dice) -> Vec<Value> {
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": namespace, "uid": format!("n{at}"), "resourceVersion": "1"},
         }));
-        // So that a namespace is known by what is in it, too.
+        // A namespace is also known by the objects in it.
         objects.push(service(namespace, "always", 200 + at, json!({"type": "ClusterIP"}), 1));
         for (number, name) in SERVICES.iter().enumerate() {
-            if dice.one_in(4) {
+            if dice.once_in(4) {
                 continue;
             }
             let spec = match dice.below(5) {
-                0 => json!({"type": "ExternalName", "externalName": dice.pick(&EXTERNAL)}),
+                0 => json!({"type": "ExternalName", "externalName": dice.choose(&EXTERNAL)}),
                 1 | 2 => json!({"type": "ClusterIP", "clusterIP": "None", "clusterIPs": ["None"]}),
                 3 => json!({"type": "LoadBalancer"}),
                 _ => json!({"type": "ClusterIP"}),
             };
             let ports = dice.below(3);
             objects.push(service(namespace, name, at * 16 + number + 1, spec, ports));
-            if !dice.one_in(4) {
+            if !dice.once_in(4) {
                 objects.extend(slices(dice, namespace, name, at * 16 + number + 1, ports));
             }
         }
         for number in 1..=3 {
             let ip = format!("10.1.{at}.{number}");
-            let phase = dice.pick(&["Running", "Pending", "Running"]);
+            let phase = dice.choose(&["Running", "Pending", "Running"]);
             objects.push(json!({
                 "apiVersion": "v1", "kind": "Pod",
                 "metadata": {
@@ -81,7 +80,7 @@ fn service(namespace: &str, name: &str, number: usize, mut spec: Value, ports: u
         })
     };
     let headless = spec["clusterIP"] == "None";
-    // Only those need no port.
+    // Only these need no port.
     let ports = if external || headless { ports } else { ports.max(1) };
     spec["ports"] = (0..ports).map(named).collect();
     json!({
@@ -97,7 +96,7 @@ fn service(namespace: &str, name: &str, number: usize, mut spec: Value, ports: u
 fn slices(dice: &mut Dice, namespace: &str, name: &str, number: usize, ports: usize) -> Vec<Value> {
     let mut slices = Vec::new();
     for (family, kind) in ["IPv4", "IPv6"].iter().enumerate() {
-        if family == 1 && !dice.one_in(3) {
+        if family == 1 && !dice.once_in(3) {
             continue;
         }
         let endpoints: Vec<Value> = (0..dice.below(4))
@@ -108,13 +107,13 @@ fn slices(dice: &mut Dice, namespace: &str, name: &str, number: usize, ports: us
                 };
                 let mut endpoint = json!({
                     "addresses": [address],
-                    "conditions": {"ready": !dice.one_in(4)},
+                    "conditions": {"ready": !dice.once_in(4)},
                     "nodeName": "n1",
                 });
-                if dice.one_in(3) {
+                if dice.once_in(3) {
                     endpoint["hostname"] = json!(format!("host{at}"));
                 }
-                if dice.one_in(2) {
+                if dice.once_in(2) {
                     endpoint["targetRef"] =
                         json!({"kind": "Pod", "name": format!("p{at}"), "namespace": namespace});
                 }
@@ -142,7 +141,7 @@ fn slices(dice: &mut Dice, namespace: &str, name: &str, number: usize, ports: us
     slices
 }
 
-/// The same objects as a cluster.
+/// The objects as a cluster.
 pub(crate) fn cluster(objects: &[Value]) -> Cluster {
     let text: Vec<String> = objects.iter().map(Value::to_string).collect();
     let source = Source { name: "objects".into(), text: text.join("\n---\n") };

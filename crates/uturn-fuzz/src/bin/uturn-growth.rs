@@ -1,10 +1,9 @@
-//! How the work of each parser grows with the length of its input: `cargo xtask fuzz
+//! Measures how the work of each parser grows with the length of its input: `cargo xtask fuzz
 //! --growth`.
 //!
-//! Thousands of shapes ([`uturn_fuzz::shape`]) a target are tried by the clock, which is
-//! quick and rough. Those whose time grew most are then counted, instruction by
-//! instruction, under valgrind: a table of exponents, 1 for linear. Inputs double three
-//! times; n log n shows as less than 1.1.
+//! Thousands of shapes ([`uturn_fuzz::shape`]) per target are first timed, which is quick but
+//! imprecise. For those whose time grew most, valgrind then counts instructions: a table of
+//! exponents, 1 for linear. Inputs double three times; n log n shows as less than 1.1.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
 
@@ -18,17 +17,17 @@ use std::process::{Command, ExitCode};
 use uturn_fuzz::shape::{Shape, shapes};
 use uturn_fuzz::{TARGETS, Target, corpus};
 
-/// By the clock: so many bytes, and eight times as many.
+/// The input size for timing; the larger input is eight times as long.
 const SMALL: usize = 1 << 14;
 const TIMES: usize = 8;
 
-/// By instructions.
+/// The input sizes for counting instructions.
 const SIZES: [usize; 4] = [1 << 16, 1 << 17, 1 << 18, 1 << 19];
 
-/// How many shapes of a target are counted.
+/// The number of shapes per target whose instructions are counted.
 const COUNTED: usize = 3;
 
-/// A larger exponent is a fault.
+/// A larger exponent is an error.
 const MOST: f64 = 1.2;
 
 fn main() -> ExitCode {
@@ -50,10 +49,10 @@ fn main() -> ExitCode {
 }
 
 fn find(name: &str) -> Option<Target> {
-    TARGETS.iter().find(|(one, _)| *one == name).map(|(_, target)| *target)
+    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
-/// What is counted: one input, read from a file.
+/// The program whose instructions are counted: runs a target on one input, read from a file.
 fn once(target: &str, file: &Path) -> Result<bool, String> {
     let target = find(target).ok_or("no such target")?;
     let input = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -62,7 +61,7 @@ fn once(target: &str, file: &Path) -> Result<bool, String> {
 }
 
 fn table(names: &[&str]) -> Result<bool, String> {
-    // A broken promise shows its input, which is long here.
+    // The default panic message would contain the input, which is long here.
     panic::set_hook(Box::new(|info| {
         let said: String = info.to_string().chars().take(300).collect();
         eprintln!("{said}");
@@ -78,15 +77,16 @@ fn table(names: &[&str]) -> Result<bool, String> {
 fn lines(names: &[&str], folder: &Path) -> Result<bool, String> {
     println!("{:<18} {:>7} {:>9} {:>8}  SHAPE", "TARGET", "SHAPES", "INSTR/B", "EXPONENT");
     let mut well = true;
-    for (name, target) in TARGETS.iter().filter(|(one, _)| names.is_empty() || names.contains(one))
+    for (name, target) in
+        TARGETS.iter().filter(|(known, _)| names.is_empty() || names.contains(known))
     {
         let (tried, broken) = tried(name, *target)?;
         well &= broken.is_empty();
         for shape in broken.iter().take(COUNTED) {
             println!("{name:<18} {:>7} {:>9} {:>8}  {}  breaks a promise", "", "", "", shape.name);
         }
-        for one in tried.iter().take(COUNTED) {
-            let counted = counted(name, &one.shape, folder)?;
+        for result in tried.iter().take(COUNTED) {
+            let counted = counted(name, &result.shape, folder)?;
             let verdict = if counted.exponent > MOST { "  worse than n log n" } else { "" };
             well &= counted.exponent <= MOST;
             println!(
@@ -94,7 +94,7 @@ fn lines(names: &[&str], folder: &Path) -> Result<bool, String> {
                 tried.len(),
                 counted.a_byte,
                 counted.exponent,
-                one.shape.name,
+                result.shape.name,
             );
         }
     }
@@ -106,7 +106,7 @@ struct Tried {
     growth: f64,
 }
 
-/// Every shape of a target, those first whose time grew most; and those that break a promise.
+/// All shapes of a target, sorted by growth, and those that break a promise.
 fn tried(name: &str, target: Target) -> Result<(Vec<Tried>, Vec<Shape>), String> {
     let seeds = corpus::seeds(name).map_err(|error| format!("seeds of {name}: {error}"))?;
     let (mut all, mut broken) = (Vec::new(), Vec::new());
@@ -119,22 +119,22 @@ fn tried(name: &str, target: Target) -> Result<(Vec<Tried>, Vec<Shape>), String>
             }
         }
     }
-    all.sort_by(|one, other| other.growth.total_cmp(&one.growth));
-    // What looks worst may only have been interrupted.
-    for one in all.iter_mut().take(8 * COUNTED) {
-        let again = (0..2).filter_map(|_| growth(target, &one.shape));
-        one.growth = again.fold(one.growth, f64::min);
+    all.sort_by(|first, other| other.growth.total_cmp(&first.growth));
+    // A bad result may be due to an interruption.
+    for result in all.iter_mut().take(8 * COUNTED) {
+        let again = (0..2).filter_map(|_| growth(target, &result.shape));
+        result.growth = again.fold(result.growth, f64::min);
     }
-    all.sort_by(|one, other| other.growth.total_cmp(&one.growth));
+    all.sort_by(|first, other| other.growth.total_cmp(&first.growth));
     Ok((all, broken))
 }
 
-/// How many times longer it takes for what is eight times as long; none where a promise is
+/// The ratio of the times for an input and for one eight times as long; `None` if a promise is
 /// broken.
 fn growth(target: Target, shape: &Shape) -> Option<f64> {
     let small = time(target, &shape.text(SMALL))?;
     let large = time(target, &shape.text(TIMES * SMALL))?;
-    // What is over at once tells nothing.
+    // Very short times are noise.
     Some(if large < 2e-4 { 0.0 } else { large / small.max(1e-5) })
 }
 
@@ -144,7 +144,7 @@ fn time(target: Target, text: &str) -> Option<f64> {
     Some(processor_seconds() - start)
 }
 
-/// What this thread has used of a processor: others do not disturb it.
+/// CPU time of this thread, which other processes do not affect.
 #[cfg(unix)]
 fn processor_seconds() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -164,8 +164,7 @@ struct Counted {
     exponent: f64,
 }
 
-/// By instructions: of the largest input, and how they grew from one to the next at worst
-/// of the last two times.
+/// Counts instructions: for the largest input, and the worse of the last two growth factors.
 fn counted(name: &str, shape: &Shape, folder: &Path) -> Result<Counted, String> {
     let file = folder.join("input");
     let count = |text: &str| {

@@ -12,11 +12,10 @@ mod sets;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use uturn_model::{Port, Protocol, ProxySettings, proxy::Variant};
+use uturn_model::{AddressBinding, Port, Protocol, ProxySettings};
 
 use crate::features::Ipvs;
 use crate::plan::{NodePortsOn, Plan, PortPlan};
-use crate::tke;
 use crate::{Options, Program, UnboundVip};
 use servers::{Choice, Servers};
 use sets::{Entry, Set, Sets};
@@ -31,10 +30,7 @@ pub(crate) fn write(
     let mut writer = Writer {
         plan,
         features,
-        binding: match settings.variant.value {
-            Variant::Upstream => tke::Binding::Always,
-            Variant::Tke => tke::binding(settings.version.value),
-        },
+        binding: settings.address_binding,
         unbound_vip: options.unbound_vip,
         node_ips: node_ips(plan),
         sets: Sets::new(plan.family),
@@ -75,7 +71,7 @@ type Fence = (IpAddr, Protocol, Port);
 struct Writer<'p> {
     plan: &'p Plan<'p>,
     features: Ipvs,
-    binding: tke::Binding,
+    binding: AddressBinding,
     unbound_vip: UnboundVip,
     /// The node's addresses that take NodePorts.
     node_ips: Vec<IpAddr>,
@@ -120,7 +116,7 @@ impl<'p> Writer<'p> {
     }
 
     fn vip(&mut self, port: &'p PortPlan<'p>, ip: IpAddr, choice: Choice) {
-        let binds = self.binding.binds(port.prevent_loopback);
+        let binds = self.binding.binds(port.annotations);
         if !binds && self.unbound_vip == UnboundVip::Absent {
             return;
         }

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_model::service::{Policy, ServiceKind, ServicePort};
-use uturn_model::{Cluster, Family, Node, Port, Protocol, ProxySettings, Service};
+use uturn_model::{Cluster, Family, Labels, Node, Port, Protocol, ProxySettings, Service};
 
 use crate::features::{Planning, ZoneHints};
 use crate::switches::Switches;
@@ -87,8 +87,8 @@ pub(crate) struct PortPlan<'a> {
     /// Traffic to every other address takes endpoints on this node only.
     pub(crate) external_local: bool,
     pub(crate) affinity_seconds: Option<u32>,
-    /// The Service asks TKE's kube-proxy to bind its load-balancer addresses.
-    pub(crate) prevent_loopback: bool,
+    /// The Service's annotations: one may ask for its load-balancer addresses to be bound.
+    pub(crate) annotations: &'a Labels,
     pub(crate) backends: Backends,
 }
 
@@ -135,7 +135,7 @@ impl<'a> PortPlan<'a> {
             internal_local: service.internal_policy == Policy::Local,
             external_local,
             affinity_seconds: service.affinity_seconds,
-            prevent_loopback: switches.prevents_loopback,
+            annotations: &service.annotations,
             backends: Backends::default(),
         }
     }

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
-use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
+use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::*;
@@ -63,10 +63,10 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: BTreeMap::new(),
-        tke_service_configs: BTreeMap::new(),
+        listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
-            plugin: known(Plugin::TkeGlobalRouter),
+            plugin: known(uturn_lb::cloud::usual_network(NetworkMode::GlobalRouter)),
             mode: known(NetworkMode::GlobalRouter),
             transport: known(Transport::Underlay),
             masquerades: known(false),

@@ -388,7 +388,7 @@ fn request_spec(
             let ingress = cluster.ingresses.get(name).ok_or_else(|| unknown(to))?;
             let lb = ingress_balancer(load_balancers, name, host.as_deref())
                 .ok_or_else(|| LabError::Plan(format!("no load balancer serves {to}")))?;
-            let call = controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+            let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
             let address = SocketAddr::new(lb.vip, call.port.number());
             Ok(RequestSpec {
                 address,

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use uturn_lb::profile::tke_clb;
+use uturn_lb::cloud::tke::TKE;
+use uturn_lb::cloud::tke::profile::clb;
+use uturn_lb::cloud::usual_network;
 use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Target, TargetKind};
-use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
+use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::pod::{Container, ContainerPort, Phase, PodSpec};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
@@ -67,7 +69,7 @@ fn empty() -> Cluster {
         here(),
     );
     Cluster {
-        provider: Known::stated(Provider::Tke, here()),
+        provider: Known::stated(Provider::Cloud(TKE), here()),
         nodes: BTreeMap::new(),
         pods: BTreeMap::new(),
         workloads: BTreeMap::new(),
@@ -75,10 +77,10 @@ fn empty() -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: BTreeMap::new(),
-        tke_service_configs: BTreeMap::new(),
+        listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
-            plugin: Known::stated(Plugin::TkeGlobalRouter, here()),
+            plugin: Known::stated(usual_network(NetworkMode::GlobalRouter), here()),
             mode: Known::stated(NetworkMode::GlobalRouter, here()),
             transport: Known::stated(Transport::Underlay, here()),
             masquerades: Known::stated(false, here()),
@@ -222,7 +224,7 @@ fn balancer(
                 Layer::L4 => ListenerProtocol::Tcp,
                 Layer::L7 => ListenerProtocol::Http,
             },
-            profile: tke_clb(layer),
+            profile: clb(layer),
             rules: vec![Rule {
                 host: None,
                 path: None,

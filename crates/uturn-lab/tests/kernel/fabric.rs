@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use uturn_lab::{LabError, ProbeEnd, TargetHealth};
-use uturn_lb::profile::tke_snat;
+use uturn_lb::cloud::tke::profile::snat;
 use uturn_model::lb::{ListenerProtocol, ProbeSource, Scope, TargetKind};
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::node::RpFilter;
@@ -144,7 +144,7 @@ fn public_strangers() {
     for replaced in [false, true] {
         if replaced {
             for lb in &mut set.1 {
-                lb.listeners[0].profile.source = tke_snat();
+                lb.listeners[0].profile.source = snat();
             }
         }
         for measured in measure_pairs(&set, &pairs) {
@@ -282,7 +282,7 @@ fn snat_needs_the_group() {
         for node in set.0.nodes.values_mut() {
             node.security_groups = Some(vec!["sg-nodes".into()]);
         }
-        set.1[0].listeners[0].profile.source = tke_snat();
+        set.1[0].listeners[0].profile.source = snat();
         let measured = &measure(&mut set, &[pod("web-1")], INGRESS)[0];
         assert_eq!(measured.counts, [(outcome, 12)], "{peer:?}");
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use uturn_lab::{LabError, MeasuredFlow, Plan};
+use uturn_lb::cloud::tke::profile::snat;
 use uturn_lb::l7::{self, Event};
-use uturn_lb::profile::tke_snat;
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Flow, LoadBalancer, Name, Outcome, Protocol};
 use uturn_snapshot::{Source, read_load_balancers};
@@ -131,7 +131,7 @@ fn l7_loop_strict() {
 
 fn l7_snat() {
     let mut set = quick(2);
-    set.1[0].listeners[0].profile.source = tke_snat();
+    set.1[0].listeners[0].profile.source = snat();
     for measured in measure(&mut set, &clients(2), INGRESS) {
         assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
     }

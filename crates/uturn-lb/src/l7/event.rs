@@ -1,4 +1,4 @@
-//! What the load balancer says of its work: one line of JSON an event.
+//! What the load balancer reports of its work: each event is a line of JSON.
 
 use std::net::SocketAddr;
 
@@ -57,13 +57,13 @@ pub enum Event {
         /// The target.
         target: SocketAddr,
     },
-    /// A target, or the kernel, said no.
+    /// A target or the kernel refused a connection.
     Refused {
         /// The connection it was for.
         connection: u64,
         /// The target.
         target: SocketAddr,
-        /// What was said.
+        /// The error.
         why: String,
     },
     /// A target's answer was passed on.
@@ -75,7 +75,7 @@ pub enum Event {
         /// The answer's status.
         status: u16,
     },
-    /// A client was told to ask elsewhere.
+    /// A client was redirected.
     Redirected {
         /// The connection.
         connection: u64,
@@ -99,7 +99,7 @@ pub enum Event {
         client: SocketAddr,
         /// Where it came in.
         listener: SocketAddr,
-        /// The status it answered with; none when nobody was there to hear it.
+        /// The status it answered with; none if the client was gone.
         status: Option<u16>,
         /// Why.
         why: String,

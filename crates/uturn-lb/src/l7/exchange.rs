@@ -115,11 +115,11 @@ impl Exchange<'_> {
             (Layer::L7, true) => self.answer_under(tls, &client),
             (Layer::L4, true) => self.pass_on(tls, &client),
             (Layer::L7, false) => {
-                let told = tell(&OwnAnswer::new(400, ""), &client).is_ok();
-                self.failed(told.then_some(400), "the client does not speak TLS".into());
+                let is_sent = send_answer(&OwnAnswer::new(400, ""), &client).is_ok();
+                self.failed(is_sent.then_some(400), "the client does not speak TLS".into());
                 Ok(())
             }
-            // What it said goes unread, so the connection is cut.
+            // Its bytes are not read, so the connection is cut.
             (Layer::L4, false) => Err(io::Error::other("the client does not speak TLS")),
         }
     }
@@ -137,7 +137,7 @@ impl Exchange<'_> {
         })
     }
 
-    /// Layer 4 under TLS: a target is picked for the connection, and nobody is tried after it.
+    /// Layer 4 under TLS: a target is picked for the connection, and no other is tried after it.
     fn pass_on(&self, tls: &Arc<ServerConfig>, client: &Socket) -> io::Result<()> {
         let reached = match self.service.rules.is_empty() {
             true => Err(OwnAnswer::new(503, "no rule")),
@@ -172,14 +172,14 @@ impl Exchange<'_> {
         match answer {
             Ok(()) => Ok(()),
             Err(own) => {
-                let told = tell(&own, stream).is_ok();
+                let is_sent = send_answer(&own, stream).is_ok();
                 match own.location {
-                    Some(location) if told => (self.report)(&Event::Redirected {
+                    Some(location) if is_sent => (self.report)(&Event::Redirected {
                         connection: self.connection,
                         status: own.status,
                         location,
                     }),
-                    _ => self.failed(told.then_some(own.status), own.why),
+                    _ => self.failed(is_sent.then_some(own.status), own.why),
                 }
                 Ok(())
             }
@@ -346,7 +346,7 @@ fn answer(is_head: bool, mut client: &Socket, upstream: &Socket) -> io::Result<u
 }
 
 /// Answers in the load balancer's own name.
-fn tell(own: &OwnAnswer, mut client: &Socket) -> io::Result<()> {
+fn send_answer(own: &OwnAnswer, mut client: &Socket) -> io::Result<()> {
     let status = own.status;
     let reason = match status {
         301 => "Moved Permanently",

@@ -3,13 +3,13 @@
 //!
 //! A thread a connection and blocking calls: it is easy to see that it is right. Listeners
 //! on layer 4 are not its business, but for those that end TLS: they are rules in the
-//! kernel. What their targets' probes say is reported ([`Event::Health`]), so that whoever
-//! keeps those rules can act on it.
+//! kernel. The results of their targets' probes are reported ([`Event::Health`]), so that the
+//! program that keeps those rules can act on them.
 //!
 //! # Caveats
 //! - VIPs, the address of a replaced source ([`replaced_source`]) and the one that probes
 //!   come from ([`prober`]) must be bound where it runs; for a kept
-//!   source [`steer`] says what the kernel has to be told.
+//!   source [`steer`] has the settings that the kernel needs.
 //! - One request a connection.
 //! - Whoever ends TLS shows a certificate of its own making.
 
@@ -85,7 +85,7 @@ pub fn enter(namespace: &str) -> Result<(), StartError> {
         })
 }
 
-/// Raises `stop` when standard input ends: whoever started this process is gone.
+/// Raises `stop` when standard input ends: the process that started this one is gone.
 pub fn stop_with_stdin(stop: Arc<AtomicBool>) {
     thread::spawn(move || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -104,7 +104,9 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<(), StartError> {
     let (services, probes) = set_up(load_balancers)?;
-    report(&Event::Ready { listeners: services.iter().map(|(_, one)| one.address).collect() });
+    report(&Event::Ready {
+        listeners: services.iter().map(|(_, service)| service.address).collect(),
+    });
     thread::scope(|scope| {
         for probe in &probes {
             let spawned = thread::Builder::new().spawn_scoped(scope, || probe.run(&**report, stop));
@@ -164,8 +166,8 @@ fn probes_of(
     };
     let rules = listener.rules.iter().zip(alive).enumerate();
     let probes: Vec<Probe> = rules
-        .flat_map(|(rule, (one, alive))| {
-            one.targets.iter().enumerate().map(move |(place, target)| Probe {
+        .flat_map(|(rule, (own, alive))| {
+            own.targets.iter().enumerate().map(move |(place, target)| Probe {
                 listener: address,
                 transport,
                 rule,

@@ -1,10 +1,10 @@
 //! Health checks: every target of every listener is asked for real, on both layers.
 //!
 //! A TCP target is alive where it takes a connection. A UDP one is where its machine answers
-//! an echo request and nobody says that the port is closed: nothing else can be known of a
+//! an echo request and nothing reports the port as closed: nothing else can be known of a
 //! protocol without answers.
 //!
-//! A thread a target. Until a target's state is decided one probe follows the other, since
+//! Each target has a thread. Until a target's state is decided one probe follows the other, since
 //! a load balancer without an opinion is of no use to anybody; from then on they come at the
 //! interval that was asked for.
 
@@ -36,7 +36,7 @@ pub enum ProbeResult {
     Answered,
     /// Nothing came back in time.
     TimedOut,
-    /// The port is closed, or somebody on the way said no.
+    /// The port is closed, or a router on the way refused the probe.
     Refused,
     /// There is no way to it.
     Unreachable,
@@ -53,7 +53,7 @@ impl fmt::Display for ProbeResult {
     }
 }
 
-/// One target of one rule, and where its state is kept.
+/// A target of a rule, and where its state is kept.
 #[derive(Debug)]
 pub(crate) struct Probe {
     pub(crate) listener: SocketAddr,
@@ -126,7 +126,7 @@ fn ask_udp(source: IpAddr, target: SocketAddr, timeout: Duration) -> io::Result<
     let datagram = UdpSocket::bind(SocketAddr::new(source, 0))?;
     datagram.connect(target)?;
     match datagram.send(b"uturn health check\n") {
-        // A rule of this very machine dropped it: nobody refuses what never gets anywhere.
+        // A rule of this machine dropped it, so nothing could refuse it.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => {}
         sent => drop(sent?),
     }
@@ -170,8 +170,8 @@ fn echo(source: IpAddr, target: IpAddr, until: Instant) -> io::Result<bool> {
         };
         // An IPv4 socket of this kind hears the packet's head too.
         let head = if target.is_ipv4() { usize::from(heard[0] & 0x0f) * 4 } else { 0 };
-        let said = heard[..count].get(head..).unwrap_or_default();
-        if said.first() == Some(&answer) && said.get(4..6) == Some(&id[..]) {
+        let reply = heard[..count].get(head..).unwrap_or_default();
+        if reply.first() == Some(&answer) && reply.get(4..6) == Some(&id[..]) {
             return Ok(true);
         }
     }

@@ -1,6 +1,6 @@
 //! Ends TLS: what a client says under it goes on in the clear, and back.
 //!
-//! The certificate is made when the process starts and signed by nobody: it shows that TLS
+//! The certificate is made when the process starts and is signed by itself: it shows that TLS
 //! ends here, and proves nothing to anybody.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -44,7 +44,7 @@ fn other(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
     io::Error::other(error)
 }
 
-/// Whether a client begins as TLS does. Nothing is taken from what it says; one that says
+/// Whether a client begins as TLS does. Its bytes are left to be read; a client that sends
 /// nothing at all may still do so.
 ///
 /// # Errors
@@ -83,30 +83,30 @@ struct Passage<'a> {
     tls: ServerConnection,
     client: &'a Socket,
     plain: &'a Socket,
-    /// What the client said and the other side has not taken yet.
+    /// The client's bytes that the other side has not taken yet.
     heard: Vec<u8>,
     client_is_done: bool,
     plain_is_done: bool,
-    /// When the client, told everything, is waited for no longer.
+    /// When to stop waiting for the client after everything was sent to it.
     quit: Option<Instant>,
 }
 
 impl Passage<'_> {
     fn is_over(&self) -> bool {
-        let told = self.plain_is_done && !self.tls.wants_write();
-        told && (self.client_is_done || self.quit.is_some_and(|quit| Instant::now() >= quit))
+        let is_sent = self.plain_is_done && !self.tls.wants_write();
+        is_sent && (self.client_is_done || self.quit.is_some_and(|quit| Instant::now() >= quit))
     }
 
     fn step(&mut self) -> io::Result<()> {
         let [client, plain] = self.ready()?;
         if client.contains(PollFlags::OUT) || self.tls.wants_write() {
-            self.tell_client()?;
+            self.write_to_client()?;
         }
         if !(client & (PollFlags::IN | PollFlags::HUP | PollFlags::ERR)).is_empty() {
             self.hear_client()?;
         }
         if !self.heard.is_empty() {
-            self.tell_plain()?;
+            self.write_to_plain()?;
         }
         if !(plain & (PollFlags::IN | PollFlags::HUP | PollFlags::ERR)).is_empty() {
             self.hear_plain()?;
@@ -154,7 +154,7 @@ impl Passage<'_> {
         Ok([of(of_client), of(of_plain)])
     }
 
-    fn tell_client(&mut self) -> io::Result<()> {
+    fn write_to_client(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut &*self.client) {
                 Ok(_) => {}
@@ -180,7 +180,7 @@ impl Passage<'_> {
         let state = match self.tls.process_new_packets() {
             Ok(state) => state,
             Err(error) => {
-                // The client is told what is wrong with what it said.
+                // The client gets an alert that names the fault.
                 let _ = self.tls.write_tls(&mut &*self.client);
                 return Err(other(error));
             }
@@ -194,10 +194,10 @@ impl Passage<'_> {
         if self.client_is_done && self.heard.is_empty() {
             let _ = self.plain.shutdown(Shutdown::Write);
         }
-        self.tell_client()
+        self.write_to_client()
     }
 
-    fn tell_plain(&mut self) -> io::Result<()> {
+    fn write_to_plain(&mut self) -> io::Result<()> {
         if self.plain_is_done {
             self.heard.clear();
             return Ok(());
@@ -205,7 +205,7 @@ impl Passage<'_> {
         match (&mut &*self.plain).write(&self.heard) {
             Ok(count) => drop(self.heard.drain(..count)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            // It has said what it had to say and takes no more.
+            // It has sent everything and takes no more.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.heard.clear(),
             Err(error) => return Err(error),
         }
@@ -226,6 +226,6 @@ impl Passage<'_> {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
         }
-        self.tell_client()
+        self.write_to_client()
     }
 }

@@ -1,4 +1,4 @@
-//! One case: its rules are read, printed, made ready and walked.
+//! One benchmark case: parses, prints, compiles and walks its rules.
 
 use std::fmt::Display;
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use uturn_netfilter::{Entry, Kernel, NodeState, Packet, ParseError, ipset, iptab
 use crate::linear::Linear;
 use crate::{machine, made};
 
-/// Does the case whose texts stand on standard input.
+/// Runs the case whose texts are on standard input.
 pub(crate) fn run(services: u32, runs: u32) {
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input).unwrap();
@@ -21,7 +21,7 @@ pub(crate) fn run(services: u32, runs: u32) {
     let bound: Vec<IpAddr> =
         bound.split_ascii_whitespace().map(|word| word.parse().unwrap()).collect();
 
-    // First, while this process has held nothing else yet.
+    // First, while this process holds nothing else.
     let before = machine::taken();
     let mut state = made::state(&bound);
     state.iptables = iptables::parse("made", rules, Family::V4).unwrap();
@@ -59,7 +59,7 @@ fn count(state: &NodeState) -> usize {
     let tables = &state.iptables.tables;
     let rules = tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len());
     let nft = state.nft.tables.iter().flat_map(|table| &table.chains);
-    let servers = state.ipvs.0.iter().map(|one| 1 + one.servers.len());
+    let servers = state.ipvs.0.iter().map(|server| 1 + server.servers.len());
     rules.chain(nft.map(|chain| chain.rules.len())).chain(servers).sum()
 }
 
@@ -84,7 +84,7 @@ fn parse<T: Display>(
     read: impl Fn(&str) -> Result<T, Vec<ParseError>>,
     printed: &T,
 ) {
-    // A few lines are no measure.
+    // A few lines are too short to measure.
     if text.len() < 100_000 {
         return;
     }
@@ -101,7 +101,7 @@ fn parse<T: Display>(
     }
     let said = format!("parse {what}");
     print!("  {said:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
-    // On a busy machine, much of the time is spent waiting.
+    // On a busy machine, much of the elapsed time is waiting.
     match worked < f64::MAX {
         true => println!("; by time of the processor, {:.0} MB/s", size / worked),
         false => println!(),

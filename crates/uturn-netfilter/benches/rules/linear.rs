@@ -1,4 +1,4 @@
-//! The same rules, read from top to bottom.
+//! The baseline: the same rules, evaluated from top to bottom.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use uturn_netfilter::iptables::{
 };
 use uturn_netfilter::{IpProtocol, Packet};
 
-/// The chains of PREROUTING of `nat` and of FORWARD of `filter`, by name. Finding a chain
-/// by its name is not what is compared, so it is done with numbers.
+/// The chains of PREROUTING of `nat` and of FORWARD of `filter`, by index. Looking up a chain by
+/// name is not part of the comparison, so it is done with numbers.
 pub(crate) struct Linear<'r> {
-    /// Chains, and which of them the hook has.
+    /// The chains, and which of them belongs to the hook.
     tables: Vec<(Vec<&'r Chain>, usize)>,
-    /// Where each rule of each chain leads.
+    /// The jump target of each rule of each chain.
     jumps: Vec<Vec<Vec<usize>>>,
 }
 
@@ -28,15 +28,16 @@ impl<'r> Linear<'r> {
                 Some(Target::Jump(to)) => names[&**to],
                 _ => usize::MAX,
             };
-            all.jumps.push(chains.iter().map(|one| one.rules.iter().map(to).collect()).collect());
+            all.jumps
+                .push(chains.iter().map(|chain| chain.rules.iter().map(to).collect()).collect());
             let base = names[base];
             all.tables.push((chains, base));
         }
         all
     }
 
-    /// How many rules a packet is asked, without any index: the cheapest walk that can be,
-    /// since it keeps nothing and takes only one of several ways.
+    /// The number of rules evaluated for a packet without an index: the cheapest possible walk,
+    /// since it records nothing and follows one branch only.
     pub(crate) fn asked(&self, packet: &Packet) -> u32 {
         let mut asked = 0;
         for ((chains, base), jumps) in self.tables.iter().zip(&self.jumps) {
@@ -58,8 +59,8 @@ impl<'r> Linear<'r> {
                 let protocol = packet.protocol();
                 let fits = within(&rule.dst, packet.dst)
                     && within(&rule.src, packet.src)
-                    && rule.protocol.is_none_or(|one| (one.value == protocol) != one.not)
-                    && rule.matches.iter().all(|one| matches(one, packet));
+                    && rule.protocol.is_none_or(|wanted| (wanted.value == protocol) != wanted.not)
+                    && rule.matches.iter().all(|item| matches(item, packet));
                 match &rule.target {
                     Some(Target::Jump(_)) if fits => way.push((to, 0)),
                     Some(Target::Accept | Target::Drop | Target::Reject(_) | Target::Dnat(_))
@@ -75,12 +76,12 @@ impl<'r> Linear<'r> {
     }
 }
 
-fn matches(one: &Match, packet: &Packet) -> bool {
+fn matches(item: &Match, packet: &Packet) -> bool {
     let ports = packet.leg().dst.port();
     let within = |wanted: &Option<Not<PortRange>>| {
         wanted.is_none_or(|Not { not, value }| (value.first..=value.last).contains(&ports) != not)
     };
-    match one {
+    match item {
         Match::Tcp(tcp) => packet.protocol() == IpProtocol::TCP && within(&tcp.dport),
         Match::Udp(udp) => packet.protocol() == IpProtocol::UDP && within(&udp.dport),
         Match::AddrType(_) | Match::Recent(_) => false,

@@ -1,7 +1,6 @@
-//! What this process takes of the machine, as far as its system tells.
+//! CPU time and memory of this process, as far as the system reports them.
 
-/// Seconds for which a processor worked for this thread: those that it had to wait for one
-/// do not count.
+/// CPU time of this thread in seconds, without time spent waiting for a processor.
 #[cfg(target_os = "linux")]
 pub(crate) fn worked() -> Option<f64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -13,7 +12,7 @@ pub(crate) fn worked() -> Option<f64> {
     None
 }
 
-/// In KiB, now and at most so far.
+/// Resident memory in KiB: current and maximum.
 pub(crate) fn taken() -> Option<(u64, u64)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let field = |name: &str| -> Option<u64> {

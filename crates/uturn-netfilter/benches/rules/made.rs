@@ -17,7 +17,7 @@ use uturn_netfilter::{Interface, NodeState, Packet, routes};
 
 const NODE: &str = "n1";
 
-/// Services of which every tenth has a NodePort.
+/// Rules for Services of which every tenth has a NodePort.
 pub(crate) fn rules(mode: ProxyMode, services: u32, endpoints: u32) -> Program {
     let settings = settings(mode);
     let mut cluster = cluster(settings.clone());
@@ -27,8 +27,7 @@ pub(crate) fn rules(mode: ProxyMode, services: u32, endpoints: u32) -> Program {
     compile(&cluster, &Name::new(NODE).unwrap(), &settings, Family::V4).unwrap()
 }
 
-/// A long list that no map makes short: one rule for each of so many servers, once for
-/// iptables and once for nftables.
+/// A long chain that no map shortens: one rule per server, for iptables and for nftables.
 pub(crate) fn list(servers: u32) -> (Program, Program) {
     let mut iptables = "*filter\n:FORWARD DROP [0:0]\n".to_owned();
     let mut nft = "table ip plain {\n\tchain forward {\n\
@@ -78,7 +77,7 @@ pub(crate) fn state(bound: &[IpAddr]) -> NodeState {
     state
 }
 
-/// What is walked, by name.
+/// The packets to walk, by name.
 pub(crate) fn packets(services: u32) -> [(&'static str, Packet); 4] {
     let last = services - 1;
     let to = |ip: IpAddr, port| {
@@ -123,10 +122,10 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: BTreeMap::new(),
-        tke_service_configs: BTreeMap::new(),
+        listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
-            plugin: known(Plugin::TkeGlobalRouter),
+            plugin: known(Plugin::Kubenet),
             mode: known(NetworkMode::GlobalRouter),
             transport: known(Transport::Underlay),
             masquerades: known(false),

@@ -1,13 +1,13 @@
-//! How fast rules are read and walked, beside a list that is read from top to bottom, and
-//! how much memory they take.
+//! How fast rules are parsed and walked, compared with a linear evaluation, and how much memory
+//! they need.
 //!
-//! `cargo bench -p uturn-netfilter` prints it. The rules are those that kube-proxy would
-//! write for so many Services and endpoints, in each of its modes. Each figure is the best
-//! of several runs, since machines have other things to do; ratios are of the same run. A
-//! number given behind `--` is the number of runs, another word picks cases by their name.
+//! `cargo bench -p uturn-netfilter` prints it. The rules are those that kube-proxy would write
+//! for a number of Services and endpoints, in each of its modes. Each figure is the best of
+//! several runs, since machines have other things to do; ratios are of the same run. A number
+//! after `--` sets the number of runs, any other word selects cases by name.
 //!
-//! Every case is a process of its own, which gets the rules as text: so its memory is that
-//! of the rules and nothing else.
+//! Each case runs in its own process, which receives the rules as text: so its memory is that of
+//! the rules and nothing else.
 #![allow(clippy::print_stdout, reason = "its figures are what it is for")]
 #![allow(clippy::unwrap_used, reason = "what is wrong here ends it")]
 
@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use uturn_kubeproxy::Program;
 use uturn_model::ProxyMode;
 
-/// How a process is told that it has one case to do.
+/// The argument that tells a process to run one case.
 const ONE: &str = "one-case";
 
 fn main() {
@@ -30,7 +30,7 @@ fn main() {
     if let [ONE, services, runs] = words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         return case::run(services.parse().unwrap(), runs.parse().unwrap());
     }
-    // `cargo bench` itself says `--bench`.
+    // `cargo bench` passes `--bench`.
     let runs = words.iter().find_map(|word| word.parse().ok()).unwrap_or(9);
     let picked = words.iter().find(|word| !word.starts_with('-') && word.parse::<u32>().is_err());
     let case = |name: String, services, program: &dyn Fn() -> Program| {

@@ -70,8 +70,9 @@ impl SetKind {
 
     pub(super) fn from_word(word: &str) -> Self {
         let parts = |words: &str| {
-            let one = |word| PartKind::ALL.iter().find(|(_, name)| *name == word).map(|(k, _)| *k);
-            words.split(',').map(one).collect::<Option<Vec<_>>>()
+            let part_kind =
+                |word| PartKind::ALL.iter().find(|(_, name)| *name == word).map(|(k, _)| *k);
+            words.split(',').map(part_kind).collect::<Option<Vec<_>>>()
         };
         let kind = match word.split_once(':').filter(|_| Self::MODELLED.contains(&word)) {
             Some(("list", _)) => Some(Self::List),

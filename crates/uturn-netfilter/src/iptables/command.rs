@@ -178,9 +178,9 @@ pub(super) fn about_rule<'a>(
         (Command::Insert, place) => rules.insert(place.unwrap_or(0), rule),
         (Command::Replace, Some(place)) => rules[place] = rule,
         (Command::Delete | Command::Check, None) => {
-            let same = |one: &Rule| {
+            let same = |candidate: &Rule| {
                 let bare = |rule: &Rule| Rule { counters: None, ..rule.clone() };
-                bare(one) == bare(&rule)
+                bare(candidate) == bare(&rule)
             };
             let Some(place) = rules.iter().position(same) else {
                 let message = format!("chain {} has no such rule", name.text);
@@ -261,10 +261,10 @@ fn rename(open: &mut TableBuilder<'_>, from: &Token<'_>, to: &Token<'_>) -> Resu
     open.table.chains[new].rules = std::mem::take(&mut open.table.chains[at].rules);
     let name = open.table.chains[new].name.clone();
     for rule in open.table.chains.iter_mut().flat_map(|chain| &mut chain.rules) {
-        if let Some(super::Target::Jump(one) | super::Target::Goto(one)) = &mut rule.target
-            && **one == *from.text
+        if let Some(super::Target::Jump(chain) | super::Target::Goto(chain)) = &mut rule.target
+            && **chain == *from.text
         {
-            *one = name.clone();
+            *chain = name.clone();
         }
     }
     open.delete(at);

@@ -23,19 +23,19 @@ const NOTHING: Match = Match::Mark(MarkMatch { not: false, value: 0, mask: 0 });
 
 impl Matches {
     /// Appends a match.
-    pub fn push(&mut self, one: Match) {
+    pub fn push(&mut self, new: Match) {
         match &mut self.0 {
-            Place::More(all) => all.push(one),
+            Place::More(all) => all.push(new),
             Place::Few(count, few) => match few.get_mut(usize::from(*count)) {
                 Some(free) => {
-                    *free = one;
+                    *free = new;
                     *count += 1;
                 }
                 None => {
                     let few = std::mem::replace(few, [NOTHING; FEW]);
                     let mut all = Vec::with_capacity(FEW + 1);
                     all.extend(few);
-                    all.push(one);
+                    all.push(new);
                     self.0 = Place::More(all);
                 }
             },
@@ -57,7 +57,7 @@ impl From<Vec<Match>> for Matches {
             return Self(Place::More(all));
         }
         let mut few = Self::default();
-        all.into_iter().for_each(|one| few.push(one));
+        all.into_iter().for_each(|item| few.push(item));
         few
     }
 }
@@ -79,7 +79,7 @@ impl Default for Matches {
 
 impl Extend<Match> for Matches {
     fn extend<I: IntoIterator<Item = Match>>(&mut self, more: I) {
-        more.into_iter().for_each(|one| self.push(one));
+        more.into_iter().for_each(|item| self.push(item));
     }
 }
 
@@ -134,14 +134,14 @@ mod tests {
     fn few_and_many_are_the_same_to_a_reader() {
         let (mut plain, mut ours) = (Vec::new(), Matches::default());
         for number in 0..5 {
-            let one = Match::Comment(number.to_string().into());
-            plain.push(one.clone());
-            ours.push(one);
+            let comment = Match::Comment(number.to_string().into());
+            plain.push(comment.clone());
+            ours.push(comment);
             assert_eq!(*ours, *plain);
             assert_eq!(Matches::from(plain.clone()), ours);
             assert_eq!(Vec::from(ours.clone()), plain);
         }
-        let odd = |one: &Match| matches!(one, Match::Comment(text) if &**text > "2");
+        let odd = |item: &Match| matches!(item, Match::Comment(text) if &**text > "2");
         ours.retain(odd);
         plain.retain(odd);
         assert_eq!(*ours, *plain);

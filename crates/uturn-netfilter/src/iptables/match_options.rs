@@ -83,11 +83,11 @@ impl<'t, 'a> Args<'t, 'a> {
     /// A comma-separated list of `names`; any other word is not modelled.
     fn names<T: Copy + Ord>(&mut self, names: &[(T, &str)]) -> Result<Vec<T>, Refusal> {
         let word = self.value()?;
-        let one = |part: &str| {
-            names.iter().find(|(_, name)| name.eq_ignore_ascii_case(part)).map(|(one, _)| *one)
+        let lookup = |part: &str| {
+            names.iter().find(|(_, name)| name.eq_ignore_ascii_case(part)).map(|(value, _)| *value)
         };
         let mut all: Vec<T> =
-            word.text.split(',').map(one).collect::<Option<_>>().ok_or(Refusal::Unmodelled)?;
+            word.text.split(',').map(lookup).collect::<Option<_>>().ok_or(Refusal::Unmodelled)?;
         all.sort_unstable();
         all.dedup();
         Ok(all)
@@ -138,8 +138,8 @@ pub(super) fn open(name: &str) -> Option<Match> {
 }
 
 /// Whether a match is valid after all its options, of which `count` were given.
-pub(super) fn is_complete(one: &Match, count: usize) -> bool {
-    match one {
+pub(super) fn is_complete(item: &Match, count: usize) -> bool {
+    match item {
         Match::Tcp(_) | Match::Udp(_) | Match::Sctp(_) | Match::Icmp(_) => true,
         Match::Rpfilter(_) | Match::Other(_) => true,
         Match::Statistic(Statistic::Random(_)) => count >= 2,
@@ -151,9 +151,9 @@ pub(super) fn is_complete(one: &Match, count: usize) -> bool {
 }
 
 /// Consumes an option of a match, with its values.
-pub(super) fn accept(one: &mut Match, option: &str, not: bool, args: &mut Args<'_, '_>) -> Taken {
+pub(super) fn accept(item: &mut Match, option: &str, not: bool, args: &mut Args<'_, '_>) -> Taken {
     let kept = |taken: Taken| if not { Err(Refusal::Unmodelled) } else { taken };
-    match (one, option) {
+    match (item, option) {
         (Match::Comment(text), "--comment") => {
             *text = args.comment()?;
             kept(Ok(()))

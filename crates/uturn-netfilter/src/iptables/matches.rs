@@ -72,7 +72,7 @@ pub struct PortRange {
 
 impl PortRange {
     /// The range of a single port.
-    pub fn one(port: u16) -> Self {
+    pub fn single(port: u16) -> Self {
         Self { first: port, last: port }
     }
 

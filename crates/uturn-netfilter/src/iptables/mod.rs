@@ -216,7 +216,7 @@ impl Rule {
 
     /// Its comment, if it has one.
     pub fn comment(&self) -> Option<&Text> {
-        self.matches.iter().find_map(|one| match one {
+        self.matches.iter().find_map(|item| match item {
             Match::Comment(text) => Some(text),
             _ => None,
         })

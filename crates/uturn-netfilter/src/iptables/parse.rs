@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
     fn put_back(&mut self, open: Option<TableBuilder<'a>>) {
         let Some(open) = open else { return };
         let (kind, origin) = (open.table.kind, open.table.origin.clone());
-        let known = self.ruleset.tables.iter().position(|one| one.kind == kind);
+        let known = self.ruleset.tables.iter().position(|table| table.kind == kind);
         let at = known.unwrap_or(self.ruleset.tables.len());
         if known.is_none() {
             self.ruleset.tables.push(Table { kind, chains: Vec::new(), origin });
@@ -422,7 +422,7 @@ impl<'a> Reader<'a> {
             self.put_back(open);
             for table in std::mem::take(&mut self.parked).into_iter().map(TableBuilder::finish) {
                 if let Some(place) =
-                    self.ruleset.tables.iter_mut().find(|one| one.kind == table.kind)
+                    self.ruleset.tables.iter_mut().find(|known| known.kind == table.kind)
                 {
                     *place = table;
                 }

@@ -48,8 +48,8 @@ impl Display for Line<'_> {
             Some(false) => f.write_str(" ! -f")?,
             None => {}
         }
-        for one in &rule.matches {
-            print_match(f, one)?;
+        for item in &rule.matches {
+            print_match(f, item)?;
         }
         match &rule.target {
             Some(target) => print_target(f, target),
@@ -94,9 +94,9 @@ fn option<T>(
     print(f, value)
 }
 
-fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
+fn print_match(f: &mut Formatter<'_>, item: &Match) -> Result {
     let show = |f: &mut Formatter<'_>, value: &PortRange| value.fmt(f);
-    match one {
+    match item {
         Match::Comment(text) => {
             f.write_str(" -m comment --comment ")?;
             quoted(f, text, plain_word)
@@ -112,7 +112,7 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
             })
         }
         Match::Udp(ports) | Match::Sctp(ports) => {
-            f.write_str(if matches!(one, Match::Udp(_)) { " -m udp" } else { " -m sctp" })?;
+            f.write_str(if matches!(item, Match::Udp(_)) { " -m udp" } else { " -m sctp" })?;
             option(f, "--sport", ports.sport.as_ref(), show)?;
             option(f, "--dport", ports.dport.as_ref(), show)
         }
@@ -144,7 +144,7 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
             option(f, "--ctstate", conntrack.states.as_ref(), |f, all| {
                 words(f, all, &CtState::ALL)
             })?;
-            option(f, "--ctproto", conntrack.protocol.as_ref(), |f, one| one.0.fmt(f))?;
+            option(f, "--ctproto", conntrack.protocol.as_ref(), |f, protocol| protocol.0.fmt(f))?;
             for (name, net) in [
                 ("--ctorigsrc", &conntrack.original_src),
                 ("--ctorigdst", &conntrack.original_dst),
@@ -187,7 +187,7 @@ fn print_match(f: &mut Formatter<'_>, one: &Match) -> Result {
             }
         }
         Match::Mark(mark) | Match::Connmark(mark) => {
-            let name = if matches!(one, Match::Mark(_)) { "mark" } else { "connmark" };
+            let name = if matches!(item, Match::Mark(_)) { "mark" } else { "connmark" };
             let not = if mark.not { " !" } else { "" };
             write!(f, " -m {name}{not} --mark {:#x}", mark.value)?;
             if mark.mask == u32::MAX { Ok(()) } else { write!(f, "/{:#x}", mark.mask) }
@@ -415,18 +415,19 @@ fn list<T>(
     all: &[T],
     print: impl Fn(&mut Formatter<'_>, &T) -> Result,
 ) -> Result {
-    for (i, one) in all.iter().enumerate() {
+    for (i, item) in all.iter().enumerate() {
         if i > 0 {
             f.write_char(',')?;
         }
-        print(f, one)?;
+        print(f, item)?;
     }
     Ok(())
 }
 
 fn words<T: PartialEq>(f: &mut Formatter<'_>, all: &[T], names: &[(T, &str)]) -> Result {
-    let name = |one: &T| names.iter().find(|(known, _)| known == one).map_or("", |(_, name)| name);
-    list(f, all, |f, one| f.write_str(name(one)))
+    let name =
+        |value: &T| names.iter().find(|(known, _)| known == value).map_or("", |(_, name)| name);
+    list(f, all, |f, value| f.write_str(name(value)))
 }
 
 fn flags(f: &mut Formatter<'_>, set: u8) -> Result {

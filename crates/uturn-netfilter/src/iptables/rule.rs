@@ -178,12 +178,12 @@ impl<'a> Reader<'_, 'a> {
     fn open_match(&mut self) -> Result<(), Stop> {
         let word = self.args.value().map_err(stop)?;
         let modelled = !self.as_written.iter().any(|name| *name == *word.text);
-        let one = match open(&word.text) {
-            Some(one) if modelled => one,
+        let item = match open(&word.text) {
+            Some(item) if modelled => item,
             _ if !token::is_plain(&word.text) => return Err(fault(word, "expected a match")),
             _ => Match::Other(Box::new(self.extension(&word.text))),
         };
-        self.rule.matches.push(one);
+        self.rule.matches.push(item);
         self.open.push((0, word.column));
         Ok(())
     }
@@ -294,7 +294,7 @@ impl<'a> Reader<'_, 'a> {
             self.jump = Some(written);
             return Ok(());
         }
-        let modelled = !self.as_written.iter().any(|one| one == name);
+        let modelled = !self.as_written.iter().any(|written| written == name);
         let chain = self.chains.find(name).and_then(|at| self.chains.name(at));
         if chain.is_none() && !token::is_plain(name) {
             return Err(fault(word, "expected a chain or a target"));
@@ -337,8 +337,8 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn check(&self, target_at: Option<u32>) -> Result<(), Stop> {
-        for (one, (count, column)) in self.rule.matches.iter().zip(&self.open) {
-            if !is_complete(one, *count) {
+        for (item, (count, column)) in self.rule.matches.iter().zip(&self.open) {
+            if !is_complete(item, *count) {
                 return Err(Stop::Fault(*column, "found a match without what it asks for".into()));
             }
         }

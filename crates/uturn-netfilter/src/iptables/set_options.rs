@@ -36,12 +36,12 @@ pub(super) fn set(set: &mut SetMatch, option: &str, not: bool, args: &mut Args<'
 
 /// `src,dst,dst`
 pub(crate) fn directions(word: &str) -> Option<Vec<SetDirection>> {
-    let one = |part: &str| match part {
+    let direction = |part: &str| match part {
         "src" => Some(SetDirection::Source),
         "dst" => Some(SetDirection::Destination),
         _ => None,
     };
-    let all: Vec<SetDirection> = word.split(',').map(one).collect::<Option<_>>()?;
+    let all: Vec<SetDirection> = word.split(',').map(direction).collect::<Option<_>>()?;
     (all.len() <= 6).then_some(all)
 }
 

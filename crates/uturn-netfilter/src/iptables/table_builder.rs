@@ -52,7 +52,7 @@ impl<'a> TableBuilder<'a> {
             Some((at, _)) => at + 1,
             None => 0,
         };
-        let is_next = self.names.name(behind).is_some_and(|one| **one == *name.text);
+        let is_next = self.names.name(behind).is_some_and(|known| **known == *name.text);
         let at = if is_next { behind } else { self.names.find(&name.text)? };
         self.latest = name.as_written().map(|written| (at, written));
         Some(at)

@@ -136,7 +136,7 @@ fn reject_with(word: &str, family: Family) -> Option<RejectWith> {
     };
     let v6 = short.starts_with("icmp6");
     let fits = short == "tcp-reset" || v6 == (family == Family::V6);
-    RejectWith::ALL.into_iter().find(|one| fits && one.as_str() == short)
+    RejectWith::ALL.into_iter().find(|reply| fits && reply.as_str() == short)
 }
 
 type NatTarget = (Option<(IpAddr, IpAddr)>, Option<PortRange>);

@@ -121,7 +121,8 @@ impl VirtualServers {
                 VirtualAddress::Mark { .. } => None,
             })
             .collect();
-        for connection in connections.iter_mut().filter(|one| one.scheduled.is_none()) {
+        for connection in connections.iter_mut().filter(|connection| connection.scheduled.is_none())
+        {
             let address = connection.original.dst;
             let server = servers.get(&(connection.protocol, address));
             let given = connection.reply.src;

@@ -129,7 +129,7 @@ impl CompiledRule {
 /// Whether a rule changes neither a packet nor its path: it only counts or logs.
 fn is_inert(rule: &Rule) -> bool {
     let writes = matches!(rule.target, None | Some(Target::Log(_) | Target::Trace));
-    writes && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
+    writes && !rule.matches.iter().any(|item| matches!(item, Match::Recent(_)))
 }
 
 impl CompiledChain {

@@ -131,11 +131,11 @@ impl Fib {
             }
         }
         let bound = |route: &RouteEntry| {
-            let one = route.dst.prefix_len() == route.dst.max_prefix_len();
+            let is_host_route = route.dst.prefix_len() == route.dst.max_prefix_len();
             fib.addresses.contains(&route.dst.addr())
-                || (!one && fib.addresses.iter().any(|ip| route.dst.contains(ip)))
+                || (!is_host_route && fib.addresses.iter().any(|ip| route.dst.contains(ip)))
         };
-        let own = |one: &Known| one.route.kind != RouteKind::Local || bound(&one.route);
+        let own = |known: &Known| known.route.kind != RouteKind::Local || bound(&known.route);
         fib.custom = fib.custom || !fib.routes.iter().all(own);
         fib
     }
@@ -217,7 +217,8 @@ impl Fib {
                 }
                 // Only forward jumps: the kernel accepts no others.
                 RuleAction::Goto(to) => {
-                    let target = self.rules[at..].iter().position(|one| one.priority == *to);
+                    let target =
+                        self.rules[at..].iter().position(|candidate| candidate.priority == *to);
                     at += target.unwrap_or(0);
                 }
                 RuleAction::Nop => {}
@@ -288,7 +289,7 @@ impl Fib {
     /// A route as evidence, with its direction: `through eth0, next 10.0.0.1`.
     pub(super) fn evidence(&self, route: &RouteEntry) -> Cow<'_, (By, Text)> {
         let make = || (of_route(route), through(route));
-        match self.beside(route).find(|one| std::ptr::eq(&one.route, route)) {
+        match self.beside(route).find(|known| std::ptr::eq(&known.route, route)) {
             Some(known) => Cow::Borrowed(known.evidence.get_or_init(make)),
             None => Cow::Owned(make()),
         }

@@ -29,7 +29,7 @@ pub(super) struct CaptureAssumptions {
 impl CaptureAssumptions {
     /// Whether an address is assumed to be the node's own; `None` if undecided.
     pub(super) fn is_own(&self, ip: IpAddr) -> Option<bool> {
-        self.own.iter().find(|(one, _)| *one == ip).map(|(_, own)| *own)
+        self.own.iter().find(|(known, _)| *known == ip).map(|(_, own)| *own)
     }
 
     /// The assumed name of the outgoing interface.
@@ -67,7 +67,7 @@ impl Kernel {
                 .state
                 .interfaces
                 .iter()
-                .all(|one| one.addresses.iter().all(|(ip, _)| ip.is_loopback()))
+                .all(|interface| interface.addresses.iter().all(|(ip, _)| ip.is_loopback()))
     }
 
     /// Whether the capture has neither addresses nor routes.
@@ -102,7 +102,8 @@ impl Kernel {
             return;
         }
         // A DNAT target is taken for an address elsewhere, unless a rule states otherwise.
-        let translated = walk.tracking.connection().is_some_and(|one| one.original.dst.ip() != ip);
+        let translated =
+            walk.tracking.connection().is_some_and(|connection| connection.original.dst.ip() != ip);
         if translated || at_limit {
             walk.suppose(Supposition {
                 about: format!("the address {ip}").into(),
@@ -149,8 +150,9 @@ impl Kernel {
     /// Whether the destination is bound to `kube-ipvs0` while the virtual servers are unknown.
     pub(super) fn may_be_virtual(&self, walk: &Walk) -> bool {
         let serves = |device: &str| {
-            let mut all = self.state.interfaces.iter().filter(|one| &*one.name == device);
-            all.any(|one| one.addresses.iter().any(|(ip, _)| *ip == walk.packet.dst))
+            let mut all =
+                self.state.interfaces.iter().filter(|interface| &*interface.name == device);
+            all.any(|interface| interface.addresses.iter().any(|(ip, _)| *ip == walk.packet.dst))
         };
         self.state.gaps.contains(&CaptureGap::Virtual) && serves("kube-ipvs0")
     }
@@ -159,7 +161,7 @@ impl Kernel {
     pub(super) fn redirected(&self, walk: &mut Walk) {
         if self.knows_no_address() && !walk.packet.dst.is_loopback() {
             let ip = walk.packet.dst;
-            walk.capture_assumptions.own.retain(|(one, _)| *one != ip);
+            walk.capture_assumptions.own.retain(|(known, _)| *known != ip);
             walk.capture_assumptions.own.push((ip, true));
         }
     }

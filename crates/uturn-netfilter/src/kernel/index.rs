@@ -132,7 +132,7 @@ pub(super) fn key(rule: &Rule) -> Key {
     if let Some(dst) = dst.filter(|net| net.prefix_len() == net.max_prefix_len()) {
         return destination(dst);
     }
-    let ports = rule.matches.iter().find_map(|one| ports(rule, one));
+    let ports = rule.matches.iter().find_map(|item| ports(rule, item));
     if let Some((protocol, ranges)) = ports.filter(|(_, ranges)| are_few(ranges)) {
         return Key::Ports(protocol, ranges);
     }
@@ -144,12 +144,12 @@ pub(super) fn key(rule: &Rule) -> Key {
 }
 
 /// The destination ports that a match requires.
-fn ports(rule: &Rule, one: &Match) -> Option<(IpProtocol, Vec<PortRange>)> {
+fn ports(rule: &Rule, item: &Match) -> Option<(IpProtocol, Vec<PortRange>)> {
     let single = |protocol, wanted: Option<Not<PortRange>>| match wanted {
         Some(Not { not: false, value }) => Some((protocol, vec![value])),
         _ => None,
     };
-    match one {
+    match item {
         Match::Tcp(tcp) => single(IpProtocol::TCP, tcp.dport),
         Match::Udp(udp) => single(IpProtocol::UDP, udp.dport),
         Match::Sctp(sctp) => single(IpProtocol::SCTP, sctp.dport),

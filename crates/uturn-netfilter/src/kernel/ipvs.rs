@@ -139,12 +139,14 @@ impl Kernel {
     ) -> Routed {
         let leg = walk.packet.leg();
         let protocol = walk.packet.protocol();
-        let found = known.iter().filter(|one| one.protocol == protocol).find_map(|one| {
-            let scheduled = one.scheduled.as_ref()?;
-            let answers = scheduled.method == Forwarding::Masquerade
-                && (scheduled.real, scheduled.client) == (leg.src, leg.dst);
-            answers.then_some(scheduled)
-        });
+        let found = known.iter().filter(|connection| connection.protocol == protocol).find_map(
+            |connection| {
+                let scheduled = connection.scheduled.as_ref()?;
+                let answers = scheduled.method == Forwarding::Masquerade
+                    && (scheduled.real, scheduled.client) == (leg.src, leg.dst);
+                answers.then_some(scheduled)
+            },
+        );
         let Some(scheduled) = found.filter(|_| !walk.ipvs.done) else {
             walk.stage += 1;
             return Ok(());
@@ -180,10 +182,12 @@ impl Kernel {
             walk.stage += 1;
             return Ok(());
         }
-        let before = known.iter().filter(|one| one.protocol == protocol).find_map(|one| {
-            let scheduled = one.scheduled.as_ref()?;
-            ((scheduled.client, scheduled.address) == (leg.src, leg.dst)).then_some(scheduled)
-        });
+        let before = known.iter().filter(|connection| connection.protocol == protocol).find_map(
+            |connection| {
+                let scheduled = connection.scheduled.as_ref()?;
+                ((scheduled.client, scheduled.address) == (leg.src, leg.dst)).then_some(scheduled)
+            },
+        );
         if let Some(before) = before {
             let by = By::kernel(format!("IPVS: {} → {}", before.address, before.real));
             let why = "scheduled as its connection's first packet was";
@@ -362,8 +366,8 @@ fn pick(
     }
     let (first, others) = texts.choices.split_first()?;
     if !others.is_empty() {
-        for one in &texts.supposed {
-            walk.suppose(one.clone());
+        for supposition in &texts.supposed {
+            walk.suppose(supposition.clone());
         }
         if texts.picks == Picks::Unknown {
             let why = format!("nobody models the scheduler {}: as if in turns", server.scheduler);
@@ -392,9 +396,11 @@ fn kept(server: &VirtualServer, walk: &Walk, known: &[Connection]) -> Option<usi
     let persistence = server.persistence?;
     let leg = walk.packet.leg();
     let net = |ip| uturn_model::IpNet::new(ip, persistence.prefix).ok().map(|net| net.trunc());
-    let mut earlier = known.iter().filter_map(|one| one.scheduled.as_ref());
-    let found = earlier.find(|one| {
-        one.address == leg.dst && net(one.client.ip()) == net(leg.src.ip()) && one.client != leg.src
+    let mut earlier = known.iter().filter_map(|connection| connection.scheduled.as_ref());
+    let found = earlier.find(|earlier_request| {
+        earlier_request.address == leg.dst
+            && net(earlier_request.client.ip()) == net(leg.src.ip())
+            && earlier_request.client != leg.src
     })?;
     server.servers.iter().position(|real| {
         real.address == found.real

@@ -67,8 +67,8 @@ impl Kernel {
             return Answer::No;
         }
         let (mut odds, mut unknown) = (1.0, Unknown::default());
-        for (place, one) in rule.matches.iter().enumerate() {
-            match self.match_odds(one, walk) {
+        for (place, item) in rule.matches.iter().enumerate() {
+            match self.match_odds(item, walk) {
                 Some(some) if some <= 0.0 => return Answer::No,
                 Some(some) => odds *= some,
                 None => unknown.add(place),
@@ -78,17 +78,19 @@ impl Kernel {
     }
 
     /// The probability that a match holds; `None` if that is not known.
-    fn match_odds(&self, one: &Match, walk: &mut Walk) -> Option<f64> {
+    fn match_odds(&self, item: &Match, walk: &mut Walk) -> Option<f64> {
         let packet = &walk.packet;
         let certain = |matches: bool| Some(f64::from(u8::from(matches)));
         let ports = packet.transport.ports();
         let both = |protocol, sport: &Option<Not<PortRange>>, dport: &Option<Not<PortRange>>| {
-            let one = |wanted: &Option<Not<PortRange>>, port| {
+            let matches_port = |wanted: &Option<Not<PortRange>>, port| {
                 wanted.is_none_or(|wanted| wanted.holds(|range| range.contains(port)))
             };
-            packet.protocol() == protocol && one(sport, ports.0) && one(dport, ports.1)
+            packet.protocol() == protocol
+                && matches_port(sport, ports.0)
+                && matches_port(dport, ports.1)
         };
-        match one {
+        match item {
             Match::Comment(_) | Match::Nfacct(_) => Some(1.0),
             Match::Tcp(tcp) => {
                 let flags = tcp.flags.is_none_or(|wanted| {
@@ -242,7 +244,7 @@ fn tuples(wanted: &Conntrack, connection: &Connection) -> bool {
     let port = |wanted: &Option<Not<PortRange>>, end: SocketAddr| {
         wanted.is_none_or(|wanted| wanted.holds(|range| range.contains(end.port())))
     };
-    wanted.protocol.is_none_or(|wanted| wanted.holds(|one| *one == connection.protocol))
+    wanted.protocol.is_none_or(|wanted| wanted.holds(|protocol| *protocol == connection.protocol))
         && net(&wanted.original_src, original.src)
         && net(&wanted.original_dst, original.dst)
         && net(&wanted.reply_src, reply.src)
@@ -258,13 +260,13 @@ fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
     let connection = tracking.connection();
     if let Some(states) = &wanted.states {
         let now = state(tracking);
-        let snat = || connection.is_some_and(|one| one.source_translated());
-        let dnat = || connection.is_some_and(|one| one.destination_translated());
+        let snat = || connection.is_some_and(|connection| connection.source_translated());
+        let dnat = || connection.is_some_and(|connection| connection.destination_translated());
         let any = |all: &Vec<CtState>| {
-            all.iter().any(|one| match one {
+            all.iter().any(|state| match state {
                 CtState::Snat => snat(),
                 CtState::Dnat => dnat(),
-                one => *one == now,
+                state => *state == now,
             })
         };
         if !states.holds(any) {
@@ -289,7 +291,7 @@ fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
         Tracking::New { .. } => &[CtStatus::Confirmed],
         _ => &[CtStatus::SeenReply, CtStatus::Confirmed],
     };
-    match status.value.iter().any(|one| sure.contains(one)) {
+    match status.value.iter().any(|bit| sure.contains(bit)) {
         true => certain(!status.not),
         // Whether the entry is ASSURED depends on earlier packets.
         false if status.value.contains(&CtStatus::Assured) && sure.len() > 1 => None,
@@ -309,7 +311,7 @@ fn handled(wanted: &IpvsMatch, walk: &Walk) -> bool {
     let reply = matches!(walk.tracking, Tracking::Known { reply: true, .. });
     let tracked = walk.tracking.connection().is_some();
     let protocol = walk.packet.protocol();
-    wanted.protocol.is_none_or(|wanted| wanted.holds(|one| *one == protocol))
+    wanted.protocol.is_none_or(|wanted| wanted.holds(|candidate| *candidate == protocol))
         && wanted.address.is_none_or(|wanted| wanted.holds(|net| net.contains(request.address.ip())))
         && wanted.port.is_none_or(|wanted| wanted.holds(|port| *port == request.address.port()))
         && wanted.method.is_none_or(|wanted| wanted.holds(|method| *method == request.method))

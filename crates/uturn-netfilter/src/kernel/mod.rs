@@ -78,7 +78,9 @@ impl Kernel {
         let devices = state
             .interfaces
             .iter()
-            .map(|one| (one.name.clone(), DeviceSwitches::of(&one.name, &state.sysctls)))
+            .map(|interface| {
+                (interface.name.clone(), DeviceSwitches::of(&interface.name, &state.sysctls))
+            })
             .collect();
         let servers = VirtualServerIndex::new(&state.ipvs);
         let plan = stages::Plan::new(&nft);

@@ -30,12 +30,16 @@ impl Kernel {
             return;
         }
         let (packet, leg) = (&walk.packet, walk.packet.leg());
-        let mut own =
-            known.iter().filter(|one| one.protocol == packet.protocol() && one.is_tracked());
-        let found = own.clone().find(|one| one.original == leg).map(|one| (one, false));
-        walk.tracking = match found
-            .or_else(|| own.find(|one| one.reply == leg).map(|one| (one, true)))
-        {
+        let mut own = known.iter().filter(|connection| {
+            connection.protocol == packet.protocol() && connection.is_tracked()
+        });
+        let found = own
+            .clone()
+            .find(|connection| connection.original == leg)
+            .map(|connection| (connection, false));
+        walk.tracking = match found.or_else(|| {
+            own.find(|connection| connection.reply == leg).map(|connection| (connection, true))
+        }) {
             Some((connection, reply)) => Tracking::Known { connection: connection.clone(), reply },
             None if begins(packet, self.state.sysctls.tcp_loose()) => Tracking::New {
                 connection: Connection::untranslated(packet),

@@ -74,7 +74,7 @@ pub(super) fn recent(recent: &Recent, walk: &mut Walk) -> bool {
     let ip = if recent.rdest { walk.packet.dst } else { walk.packet.src };
     let ip = recent.mask.map_or(ip, |mask| within(ip, mask));
     let entry = (recent.name.clone(), ip);
-    let hits = walk.recent_entries.iter().filter(|one| **one == entry).count() as u32;
+    let hits = walk.recent_entries.iter().filter(|listed| **listed == entry).count() as u32;
     let wanted = recent.hitcount.unwrap_or(0).max(1);
     let matched = match recent.action.value {
         RecentAction::Set => {
@@ -82,7 +82,7 @@ pub(super) fn recent(recent: &Recent, walk: &mut Walk) -> bool {
             true
         }
         RecentAction::Remove => {
-            walk.recent_entries.retain(|one| *one != entry);
+            walk.recent_entries.retain(|listed| *listed != entry);
             hits > 0
         }
         RecentAction::Check => hits >= wanted,

@@ -267,8 +267,8 @@ impl Kernel {
             for rule in skipped {
                 walk.note_unknown("nobody models this routing rule: passed over", of_policy(rule));
             }
-            for one in supposed {
-                walk.suppose(one);
+            for supposition in supposed {
+                walk.suppose(supposition);
             }
             break answer;
         };
@@ -365,10 +365,12 @@ impl Kernel {
             }
             Answer::Route(route, equals) if route.kind == RouteKind::Unicast => {
                 let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
-                let here =
-                    std::iter::once(route).chain(others).any(|one| one.dev.as_deref() == Some(iif));
-                let bare =
-                    interface.is_some_and(|one| one.addresses.iter().all(|(ip, _)| ip.is_ipv6()));
+                let here = std::iter::once(route)
+                    .chain(others)
+                    .any(|route| route.dev.as_deref() == Some(iif));
+                let bare = interface.is_some_and(|interface| {
+                    interface.addresses.iter().all(|(ip, _)| ip.is_ipv6())
+                });
                 match switches.rp_filter {
                     _ if here => None,
                     // An interface without an address skips the lookup; only an enabled filter
@@ -419,7 +421,9 @@ impl Kernel {
         };
         let mut all = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
         all.push(route);
-        Some((route, move |device: &str| all.iter().any(|one| one.dev.as_deref() == Some(device))))
+        Some((route, move |device: &str| {
+            all.iter().any(|route| route.dev.as_deref() == Some(device))
+        }))
     }
 
     fn forward_switch(&self, family: Family) -> &'static str {
@@ -430,7 +434,7 @@ impl Kernel {
     }
 
     fn interface(&self, name: &str) -> Option<&Interface> {
-        self.state.interfaces.iter().find(|one| &*one.name == name)
+        self.state.interfaces.iter().find(|interface| &*interface.name == name)
     }
 
     /// The first address of an interface.
@@ -450,12 +454,13 @@ impl Kernel {
         let peer = via.filter(|_| family == Family::V4).unwrap_or(dst);
         let interface = self.interface(device);
         let usable = |(ip, _): &(IpAddr, u8)| !ip.is_loopback();
-        let here = || interface.into_iter().flat_map(|one| own(one, family)).filter(usable);
+        let here =
+            || interface.into_iter().flat_map(|interface| own(interface, family)).filter(usable);
         let beside = |(ip, length): &(IpAddr, u8)| {
             IpNet::new(*ip, *length).is_ok_and(|net| net.contains(&peer))
         };
         let elsewhere = || {
-            let all = self.state.interfaces.iter().flat_map(|one| own(one, family));
+            let all = self.state.interfaces.iter().flat_map(|interface| own(interface, family));
             all.filter(usable)
         };
         let found = match family {
@@ -587,7 +592,7 @@ fn shared_bits(a: IpAddr, b: IpAddr) -> u32 {
 /// Returns the first maximum, where the standard `max_by_key` returns the last.
 trait FirstMax: Iterator + Sized {
     fn rev_max_by_key<K: Ord>(self, key: impl Fn(&Self::Item) -> K) -> Option<Self::Item> {
-        self.reduce(|best, one| if key(&one) > key(&best) { one } else { best })
+        self.reduce(|best, item| if key(&item) > key(&best) { item } else { best })
     }
 }
 

@@ -54,8 +54,8 @@ fn named<'a>(rule: &'a Rule, names: &mut Vec<&'a str>) {
         let found = pairs.filter(|(option, _)| options.contains(&&***option));
         names.extend(found.map(|(_, name)| &**name));
     };
-    for one in &rule.matches {
-        match one {
+    for item in &rule.matches {
+        match item {
             Match::Set(set) => names.push(&set.set.value),
             Match::Other(extension) if &*extension.name == "set" => after(extension, names),
             _ => {}

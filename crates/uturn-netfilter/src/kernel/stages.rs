@@ -253,7 +253,7 @@ pub(super) fn follow(
             // No effect without virtual servers.
             IpvsAnswer | IpvsRequest
                 if kernel.state.ipvs.0.is_empty()
-                    && known.iter().all(|one| one.scheduled.is_none()) =>
+                    && known.iter().all(|connection| connection.scheduled.is_none()) =>
             {
                 StageResult::On
             }

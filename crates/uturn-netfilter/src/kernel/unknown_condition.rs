@@ -119,9 +119,9 @@ pub(super) fn of_rule(
     numbers: &mut ConditionNumbers,
 ) -> Vec<UnknownCondition> {
     let mut all = Vec::new();
-    for (of, one) in rule.matches.iter().enumerate() {
+    for (of, item) in rule.matches.iter().enumerate() {
         let mut add = |not, about, scope| all.push(UnknownCondition { of, not, about, scope });
-        match one {
+        match item {
             Match::Set(set) => {
                 let text =
                     format!("set {} {:?} {}", set.set.value, set.directions, set.return_nomatch);
@@ -208,10 +208,13 @@ fn parts(extension: &Extension) -> Vec<Part<'_>> {
             },
         }
     }
-    let has_groups = options.iter().any(|one| one.name == "--suppl-groups");
+    let has_groups = options.iter().any(|option| option.name == "--suppl-groups");
     if APART.contains(&&*extension.name) {
-        options.retain(|one| one.name != "--suppl-groups");
-        return options.into_iter().map(|one| Part { options: vec![one], has_groups }).collect();
+        options.retain(|option| option.name != "--suppl-groups");
+        return options
+            .into_iter()
+            .map(|option| Part { options: vec![option], has_groups })
+            .collect();
     }
     vec![Part { options, has_groups }]
 }
@@ -219,7 +222,7 @@ fn parts(extension: &Extension) -> Vec<Part<'_>> {
 impl Part<'_> {
     /// The condition as text, and whether it is negated.
     fn text(&self, name: &str) -> (bool, String) {
-        let negated = self.options.iter().filter(|one| one.not).count();
+        let negated = self.options.iter().filter(|option| option.not).count();
         let single = self.options.len() == 1 || SINGLE.contains(&name);
         let not = single && negated == 1;
         let mut text = name.to_owned();
@@ -245,11 +248,11 @@ fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
         (first <= last).then_some(PacketFact { subject, first, last })
     };
     let value = values.first().copied();
-    let one = |fact: Option<PacketFact>| fact.map(|fact| vec![(fact, *not)]);
+    let single = |fact: Option<PacketFact>| fact.map(|fact| vec![(fact, *not)]);
     match (name, *option) {
         ("owner", "--uid-owner") => {
             let value = if value == Some("root") { "0" } else { value? };
-            one(range(FactSubject::User, value, '-'))
+            single(range(FactSubject::User, value, '-'))
         }
         ("owner", "--gid-owner") => {
             let value = if value == Some("root") { "0" } else { value? };
@@ -262,25 +265,25 @@ fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
                 false => vec![(fact, *not)],
             })
         }
-        ("owner", "--socket-exists") => one(Some(PacketFact::exactly(FactSubject::Socket, 1))),
-        ("length", "--length") => one(range(FactSubject::Length, value?, ':')),
-        ("tcpmss", "--mss") => one(range(FactSubject::SegmentSize, value?, ':')),
+        ("owner", "--socket-exists") => single(Some(PacketFact::exactly(FactSubject::Socket, 1))),
+        ("length", "--length") => single(range(FactSubject::Length, value?, ':')),
+        ("tcpmss", "--mss") => single(range(FactSubject::SegmentSize, value?, ':')),
         ("cpu", "--cpu") => {
-            one(number(value?).map(|cpu| PacketFact::exactly(FactSubject::Processor, cpu)))
+            single(number(value?).map(|cpu| PacketFact::exactly(FactSubject::Processor, cpu)))
         }
         ("dscp", "--dscp") => {
-            one(number(value?).map(|class| PacketFact::exactly(FactSubject::Class, class)))
+            single(number(value?).map(|class| PacketFact::exactly(FactSubject::Class, class)))
         }
         ("ttl", "--ttl-eq" | "--ttl") | ("hl", "--hl-eq") => {
-            one(number(value?).map(|hops| PacketFact::exactly(FactSubject::Hops, hops)))
+            single(number(value?).map(|hops| PacketFact::exactly(FactSubject::Hops, hops)))
         }
         ("ttl", "--ttl-gt") | ("hl", "--hl-gt") => {
             let first = number(value?)?.checked_add(1)?;
-            one(Some(PacketFact { subject: FactSubject::Hops, first, last: u32::MAX }))
+            single(Some(PacketFact { subject: FactSubject::Hops, first, last: u32::MAX }))
         }
         ("ttl", "--ttl-lt") | ("hl", "--hl-lt") => {
             let last = number(value?)?.checked_sub(1)?;
-            one(Some(PacketFact { subject: FactSubject::Hops, first: 0, last }))
+            single(Some(PacketFact { subject: FactSubject::Hops, first: 0, last }))
         }
         _ => None,
     }
@@ -294,7 +297,7 @@ fn number(text: &str) -> Option<u32> {
 }
 
 fn scope(name: &str, part: &Part<'_>) -> Scope {
-    let option = part.options.first().map_or("", |one| one.name);
+    let option = part.options.first().map_or("", |option| option.name);
     match (name, option) {
         // Depends on the sender, the frame, the payload, the connection or the time.
         (
@@ -321,8 +324,8 @@ pub(super) fn changed_by(target: &str) -> Option<FactSubject> {
 }
 
 /// Why the answer of a match is unknown, for people.
-pub(super) fn reason_of(one: &Match) -> Option<&'static str> {
-    let name: Text = match one {
+pub(super) fn reason_of(item: &Match) -> Option<&'static str> {
+    let name: Text = match item {
         Match::Other(extension) => extension.name.clone(),
         Match::Conntrack(_) => "conntrack".into(),
         Match::Set(_) => "set".into(),

@@ -205,9 +205,9 @@ impl Walk {
         })
     }
 
-    pub(super) fn suppose(&mut self, one: Supposition) {
-        if !self.supposed.contains(&one) {
-            self.supposed.push(one);
+    pub(super) fn suppose(&mut self, supposition: Supposition) {
+        if !self.supposed.contains(&supposition) {
+            self.supposed.push(supposition);
         }
     }
 

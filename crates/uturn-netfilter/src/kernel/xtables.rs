@@ -311,39 +311,45 @@ fn settle(
 ) -> Option<bool> {
     let (rule, compiled, _) = running.rule(chain, at);
     let mut left: Vec<&UnknownCondition> = Vec::new();
-    for one in running.program.asked(compiled).iter().filter(|one| unknown.has(one.of)) {
-        match one.known(walk) {
+    for condition in
+        running.program.asked(compiled).iter().filter(|condition| unknown.has(condition.of))
+    {
+        match condition.known(walk) {
             Some(true) => {}
             Some(false) => return Some(false),
-            None => left.push(one),
+            None => left.push(condition),
         }
     }
     let by = running.by(chain, at);
-    let reason = |one: &UnknownCondition| {
-        unknown_condition::reason_of(&rule.matches[one.of]).unwrap_or("nobody models this match")
+    let reason = |condition: &UnknownCondition| {
+        unknown_condition::reason_of(&rule.matches[condition.of])
+            .unwrap_or("nobody models this match")
     };
     // An assumption answers for the rule as a whole, except for its sender conditions.
-    let plain = |one: &&UnknownCondition| one.sender().is_none();
+    let plain = |condition: &&UnknownCondition| condition.sender().is_none();
     if left.iter().any(plain)
         && let Some(taken) = walk.assumed.of_rule(&by)
     {
         let as_if = if taken { "taken to match" } else { "taken not to match" };
-        let first = left.iter().find(|one| plain(one)).map_or("", |one| reason(one));
+        let first = left
+            .iter()
+            .find(|condition| plain(condition))
+            .map_or("", |condition| reason(condition));
         walk.note(StepKind::Unknown, format!("{first}: {as_if}"), by.clone());
         let single = left.len() == 1;
-        left.retain(|one| {
-            if plain(one) && (taken || single) {
-                one.take(taken, walk);
+        left.retain(|condition| {
+            if plain(condition) && (taken || single) {
+                condition.take(taken, walk);
             }
-            !plain(one)
+            !plain(condition)
         });
         if !taken {
             return Some(false);
         }
     }
-    for one in left {
+    for condition in left {
         // The answer to an earlier condition may imply this one.
-        match one.known(walk) {
+        match condition.known(walk) {
             Some(true) => continue,
             Some(false) => return Some(false),
             None if at_limit => return None,
@@ -352,16 +358,16 @@ fn settle(
         let mut other = walk.fork();
         for (branch, met) in [(&mut *walk, true), (&mut other, false)] {
             branch.share /= 2.0;
-            one.take(met, branch);
-            let holds = met != one.not;
-            let (about, holds, as_if) = match (one.sender(), met) {
+            condition.take(met, branch);
+            let holds = met != condition.not;
+            let (about, holds, as_if) = match (condition.sender(), met) {
                 (Some(fact), _) => (QuestionSubject::Sender(fact), holds, fact.describe(holds)),
                 (None, true) => (QuestionSubject::Match, true, "as if it matched".to_owned()),
                 (None, false) => {
                     (QuestionSubject::Match, false, "as if it did not match".to_owned())
                 }
             };
-            let why = format!("{}: {as_if}", reason(one));
+            let why = format!("{}: {as_if}", reason(condition));
             branch.note_branch(about, holds, why, by.clone());
         }
         open.push(other);

@@ -215,7 +215,7 @@ impl TupleDirection {
     }
 
     pub(super) fn from_word(word: &str) -> Option<Self> {
-        [Self::Original, Self::Reply].into_iter().find(|one| one.as_str() == word)
+        [Self::Original, Self::Reply].into_iter().find(|direction| direction.as_str() == word)
     }
 }
 
@@ -432,11 +432,11 @@ pub(super) const PAYLOAD: [(&str, &[&str]); 19] = [
 
 /// The element of `all` that equals `word`.
 pub(super) fn known(all: &[&'static str], word: &str) -> Option<&'static str> {
-    all.iter().find(|one| **one == word).copied()
+    all.iter().find(|candidate| **candidate == word).copied()
 }
 
 /// A header field by protocol and name.
 pub(super) fn payload(protocol: &str, field: &str) -> Option<Expr> {
-    let (protocol, fields) = PAYLOAD.iter().find(|(one, _)| *one == protocol)?;
+    let (protocol, fields) = PAYLOAD.iter().find(|(name, _)| *name == protocol)?;
     Some(Expr::Payload(protocol, known(fields, field)?))
 }

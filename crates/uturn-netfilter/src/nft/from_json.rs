@@ -54,7 +54,7 @@ fn infer_dynamic(table: &mut Table) {
     let statements = table.chains.iter().flat_map(|chain| &chain.rules);
     let put: HashSet<&Text> = statements
         .flat_map(|rule| &rule.statements)
-        .filter_map(|one| match one {
+        .filter_map(|statement| match statement {
             Statement::Update(update) => Some(&update.set),
             _ => None,
         })
@@ -190,7 +190,7 @@ fn flags_line(flag: &Text) -> Text {
 
 fn texts(node: Option<&Node<'_>>) -> Vec<Text> {
     let all = node.into_iter().flat_map(Node::many);
-    all.filter_map(|one| one.text().map(Into::into)).collect()
+    all.filter_map(|item| item.text().map(Into::into)).collect()
 }
 
 fn base(body: &Node<'_>) -> Result<Option<Base>, &'static str> {
@@ -212,7 +212,10 @@ impl Source<'_> {
     fn types(&self, node: &Node<'_>) -> (Vec<Text>, bool) {
         let Some(expr) = node.field("typeof") else {
             let all = texts(Some(node));
-            return (all.iter().flat_map(|one| one.split(" . ").map(Into::into)).collect(), false);
+            return (
+                all.iter().flat_map(|types| types.split(" . ").map(Into::into)).collect(),
+                false,
+            );
         };
         let parts = match self.expr(expr) {
             Expr::Concat(parts) => parts,
@@ -288,7 +291,7 @@ fn object(kind: &str, body: &Node<'_>) -> Option<Vec<Text>> {
         "ct helper" => {
             let text = |name: &str| body.text_of(name);
             lines.push(format!("type \"{}\" protocol {}", text("type")?, text("protocol")?).into());
-            lines.extend(text("l3proto").map(|one| format!("l3proto {one}").into()));
+            lines.extend(text("l3proto").map(|protocol| format!("l3proto {protocol}").into()));
         }
         _ => return None,
     }

@@ -65,7 +65,7 @@ impl<'a> Node<'a> {
 
     pub(super) fn field(&self, name: &str) -> Option<&Self> {
         match &self.value {
-            Json::Map(fields) => fields.iter().find(|(one, _)| one == name).map(|(_, value)| value),
+            Json::Map(fields) => fields.iter().find(|(key, _)| key == name).map(|(_, value)| value),
             _ => None,
         }
     }

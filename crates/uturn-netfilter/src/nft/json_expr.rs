@@ -22,7 +22,7 @@ impl Source<'_> {
             }),
             Json::Number(_) => node.number().map(Expr::Number),
             Json::Bool(there) => Some(Expr::Word(if *there { "exists" } else { "missing" }.into())),
-            Json::List(all) => Some(Expr::List(all.iter().map(|one| self.expr(one)).collect())),
+            Json::List(all) => Some(Expr::List(all.iter().map(|item| self.expr(item)).collect())),
             Json::Map(_) => {
                 let (kind, body) = node.only()?;
                 self.of_kind(kind, body)
@@ -37,7 +37,7 @@ impl Source<'_> {
         }
         let pair = || Some((body.list()?.first()?, body.list()?.get(1)?));
         Some(match kind {
-            "concat" => Expr::Concat(body.list()?.iter().map(|one| self.expr(one)).collect()),
+            "concat" => Expr::Concat(body.list()?.iter().map(|part| self.expr(part)).collect()),
             "set" => Expr::Set(self.elements(body)?),
             "prefix" => {
                 let Expr::Address(ip) = self.expr(body.field("addr")?) else { return None };
@@ -95,7 +95,7 @@ impl Source<'_> {
             // Written as `nft list` prints it.
             "rt" => {
                 let family =
-                    body.text_of("family").map(|one| format!("{one} ")).unwrap_or_default();
+                    body.text_of("family").map(|family| format!("{family} ")).unwrap_or_default();
                 Expr::Other(format!("rt {family}{}", body.text_of("key")?).into())
             }
             "socket" | "osf" => Expr::Other(format!("{kind} {}", body.text_of("key")?).into()),
@@ -113,7 +113,7 @@ impl Source<'_> {
     /// `{"|": [a, b, c]}` may have more than two operands.
     fn binary(&self, op: BinaryOp, body: &Node<'_>) -> Option<Expr> {
         let sides = body.list().filter(|sides| sides.len() <= MAX_OPERANDS)?;
-        let mut sides = sides.iter().map(|one| self.expr(one));
+        let mut sides = sides.iter().map(|operand| self.expr(operand));
         let first = sides.next()?;
         let all = sides.fold(first, |left, right| Expr::Binary(op, Box::new((left, right))));
         Some(super::read_expr::flags(all))
@@ -148,7 +148,7 @@ impl Source<'_> {
             Json::List(all) => all.as_slice(),
             _ => std::slice::from_ref(node),
         };
-        all.iter().map(|one| self.element(one)).collect()
+        all.iter().map(|element| self.element(element)).collect()
     }
 
     fn element(&self, node: &Node<'_>) -> Option<Element> {

@@ -81,8 +81,8 @@ impl Source<'_> {
             "notrack" => Statement::Notrack,
             "tproxy" => Statement::Tproxy(Tproxy {
                 family: body.text_of("family").map(Into::into),
-                address: body.field("addr").map(|one| self.expr(one)),
-                port: body.field("port").map(|one| self.expr(one)),
+                address: body.field("addr").map(|node| self.expr(node)),
+                port: body.field("port").map(|node| self.expr(node)),
             }),
             "set" | "map" => Statement::Update(self.update(kind, body)?),
             "flow" => Statement::Flow(body.text_of("flowtable")?.trim_start_matches('@').into()),
@@ -108,11 +108,11 @@ impl Source<'_> {
             return Some(nat);
         }
         nat.family = body.text_of("family").map(Into::into);
-        nat.address = body.field("addr").map(|one| self.expr(one));
-        nat.port = body.field("port").map(|one| self.expr(one));
+        nat.address = body.field("addr").map(|node| self.expr(node));
+        nat.port = body.field("port").map(|node| self.expr(node));
         let all = |name: &str| body.field(name).map_or(Some(Vec::new()), words);
         let kinds = all("type_flags")?;
-        nat.prefix = kinds.iter().any(|one| &**one == "prefix");
+        nat.prefix = kinds.iter().any(|flag| &**flag == "prefix");
         nat.flags = all("flags")?;
         nat.flags.retain(|flag| &**flag != "netmap");
         Some(nat)
@@ -148,7 +148,7 @@ impl Source<'_> {
 }
 
 fn words(node: &Node<'_>) -> Option<Vec<Text>> {
-    node.many().iter().map(|one| one.text().map(Into::into)).collect()
+    node.many().iter().map(|item| item.text().map(Into::into)).collect()
 }
 
 pub(super) fn limit(body: &Node<'_>) -> Option<Limit> {
@@ -199,7 +199,9 @@ fn log(body: &Node<'_>) -> Option<Log> {
             "group" => log.numbers[0] = Some(value.number()?),
             "snaplen" => log.numbers[1] = Some(value.number()?),
             "queue-threshold" => log.numbers[2] = Some(value.number()?),
-            "level" => log.level = Some(value.text()?).filter(|one| *one != "warn").map(Into::into),
+            "level" => {
+                log.level = Some(value.text()?).filter(|level| *level != "warn").map(Into::into)
+            }
             "flags" => log.flags = words(value)?,
             _ => return None,
         }

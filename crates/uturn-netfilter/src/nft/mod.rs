@@ -80,12 +80,13 @@ impl Ruleset {
     /// Errors for tables, and for chains and sets of a table, that are defined more than once.
     fn duplicates(&self) -> Vec<ParseError> {
         let mut errors = Vec::new();
-        let tables = self.tables.iter().map(|one| (Some(one.family), &one.name, &one.origin));
+        let tables =
+            self.tables.iter().map(|table| (Some(table.family), &table.name, &table.origin));
         named_twice("table", tables, &mut errors);
         for table in &self.tables {
-            let chains = table.chains.iter().map(|one| (None, &one.name, &one.origin));
+            let chains = table.chains.iter().map(|chain| (None, &chain.name, &chain.origin));
             named_twice("chain", chains, &mut errors);
-            let sets = table.sets.iter().map(|one| (None, &one.name, &one.origin));
+            let sets = table.sets.iter().map(|set| (None, &set.name, &set.origin));
             named_twice("set", sets, &mut errors);
         }
         errors
@@ -197,7 +198,7 @@ impl TableFamily {
     }
 
     pub(crate) fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+        Self::ALL.into_iter().find(|family| family.as_str() == word)
     }
 }
 
@@ -259,7 +260,7 @@ impl ChainKind {
     }
 
     pub(crate) fn from_word(word: &str) -> Option<Self> {
-        [Self::Filter, Self::Nat, Self::Route].into_iter().find(|one| one.as_str() == word)
+        [Self::Filter, Self::Nat, Self::Route].into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
@@ -302,7 +303,7 @@ impl BaseHook {
     }
 
     pub(crate) fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+        Self::ALL.into_iter().find(|hook| hook.as_str() == word)
     }
 }
 

@@ -66,19 +66,23 @@ fn write_object(f: &mut Formatter<'_>, object: &Object) -> fmt::Result {
     f.write_str("\t}\n")
 }
 
-fn write_flowtable(f: &mut Formatter<'_>, one: &Flowtable, family: TableFamily) -> fmt::Result {
-    writeln!(f, "\tflowtable {} {{", one.name)?;
+fn write_flowtable(
+    f: &mut Formatter<'_>,
+    flowtable: &Flowtable,
+    family: TableFamily,
+) -> fmt::Result {
+    writeln!(f, "\tflowtable {} {{", flowtable.name)?;
     f.write_str("\t\thook ingress ")?;
-    write_priority(f, family, super::BaseHook::Ingress, one.priority)?;
+    write_priority(f, family, super::BaseHook::Ingress, flowtable.priority)?;
     f.write_str("\n")?;
-    if !one.devices.is_empty() {
+    if !flowtable.devices.is_empty() {
         f.write_str("\t\tdevices = { ")?;
-        for (at, device) in one.devices.iter().enumerate() {
+        for (at, device) in flowtable.devices.iter().enumerate() {
             write!(f, "{}{device}", if at > 0 { ", " } else { "" })?;
         }
         f.write_str(" }\n")?;
     }
-    for line in &one.lines {
+    for line in &flowtable.lines {
         writeln!(f, "\t\t{line}")?;
     }
     f.write_str("\t}\n")
@@ -140,7 +144,7 @@ fn write_elements(f: &mut Formatter<'_>, set: &Set, family: TableFamily) -> fmt:
     let data: Vec<ValueFormat> =
         set.data.iter().flatten().map(|part| ValueFormat::of_type(part)).collect();
     let a_line = match set.key.as_slice() {
-        [one] if !set.typeof_key => match &**one {
+        [part] if !set.typeof_key => match &**part {
             "ipv4_addr" | "ether_addr" | "mark" => 2,
             "inet_service" | "inet_proto" | "integer" | "icmp_type" | "icmpv6_type" => 5,
             _ => 1,
@@ -177,7 +181,7 @@ fn write_base(f: &mut Formatter<'_>, base: &Base, family: TableFamily) -> fmt::R
     write!(f, "\t\ttype {} hook {} ", base.kind.as_str(), base.hook.as_str())?;
     match base.devices.as_slice() {
         [] => {}
-        [one] => write!(f, "device \"{one}\" ")?,
+        [device] => write!(f, "device \"{device}\" ")?,
         all => {
             f.write_str("devices = { ")?;
             for (at, device) in all.iter().enumerate() {

@@ -78,7 +78,7 @@ impl ValueFormat {
 fn kinds(expr: &Expr) -> Vec<ValueFormat> {
     match expr {
         Expr::Concat(parts) => parts.iter().map(ValueFormat::of).collect(),
-        one => vec![ValueFormat::of(one)],
+        single => vec![ValueFormat::of(single)],
     }
 }
 
@@ -219,9 +219,9 @@ fn write_expr(
             write_expr(f, &ends.1, kinds, data, family)
         }
         Expr::Any => f.write_str("*"),
-        Expr::List(all) => all.iter().enumerate().try_for_each(|(at, one)| {
+        Expr::List(all) => all.iter().enumerate().try_for_each(|(at, item)| {
             f.write_str(if at > 0 { "," } else { "" })?;
-            write_expr(f, one, kinds, data, family)
+            write_expr(f, item, kinds, data, family)
         }),
         Expr::Concat(parts) => parts.iter().enumerate().try_for_each(|(at, part)| {
             f.write_str(if at > 0 { " . " } else { "" })?;
@@ -281,7 +281,7 @@ fn write_expr(
             let own = [ValueFormat::of(&sides.0)];
             let own = if own[0] == ValueFormat::Plain { kinds } else { &own };
             let within =
-                |side: &Expr| matches!(side, Expr::Binary(one, _) if rank(*one) < rank(*op));
+                |side: &Expr| matches!(side, Expr::Binary(inner, _) if rank(*inner) < rank(*op));
             for (at, side) in [&sides.0, &sides.1].into_iter().enumerate() {
                 if at > 0 {
                     write!(f, " {} ", op.as_str())?;
@@ -293,9 +293,9 @@ fn write_expr(
                     // Flags as an operand are parenthesised.
                     f.write_str("(")?;
                     if let Expr::List(all) = side {
-                        for (at, one) in all.iter().enumerate() {
+                        for (at, item) in all.iter().enumerate() {
                             f.write_str(if at > 0 { " | " } else { "" })?;
-                            write_expr(f, one, own, data, family)?;
+                            write_expr(f, item, own, data, family)?;
                         }
                     }
                     f.write_str(")")?;
@@ -459,8 +459,8 @@ fn write_end(
     }
     f.write_str(" to ")?;
     if let Some(address) = address {
-        let v6 = |one: &Expr| matches!(one, Expr::Address(IpAddr::V6(_)));
-        let brackets = port.is_some() && matches!(address, one if v6(one));
+        let v6 = |value: &Expr| matches!(value, Expr::Address(IpAddr::V6(_)));
+        let brackets = port.is_some() && matches!(address, value if v6(value));
         match address {
             Expr::Range(ends) if port.is_some() && v6(&ends.0) => {
                 for (at, end) in [&ends.0, &ends.1].into_iter().enumerate() {

@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
     /// `ip saddr`: a protocol followed by one of its fields.
     fn header(&mut self) -> Parsed<Option<Expr>> {
         let protocol = self.word();
-        if !PAYLOAD.iter().any(|(one, _)| *one == protocol) {
+        if !PAYLOAD.iter().any(|(name, _)| *name == protocol) {
             return Ok(None);
         }
         let back = *self;

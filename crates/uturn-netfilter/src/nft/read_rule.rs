@@ -367,7 +367,7 @@ impl<'a> Lexer<'a> {
                 "level" => {
                     self.advance();
                     let level = self.name("a level")?;
-                    log.level = Some(level).filter(|one| *one != "warn").map(Into::into);
+                    log.level = Some(level).filter(|level| *level != "warn").map(Into::into);
                 }
                 "flags" => {
                     self.advance();

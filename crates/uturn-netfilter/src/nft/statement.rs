@@ -122,7 +122,7 @@ impl NatKind {
     pub(super) fn from_word(word: &str) -> Option<Self> {
         [Self::Dnat, Self::Snat, Self::Masquerade, Self::Redirect]
             .into_iter()
-            .find(|one| one.as_str() == word)
+            .find(|kind| kind.as_str() == word)
     }
 }
 
@@ -159,7 +159,7 @@ impl RejectKind {
     pub(super) fn from_word(word: &str) -> Option<Self> {
         [Self::Icmp, Self::Icmpv6, Self::Icmpx, Self::TcpReset]
             .into_iter()
-            .find(|one| one.as_str() == word)
+            .find(|kind| kind.as_str() == word)
     }
 }
 
@@ -232,6 +232,6 @@ impl SetOp {
     }
 
     pub(super) fn from_word(word: &str) -> Option<Self> {
-        [Self::Add, Self::Update, Self::Delete].into_iter().find(|one| one.as_str() == word)
+        [Self::Add, Self::Update, Self::Delete].into_iter().find(|op| op.as_str() == word)
     }
 }

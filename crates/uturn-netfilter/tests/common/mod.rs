@@ -1,4 +1,4 @@
-//! Golden nodes, ready to walk.
+//! Nodes from golden files, ready to walk.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
@@ -14,8 +14,8 @@ pub(crate) fn read(node: &str, file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
-/// Node `n` (1, 2 or 3) of the golden cluster, with the bridge of its pods and forwarding,
-/// which the machine that the dump was made on did not have.
+/// Node `n` (1, 2 or 3) of the golden cluster, with a pod bridge and forwarding, which the
+/// machine that produced the dump did not have.
 pub(crate) fn state(n: u8) -> NodeState {
     let node = format!("iptables-n{n}");
     NodeState {
@@ -27,7 +27,7 @@ pub(crate) fn state(n: u8) -> NodeState {
     }
 }
 
-/// The same of the node with nftables.
+/// The same node with nftables rules.
 pub(crate) fn nft_state(n: u8, file: &str) -> NodeState {
     let node = format!("nftables-n{n}");
     let nft = nft::parse(file, &read(&node, file)).unwrap();
@@ -138,7 +138,7 @@ pub(crate) fn show(end: &End) -> String {
     format!("{:.3} {} > {} {how}", end.share, leg.src, leg.dst)
 }
 
-/// The rules of a way's steps of one kind.
+/// The rules of an end's steps of one kind.
 pub(crate) fn rules_of(end: &End, kind: StepKind) -> Vec<String> {
     end.steps.iter().filter(|step| step.kind == kind).map(|step| step.by.rule.to_string()).collect()
 }

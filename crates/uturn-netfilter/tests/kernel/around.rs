@@ -1,10 +1,12 @@
-//! What a case has whatever its rules are written in: routes and switches, addresses that
-//! are asked for, packets.
+//! The parts of a case that do not depend on the rules' language: routes and sysctls, addresses,
+//! packets.
 
-use crate::dice::Dice;
+use uturn_dice::Dice;
+
+use crate::dice::Words;
 
 pub(crate) const DEVICES: [&str; 4] = ["eth0", "eth1", "cbr0", "br0"];
-/// The node's own.
+/// The node's own addresses.
 pub(crate) const OWN: [&str; 6] =
     ["10.0.0.2", "10.0.0.3", "10.1.0.1", "10.2.0.1", "10.3.0.1", "10.9.9.9"];
 pub(crate) const NEAR: [&str; 6] =
@@ -29,9 +31,17 @@ pub(crate) const PORTS: [&str; 6] = ["53", "80", "443", "5000", "8080", "30000"]
 pub(crate) const MARKS: [&str; 5] = ["0x1", "0x2", "0x4", "0x10", "0x4000"];
 pub(crate) const MASKS: [&str; 4] = ["0x1", "0x3", "0xff", "0x4000"];
 
-impl Dice {
-    /// An address of this world.
-    pub(crate) fn address(&mut self) -> String {
+/// Random addresses of the test network.
+pub(crate) trait Addresses {
+    /// A random address.
+    fn address(&mut self) -> String;
+
+    /// A random NAT target.
+    fn backend(&mut self) -> String;
+}
+
+impl Addresses for Dice {
+    fn address(&mut self) -> String {
         match self.below(8) {
             0 | 1 => self.word(&OWN),
             2..=4 => self.word(&NEAR),
@@ -39,8 +49,7 @@ impl Dice {
         }
     }
 
-    /// Where rules send packets.
-    pub(crate) fn backend(&mut self) -> String {
+    fn backend(&mut self) -> String {
         match self.below(8) {
             0 => self.word(&OWN),
             1 => self.word(&FAR),
@@ -49,7 +58,7 @@ impl Dice {
     }
 }
 
-/// Routes, policy rules and switches.
+/// Routes, policy rules and sysctls.
 pub(crate) fn set_up(dice: &mut Dice) -> Vec<String> {
     let (mut lines, mut rules) = (Vec::new(), Vec::new());
     if !dice.once_in(8) {
@@ -102,7 +111,7 @@ pub(crate) fn set_up(dice: &mut Dice) -> Vec<String> {
     }
     for table in [100, 101] {
         if dice.once_in(3) {
-            // Raw sockets, which send for the node's processes here, name no ports.
+            // Raw sockets, which send the node's packets here, have no ports.
             let rule = match dice.below(14) {
                 8 => format!("iif {} ipproto {}", dice.word(&DEVICES), dice.word(&["tcp", "udp"])),
                 9 => format!("iif {} dport {}", dice.word(&DEVICES), dice.word(&["80", "53-443"])),
@@ -138,12 +147,12 @@ pub(crate) fn set_up(dice: &mut Dice) -> Vec<String> {
             lines.push(format!("ip route replace {route} table {table}"));
         }
     }
-    // Behind the routes, whose gateways are looked up by the rules.
+    // After the routes, whose gateways are looked up by the policy rules.
     lines.append(&mut rules);
     lines
 }
 
-/// Packets from outside and from the node.
+/// Packets from the network and from the node.
 pub(crate) fn probes(dice: &mut Dice, count: usize, setup: &[String]) -> Vec<String> {
     let plain = !setup.iter().any(|line| line.starts_with("ip rule"));
     (0..count)
@@ -165,8 +174,8 @@ pub(crate) fn probes(dice: &mut Dice, count: usize, setup: &[String]) -> Vec<Str
             };
             let dst = match dice.below(24) {
                 0 => dice.word(&["10.6.0.1", "10.6.1.1", "10.6.2.1"]),
-                // What the node sends to everybody, it hears as well; and policy rules for the
-                // way back from everybody are not asked as for others.
+                // The node also receives its own broadcasts, and policy rules for the route back
+                // from a broadcast address are evaluated differently.
                 1 if !local && plain => dice.word(&["10.0.0.255", "127.0.0.1"]),
                 1 => "127.0.0.1".to_owned(),
                 2..=8 => dice.word(&OWN),

@@ -1,29 +1,29 @@
-//! Packets as bytes: made with a tag that survives translation, and known again by it.
+//! Packets as bytes, with a tag that survives translation and identifies them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use uturn_netfilter::{Packet, Transport};
 
-/// Tells a packet, and what answers it, from everything else.
+/// Identifies a packet and its replies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mine {
     tag: u32,
-    /// What the packet itself acknowledges; resets repeat it.
+    /// The acknowledgement number of the packet, which resets repeat.
     acknowledges: u32,
-    /// What an ICMP packet and its answer have in common.
+    /// The ICMP id that a packet and its reply share.
     id: u16,
-    /// Whether it answers another packet of ours.
+    /// Whether it is a reply to a packet of the test.
     answers: bool,
-    /// Whether it asks for an echo, or for the time.
+    /// Whether it is an echo or timestamp request.
     asks: bool,
 }
 
-/// What a captured packet is to ours.
+/// The relation of a captured packet to one of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kin {
     /// It is the packet.
     Itself,
-    /// The kernel of the node answered it as a listener or an echo does.
+    /// The node's kernel replied to it, as a listener or to an echo request.
     Answer,
     Reset,
     /// An ICMP error about it.
@@ -35,24 +35,24 @@ const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
 impl Mine {
-    /// A first packet.
+    /// The first packet of a connection.
     pub(crate) fn new(tag: u32, packet: &Packet) -> Self {
         let asks = matches!(packet.transport, Transport::Icmp { kind: 8 | 13, .. });
         Self { tag, acknowledges: tag ^ 0x5555_0000, id: tag as u16, answers: false, asks }
     }
 
-    /// A later packet of the connection that another one began.
+    /// A later packet of another packet's connection.
     pub(crate) fn following(tag: u32, first: Self) -> Self {
         Self { tag, acknowledges: tag ^ 0x5555_0000, ..first }
     }
 
-    /// What answers another packet.
+    /// A reply to another packet.
     pub(crate) fn answering(tag: u32, first: Self) -> Self {
         let acknowledges = first.tag.wrapping_add(1);
         Self { tag, acknowledges, id: first.id, answers: true, asks: false }
     }
 
-    /// What follows the header of IP.
+    /// The bytes after the IP header.
     pub(crate) fn body(self, packet: &Packet, src: IpAddr) -> Vec<u8> {
         let tag = self.tag.to_be_bytes();
         match packet.transport {
@@ -76,7 +76,7 @@ impl Mine {
                 with_checksum(body, 6, Some((17, src, packet.dst)))
             }
             Transport::Sctp { src_port, dst_port } => {
-                // INIT, or what answers it.
+                // INIT, or its reply.
                 let mut body = ports(src_port, dst_port);
                 body.extend(if self.answers {
                     self.acknowledges.wrapping_sub(1).to_be_bytes()
@@ -94,7 +94,7 @@ impl Mine {
             Transport::Icmp { kind, code } => {
                 let number = self.id.to_be_bytes();
                 let mut body = vec![kind, code, 0, 0, number[0], number[1], 0, 1];
-                // A request for a time, or its answer, is of this length.
+                // A timestamp request and its reply have this length.
                 body.extend(tag);
                 body.extend([0; 8]);
                 with_checksum(body, 2, None)
@@ -102,7 +102,7 @@ impl Mine {
         }
     }
 
-    /// What a captured packet is to this one.
+    /// The relation of a captured packet to this one.
     pub(crate) fn kin(self, seen: &Captured<'_>) -> Option<Kin> {
         let body = seen.body;
         let at = |from: usize| {
@@ -127,13 +127,13 @@ impl Mine {
             17 => (body.get(8..13)? == b"uturn" && at(13) == tag).then_some(Kin::Itself),
             132 => (at(16) == tag).then_some(Kin::Itself),
             1 => match *body.first()? {
-                // A hint to take a shorter way is no fate.
+                // An ICMP redirect does not end the packet.
                 5 => None,
                 kind @ (3 | 4 | 11 | 12) => {
                     let quoted = Captured::read(body.get(8..)?)?;
                     (self.kin(&quoted)? == Kin::Itself).then_some(Kin::Error(kind, body[1]))
                 }
-                // Such an answer repeats what it answers.
+                // Such a reply repeats the request.
                 kind => (at(8) == tag).then_some(match matches!(kind, 0 | 14) && self.asks {
                     true => Kin::Answer,
                     false => Kin::Itself,
@@ -148,7 +148,7 @@ fn ports(src: u16, dst: u16) -> Vec<u8> {
     [src.to_be_bytes(), dst.to_be_bytes()].concat()
 }
 
-/// A packet of IPv4, taken apart.
+/// A parsed IPv4 packet.
 #[derive(Debug)]
 pub(crate) struct Captured<'b> {
     pub(crate) src: Ipv4Addr,
@@ -169,7 +169,7 @@ impl<'b> Captured<'b> {
         Some(Self { src: address(12), dst: address(16), protocol: bytes[9], body: &bytes[head..] })
     }
 
-    /// Source and destination port; 0 where it has none.
+    /// Source and destination port; 0 if the protocol has none.
     pub(crate) fn ports(&self) -> (u16, u16) {
         match (self.protocol, self.body) {
             (6 | 17 | 132, [a, b, c, d, ..]) => {
@@ -180,7 +180,7 @@ impl<'b> Captured<'b> {
     }
 }
 
-/// A whole packet of IPv4.
+/// A complete IPv4 packet.
 pub(crate) fn whole(packet: &Packet, mine: Mine) -> Vec<u8> {
     let body = mine.body(packet, packet.src);
     let (IpAddr::V4(src), IpAddr::V4(dst)) = (packet.src, packet.dst) else {

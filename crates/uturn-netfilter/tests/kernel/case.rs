@@ -1,5 +1,5 @@
-//! A case: what a node is given, and the packets that are tried on it, as text that can be
-//! kept in a file. `#` begins a remark; sections begin with `== `.
+//! A test case: the configuration of a node, and the packets to try on it, as text that can be
+//! kept in a file. `#` starts a comment; sections start with `== `.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use uturn_model::route::Leg;
 use uturn_netfilter::{Entry, Packet, Transport};
 
-/// A case, in lines, so that it can be made smaller by leaving some out.
+/// A case as lines, so that it can be shrunk by removing some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Case(pub(crate) Vec<String>);
 
-/// A first packet.
+/// The first packet of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     pub(crate) entry: Entry,
@@ -23,7 +23,7 @@ impl Case {
         Self(text.lines().map(str::to_owned).collect())
     }
 
-    /// The lines of a section; none where there is no such section.
+    /// The lines of a section; `None` if the section does not exist.
     pub(crate) fn section(&self, name: &str) -> Option<Vec<&str>> {
         let head = format!("== {name}");
         let mut lines = self.0.iter().map(String::as_str);
@@ -45,8 +45,8 @@ impl Case {
             .collect()
     }
 
-    /// Whether which way a packet goes does not depend on its own dice alone: hashes of
-    /// its addresses, counters that several rules share.
+    /// Whether random decisions depend on more than the packet: hashes of its addresses, counters
+    /// shared by several rules.
     pub(crate) fn chance_is_bound(&self) -> bool {
         let text = self.to_string();
         let shifting = |line: &str| {
@@ -120,7 +120,7 @@ fn probe(line: &str) -> Option<Probe> {
 }
 
 impl Probe {
-    /// The same from another port: a connection of its own, which no rule can tell apart.
+    /// The same from another source port: a separate connection that no rule distinguishes.
     pub(crate) fn again(&self, port: u16) -> Self {
         let Leg { mut src, dst } = self.packet.leg();
         if src.port() > 0 {

@@ -1,5 +1,5 @@
-//! The two system calls that Rust cannot check: a network namespace for this thread, and a
-//! TAP device in it.
+//! The two system calls that Rust cannot check: unsharing this thread's network namespace, and
+//! creating a TAP device in it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,14 +18,14 @@ struct Request {
 
 const TAP_WITHOUT_HEADER: u16 = 0x0002 | 0x1000;
 
-/// This thread, and what it starts, is in a network namespace of its own from now on.
+/// Moves this thread, and the processes that it starts, to a new network namespace.
 #[expect(unsafe_code, reason = "unshare is unsafe only where file descriptors are unshared")]
 pub(crate) fn leave_network() -> io::Result<()> {
     // SAFETY: the table of file descriptors stays shared.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 
-/// A TAP device of this name, which is there for as long as the file is open.
+/// Creates a TAP device that exists while the file is open.
 #[expect(unsafe_code, reason = "what an ioctl reads and writes is between it and the kernel")]
 pub(crate) fn tap(name: &str) -> io::Result<File> {
     const TUNSETIFF: rustix::ioctl::Opcode = opcode::write::<i32>(b'T', 202);

@@ -1,12 +1,14 @@
-//! Random rules of iptables: every match and target that a walk models, and some that it
-//! takes both ways.
+//! Random iptables rules: every match and target that is modelled, and some on which a walk
+//! branches.
 
-use crate::around::{DEVICES, MARKS, MASKS, NETS, PORTS, probes, set_up};
+use uturn_dice::Dice;
+
+use crate::around::{Addresses, DEVICES, MARKS, MASKS, NETS, PORTS, probes, set_up};
 use crate::case::Case;
-use crate::dice::Dice;
+use crate::dice::{Words, of_case};
 use crate::sets::{asked, sets};
 
-/// Tables, their hooks' chains, and the chains of a user's own that they may call.
+/// Tables, their base chains, and the user-defined chains that these may call.
 const TABLES: [(&str, &[&str], &[&str]); 6] = [
     ("raw", &["PREROUTING", "OUTPUT"], &["R0", "R1"]),
     ("mangle", &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"], &["M0", "M1", "M2"]),
@@ -45,7 +47,7 @@ impl Rules<'_> {
     fn table(&mut self, name: &str) -> Vec<String> {
         let mut lines = vec![format!("*{name}")];
         let mut rules = Vec::new();
-        // A zone makes a connection for the rules of `raw` behind it, so it stands alone.
+        // A zone changes the connection for the `raw` rules after it, so it is generated alone.
         if name == "raw" && self.dice.once_in(10) {
             let chain = self.dice.word(&["PREROUTING", "OUTPUT"]);
             lines.push(format!(":{chain} ACCEPT [0:0]"));
@@ -92,14 +94,14 @@ impl Rules<'_> {
             rule += &format!(" -p {protocol}");
         }
         for _ in 0..self.dice.below(3) {
-            let one = self.one_match(table, if base { chain } else { "" }, bases, protocol);
-            // An option is given once.
-            let twice = |one: &str| {
-                let mut words = one.split(' ').filter(|word| *word != "!" && *word != "-m");
+            let new_match = self.one_match(table, if base { chain } else { "" }, bases, protocol);
+            // An option may be given only once.
+            let twice = |new_match: &str| {
+                let mut words = new_match.split(' ').filter(|word| *word != "!" && *word != "-m");
                 words.next().is_some_and(|first| rule.split(' ').any(|word| word == first))
             };
-            if let Some(one) = one.filter(|one| !twice(one)) {
-                rule += &format!(" {one}");
+            if let Some(new_match) = new_match.filter(|new_match| !twice(new_match)) {
+                rule += &format!(" {new_match}");
             }
         }
         rule + " " + &words
@@ -139,13 +141,13 @@ impl Rules<'_> {
                         "FIN,SYN,RST,ACK SYN"
                     ])
                 ),
-                one => {
+                name => {
                     let side = dice.word(&["dport", "dport", "sport"]);
                     let range = match &*side {
                         "sport" => dice.word(&["20000:29999", "30000:39999", "25000:34999"]),
                         _ => dice.word(&["53", "80", "443", "80:443", "5000:65535", "8080"]),
                     };
-                    format!("-m {one} {not}--{side} {range}")
+                    format!("-m {name} {not}--{side} {range}")
                 }
             },
             10 => match protocol? {
@@ -278,7 +280,7 @@ impl Rules<'_> {
             let how = if dice.once_in(3) { "-g" } else { "-j" };
             return (format!("{how} {}", dice.word(callable)), protocol);
         }
-        let ports = protocol.is_some_and(|one| one != "icmp");
+        let ports = protocol.is_some_and(|name| name != "icmp");
         let plain = |dice: &mut Dice| match dice.below(12) {
             0..=2 => "-j ACCEPT".to_owned(),
             3 => "-j DROP".to_owned(),
@@ -308,7 +310,7 @@ impl Rules<'_> {
             ),
             _ => String::new(),
         };
-        // What a user's chain may do is what every chain that calls it may.
+        // A user-defined chain may do only what every chain that calls it may do.
         let only = |wanted: &str| bases.len() == 1 && bases[0] == wanted || chain == wanted;
         let words = match table {
             "raw" if dice.once_in(3) => dice.word(&["-j CT --notrack", "-j NOTRACK"]),
@@ -377,8 +379,8 @@ const DEVICES_OWN: [&str; 3] = ["10.0.0.2", "10.0.0.3", "10.9.9.9"];
 
 #[test]
 fn one_seed_makes_one_case() {
-    let made = |seed| case(&mut Dice::new(seed, 1));
+    let made = |seed| case(&mut of_case(seed, 1));
     assert_eq!(made(7), made(7));
     assert_ne!(made(7), made(8));
-    assert!(DEVICES.iter().any(|one| made(7).to_string().contains(one)));
+    assert!(DEVICES.iter().any(|device| made(7).to_string().contains(device)));
 }

@@ -1,5 +1,5 @@
-//! The kernel against the walk: each packet, its answer and what follows must end in a way
-//! that was predicted, and each way with a share must be met.
+//! Compares the kernel with the walk: each packet, its reply and the next packet must end as
+//! predicted, and each predicted end with a large enough share must occur.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,18 +16,18 @@ use crate::case::{Case, Probe};
 use crate::node::{Node, Refused, has_route};
 use crate::wire::{Fate, PORTS, Seen, Told};
 
-/// A way of a smaller share need not be met.
+/// An end with a smaller share need not occur.
 const SMALLEST_SHARE: f64 = 0.04;
-/// A way of such a share is missed by so many tries less than once in 10^12 packets.
+/// An end with that share is missed this often with a probability below 10^-12.
 const MOST_TRIES: u16 = 700;
 
-/// What was tried.
+/// The result of a case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tried {
     pub(crate) packets: usize,
     pub(crate) answers: usize,
     pub(crate) followers: usize,
-    /// How many packets ended in which way.
+    /// The number of packets for each end.
     pub(crate) ways: BTreeMap<&'static str, usize>,
     pub(crate) differences: Vec<String>,
 }
@@ -36,12 +36,12 @@ pub(crate) struct Judge<'n> {
     node: &'n mut Node,
     tag: u32,
     port: u16,
-    /// Each way must be met.
+    /// Whether each end must occur.
     all_ways: bool,
     source_ports: bool,
-    /// Rules set zones, and an answer need not come to its connection's.
+    /// Whether rules set zones, so that a reply may not find its connection.
     zones: bool,
-    /// There are policy rules.
+    /// Whether there are policy rules.
     rules: bool,
     tried: Tried,
 }
@@ -98,7 +98,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// What answers the packet goes back, and the next one of its connection follows it.
+    /// Sends a reply to the packet back, then the next packet of its connection.
     fn answer(
         &mut self,
         probe: &Probe,
@@ -122,7 +122,7 @@ impl Judge<'_> {
             return Ok(());
         }
         let untold = match probe.packet.transport {
-            // A new number, and what answers no known association: not what packets show.
+            // A new number and a reply to an unknown association: packets do not show these.
             Transport::Icmp { .. } => !self.source_ports,
             Transport::Sctp { .. } => ends.iter().any(|end| end.connection.is_none()),
             _ => false,
@@ -132,14 +132,14 @@ impl Judge<'_> {
         }
         let packet = probe.packet.with_leg(leg).reply();
         let reply = Probe { entry, packet };
-        // Both ways of what nobody models can lead to one place, with two connections.
+        // Both branches on an unmodelled rule may lead to one end, with two connections.
         let mut known: Vec<Vec<Connection>> = Vec::new();
         for end in ends {
-            let connection = end.connection.clone().map(|mut one| {
-                if one.reply.dst.port() != leg.src.port() {
-                    one.reply.dst.set_port(leg.src.port());
+            let connection = end.connection.clone().map(|mut connection| {
+                if connection.reply.dst.port() != leg.src.port() {
+                    connection.reply.dst.set_port(leg.src.port());
                 }
-                one
+                connection
             });
             let connection: Vec<Connection> = connection.into_iter().collect();
             if !known.contains(&connection) {
@@ -149,9 +149,9 @@ impl Judge<'_> {
         let by_kernel = reply.entry == Entry::Local
             && match packet.transport {
                 Transport::Tcp { .. } if !PORTS.contains(&leg.dst.port()) => return Ok(()),
-                // A listener may find no way back that a packet would find.
+                // A listener may find no route back where a forwarded packet would.
                 Transport::Tcp { .. } if probe.entry == Entry::Local && self.rules => return Ok(()),
-                // The kernel does not answer from what only a policy rule makes its own.
+                // The kernel does not reply from an address that is local only by a policy rule.
                 Transport::Icmp { .. } if !is_own(leg.dst.ip()) => return Ok(()),
                 Transport::Tcp { .. } | Transport::Icmp { .. } => true,
                 _ => false,
@@ -164,10 +164,10 @@ impl Judge<'_> {
             }
         };
         self.tried.answers += 1;
-        // The kernel's own answers are sent by no user.
+        // The kernel's own replies are sent by no user.
         let sender = if by_kernel { Assumptions::default() } else { by_root() };
         let walked = self.walk(&reply, &known, &sender);
-        // An error about what the kernel itself answered is not looked for.
+        // Errors about the kernel's own replies are not captured.
         let unseen = |end: &End| {
             by_kernel && back == Seen::Nothing && matches!(end.kind, EndKind::Reject(_))
         };
@@ -175,8 +175,8 @@ impl Judge<'_> {
             self.differ("the answer to it", &reply, &walked, Some(&back));
             return Ok(());
         }
-        // Only where the answer came to its end is the connection known to both, and the answer
-        // may have changed its connection's mark.
+        // Only if the reply reached its destination do both sides know the connection, and the
+        // reply may have changed its connection mark.
         let after = walked.iter().filter(|end| self.fits(end, &back, &reply));
         let known: Vec<Vec<Connection>> =
             after.map(|end| end.connection.iter().cloned().collect()).collect();
@@ -191,8 +191,8 @@ impl Judge<'_> {
             other => other,
         };
         let packet = Packet { transport: later, ..probe.packet };
-        // The kernel names the source of what has none, and would not now; and it resets a
-        // connection of which it knows no socket.
+        // The kernel selects a source if there is none, and would not now; and it resets a
+        // connection for which it has no socket.
         let reset = probe.entry == Entry::Local && matches!(later, Transport::Tcp { .. });
         if packet.src.is_unspecified() || reset {
             return Ok(());
@@ -230,7 +230,7 @@ impl Judge<'_> {
         self.tag
     }
 
-    /// Whether a packet that ended so was seen so.
+    /// Whether a predicted end agrees with what was observed.
     fn fits(&self, end: &End, seen: &Seen, probe: &Probe) -> bool {
         let same = |leg: &Leg| {
             let own = end.packet.leg();
@@ -246,8 +246,8 @@ impl Judge<'_> {
             }
             (EndKind::Reject(RejectWith::TcpReset), Seen::Reset) => true,
             (EndKind::Reject(with), Seen::Error(3, code)) => code_of(*with) == Some(*code),
-            // An error for which there is no way back is not sent, and none about what was
-            // meant for everybody; and rules and routes can stop it on its way.
+            // An error without a route back is not sent, nor is one about a broadcast; and rules
+            // and routes can drop it.
             (EndKind::Reject(with), Seen::Nothing | Seen::Told(_)) => {
                 !can_be_told(probe, end) || self.is_stopped(*with, end)
             }
@@ -256,8 +256,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the sender does not hear that its packet was refused: what says so is a packet
-    /// that the node sends, with rules and routes before it.
+    /// Whether the sender may not learn of the reject: the reply is sent by the node, and subject
+    /// to its rules and routes.
     fn is_stopped(&self, with: RejectWith, end: &End) -> bool {
         let refused = end.packet;
         let transport = match (with, refused.transport) {
@@ -299,7 +299,7 @@ impl Judge<'_> {
     }
 }
 
-/// What is known of who sends the packets of a process of the node.
+/// The facts about packets that a local process sends.
 fn by_root() -> Assumptions {
     let is = |subject| PacketFact::exactly(subject, 0);
     let root = Assumptions::default().with_fact(is(FactSubject::User), true);
@@ -307,11 +307,11 @@ fn by_root() -> Assumptions {
         .with_fact(PacketFact::exactly(FactSubject::AnyGroup, 77), false)
 }
 
-/// An end of an earlier try, as it would be of this one.
+/// The end of an earlier try, with this one's ports.
 fn at(end: &End, probe: &Probe) -> End {
     let mut leg = end.packet.leg();
     let port = probe.packet.leg().src.port();
-    // Ports of a block are told apart by no rule.
+    // Rules do not distinguish the ports of a block.
     if leg.src.port() / 1000 == port / 1000 {
         leg.src.set_port(port);
     }
@@ -327,13 +327,12 @@ fn is_own(ip: IpAddr) -> bool {
 }
 
 fn can_be_told(probe: &Probe, end: &End) -> bool {
-    // Nor is one sent from an address that only a policy rule makes the node's, or from
-    // 127.0.0.1.
+    // Nor is one sent from an address that is local only by a policy rule, or from 127.0.0.1.
     let foreign = end.steps.iter().any(|step| step.why.contains("is an address of this node"));
     if foreign && (!is_own(end.packet.dst) || end.packet.dst.is_loopback()) {
         return false;
     }
-    // To its source as it is by then.
+    // To its source after translation.
     let SocketAddr::V4(src) = end.packet.leg().src else { return true };
     let dst = probe.packet.dst;
     let everybody = matches!(dst, IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());

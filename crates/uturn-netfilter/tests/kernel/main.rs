@@ -1,10 +1,9 @@
-//! The kernel judges the walk: random rules of iptables and nftables, and cases that were
-//! wrong once, with real packets.
+//! The kernel judges the walk: random rules of iptables and nftables, and cases that once were
+//! wrong, with real packets.
 //!
-//! Needs root, TAP devices and the tools; where one is missing, the test says so and ends.
-//! `UTURN_KERNEL_COUNT` asks for more random cases, `UTURN_KERNEL_SEED` for those of a seed.
-//! A case that differs is made smaller and printed: it goes to `cases/` under a name that
-//! says what was wrong.
+//! Needs root, TAP devices and the tools; if one is missing, the test says so and ends.
+//! `UTURN_KERNEL_COUNT` sets the number of random cases, `UTURN_KERNEL_SEED` their seed. A case
+//! that differs is shrunk and printed: it goes to `cases/` under a name that says what was wrong.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 #![allow(clippy::print_stdout, reason = "a seed that nobody reads of cannot be tried again")]
 #![cfg(target_os = "linux")]
@@ -22,25 +21,27 @@ mod sets;
 mod shrink;
 mod wire;
 
+use uturn_dice::Dice;
+
 use std::env;
 use std::fs;
 use std::thread;
 use std::time::SystemTime;
 
 use case::Case;
-use dice::Dice;
+use dice::of_case;
 use judge::{Tried, judge};
 use node::Refused;
 use shrink::shrink;
 use uturn_testing::Requirement;
 
-/// The seeds of every run, and how many cases of each.
+/// The seeds of every run, and the number of cases for each.
 const SEEDS: [u64; 2] = [1, 2];
 const CASES: u64 = 5;
-/// So many that differ are made smaller; of more, only the differences are said.
+/// At most this many differing cases are shrunk; for others, only the differences are printed.
 const MOST_SHRUNK: usize = 3;
 
-/// Tries a case in a thread, which leaves this network for ever.
+/// Tries a case in a thread of its own, which moves to another network namespace.
 fn tried(case: &Case) -> Result<Tried, Refused> {
     let case = case.clone();
     match thread::spawn(move || judge(&case)).join() {
@@ -85,9 +86,9 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
     for seed in seeds {
         println!("{what}: {count} cases of UTURN_KERNEL_SEED={seed}");
         for number in 0..count {
-            let case = make(&mut Dice::new(seed, number));
-            let one = match tried(&case) {
-                Ok(one) => one,
+            let case = make(&mut of_case(seed, number));
+            let result = match tried(&case) {
+                Ok(result) => result,
                 Err(Refused(why)) if is_not_for_here(&why) => {
                     uturn_testing::skip(
                         Requirement::KernelModules,
@@ -99,17 +100,17 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
                 Err(Refused(why)) => panic!("{what}: seed {seed}, case {number}: {why}\n{case}"),
             };
             cases += 1;
-            if !one.differences.is_empty() {
+            if !result.differences.is_empty() {
                 let name = format!("{what}: seed {seed}, case {number}");
                 different.push(match different.len() < MOST_SHRUNK {
                     true => smaller(&name, &case),
-                    false => format!("# {name}\n{case}{}", one.differences.join("\n")),
+                    false => format!("# {name}\n{case}{}", result.differences.join("\n")),
                 });
             }
-            sum.packets += one.packets;
-            sum.answers += one.answers;
-            sum.followers += one.followers;
-            for (way, count) in one.ways {
+            sum.packets += result.packets;
+            sum.answers += result.answers;
+            sum.followers += result.followers;
+            for (way, count) in result.ways {
                 *sum.ways.entry(way).or_default() += count;
             }
         }
@@ -127,17 +128,17 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
     );
 }
 
-/// What is said of a module that this kernel does not have, and of rules that no packet
-/// could meet, which nft refuses.
+/// Whether a refusal is due to a module that this kernel lacks, or to a rule that no packet can
+/// match, which nft refuses.
 fn is_not_for_here(why: &str) -> bool {
     ["No such file", "not supported", "missing kernel module", "conflicting protocols"]
         .iter()
         .any(|words| why.contains(words))
 }
 
-/// What differs in a case, and as little of it as still does.
+/// The differences of a case, after shrinking it.
 fn smaller(name: &str, case: &Case) -> String {
-    // What chance shows only now and then stays as it is.
+    // A case that differs only sometimes is not shrunk.
     let fails = |case: &Case| tried(case).is_ok_and(|tried| !tried.differences.is_empty());
     let small = shrink(case, fails);
     let differences = tried(&small).map(|tried| tried.differences.join("\n")).unwrap_or_default();

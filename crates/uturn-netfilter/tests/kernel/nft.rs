@@ -1,9 +1,11 @@
-//! Random rules of nftables: several base chains on a hook at random priorities, sets,
-//! maps and verdict maps of every shape, and the statements that a walk models.
+//! Random nftables rules: several base chains per hook at random priorities, sets, maps and
+//! verdict maps of every type, and the statements that are modelled.
 
-use crate::around::{MARKS, MASKS, NETS, PORTS, probes, set_up};
+use uturn_dice::Dice;
+
+use crate::around::{Addresses, MARKS, MASKS, NETS, PORTS, probes, set_up};
 use crate::case::Case;
-use crate::dice::Dice;
+use crate::dice::{Words, of_case};
 
 pub(crate) fn case(dice: &mut Dice) -> Case {
     let mut case = Case(Vec::new());
@@ -16,7 +18,7 @@ pub(crate) fn case(dice: &mut Dice) -> Case {
     case
 }
 
-/// What rules of a chain may do.
+/// What the rules of a chain may contain.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     hook: &'p str,
@@ -30,14 +32,14 @@ fn table(dice: &mut Dice, number: usize) -> Vec<String> {
     let inet = dice.once_in(2);
     let mut lines = vec![format!("table {} t{number} {{", if inet { "inet" } else { "ip" })];
     lines.extend(sets(dice));
-    // Called from filter chains of any hook, so they do what all may do.
+    // Called from filter chains of any hook, so they contain only what is valid in all of them.
     let common: Vec<String> = (0..3).map(|at| format!("u{at}")).collect();
     for at in (0..common.len()).rev() {
         let place = Place { hook: "", kind: "", callable: &common[at + 1..], inet };
         let rules = (0..dice.below(4)).map(|_| rule(dice, place)).collect();
         lines.extend(chain(&common[at], None, rules));
     }
-    // What verdict maps lead to is there before them.
+    // The targets of verdict maps are defined before them.
     lines.extend(verdict_maps(dice, &common));
     for base in 0..2 + dice.below(5) {
         let (kind, hook) = *dice.pick(&[
@@ -57,8 +59,8 @@ fn table(dice: &mut Dice, number: usize) -> Vec<String> {
             ("nat", "postrouting"),
         ]);
         let priority = match kind {
-            // The order of equal ones, and of one with what the kernel has there, is not one to
-            // rely on: chains have odd priorities, and each its own.
+            // The order of equal priorities is unspecified, also relative to the kernel's own:
+            // chains have odd, unique priorities.
             "nat" => -99 + 40 * number as i32 + 2 * base as i32,
             _ => {
                 let at = [-320, -280, -230, -180, -160, -140, -120, -20, 0, 20, 60, 120];
@@ -91,14 +93,14 @@ fn sets(dice: &mut Dice) -> Vec<String> {
     let mut add = |name: &str, head: &str, elements: Vec<String>| {
         lines.push(format!("{name} {{ {head}; elements = {{ {} }}; }}", elements.join(", ")));
     };
-    let several = |dice: &mut Dice, one: fn(&mut Dice) -> String| {
-        let mut all: Vec<String> = (0..1 + dice.below(5)).map(|_| one(dice)).collect();
+    let several = |dice: &mut Dice, element: fn(&mut Dice) -> String| {
+        let mut all: Vec<String> = (0..1 + dice.below(5)).map(|_| element(dice)).collect();
         all.sort();
         all.dedup();
         all
     };
-    add("set ips", ADDRESSES, several(dice, Dice::address));
-    // Elements that overlap are refused, so that these are picked from such as do not.
+    add("set ips", ADDRESSES, several(dice, <Dice as Addresses>::address));
+    // Overlapping elements are refused, so these are picked from disjoint ones.
     let nets = ["10.0.0.0/24", "10.1.0.6/31", "10.1.1.0-10.2.0.9", "192.0.2.0/24", "198.51.100.3"];
     add("set nets", &format!("{ADDRESSES}; flags interval"), dice.some(&nets));
     let ports = ["53", "80-443", "5000-8080", "30000", "20000-26999"];
@@ -124,7 +126,7 @@ fn sets(dice: &mut Dice) -> Vec<String> {
     let elements = to(dice, &["53", "80", "443", "5000"]);
     add("map backends", "type inet_service : ipv4_addr", elements);
     let both = to(dice, &["53", "80", "443", "8080"]);
-    let both = both.iter().map(|one| format!("{one} . {}", dice.word(&PORTS))).collect();
+    let both = both.iter().map(|net| format!("{net} . {}", dice.word(&PORTS))).collect();
     add("map both", "type inet_service : ipv4_addr . inet_service", both);
     lines
 }
@@ -166,11 +168,12 @@ fn rule(dice: &mut Dice, place: Place<'_>) -> String {
     let end = end(dice, place);
     let mut words: Vec<String> = Vec::new();
     for _ in 0..dice.below(3) {
-        let one = one_match(dice, place);
-        // nft refuses what can be no packet.
-        let protocols = |one: &str| words.iter().chain([&end]).all(|other| agree(one, other));
-        if let Some(one) = one.filter(|one| protocols(one)) {
-            words.push(one);
+        let condition = one_match(dice, place);
+        // nft refuses conditions that no packet can meet.
+        let protocols =
+            |condition: &str| words.iter().chain([&end]).all(|other| agree(condition, other));
+        if let Some(condition) = condition.filter(|condition| protocols(condition)) {
+            words.push(condition);
         }
     }
     if dice.once_in(4) {
@@ -178,15 +181,15 @@ fn rule(dice: &mut Dice, place: Place<'_>) -> String {
     }
     words.push(end);
     let rule = words.join(" ");
-    // Of ICMP, the bytes where others have a port are the checksum.
+    // In ICMP packets, these bytes are the checksum.
     match rule.contains("th dport") && !rule.contains("l4proto {") {
         true => format!("meta l4proto {{ tcp, udp, sctp }} {rule}"),
         false => rule,
     }
 }
 
-/// Whether two parts of a rule are not about two protocols.
-fn agree(one: &str, other: &str) -> bool {
+/// Whether two parts of a rule do not require different protocols.
+fn agree(part: &str, other: &str) -> bool {
     let of = |text: &str| {
         let about = |name: &&str| {
             let port = [" dport", " sport", " flags", " type"];
@@ -197,7 +200,7 @@ fn agree(one: &str, other: &str) -> bool {
         };
         ["{ tcp, udp }", "tcp", "udp", "icmp", "sctp"].into_iter().find(about)
     };
-    of(one).is_none() || of(other).is_none() || of(one) == of(other)
+    of(part).is_none() || of(other).is_none() || of(part) == of(other)
 }
 
 fn one_match(dice: &mut Dice, place: Place<'_>) -> Option<String> {
@@ -296,7 +299,7 @@ fn one_match(dice: &mut Dice, place: Place<'_>) -> Option<String> {
     })
 }
 
-/// The statements that a rule ends with.
+/// The final statements of a rule.
 fn end(dice: &mut Dice, place: Place<'_>) -> String {
     let Place { hook, kind, callable, inet } = place;
     let family = if inet { " ip" } else { "" };
@@ -409,7 +412,7 @@ fn mark(dice: &mut Dice) -> String {
 
 #[test]
 fn one_seed_makes_one_case() {
-    let made = |seed| case(&mut Dice::new(seed, 1));
+    let made = |seed| case(&mut of_case(seed, 1));
     assert_eq!(made(7), made(7));
     assert_ne!(made(7), made(8));
 }

@@ -1,4 +1,4 @@
-//! One node: the kernel with a case's rules in it, and what uturn reads of it.
+//! A node: a network namespace with a case's rules, and uturn's model of it.
 
 use std::fmt;
 use std::fs;
@@ -14,10 +14,10 @@ use uturn_netfilter::{
 use crate::case::Case;
 use crate::wire::Wire;
 
-/// What every case begins with. Errors are not held back, and nothing is sent again.
+/// The setup of every case. ICMP errors are not rate limited, and nothing is retransmitted.
 const SET_UP: &str = "
-for one in 'eth0 1' 'eth1 2' 'cbr0 3' 'p0 4'; do
-    set -- $one
+for device in 'eth0 1' 'eth1 2' 'cbr0 3' 'p0 4'; do
+    set -- $device
     echo link set $1 address 02:00:00:00:00:0$2 arp off
 done | ip -batch -
 sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1 \
@@ -48,7 +48,7 @@ route add unreachable 10.6.1.0/24
 route add prohibit 10.6.2.0/24
 END
 # A hint to take a shorter way would meet the rules, and may mark a connection.
-for one in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >$one; done
+for file in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >$file; done
 ";
 
 const LOOK: &str = "
@@ -74,13 +74,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Makes the node in a namespace of its own, in which this thread stays.
+    /// Creates the node in a new namespace, in which this thread stays.
     pub(crate) fn new(case: &Case) -> Result<Self, Refused> {
         let mut wire = Wire::new()?;
         let set_up = case.section("setup").unwrap_or_default().join("\n");
         sh(&[SET_UP, &set_up].concat(), "")?;
         if case.to_string().to_lowercase().contains("tproxy") {
-            // A bridge that asks iptables loses the socket on the packet's way up.
+            // With bridge-nf-call-iptables, the packet loses its socket on the way up.
             sh("sysctl -qw net.bridge.bridge-nf-call-iptables=0", "")?;
         }
         if let Some(sets) = case.section("ipset") {
@@ -97,7 +97,7 @@ impl Node {
         if let Some(rules) = case.section("nft") {
             sh("nft -f -", &lines(&nft_behind_errors(&rules)))?;
         }
-        // What iptables keeps there by itself is known from iptables-save.
+        // The tables of iptables-nft are known from iptables-save.
         let ruleset = sh("nft list ruleset", "")?;
         let looked = sh(LOOK, "")?;
         let mut parts = looked.split("=== end\n");
@@ -117,7 +117,7 @@ impl Node {
         Ok(Self { kernel, wire })
     }
 
-    /// Every packet meets an empty memory of clients (`-m recent`).
+    /// Clears the lists of `-m recent`, so that every packet starts with empty ones.
     pub(crate) fn forget(&self) -> Result<(), Refused> {
         if let Ok(lists) = fs::read_dir("/proc/thread-self/net/xt_recent") {
             for list in lists {
@@ -128,7 +128,7 @@ impl Node {
     }
 }
 
-/// Whether the kernel has a way to an address from itself.
+/// Whether the kernel has a route to an address from itself.
 pub(crate) fn has_route(to: &str) -> bool {
     sh(&format!("ip route get {to}"), "").is_ok()
 }
@@ -137,8 +137,7 @@ fn lines(lines: &[impl AsRef<str>]) -> String {
     lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect()
 }
 
-/// Rules with others before them that let errors and resets pass, so that it is seen what
-/// was refused.
+/// Rules preceded by others that let ICMP errors and resets pass, so that rejects are observed.
 fn behind_errors(rules: &[&str]) -> Vec<String> {
     let (mut all, mut chains, mut table) = (Vec::new(), Vec::new(), "");
     for rule in rules {
@@ -192,7 +191,7 @@ fn sh(script: &str, input: &str) -> Result<String, Refused> {
     let input = input.to_owned();
     let writer = thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output()?;
-    // A program that stops early says why by itself.
+    // A program that stops early reports why.
     let _ = writer.join();
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout)?),

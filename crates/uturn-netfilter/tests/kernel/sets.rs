@@ -1,10 +1,12 @@
-//! Random ipsets and matches that ask them.
+//! Random IP sets, and matches that use them.
+
+use uturn_dice::Dice;
 
 use std::sync::OnceLock;
 
-use crate::around::{MARKS, NETS, PORTS};
+use crate::around::{Addresses, MARKS, NETS, PORTS};
 use crate::case::Case;
-use crate::dice::Dice;
+use crate::dice::Words;
 
 const KINDS: [(&str, usize); 14] = [
     ("hash:ip", 1),
@@ -23,7 +25,7 @@ const KINDS: [(&str, usize); 14] = [
     ("list:set", 3),
 ];
 
-/// Those that this kernel has.
+/// The set types that this kernel supports.
 fn kinds() -> &'static [(&'static str, usize)] {
     static KNOWN: OnceLock<Vec<(&str, usize)>> = OnceLock::new();
     KNOWN.get_or_init(|| {
@@ -54,7 +56,7 @@ fn options(kind: &str) -> &'static str {
     }
 }
 
-/// Sets, as `ipset restore` takes them, and for each its name and how many parts it has.
+/// Sets, as input of `ipset restore`, with the name and the number of parts of each.
 pub(crate) fn sets(dice: &mut Dice) -> (Vec<String>, Vec<(String, usize)>) {
     let (mut lines, mut made) = (Vec::new(), Vec::<(String, usize)>::new());
     let most = if kinds().is_empty() { 0 } else { dice.below(5) };
@@ -64,7 +66,7 @@ pub(crate) fn sets(dice: &mut Dice) -> (Vec<String>, Vec<(String, usize)>) {
         lines.push(format!("create {name} {kind}{}", options(kind)));
         if kind == "list:set" {
             for (inner, _) in &made {
-                // A list holds no list.
+                // A list contains no list.
                 if lines.iter().any(|line| line == &format!("create {inner} list:set")) {
                     continue;
                 }

@@ -1,8 +1,8 @@
-//! Makes a failing case smaller: lines are left out for as long as it fails.
+//! Shrinks a failing case: removes lines as long as it still fails.
 
 use crate::case::Case;
 
-/// What is left when nothing more can be left out.
+/// The case that remains when no more lines can be removed.
 pub(crate) fn shrink(case: &Case, fails: impl Fn(&Case) -> bool) -> Case {
     let mut smallest = case.clone();
     let mut portion = smallest.0.len().div_ceil(2);
@@ -19,7 +19,7 @@ pub(crate) fn shrink(case: &Case, fails: impl Fn(&Case) -> bool) -> Case {
                 from = to;
             }
         }
-        // A line may go only once another one is gone.
+        // Removing one line may make another one removable.
         if portion > 1 {
             portion /= 2;
         } else if smallest.0.len() == before {
@@ -31,7 +31,7 @@ pub(crate) fn shrink(case: &Case, fails: impl Fn(&Case) -> bool) -> Case {
 #[test]
 fn only_what_is_needed_stays() {
     let case = Case((0..100).map(|line| line.to_string()).collect());
-    let has = |case: &Case, line: &str| case.0.iter().any(|one| one == line);
+    let has = |case: &Case, line: &str| case.0.iter().any(|kept| kept == line);
     let small = shrink(&case, |case| has(case, "3") && (has(case, "77") || has(case, "5")));
     assert_eq!(small.0, ["3", "5"]);
 }

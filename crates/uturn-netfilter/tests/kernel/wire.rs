@@ -1,10 +1,10 @@
-//! All that is around one node: packets are put in at any of its interfaces, or sent by a
-//! process of it, and met where they leave or are handed over.
+//! The surroundings of a node: sends packets to any of its interfaces or from a local process,
+//! and captures them where they leave or are delivered.
 //!
-//! Nothing is waited for by the clock. The kernel takes a frame from a TAP device all the
-//! way before the write returns. What goes over the loopback interface waits in one queue
-//! of this processor (the thread stays on it), which all namespaces share: once a marker
-//! that was sent after it over another loopback interface is there, it is done.
+//! Nothing waits for the clock. The kernel processes a frame from a TAP device completely before
+//! the write returns. Packets over the loopback interface wait in a queue of this processor (the
+//! thread is pinned to it), which all namespaces share: once a marker sent afterwards over
+//! another loopback interface arrives, the queue has been processed.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -22,11 +22,11 @@ use crate::device;
 /// An interface of the node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
-    /// As rules call it.
+    /// Its name in rules.
     pub(crate) name: &'static str,
     /// The TAP device: itself, or a port of a bridge.
     pub(crate) tap: &'static str,
-    /// Ends its hardware address, and that of its neighbour.
+    /// The last byte of its hardware address, and of its neighbour's.
     pub(crate) number: u8,
 }
 
@@ -38,10 +38,10 @@ pub(crate) const DEVICES: [Device; 4] = [
     Device { name: "br0", tap: "p0", number: 4 },
 ];
 
-/// Where processes of the node listen, TCP and UDP.
+/// The TCP and UDP ports on which local processes listen.
 pub(crate) const PORTS: [u16; 7] = [53, 80, 443, 5000, 8080, 15001, 30000];
 
-/// One thing that became of a packet.
+/// An observation about a packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Seen {
     Out {
@@ -53,7 +53,7 @@ pub(crate) enum Seen {
     },
     Reset,
     Error(u8, u8),
-    /// The sender was told so.
+    /// An ICMP error or reset reached the sender.
     Told(Told),
     /// Nothing.
     Nothing,
@@ -65,7 +65,7 @@ pub(crate) enum Told {
     Unroutable,
 }
 
-/// What became of a packet, and of the answer that the node's kernel gave to it.
+/// The observed end of a packet, and that of the kernel's reply to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Fate {
     pub(crate) packet: Seen,
@@ -82,20 +82,20 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Leaves the network for a namespace with the node's interfaces in it, not yet up.
+    /// Moves to a new namespace and creates the node's interfaces, which are still down.
     pub(crate) fn new() -> io::Result<Self> {
         stay_on_one_processor()?;
         let marker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         marker.connect(marker.local_addr()?)?;
-        // Only against waiting for ever: a marker is never lost.
+        // A safeguard only: markers are not lost.
         marker.set_read_timeout(Some(Duration::from_secs(20)))?;
         device::leave_network()?;
-        let taps = DEVICES.iter().map(|one| Ok((*one, device::tap(one.tap)?)));
+        let taps = DEVICES.iter().map(|device| Ok((*device, device::tap(device.tap)?)));
         let taps = taps.collect::<io::Result<_>>()?;
         Ok(Self { taps, raws: Vec::new(), marker, listeners: Vec::new(), buffer: vec![0; 65536] })
     }
 
-    /// Once the interfaces are up: listens to what the node's processes are handed.
+    /// Starts the listeners; the interfaces must be up.
     pub(crate) fn listen(&mut self) -> io::Result<()> {
         for protocol in [1, 6, 17, 132] {
             let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(protocol)))?;
@@ -106,7 +106,7 @@ impl Wire {
             PORTS.into_iter().flat_map(|port| [(port, Type::STREAM), (port, Type::DGRAM)])
         {
             let listener = Socket::new(Domain::IPV4, kind, None)?;
-            // TPROXY hands packets to no other.
+            // TPROXY only delivers to transparent sockets.
             listener.set_ip_transparent_v4(true)?;
             listener.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into())?;
             if kind == Type::STREAM {
@@ -117,18 +117,18 @@ impl Wire {
         Ok(())
     }
 
-    /// A packet comes in through an interface.
+    /// Sends a packet to the node through an interface.
     pub(crate) fn arrive(&mut self, device: &str, packet: &Packet, mine: Mine) -> io::Result<Fate> {
         self.collect(mine, &mut Vec::new())?;
-        let at = self.taps.iter_mut().find(|(one, _)| one.name == device);
-        let (one, tap) = at.unwrap_or_else(|| panic!("no interface {device:?}"));
-        let mut frame = vec![2, 0, 0, 0, 0, one.number, 2, 0, 0, 0, 1, one.number, 8, 0];
+        let at = self.taps.iter_mut().find(|(known, _)| known.name == device);
+        let (device, tap) = at.unwrap_or_else(|| panic!("no interface {device:?}"));
+        let mut frame = vec![2, 0, 0, 0, 0, device.number, 2, 0, 0, 0, 1, device.number, 8, 0];
         frame.extend(whole(packet, mine));
         tap.write_all(&frame)?;
         self.fate(mine, None)
     }
 
-    /// A process of the node sends a packet.
+    /// Sends a packet from a local process.
     pub(crate) fn send(&mut self, packet: &Packet, mine: Mine) -> io::Result<Fate> {
         self.collect(mine, &mut Vec::new())?;
         let told = match send_raw(packet, mine) {
@@ -138,7 +138,7 @@ impl Wire {
             {
                 Some(Told::NotPermitted)
             }
-            // No route, one that says no, or a source that is none.
+            // No route, an unreachable or prohibit route, or an invalid source.
             Err(why) if matches!(why.raw_os_error(), Some(13 | 22 | 101 | 113)) => {
                 Some(Told::Unroutable)
             }
@@ -149,7 +149,7 @@ impl Wire {
 
     fn fate(&mut self, mine: Mine, told: Option<Told>) -> io::Result<Fate> {
         let mut seen = Vec::new();
-        // What goes over lo may cause more that goes over lo.
+        // A packet over lo may cause another one over lo.
         for _ in 0..3 {
             self.marker.send(b"marker")?;
             self.marker.recv(&mut [0; 16])?;
@@ -158,7 +158,7 @@ impl Wire {
         let first = |wanted: fn(&Kin) -> bool| {
             seen.iter().find(|(kin, _)| wanted(kin)).map(|(_, seen)| seen.clone())
         };
-        // Where it came to counts before what came back.
+        // Where the packet arrived takes precedence over what came back.
         let itself = first(|kin| *kin == Kin::Itself);
         let back = || first(|kin| matches!(kin, Kin::Reset | Kin::Error(..)));
         Ok(Fate {
@@ -167,7 +167,7 @@ impl Wire {
         })
     }
 
-    /// Reads all that is there.
+    /// Reads all captured packets.
     fn collect(&mut self, mine: Mine, into: &mut Vec<(Kin, Seen)>) -> io::Result<()> {
         for (device, tap) in &mut self.taps {
             while let Some(length) = there(tap.read(&mut self.buffer))? {
@@ -217,20 +217,20 @@ fn send_raw(packet: &Packet, mine: Mine) -> io::Result<()> {
     socket.set_mark(packet.mark)?;
     socket.set_broadcast(true)?;
     let src = if packet.src.is_unspecified() {
-        // The checksum needs the source that the kernel will choose.
+        // The checksum needs the source that the kernel will select.
         let asked = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
         asked.set_mark(packet.mark)?;
         asked.set_broadcast(true)?;
         match asked.connect(&to(packet.dst, 1).into()) {
             Ok(()) => asked.local_addr()?.as_socket().map_or(packet.src, |own| own.ip()),
-            // It would be the destination itself, which a connected socket may not have
-            // where only a policy rule makes it the node's; or there is no way.
+            // It would be the destination itself, which a connected socket may not have if it is
+            // local only by a policy rule; or there is no route.
             Err(_) => packet.dst,
         }
     } else {
         let own = to(packet.src, 0).into();
         if socket.bind(&own).is_err() {
-            // What only a route makes its own, as a proxy does.
+            // For addresses that are local only by a route, as for a proxy.
             socket.set_ip_transparent_v4(true)?;
             socket.bind(&own)?;
         }
@@ -241,8 +241,8 @@ fn send_raw(packet: &Packet, mine: Mine) -> io::Result<()> {
 
 fn stay_on_one_processor() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
-    let mut one = CpuSet::new();
+    let mut cpus = CpuSet::new();
     let mine = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu));
-    one.set(mine.unwrap_or(0));
-    Ok(sched_setaffinity(None, &one)?)
+    cpus.set(mine.unwrap_or(0));
+    Ok(sched_setaffinity(None, &cpus)?)
 }

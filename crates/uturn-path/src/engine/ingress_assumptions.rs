@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use uturn_lb::{controller, listeners};
-use uturn_model::cluster::Provider;
+use uturn_lb::{cloud, controller};
 use uturn_model::ingress::PathKind;
 use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text, Unknown};
 
@@ -30,8 +29,9 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
 fn unread(cluster: &Cluster) -> Vec<Supposition> {
     let all = cluster.ingresses.values();
     let served = all.filter(|one| controller::is_served_by_cloud(cluster, one));
-    let each =
-        served.flat_map(|one| listeners::unread(one).into_iter().map(move |what| (one, what)));
+    let each = served.flat_map(|one| {
+        controller::unreadable(cluster, one).into_iter().map(move |what| (one, what))
+    });
     each.map(|(ingress, (key, expected))| Supposition {
         about: format!("{key} of {}", ingress.object()).into(),
         taken: "as if it were not there".into(),
@@ -49,11 +49,9 @@ fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Suppos
         many => format!("{first} and {} more", many - 1),
     };
     let class = class.map_or_else(|| "no class".to_owned(), |class| format!("class {class}"));
-    let cloud = match cluster.provider.value {
-        Provider::Tke => "the cloud's controller does not read such",
-        Provider::None | Provider::Unknown | Provider::Other(_) => {
-            "no cloud's controller is here to read it"
-        }
+    let cloud = match cloud::model(cluster).is_some() {
+        true => "the cloud's controller does not read such",
+        false => "no cloud's controller is here to read it",
     };
     Supposition {
         about: about.into(),
@@ -111,7 +109,8 @@ fn contested(cluster: &Cluster) -> Vec<Supposition> {
                 for path in &rule.paths {
                     let is_exact = path.kind == PathKind::Exact;
                     let host = rule.host.as_ref();
-                    let (port, _) = controller::ingress_serves(ingress, host, Some(&path.path));
+                    let (port, _) =
+                        controller::ingress_serves(cluster, ingress, host, Some(&path.path));
                     let place = (vip, port, host, &path.path, is_exact);
                     let owner = *first.entry(place).or_insert(&ingress.name);
                     if *owner == ingress.name {

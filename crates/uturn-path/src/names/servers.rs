@@ -3,7 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 
-use uturn_dns::{Answer, Beyond, Corefile, Fault, Question, Unknown, Upstream, World};
+use uturn_dns::{
+    Answer, Corefile, Fault, QueryContext, Question, Unknown, Upstream, UpstreamServers,
+};
 use uturn_model::route::{By, StepKind};
 use uturn_model::{Cluster, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns};
 
@@ -167,7 +169,8 @@ impl Chain<'_> {
     ) -> (Answer, Vec<Step>) {
         match corefile {
             Ok(corefile) => {
-                let world = World { cluster: self.servers.cluster, client, beyond: self };
+                let world =
+                    QueryContext { cluster: self.servers.cluster, client, upstream_servers: self };
                 corefile.ask(&world, address, port, question.clone())
             }
             Err(faults) => {
@@ -197,7 +200,7 @@ impl Chain<'_> {
     }
 }
 
-impl Beyond for Chain<'_> {
+impl UpstreamServers for Chain<'_> {
     fn ask(&self, to: &[Upstream], question: &Question, trail: &mut Vec<Step>) -> Answer {
         self.passed.set(self.passed.get() + 1);
         let (answer, steps) = match to.first() {

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::{Cloud, Destination, Unknown};
+use uturn_lb::cloud::recognised;
+use uturn_model::{Destination, Unknown};
 
 use super::Gap;
 use crate::engine::Engine;
@@ -28,7 +29,7 @@ impl<'a> Engine<'a> {
     pub(crate) fn gap_on_node(&self, at: SocketAddr) -> Option<Gap> {
         let is_web = matches!(at.port(), 80 | 443);
         let is_k3s = |unknown: &Unknown| match unknown {
-            Unknown::LoadBalancers(kind) => **kind == *Cloud::K3s.name(),
+            Unknown::LoadBalancers(kind) => **kind == *recognised::K3S.cloud.name(),
             _ => false,
         };
         self.find_balancer(|one| match one.service {

@@ -1,6 +1,6 @@
 //! Which ranges and ports the cluster's rules name: they can tell addresses apart by these.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -55,13 +55,11 @@ impl Discriminators {
                 ports.extend(rule.ports);
             }
         }
-        let mut node_labels = BTreeMap::new();
+        let mut node_labels: Vec<Labels> = Vec::new();
         for service in cluster.services.values() {
             nets.extend(&service.source_ranges);
-            let key = "service.kubernetes.io/qcloud-loadbalancer-backends-label";
-            if let Some(text) = service.annotations.get(key) {
-                node_labels.entry(text).or_insert_with(|| uturn_lb::controller::label_pairs(text));
-            }
+            let labels = uturn_lb::controller::target_labels(cluster, service);
+            node_labels.extend(labels.filter(|labels| !node_labels.contains(labels)));
         }
         let own: BTreeSet<&Text> = cluster
             .nodes
@@ -78,7 +76,7 @@ impl Discriminators {
         Self {
             nets: words.nets.into_iter().collect(),
             ports: words.ports.into_iter().collect(),
-            node_labels: node_labels.into_values().collect(),
+            node_labels,
             are_blind: words.are_blind,
             are_uneven: words.is_uneven,
             captured,

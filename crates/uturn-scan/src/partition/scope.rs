@@ -153,7 +153,7 @@ impl<'a> Scope<'a> {
         let at = inventory.ingresses_at.get(&self.asked.to.ip());
         let served = |one: &&&Ingress| controller::is_served_by_cloud(inventory.cluster, one);
         let listens = |one: &&&Ingress| {
-            let mut ports = controller::ingress_ports(one).into_iter();
+            let mut ports = controller::ingress_ports(inventory.cluster, one).into_iter();
             ports.any(|port| port.number() == self.asked.to.port())
         };
         let all = || at.into_iter().flatten().filter(served);

@@ -100,7 +100,8 @@ impl<'a> SignatureWriter<'_, 'a> {
     fn service(&mut self, service: &'a Service) {
         let keys = &mut self.classifier.service_keys;
         let number = self.classifier.services.entry(&service.name);
-        let number = *number.or_insert_with(|| keys.of(ServiceKey::of(service)));
+        let binding = self.classifier.inventory.cluster.proxy.address_binding;
+        let number = *number.or_insert_with(|| keys.of(ServiceKey::of(service, binding)));
         self.shape.push(u64::from(number));
         for list in [&service.cluster_ips, &service.external_ips] {
             self.shape.push(list.len() as u64);

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::lb::TkeServiceConfig;
+use uturn_model::lb::ListenerOverrides;
 use uturn_model::{Cluster, EndpointSlice, Labels, NamespacedName, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::outline;
@@ -84,7 +84,7 @@ pub(crate) fn reduced_cluster(
     for (owner, annotations) in owners {
         let configs = configs_of(inventory.cluster, owner, annotations);
         let configs = configs.map(|config| (config.name.clone(), config.clone()));
-        cluster.tke_service_configs.extend(configs);
+        cluster.listener_overrides.extend(configs);
     }
     let asked = scope.asked.to.ip();
     let facts = inventory.cluster.load_balancers.iter().filter(|fact| fact.vip == asked);
@@ -111,8 +111,8 @@ fn configs_of<'a>(
     cluster: &'a Cluster,
     owner: &'a NamespacedName,
     annotations: &'a Labels,
-) -> impl Iterator<Item = &'a TkeServiceConfig> {
-    let configs = &cluster.tke_service_configs;
+) -> impl Iterator<Item = &'a ListenerOverrides> {
+    let configs = &cluster.listener_overrides;
     let begins = configs.range(owner..).map(|(_, config)| config).take_while(|config| {
         config.name.namespace == owner.namespace
             && config.name.name.as_str().starts_with(owner.name.as_str())

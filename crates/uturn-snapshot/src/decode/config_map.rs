@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use uturn_lb::cloud;
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
@@ -19,9 +20,9 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some("node-local-dns") => node_local,
         Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
-        Some("tke-service-controller-config") => controller_switches,
         // Its namespace is whatever it was installed in.
         Some("cilium-config") => return cilium(doc, objects),
+        Some(name) if has_switches(name) => controller_switches,
         _ => return configuration(doc, objects),
     };
     let Some(meta) = meta::read(doc) else { return };
@@ -31,6 +32,11 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let map = ConfigMap { name: meta.name.clone(), origin: meta.origin };
     objects.config_maps.add(doc, meta.name.clone(), map);
     read(doc, objects, &meta.name);
+}
+
+/// Whether a ConfigMap of this name has the switches of a cloud's controller.
+fn has_switches(name: &str) -> bool {
+    cloud::ALL.iter().any(|entry| entry.switches_config_map == Some(name))
 }
 
 /// One that may be the configuration of an nginx: kept until it is known whether it is.

@@ -4,7 +4,7 @@
 //! apiVersion: uturn.dev/v1alpha1
 //! kind: Facts
 //! spec:
-//!   provider: tke                          # or none, aws, azure, metallb …
+//!   provider: aws                          # or none, azure, metallb …
 //!   network:
 //!     mode: global-router                  # or vpc-cni
 //!     podCIDRs: [10.1.0.0/16]
@@ -13,8 +13,8 @@
 //!     nonMasqueradeCIDRs: []
 //!   kubeProxy:
 //!     mode: ipvs
-//!     version: v1.22.5-tke.13
-//!     variant: tke
+//!     version: v1.34.4
+//!     variant: upstream                    # or a cloud that builds its own
 //!     replacedBy: none                     # or cilium, calico-ebpf, kube-router …
 //!   nodes:
 //!     "*": {securityGroups: [sg-nodes]}    # every node; what is said of one wins
@@ -54,6 +54,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use uturn_lb::cloud::{self, CloudEntry};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::{
     ListenerFact, ListenerProtocol, LoadBalancerFact, ProbeSource, Scheduler, Scope,
@@ -61,8 +62,7 @@ use uturn_model::lb::{
 use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, SecurityRule, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{
-    Cloud, Name, NamespacedName, Origin, Port, Protocol, ProxyMode, ServiceProxy, Text, Variant,
-    Version,
+    Name, NamespacedName, Origin, Port, Protocol, ProxyMode, ServiceProxy, Text, Variant, Version,
 };
 
 use super::value::{Loose, one_of};
@@ -409,7 +409,6 @@ words!(
         "ipvs" => Self::Ipvs,
         "nftables" => Self::Nftables,
     ],
-    Variant: "upstream or tke" ["upstream" => Self::Upstream, "tke" => Self::Tke],
     Scope: "private or public" ["private" => Self::Private, "public" => Self::Public],
     ProbeSource: "vip or reserved" ["vip" => Self::Vip, "reserved" => Self::Reserved],
     ListenerProtocol: "TCP, UDP, TCP_SSL, HTTP or HTTPS" [
@@ -431,7 +430,12 @@ impl FromNode for Plugin {
     const IS_TEXT: bool = true;
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        one_of(node, &Self::ALL.map(|(plugin, word, _)| (word, plugin)))
+        let of_clouds = cloud::networks().map(|network| network.network);
+        let mut words: Vec<_> =
+            of_clouds.map(|network| (network.word, Self::OfCloud(network))).collect();
+        words.sort_by_key(|(word, _)| *word);
+        words.extend(Self::ALL.map(|(plugin, word, _)| (word, plugin)));
+        one_of(node, &words)
     }
 }
 
@@ -444,20 +448,34 @@ impl FromNode for ServiceProxy {
 }
 
 impl FromNode for Provider {
-    const EXPECTED: &'static str = "tke, none, or another cloud";
+    const EXPECTED: &'static str = cloud::EXPECTED.provider;
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        let own = [("tke", Self::Tke), ("none", Self::None)];
-        let others = Cloud::ALL.map(|(cloud, word, _)| (word, Self::Other(cloud)));
-        one_of(node, &[&own[..], &others].concat())
+        let (modelled, others): (Vec<_>, Vec<_>) =
+            cloud::ALL.into_iter().partition(|entry| entry.model.is_some());
+        let words = |entries: Vec<&'static CloudEntry>| {
+            let word = |entry: &CloudEntry| (entry.cloud.word(), Self::Cloud(entry.cloud));
+            entries.into_iter().map(word).collect::<Vec<_>>()
+        };
+        one_of(node, &[words(modelled), vec![("none", Self::None)], words(others)].concat())
+    }
+}
+
+impl FromNode for Variant {
+    const EXPECTED: &'static str = cloud::EXPECTED.variant;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        let all: Vec<_> = cloud::variants().map(|variant| (variant.word(), variant)).collect();
+        one_of(node, &all)
     }
 }
 
 impl FromNode for Version {
-    const EXPECTED: &'static str = "a version such as v1.34.4 or v1.22.5-tke.13";
+    const EXPECTED: &'static str = cloud::EXPECTED.version;
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        Loose::from_node(node)?.0.parse().map_err(|_| String::new())
+        let version = Loose::from_node(node)?.0.parse();
+        version.map(cloud::with_known_build).map_err(|_| String::new())
     }
 }
 

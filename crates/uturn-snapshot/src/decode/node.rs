@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use uturn_lb::cloud;
 use uturn_model::{Node, Text};
 
 use super::{Doc, meta};
@@ -43,6 +44,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             // Distributions may write any text here; one that is no version is ignored.
             node.kube_proxy_version =
                 info.get("kubeProxyVersion").and_then(|version| version.as_str()?.parse().ok());
+            node.kube_proxy_version = node.kube_proxy_version.map(cloud::with_known_build);
             node.kernel = doc.read::<Text>(info, "kernelVersion");
         }
     }

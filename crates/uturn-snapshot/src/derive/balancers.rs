@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
-use uturn_lb::controller;
+use uturn_lb::cloud::{self, CloudModel, Owner};
 use uturn_model::cluster::Provider;
+use uturn_model::lb::LoadBalancerFact;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
-use uturn_model::{Ingress, IpNet, Known, Labels, NamespacedName, ObjectRef, Port, Text, Unknown};
+use uturn_model::{Ingress, IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
 
-use super::Said;
+use super::Suppositions;
 use super::clouds::{self, Maker};
 use super::ranges::Ranges;
 use super::unjudged::Gaps;
@@ -17,11 +18,6 @@ use crate::objects::Objects;
 
 /// Where supposed public load balancers are: a range that documentation may use freely.
 const PUBLIC: &str = "203.0.113.0/24";
-
-/// Whether the cloud's controller serves this Ingress.
-pub(super) fn is_of_cloud(ingress: &Ingress, objects: &Objects) -> bool {
-    controller::is_of_cloud(ingress, &objects.ingress_classes.0)
-}
 
 /// Finds the load balancers of which it is not known how they behave: those of clouds without a
 /// profile, and of controllers in the cluster.
@@ -68,18 +64,18 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
     }
 }
 
-/// Objects whose load balancers are not judged, with the first trace, by who makes them and by
-/// the Service that has the same address.
+/// Objects whose load balancers are not judged, with the first trace, by what makes them and
+/// by the Service that has the same address.
 #[derive(Default)]
 struct Open(BTreeMap<Cause, (Vec<ObjectRef>, Option<String>)>);
 
-/// Who makes a load balancer, and the Service that has its address.
+/// What makes a load balancer, and the Service that has its address.
 type Cause = (Unknown, Option<NamespacedName>);
 
 impl Open {
     fn add(&mut self, object: ObjectRef, maker: Maker, behind: Option<NamespacedName>) {
         let (unknown, trace) = match maker {
-            Maker::Judged => return,
+            Maker::Modelled => return,
             Maker::Other { name, trace } => (Unknown::LoadBalancers(name.into()), Some(trace)),
             Maker::Controller { name, trace } => (Unknown::Controller(name.into()), Some(trace)),
             Maker::Unknown => (Unknown::LoadBalancers(UNKNOWN_CLOUD.into()), None),
@@ -89,23 +85,23 @@ impl Open {
     }
 }
 
-/// The Service whose load balancer an Ingress has its address of: its controller's.
+/// The Service whose load balancer has the address of an Ingress: that of its controller.
 fn controllers_service(ingress: &Ingress, objects: &Objects) -> Option<NamespacedName> {
-    let is_same = |one: &LbIngress, other: &LbIngress| {
-        (one.ip.is_some() && one.ip == other.ip)
-            || (one.hostname.is_some() && one.hostname == other.hostname)
+    let is_same = |own: &LbIngress, other: &LbIngress| {
+        (own.ip.is_some() && own.ip == other.ip)
+            || (own.hostname.is_some() && own.hostname == other.hostname)
     };
     let has_it = |service: &&uturn_model::Service| {
         service.kind == ServiceKind::LoadBalancer
             && service
                 .load_balancer
                 .iter()
-                .any(|own| ingress.load_balancer.iter().any(|one| is_same(own, one)))
+                .any(|own| ingress.load_balancer.iter().any(|entry| is_same(own, entry)))
     };
     objects.services.0.values().find(has_it).map(|service| service.name.clone())
 }
 
-/// Something that wants a load balancer and has no address of one.
+/// An object that needs a load balancer and has no address of one.
 struct Waiting {
     object: ObjectRef,
     name: NamespacedName,
@@ -113,7 +109,7 @@ struct Waiting {
     ports: Vec<Port>,
     /// The load balancer that is to be used, where an annotation names one.
     existing: Option<Text>,
-    private: bool,
+    is_private: bool,
 }
 
 /// Gives an address to every Service and Ingress whose load balancer has none.
@@ -121,67 +117,69 @@ pub(super) fn complete(
     objects: &mut Objects,
     provider: &Known<Provider>,
     ranges: &mut Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) {
-    if provider.value != Provider::Tke {
-        return;
-    }
-    let waiting = waiting(objects, provider);
+    let Some(model) = provider.value.cloud().and_then(cloud::model_of) else { return };
     let known = known_vips(objects);
-    let unclaimed: Vec<_> = objects
+    let unclaimed: Vec<LoadBalancerFact> = objects
         .facts
         .load_balancers
         .iter()
-        .filter(|one| !known.contains(&one.vip))
+        .filter(|fact| !known.contains(&fact.vip))
         .cloned()
         .collect();
     let mut shared: BTreeMap<Text, IpAddr> = BTreeMap::new();
-    for one in waiting {
-        let fits =
-            |ports: &[Port]| ports.is_empty() || ports.iter().any(|port| one.ports.contains(port));
-        let listed = |fact: &&uturn_model::lb::LoadBalancerFact| {
-            let ports: Vec<Port> = fact.listeners.iter().map(|one| one.port).collect();
-            fits(&ports)
+    for waiting in waiting(objects, provider, model) {
+        let fits = |fact: &&LoadBalancerFact| {
+            let mut ports = fact.listeners.iter().map(|listener| listener.port);
+            fact.listeners.is_empty() || ports.any(|port| waiting.ports.contains(&port))
         };
-        let mut stated = unclaimed.iter().filter(listed);
-        let before = one.existing.as_ref().and_then(|id| shared.get(id).copied());
+        let mut stated = unclaimed.iter().filter(fits);
+        let before = waiting.existing.as_ref().and_then(|id| shared.get(id).copied());
         let vip = match (before, stated.next(), stated.next()) {
             (Some(vip), _, _) => Some(vip),
             (None, Some(only), None) => {
-                said.suppose(
-                    format!("address of {}", one.object),
+                suppositions.suppose(
+                    format!("address of {}", waiting.object),
                     only.vip.to_string(),
                     format!("{} states this load balancer, and it has nobody else's", only.origin),
                     "give the object's status",
                 );
                 Some(only.vip)
             }
-            _ => suppose(objects, &one, ranges, said),
+            _ => suppose(objects, &waiting, ranges, suppositions),
         };
         let Some(vip) = vip else { continue };
-        if let Some(id) = &one.existing {
+        if let Some(id) = &waiting.existing {
             shared.insert(id.clone(), vip);
         }
         let entry = LbIngress { ip: Some(vip), hostname: None, mode: IpMode::Vip };
-        let list = match one.is_ingress {
-            true => objects.ingresses.0.get_mut(&one.name).map(|to| &mut to.load_balancer),
-            false => objects.services.0.get_mut(&one.name).map(|to| &mut to.load_balancer),
+        let name = &waiting.name;
+        let status = match waiting.is_ingress {
+            true => objects.ingresses.0.get_mut(name).map(|owner| &mut owner.load_balancer),
+            false => objects.services.0.get_mut(name).map(|owner| &mut owner.load_balancer),
         };
-        list.into_iter().for_each(|list| list.push(entry.clone()));
+        if let Some(status) = status {
+            status.push(entry);
+        }
     }
 }
 
+/// Supposes an address: of the VPC for a private load balancer, else a public one.
 fn suppose(
     objects: &Objects,
-    one: &Waiting,
+    waiting: &Waiting,
     ranges: &mut Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) -> Option<IpAddr> {
-    let net = if one.private { ranges.vpc(objects) } else { PUBLIC.parse::<IpNet>().ok()? };
+    let net = match waiting.is_private {
+        true => ranges.vpc(objects),
+        false => PUBLIC.parse::<IpNet>().ok()?,
+    };
     let vip = ranges.address(net, 100)?;
-    let scope = if one.private { "private" } else { "public" };
-    said.suppose(
-        format!("address of {}", one.object),
+    let scope = if waiting.is_private { "private" } else { "public" };
+    suppositions.suppose(
+        format!("address of {}", waiting.object),
         format!("{vip} ({scope})"),
         "its status has no address",
         "give the object's status, or state spec.loadBalancers in Facts",
@@ -189,43 +187,41 @@ fn suppose(
     Some(vip)
 }
 
-fn waiting(objects: &Objects, provider: &Known<Provider>) -> Vec<Waiting> {
-    let services = objects.services.0.values().filter(|one| {
-        one.kind == ServiceKind::LoadBalancer
-            && one.load_balancer.is_empty()
-            && clouds::of_service(one, provider) == Maker::Judged
+/// The objects that have a load balancer of the cluster's cloud and no address of one.
+fn waiting(objects: &Objects, provider: &Known<Provider>, model: &dyn CloudModel) -> Vec<Waiting> {
+    let waiting = |owner: Owner<'_>, ports| {
+        let request = model.request(owner);
+        Waiting {
+            object: owner.object(),
+            name: owner.name().clone(),
+            is_ingress: matches!(owner, Owner::Ingress(_)),
+            ports,
+            existing: request.existing,
+            is_private: request.is_private,
+        }
+    };
+    let services = objects.services.0.values().filter(|service| {
+        service.kind == ServiceKind::LoadBalancer
+            && service.load_balancer.is_empty()
+            && clouds::of_service(service, provider) == Maker::Modelled
     });
-    let services = services.map(|one| Waiting {
-        object: one.object(),
-        name: one.name.clone(),
-        is_ingress: false,
-        ports: one.ports.iter().map(|port| port.port).collect(),
-        existing: existing(&one.annotations, "service.kubernetes.io/tke-existed-lbid"),
-        private: one
-            .annotations
-            .get("service.kubernetes.io/qcloud-loadbalancer-internal-subnetid")
-            .is_some(),
+    let services = services.map(|service| {
+        let ports = service.ports.iter().map(|port| port.port).collect();
+        waiting(Owner::Service(service), ports)
     });
-    let ingresses = objects.ingresses.0.values();
-    let ingresses =
-        ingresses.filter(|one| one.load_balancer.is_empty() && is_of_cloud(one, objects));
-    let ingresses = ingresses.map(|one| Waiting {
-        object: one.object(),
-        name: one.name.clone(),
-        is_ingress: true,
-        ports: [80, 443].into_iter().filter_map(Port::new).collect(),
-        existing: existing(&one.annotations, "kubernetes.io/ingress.existLbId"),
-        private: one.annotations.get("kubernetes.io/ingress.subnetId").is_some(),
+    let classes = &objects.ingress_classes.0;
+    let ingresses = objects.ingresses.0.values().filter(|ingress| {
+        ingress.load_balancer.is_empty() && model.serves_ingress(ingress, classes)
+    });
+    let ingresses = ingresses.map(|ingress| {
+        let ports = [80, 443].into_iter().filter_map(Port::new).collect();
+        waiting(Owner::Ingress(ingress), ports)
     });
     services.chain(ingresses).collect()
 }
 
-fn existing(annotations: &Labels, key: &str) -> Option<Text> {
-    annotations.get(key).map(Text::from)
-}
-
 fn known_vips(objects: &Objects) -> HashSet<IpAddr> {
-    let services = objects.services.0.values().flat_map(|one| &one.load_balancer);
-    let ingresses = objects.ingresses.0.values().flat_map(|one| &one.load_balancer);
-    services.chain(ingresses).filter_map(|one| one.ip).collect()
+    let services = objects.services.0.values().flat_map(|service| &service.load_balancer);
+    let ingresses = objects.ingresses.0.values().flat_map(|ingress| &ingress.load_balancer);
+    services.chain(ingresses).filter_map(|entry| entry.ip).collect()
 }

@@ -27,12 +27,12 @@ pub(super) fn of(objects: &Objects) -> Extent {
         .0
         .values()
         .any(|pod| of_system(&pod.name.namespace) && pod.node.is_some() && !pod.ips.is_empty());
-    let applied = objects.services.0.values().filter(|one| !one.cluster_ips.is_empty());
-    let has_service = applied.clone().any(|one| of_system(&one.name.namespace));
-    let has_api = applied.into_iter().any(|one| one.name == api);
+    let applied = objects.services.0.values().filter(|service| !service.cluster_ips.is_empty());
+    let has_service = applied.clone().any(|service| of_system(&service.name.namespace));
+    let has_api = applied.into_iter().any(|service| service.name == api);
     let slices = objects.slices.0.values().map(|slice| &slice.service);
     let mut ended = slices.chain(objects.endpoints.0.keys());
     let endpoints =
-        ended.clone().any(|one| *one == api) && ended.any(|one| of_system(&one.namespace));
+        ended.clone().any(|name| *name == api) && ended.any(|name| of_system(&name.namespace));
     Extent { pods: has_nodes && has_pods, services: has_service && has_api, endpoints, listeners }
 }

@@ -11,7 +11,7 @@ use uturn_model::pod::Phase;
 use uturn_model::{Family, Service};
 
 use super::ranges::Ranges;
-use super::{Said, count, some_of};
+use super::{Suppositions, count, some_of};
 use crate::objects::Objects;
 
 /// The ranges of nodes and of pods; each node has a /64 of the latter.
@@ -23,7 +23,7 @@ pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) {
     let asks = |service: &&Service| {
         service.families.contains(&Family::V6) || service.cluster_ips.iter().any(IpAddr::is_ipv6)
@@ -57,7 +57,7 @@ pub(super) fn complete(
         let own = node.pod_cidrs.iter().copied().find(|net| net.addr().is_ipv6());
         pod.ips.extend(ranges.address(own.unwrap_or(net), 10));
     }
-    said.suppose(
+    suppositions.suppose(
         about,
         "every node and pod has it, beside IPv4",
         "no Node object is given",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::{NamespacedName, ObjectRef, Pod, Text, Workload, WorkloadKind};
 
-use super::{Said, count, some_of};
+use super::{Suppositions, count, some_of};
 use crate::objects::Objects;
 
 /// Labels whose values only the running cluster knows.
@@ -49,7 +49,7 @@ pub(super) fn of_pod(
 
 /// Gives made-up pods the hashes that Services ask for, where the rest of the selector fits:
 /// the Services are those of a running cluster, and so are its pods.
-pub(super) fn add_hashes(objects: &mut Objects, said: &mut Said) {
+pub(super) fn add_hashes(objects: &mut Objects, suppositions: &mut Suppositions) {
     let mut asked: BTreeMap<(ObjectRef, &'static str), BTreeSet<Text>> = BTreeMap::new();
     let mut asking = BTreeSet::new();
     for service in objects.services.0.values() {
@@ -93,7 +93,7 @@ pub(super) fn add_hashes(objects: &mut Objects, said: &mut Said) {
         }
     }
     let asking: Vec<_> = asking.into_iter().collect();
-    said.suppose(
+    suppositions.suppose(
         format!(
             "labels that {} by and no manifest has: {}",
             if asking.len() == 1 {

@@ -48,7 +48,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
         gaps.add(service.object(), Unknown::Endpoints, because.into(), settle.into());
     }
     for ingress in
-        objects.ingresses.0.values().filter(|one| all_backends(one).any(Backend::is_action))
+        objects.ingresses.0.values().filter(|ingress| all_backends(ingress).any(Backend::is_action))
     {
         let because = "an annotation says what a path leads to, and is not read";
         let (because, settle) = (because.into(), TRACE_SERVICES.into());
@@ -85,7 +85,7 @@ fn find_versions(objects: &Objects, gaps: &mut Gaps) {
                 && service.selector.as_ref().is_some_and(|selector| selector.matches(labels))
         };
         let has_versions = objects.services.1.contains(&service.name)
-            || makers.iter().any(|one| selects(&one.name.namespace, &one.template.labels))
+            || makers.iter().any(|maker| selects(&maker.name.namespace, &maker.template.labels))
             || pods.iter().any(|pod| selects(&pod.name.namespace, &pod.spec.labels));
         if has_versions {
             add(service.object());
@@ -122,13 +122,14 @@ fn why_without_pods(
         .workloads
         .0
         .values()
-        .filter(|one| one.name.namespace == service.name.namespace)
-        .filter(|one| selector.matches(&one.template.labels))
+        .filter(|maker| maker.name.namespace == service.name.namespace)
+        .filter(|maker| selector.matches(&maker.template.labels))
         .peekable();
     if makers.peek().is_none() {
         return Some("nothing here makes pods with the labels that are selected");
     }
-    let makes_none = makers.all(|one| one.replicas == 0 && one.kind != WorkloadKind::DaemonSet);
+    let makes_none =
+        makers.all(|maker| maker.replicas == 0 && maker.kind != WorkloadKind::DaemonSet);
     (!makes_none).then_some("nothing says where the pods that are selected run")
 }
 
@@ -139,7 +140,8 @@ fn all_backends(ingress: &Ingress) -> impl Iterator<Item = &Backend> {
 
 /// The Services that an Ingress leads to.
 fn backends(ingress: &Ingress) -> impl Iterator<Item = NamespacedName> {
-    all_backends(ingress).filter(|one| !one.is_action()).filter_map(|backend| match backend {
+    all_backends(ingress).filter(|backend| !backend.is_action()).filter_map(|backend| match backend
+    {
         Backend::Service { name, .. } => {
             Some(NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() })
         }

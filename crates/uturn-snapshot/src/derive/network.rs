@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use uturn_lb::cloud;
 use uturn_model::network::{Network, NetworkMode, Plugin, covering_each};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Family, Known, ProxyMode};
 
 use super::ranges::{self, Ranges};
-use super::{Said, balancers, joined, plugin};
+use super::{Suppositions, joined, plugin};
 use crate::decode::facts::Fact;
 use crate::objects::Objects;
 
@@ -19,13 +20,13 @@ pub(super) fn derive(
     mode: Known<NetworkMode>,
     proxy: ProxyMode,
     ranges: &Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) -> Network {
     let facts = &objects.facts;
-    let vpc_cidrs = stated(&facts.vpc_cidrs).unwrap_or_else(|| vpc(objects, ranges, said));
+    let vpc_cidrs = stated(&facts.vpc_cidrs).unwrap_or_else(|| vpc(objects, ranges, suppositions));
     let pod_cidrs = stated(&facts.pod_cidrs).unwrap_or_else(|| pods(objects, &mode, &vpc_cidrs));
     let service_cidrs =
-        stated(&facts.service_cidrs).unwrap_or_else(|| services(objects, proxy, said));
+        stated(&facts.service_cidrs).unwrap_or_else(|| services(objects, proxy, suppositions));
     let non_masquerade_cidrs = stated(&facts.non_masquerade_cidrs)
         .unwrap_or_else(|| non_masquerade(objects, &plugin, &pod_cidrs, &vpc_cidrs));
     let transport = plugin::transport(objects, &plugin);
@@ -47,11 +48,11 @@ fn stated(fact: &Fact<Vec<IpNet>>) -> Option<Known<Vec<IpNet>>> {
     Some(Known::stated(nets.clone(), origin.clone()))
 }
 
-fn vpc(objects: &Objects, ranges: &Ranges, said: &mut Said) -> Known<Vec<IpNet>> {
+fn vpc(objects: &Objects, ranges: &Ranges, suppositions: &mut Suppositions) -> Known<Vec<IpNet>> {
     let nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
-    let services = objects.services.0.values().flat_map(|one| &one.load_balancer);
-    let ingresses = objects.ingresses.0.values().flat_map(|one| &one.load_balancer);
-    let vips = services.chain(ingresses).filter_map(|one| one.ip.as_ref());
+    let services = objects.services.0.values().flat_map(|service| &service.load_balancer);
+    let ingresses = objects.ingresses.0.values().flat_map(|ingress| &ingress.load_balancer);
+    let vips = services.chain(ingresses).filter_map(|entry| entry.ip.as_ref());
     let private = |ip: &&IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_private());
     let ips = nodes.chain(vips.filter(private));
     let mut nets: Vec<IpNet> = match ranges.vpc {
@@ -69,15 +70,24 @@ fn vpc(objects: &Objects, ranges: &Ranges, said: &mut Said) -> Known<Vec<IpNet>>
     nets.dedup();
     let because = "the ranges around nodes and private load balancers";
     if !nets.is_empty() && has_balancers(objects) {
-        said.suppose("VPC ranges", joined(&nets), because, "state spec.network.vpcCIDRs in Facts");
+        suppositions.suppose(
+            "VPC ranges",
+            joined(&nets),
+            because,
+            "state spec.network.vpcCIDRs in Facts",
+        );
     }
     Known::supposed(nets, because)
 }
 
 fn has_balancers(objects: &Objects) -> bool {
-    let service = |one: &uturn_model::Service| one.kind == ServiceKind::LoadBalancer;
+    let service = |service: &uturn_model::Service| service.kind == ServiceKind::LoadBalancer;
     objects.services.0.values().any(service)
-        || objects.ingresses.0.values().any(|one| balancers::is_of_cloud(one, objects))
+        || objects
+            .ingresses
+            .0
+            .values()
+            .any(|ingress| cloud::any_serves(ingress, &objects.ingress_classes.0))
 }
 
 fn pods(
@@ -85,7 +95,7 @@ fn pods(
     mode: &Known<NetworkMode>,
     vpc: &Known<Vec<IpNet>>,
 ) -> Known<Vec<IpNet>> {
-    let config = objects.proxy_config.as_ref().and_then(|one| one.cluster_cidrs.as_ref());
+    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
     let ranges = match config {
         Some((nets, origin)) => Known::stated(nets.clone(), origin.clone()),
         None if mode.value == NetworkMode::VpcCni => {
@@ -93,7 +103,7 @@ fn pods(
         }
         None => of_nodes(objects),
     };
-    // What kube-proxy and nodes are told need not be where the plugin takes addresses from.
+    // The ranges in kube-proxy's and the nodes' configuration need not be those of the plugin.
     let strangers = match mode.value {
         NetworkMode::Routed => strangers(objects, &ranges.value),
         NetworkMode::GlobalRouter | NetworkMode::VpcCni => Vec::new(),
@@ -128,13 +138,17 @@ fn strangers(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
 }
 
 /// Only nftables mode has a rule for the whole range.
-fn services(objects: &Objects, proxy: ProxyMode, said: &mut Said) -> Known<Vec<IpNet>> {
-    let ips = objects.services.0.values().flat_map(|one| one.cluster_ips.iter().copied());
+fn services(
+    objects: &Objects,
+    proxy: ProxyMode,
+    suppositions: &mut Suppositions,
+) -> Known<Vec<IpNet>> {
+    let ips = objects.services.0.values().flat_map(|service| service.cluster_ips.iter().copied());
     let nets = covering_each(&ips.map(IpNet::from).collect::<Vec<_>>());
     let because = "the smallest that has every known clusterIP";
     if !nets.is_empty() && proxy == ProxyMode::Nftables {
         let settle = "state spec.network.serviceCIDRs in Facts";
-        said.suppose("service ranges", joined(&nets), because, settle);
+        suppositions.suppose("service ranges", joined(&nets), because, settle);
     }
     Known::supposed(nets, because)
 }

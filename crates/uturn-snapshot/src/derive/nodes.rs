@@ -1,4 +1,4 @@
-//! Nodes that nobody wrote down, and what the ones that were written down lack.
+//! Nodes that no manifest gives, and what the given ones lack.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use uturn_model::node::Firewall;
 use uturn_model::{Family, Name, Node};
 
 use super::ranges::{self, Ranges};
-use super::{Said, count, nowhere, some_of};
+use super::{Suppositions, count, nowhere, some_of};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::objects::Objects;
 
@@ -22,17 +22,17 @@ pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) {
     let written = objects.nodes.0.len();
-    add_mentioned(objects, said);
+    add_mentioned(objects, suppositions);
     if written == 0 && has_something_to_run(objects) {
-        suppose(objects, said);
+        suppose(objects, suppositions);
     }
     add_facts(objects);
-    add_addresses(objects, ranges, said);
+    add_addresses(objects, ranges, suppositions);
     if mode == NetworkMode::GlobalRouter {
-        add_pod_ranges(objects, ranges, said);
+        add_pod_ranges(objects, ranges, suppositions);
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn has_something_to_run(objects: &Objects) -> bool {
 }
 
 /// Nodes that pods, endpoints or Facts speak of.
-fn add_mentioned(objects: &mut Objects, said: &mut Said) {
+fn add_mentioned(objects: &mut Objects, suppositions: &mut Suppositions) {
     let pods = objects.pods.0.values().filter_map(|pod| pod.node.as_ref());
     let slices = objects.slices.0.values().flat_map(|slice| &slice.endpoints);
     let old = objects.endpoints.0.values().flat_map(|old| &old.slices);
@@ -57,7 +57,7 @@ fn add_mentioned(objects: &mut Objects, said: &mut Said) {
         mentioned.into_iter().filter(|name| !objects.nodes.0.contains_key(name)).collect();
     if !objects.nodes.0.is_empty() && !new.is_empty() {
         let because = "pods, endpoints or Facts speak of them";
-        said.suppose(
+        suppositions.suppose(
             format!("nodes {}", some_of(&new)),
             "they are there",
             because,
@@ -74,7 +74,7 @@ fn add(objects: &mut Objects, name: Name) {
     objects.nodes.0.insert(name, node);
 }
 
-fn suppose(objects: &mut Objects, said: &mut Said) {
+fn suppose(objects: &mut Objects, suppositions: &mut Suppositions) {
     let mentioned = objects.nodes.0.len();
     for number in 1.. {
         if objects.nodes.0.len() >= USUAL {
@@ -92,7 +92,7 @@ fn suppose(objects: &mut Objects, said: &mut Said) {
         _ => format!("there is no Node object; {} named by others", count(mentioned, "node")),
     };
     let taken = format!("{} ({})", names.len(), some_of(&names));
-    said.suppose("nodes", taken, because, "give the cluster's Node objects");
+    suppositions.suppose("nodes", taken, because, "give the cluster's Node objects");
 }
 
 fn add_facts(objects: &mut Objects) {
@@ -113,12 +113,12 @@ fn add_facts(objects: &mut Objects) {
     }
 }
 
-/// What is said of this node, else of every one.
+/// What Facts state of this node, else of every node.
 fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
     own.as_ref().or(every.as_ref()).map(|(value, _)| value.clone())
 }
 
-fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
+fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
     from_host_pods(objects);
     let lacking: Vec<Name> = objects
         .nodes
@@ -137,7 +137,7 @@ fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
             node.internal_ips.push(address);
         }
     }
-    said.suppose(
+    suppositions.suppose(
         format!("addresses of {}", count(lacking.len(), "node")),
         format!("free ones of {vpc}"),
         "no InternalIP is given",
@@ -157,7 +157,7 @@ fn from_host_pods(objects: &mut Objects) {
     }
 }
 
-fn add_pod_ranges(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
+fn add_pod_ranges(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
     let mut seen: std::collections::HashMap<&Name, IpAddr> = std::collections::HashMap::new();
     for pod in objects.pods.0.values().filter(|pod| !pod.spec.host_network) {
         if let (Some(node), Some(ip)) = (&pod.node, pod.address(Family::V4)) {
@@ -188,7 +188,7 @@ fn add_pod_ranges(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
         }
     }
     if !found.is_empty() {
-        said.suppose(
+        suppositions.suppose(
             format!("pod ranges of {}", count(found.len(), "node")),
             "the /24 around their pods",
             "no podCIDR is given",
@@ -214,7 +214,7 @@ fn add_pod_ranges(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
             node.pod_cidrs.push(block);
         }
     }
-    said.suppose(
+    suppositions.suppose(
         format!("pod ranges of {}", count(lacking.len(), "node")),
         format!("a /24 of {whole} each"),
         "no podCIDR is given",

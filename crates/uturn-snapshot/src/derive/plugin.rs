@@ -7,20 +7,16 @@
 
 use std::net::IpAddr;
 
+use uturn_lb::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
-use super::{Said, daemon_sets, nodes};
+use super::{Suppositions, daemon_sets, nodes};
 use crate::objects::Objects;
 
-/// The annotation that says which network cards a pod has.
-const NETWORKS: &str = "tke.cloud.tencent.com/networks";
-
-/// The DaemonSets of plugins by name. Where several run, the first of this list makes the
-/// network: the others add policies or a Service proxy to it.
+/// The DaemonSets of plugins by name, after those of clouds' own networks. Where several run,
+/// the first of this list makes the network: the others add policies or a Service proxy to it.
 const AGENTS: &[(&str, Plugin)] = &[
-    ("tke-eni-agent", Plugin::TkeVpcCni),
-    ("tke-bridge-agent", Plugin::TkeGlobalRouter),
     ("aws-node", Plugin::AwsVpcCni),
     ("terway-eniip", Plugin::Terway),
     ("terway-eni", Plugin::Terway),
@@ -69,43 +65,42 @@ const CILIUM_HOSTS: [&str; 2] =
     ["network.cilium.io/ipv4-cilium-host", "io.cilium.network.ipv4-cilium-host"];
 
 /// Which plugin makes the pod network.
-pub(super) fn derive(objects: &Objects, said: &mut Said) -> Known<Plugin> {
+pub(super) fn derive(objects: &Objects, suppositions: &mut Suppositions) -> Known<Plugin> {
     if let Some((plugin, origin)) = &objects.facts.network_plugin {
         return Known::stated(*plugin, origin.clone());
     }
     if let Some((mode, origin)) = &objects.facts.network_mode {
-        let plugin = match mode {
-            NetworkMode::GlobalRouter => Plugin::TkeGlobalRouter,
-            NetworkMode::VpcCni => Plugin::TkeVpcCni,
-            NetworkMode::Routed => Plugin::Unknown,
-        };
-        return Known::stated(plugin, origin.clone());
+        return Known::stated(cloud::usual_network(*mode), origin.clone());
     }
-    let traces = [by_networks, by_agent, by_node, by_pod, by_addresses];
+    let traces = [by_request, by_agent, by_node, by_pod, by_addresses];
     if let Some((plugin, trace)) = traces.iter().find_map(|find| find(objects)) {
         return Known::derived(plugin, trace);
     }
     let because = "neither nodes nor pods say it";
     if nodes::has_something_to_run(objects) {
-        said.suppose("network", "global-router", because, "state spec.network.mode in Facts");
+        suppositions.suppose(
+            "network",
+            "global-router",
+            because,
+            "state spec.network.mode in Facts",
+        );
     }
-    Known::supposed(Plugin::TkeGlobalRouter, because)
+    Known::supposed(cloud::usual_network(NetworkMode::GlobalRouter), because)
 }
 
-/// The cards that TKE's pods ask for.
-fn by_networks(objects: &Objects) -> Option<(Plugin, String)> {
+/// The cloud's network that pods ask for.
+fn by_request(objects: &Objects) -> Option<(Plugin, String)> {
     let pods = objects.pods.0.values().map(|pod| (&pod.spec.annotations, &pod.name));
     let workloads = objects.workloads.0.values();
     let templates = workloads.map(|workload| (&workload.template.annotations, &workload.name));
     pods.chain(templates).find_map(|(annotations, name)| {
-        let networks = annotations.get(NETWORKS)?;
-        let is_card = networks.contains("tke-route-eni") || networks.contains("tke-direct-eni");
-        let plugin = match is_card {
-            true => Plugin::TkeVpcCni,
-            false if networks.contains("tke-bridge") => Plugin::TkeGlobalRouter,
-            false => return None,
+        let asked = |(key, part): &&(&'static str, &str)| {
+            annotations.get(key).is_some_and(|value| value.contains(part))
         };
-        Some((plugin, format!("{NETWORKS} of {name}")))
+        cloud::networks().find_map(|network| {
+            let (key, _) = network.pod_annotations.iter().find(asked)?;
+            Some((Plugin::OfCloud(network.network), format!("{key} of {name}")))
+        })
     })
 }
 
@@ -115,13 +110,17 @@ fn by_agent(objects: &Objects) -> Option<(Plugin, String)> {
     let mut found: Vec<ObjectRef> = on_hosts.map(|(set, _)| set).collect();
     found.sort();
     found.dedup();
+    let of_clouds = cloud::networks().flat_map(|network| {
+        network.agents.iter().map(|agent| (*agent, Plugin::OfCloud(network.network)))
+    });
+    let agents: Vec<(&str, Plugin)> = of_clouds.chain(AGENTS.iter().copied()).collect();
     let of = |name: &str| {
-        AGENTS.iter().find(|(agent, _)| {
+        agents.iter().find(|(agent, _)| {
             // flannel's has one for each architecture.
             name == *agent || name.strip_prefix(agent).is_some_and(|rest| rest.starts_with('-'))
         })
     };
-    AGENTS.iter().find_map(|(agent, plugin)| {
+    agents.iter().find_map(|(agent, plugin)| {
         let set = found.iter().find(|set| of(&set.name).is_some_and(|(own, _)| own == agent))?;
         let plugin = match plugin {
             Plugin::Calico if has_flannel(objects) => Plugin::Canal,
@@ -188,7 +187,8 @@ fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
     }
     let stranger = outside_of_range(objects).next();
     if are_ranged && stranger.is_none() {
-        return Some((Plugin::TkeGlobalRouter, "the podCIDRs of the nodes".into()));
+        let plugin = cloud::usual_network(NetworkMode::GlobalRouter);
+        return Some((plugin, "the podCIDRs of the nodes".into()));
     }
     let is_known = objects.pods.0.values().any(has_own_address);
     if !are_ranged && !is_known {

@@ -12,7 +12,7 @@ use uturn_model::{
 };
 
 use super::ranges::Ranges;
-use super::{Said, count, labels, owners, some_of};
+use super::{Suppositions, count, labels, owners, some_of};
 use crate::objects::Objects;
 
 /// How many pods of one workload are made up at most.
@@ -23,24 +23,24 @@ pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) {
     let is_written = |name: &NamespacedName| objects.written_pods.contains(name);
     let collected = objects.pods.0.keys().any(|name| !is_written(name));
-    place_written(objects, said);
-    suppose(objects, collected, said);
-    labels::add_hashes(objects, said);
-    leave_ending_out(objects, said);
+    place_written(objects, suppositions);
+    suppose(objects, collected, suppositions);
+    labels::add_hashes(objects, suppositions);
+    leave_ending_out(objects, suppositions);
     let pool = match mode {
         NetworkMode::GlobalRouter => None,
         NetworkMode::VpcCni => Some(ranges.vpc(objects)),
         NetworkMode::Routed => pool(objects, ranges),
     };
-    add_addresses(objects, pool, ranges, said);
+    add_addresses(objects, pool, ranges, suppositions);
 }
 
-/// Puts pods that were written by hand, and so are on no node, on one.
-fn place_written(objects: &mut Objects, said: &mut Said) {
+/// Places pods that were written by hand, and so are on no node.
+fn place_written(objects: &mut Objects, suppositions: &mut Suppositions) {
     let mut spread = Spread::over(objects);
     let mut placed = Vec::new();
     for name in objects.written_pods.clone() {
@@ -59,7 +59,7 @@ fn place_written(objects: &mut Objects, said: &mut Said) {
         }
     }
     if !placed.is_empty() {
-        said.suppose(
+        suppositions.suppose(
             format!("{} without a node: {}", count(placed.len(), "pod"), some_of(&placed)),
             "spread over the nodes",
             "no spec.nodeName is given",
@@ -69,7 +69,7 @@ fn place_written(objects: &mut Objects, said: &mut Said) {
 }
 
 /// Makes up the pods of every workload that has none.
-fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
+fn suppose(objects: &mut Objects, collected: bool, suppositions: &mut Suppositions) {
     let owners: HashSet<&ObjectRef> =
         objects.pods.0.values().filter_map(|pod| pod.owner.as_ref()).collect();
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
@@ -105,7 +105,7 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
             made.push(workload.object());
         }
         if workload.replicas > MOST {
-            said.suppose(
+            suppositions.suppose(
                 format!("pods of {}", workload.object()),
                 format!("the first {MOST} of {}", workload.replicas),
                 "more are not made up",
@@ -114,7 +114,7 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
         }
     }
     if pods > 0 {
-        said.suppose(
+        suppositions.suppose(
             format!("placement of {} of {}", count(pods, "pod"), some_of(&made)),
             "spread over the nodes",
             "there are no Pod objects of theirs",
@@ -125,7 +125,7 @@ fn suppose(objects: &mut Objects, collected: bool, said: &mut Said) {
 
 /// Pods of Jobs come and go. Where a Service selects pods that stay, made-up pods of Jobs that
 /// it selects too are none of its endpoints: how often one is there is not known.
-fn leave_ending_out(objects: &mut Objects, said: &mut Said) {
+fn leave_ending_out(objects: &mut Objects, suppositions: &mut Suppositions) {
     let ends = |pod: &Pod| {
         pod.supposed
             && pod
@@ -153,7 +153,7 @@ fn leave_ending_out(objects: &mut Objects, said: &mut Said) {
         }
     }
     if !services.is_empty() {
-        said.suppose(
+        suppositions.suppose(
             format!("pods of Jobs that Services select beside others: {}", some_of(&services)),
             "no endpoints",
             "they come and go",
@@ -224,7 +224,7 @@ fn one_a_node(objects: &mut Objects, workload: &Workload) {
 
 fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
     let template = &workload.template;
-    let alone = template.anti_affinity.iter().any(|one| one.matches(&template.labels));
+    let alone = template.anti_affinity.iter().any(|affinity| affinity.matches(&template.labels));
     let room = if alone { spread.matching(&template.node_selector).count() } else { 0 };
     let first = match workload.kind {
         WorkloadKind::StatefulSet => {
@@ -303,7 +303,12 @@ fn pool(objects: &Objects, ranges: &mut Ranges) -> Option<IpNet> {
     Some(stated.unwrap_or_else(|| ranges.for_pods(objects.nodes.0.len())))
 }
 
-fn add_addresses(objects: &mut Objects, pool: Option<IpNet>, ranges: &mut Ranges, said: &mut Said) {
+fn add_addresses(
+    objects: &mut Objects,
+    pool: Option<IpNet>,
+    ranges: &mut Ranges,
+    suppositions: &mut Suppositions,
+) {
     let nodes = &objects.nodes.0;
     let mut without: BTreeSet<&Name> = BTreeSet::new();
     let mut given = 0;
@@ -332,7 +337,7 @@ fn add_addresses(objects: &mut Objects, pool: Option<IpNet>, ranges: &mut Ranges
         pod.ips = ips;
     }
     if given > 0 {
-        said.suppose(
+        suppositions.suppose(
             format!("addresses of {}", count(given, "pod")),
             "free ones of their node's range",
             "no status.podIPs is given",
@@ -341,7 +346,7 @@ fn add_addresses(objects: &mut Objects, pool: Option<IpNet>, ranges: &mut Ranges
     }
     if !without.is_empty() {
         let nodes: Vec<&Name> = without.into_iter().collect();
-        said.suppose(
+        suppositions.suppose(
             format!("pods on {}", some_of(&nodes)),
             "some have no address",
             "the node's pod range has none left",

@@ -1,75 +1,46 @@
 //! Which cloud the cluster is in.
 
+use uturn_lb::cloud::{self, Observed};
+use uturn_model::Known;
 use uturn_model::cluster::Provider;
 use uturn_model::service::ServiceKind;
-use uturn_model::{Known, Labels};
 
-use super::{balancers, clouds, proxy};
+use super::{clouds, proxy};
 use crate::objects::Objects;
 
-/// Stated, or seen by its traces. Where there is a load balancer and no trace, it is not known.
+/// The cloud that Facts state, else the one that left traces. It is not known where something
+/// needs a load balancer and there is no trace.
 pub(super) fn derive(objects: &Objects) -> Known<Provider> {
     if let Some((provider, origin)) = &objects.facts.provider {
         return Known::stated(*provider, origin.clone());
     }
-    if let Some(trace) = trace(objects) {
-        return Known::derived(Provider::Tke, trace);
+    let observed = Observed {
+        kube_proxy_image: proxy::image(objects),
+        nodes: &objects.nodes.0,
+        services: &objects.services.0,
+        ingresses: &objects.ingresses.0,
+        overrides: &objects.listener_overrides.0,
+        controller_switches: &objects.controller_switches,
+    };
+    for (entry, model) in cloud::modelled() {
+        if let Some(trace) = model.recognise(&observed) {
+            return Known::derived(Provider::Cloud(entry.cloud), trace);
+        }
     }
-    if let Some((cloud, trace)) = clouds::elsewhere(objects) {
-        return Known::derived(Provider::Other(cloud), trace);
+    if let Some((cloud, trace)) = clouds::by_trace(objects) {
+        return Known::derived(Provider::Cloud(cloud), trace);
     }
-    let service = objects.services.0.values().find(|one| one.kind == ServiceKind::LoadBalancer);
-    let ingress = objects.ingresses.0.values().find(|one| balancers::is_of_cloud(one, objects));
-    match service.map(|one| one.object()).or_else(|| ingress.map(|one| one.object())) {
+    let mut services = objects.services.0.values();
+    let service = services.find(|service| service.kind == ServiceKind::LoadBalancer);
+    let classes = &objects.ingress_classes.0;
+    let mut ingresses = objects.ingresses.0.values();
+    let mut ingress = || ingresses.find(|ingress| cloud::any_serves(ingress, classes));
+    let object = service.map(|service| service.object());
+    match object.or_else(|| ingress().map(|ingress| ingress.object())) {
         Some(object) => {
             let because = format!("{object} needs a load balancer, and nothing names a cloud");
             Known::derived(Provider::Unknown, because)
         }
         None => Known::derived(Provider::None, "nothing here asks for a cloud's load balancer"),
     }
-}
-
-/// What only TKE leaves behind.
-fn trace(objects: &Objects) -> Option<String> {
-    if let Some(image) = proxy::image(objects).filter(|image| image.contains("-tke.")) {
-        return Some(format!("kube-proxy's image {image}"));
-    }
-    let by_id = objects.nodes.0.values().find(|node| {
-        let id = node.provider_id.as_deref().unwrap_or_default();
-        id.starts_with("qcloud://") || id.starts_with("tencentcloud://")
-    });
-    if let Some(node) = by_id {
-        return Some(format!("the providerID of node {}", node.name));
-    }
-    let by_version = objects
-        .nodes
-        .0
-        .values()
-        .find(|node| node.kube_proxy_version.is_some_and(|version| version.tke.is_some()));
-    if let Some(node) = by_version {
-        return Some(format!("the kube-proxy version of node {}", node.name));
-    }
-    if let Some(config) = objects.tke_service_configs.0.values().next() {
-        return Some(format!("TkeServiceConfig {}", config.name));
-    }
-    if !objects.controller_switches.is_empty() {
-        return Some("ConfigMap kube-system/tke-service-controller-config".into());
-    }
-    let services = objects.services.0.values();
-    let services = services.map(|one| (one.object().to_string(), [&one.annotations, &one.labels]));
-    let ingresses = objects.ingresses.0.values();
-    let none = Labels::new();
-    let ingresses = ingresses.map(|one| (one.object().to_string(), [&one.annotations, &none]));
-    let nodes = objects.nodes.0.values();
-    let nodes = nodes.map(|one| (format!("Node {}", one.name), [&one.labels, &one.annotations]));
-    let labelled = services.chain(ingresses).chain(nodes).find_map(|(object, both)| {
-        let key = both.into_iter().find_map(clouds::own_key)?;
-        Some(format!("{key} of {object}"))
-    });
-    let by_class = || {
-        let ingress =
-            objects.ingresses.0.values().find(|one| one.class.as_deref() == Some("qcloud"))?;
-        Some(format!("the class qcloud of {}", ingress.object()))
-    };
-    labelled.or_else(by_class)
 }

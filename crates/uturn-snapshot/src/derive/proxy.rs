@@ -1,6 +1,7 @@
 //! How kube-proxy is set: Facts, then its ConfigMap, then its command line, then habit.
 
 use ipnet::IpNet;
+use uturn_lb::cloud;
 use uturn_model::cluster::Provider;
 use uturn_model::network::{Network, covering_each};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
@@ -8,18 +9,18 @@ use uturn_model::{
     Known, Origin, ProxyMode, ProxySettings, ServiceProxy, Text, Variant, Version, WorkloadKind,
 };
 
-use super::{Said, joined, service_proxy};
+use super::{Suppositions, joined, service_proxy};
 use crate::decode::proxy_config::{self, ProxyConfig};
 use crate::objects::Objects;
 
-/// The version that is taken where nothing tells one.
+/// The version that is supposed where nothing states a version.
 const USUAL: Version = Version::new(1, 34, 0);
 
 /// All settings.
 pub(super) fn derive(
     objects: &Objects,
     provider: &Known<Provider>,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) -> ProxySettings {
     let served_by = service_proxy::derive(objects);
     if served_by.value != ServiceProxy::KubeProxy {
@@ -29,7 +30,7 @@ pub(super) fn derive(
         proxy.variant = Known::derived(Variant::Upstream, because.as_str());
         proxy.detector = Known::derived(LocalDetector::None, because.as_str());
         if needs_proxy(objects) {
-            service_proxy::say(&served_by, said);
+            service_proxy::suppose(&served_by, suppositions);
         }
         proxy.served_by = served_by;
         return proxy;
@@ -43,11 +44,12 @@ pub(super) fn derive(
         objects.proxy_config.iter().chain(arguments.as_ref()).chain(k3s.as_ref()).collect();
     let needed = needs_proxy(objects);
 
-    let mode = mode(objects, &configs, needed, said);
-    let version = version(objects, needed, said);
+    let mode = mode(objects, &configs, needed, suppositions);
+    let version = version(objects, needed, suppositions);
     let mut proxy = ProxySettings::new(mode, version);
     proxy.served_by = served_by;
     proxy.variant = variant(objects, provider, &proxy.version);
+    cloud::set_address_binding(&mut proxy);
     proxy.detector = detector(objects, &configs);
     if proxy.mode.value == ProxyMode::Nftables {
         proxy.node_port_addresses = NodePortAddresses::Primary;
@@ -125,7 +127,7 @@ fn mode(
     objects: &Objects,
     configs: &[&ProxyConfig],
     needed: bool,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) -> Known<ProxyMode> {
     if let Some((mode, origin)) = &objects.facts.proxy_mode {
         return Known::stated(*mode, origin.clone());
@@ -147,12 +149,17 @@ fn mode(
     }
     let because = "nothing says it; iptables is kube-proxy's default";
     if needed {
-        said.suppose("kube-proxy mode", "iptables", because, "state spec.kubeProxy.mode in Facts");
+        suppositions.suppose(
+            "kube-proxy mode",
+            "iptables",
+            because,
+            "state spec.kubeProxy.mode in Facts",
+        );
     }
     Known::supposed(ProxyMode::Iptables, because)
 }
 
-fn version(objects: &Objects, needed: bool, said: &mut Said) -> Known<Version> {
+fn version(objects: &Objects, needed: bool, suppositions: &mut Suppositions) -> Known<Version> {
     if let Some((version, origin)) = &objects.facts.proxy_version {
         return Known::stated(*version, origin.clone());
     }
@@ -171,7 +178,7 @@ fn version(objects: &Objects, needed: bool, said: &mut Said) -> Known<Version> {
     let because = "neither an image of kube-proxy nor a node says it";
     if needed {
         let settle = "state spec.kubeProxy.version in Facts";
-        said.suppose("kube-proxy version", USUAL.to_string(), because, settle);
+        suppositions.suppose("kube-proxy version", USUAL.to_string(), because, settle);
     }
     Known::supposed(USUAL, because)
 }
@@ -184,13 +191,14 @@ fn variant(
     if let Some((variant, origin)) = &objects.facts.proxy_variant {
         return Known::stated(*variant, origin.clone());
     }
-    if version.value.tke.is_some() {
-        return Known::derived(Variant::Tke, format!("its version {}", version.value));
+    if let Some(cloud) = cloud::builder_of(version.value) {
+        return Known::derived(Variant::Cloud(cloud), format!("its version {}", version.value));
     }
     match provider.value {
-        Provider::Tke => Known::derived(Variant::Tke, "the cloud is tke"),
-        Provider::Other(cloud) => {
-            Known::derived(Variant::Upstream, format!("the cloud is {}", cloud.word()))
+        Provider::Cloud(cloud) => {
+            let has_builds = cloud::entry(cloud).is_some_and(|entry| entry.kube_proxy.is_some());
+            let variant = if has_builds { Variant::Cloud(cloud) } else { Variant::Upstream };
+            Known::derived(variant, format!("the cloud is {}", cloud.word()))
         }
         Provider::Unknown => Known::supposed(Variant::Upstream, "nothing names a cloud"),
         Provider::None => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
@@ -239,7 +247,7 @@ pub(super) fn suppose_detector(
     proxy: &mut ProxySettings,
     objects: &Objects,
     network: &Network,
-    said: &mut Said,
+    suppositions: &mut Suppositions,
 ) {
     if !proxy.detector.is_supposed() {
         return;
@@ -259,7 +267,7 @@ pub(super) fn suppose_detector(
     };
     if needs_proxy(objects) {
         let settle = "give kube-proxy's ConfigMap, or state spec.network.podCIDRs in Facts";
-        said.suppose(CLUSTER_CIDR, taken, NO_CIDR, settle);
+        suppositions.suppose(CLUSTER_CIDR, taken, NO_CIDR, settle);
     }
 }
 
@@ -275,13 +283,13 @@ pub(super) fn image(objects: &Objects) -> Option<&str> {
 fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
     let workloads = objects.workloads.0.values();
     let daemon = workloads
-        .filter(|one| one.kind == WorkloadKind::DaemonSet)
-        .filter(|one| one.name.namespace.as_str() == "kube-system")
-        .find(|one| {
-            one.name.name.as_str() == "kube-proxy"
-                || one.template.labels.is("k8s-app", "kube-proxy")
+        .filter(|workload| workload.kind == WorkloadKind::DaemonSet)
+        .filter(|workload| workload.name.namespace.as_str() == "kube-system")
+        .find(|workload| {
+            workload.name.name.as_str() == "kube-proxy"
+                || workload.template.labels.is("k8s-app", "kube-proxy")
         });
-    let daemon = daemon.map(|one| (&one.template, &one.origin));
+    let daemon = daemon.map(|workload| (&workload.template, &workload.origin));
     let pods = || {
         let ours = |labels: &uturn_model::Labels| labels.is("k8s-app", "kube-proxy");
         let mut pods = objects.pods.0.values();
@@ -290,7 +298,7 @@ fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
         Some((&pod.spec, &pod.origin))
     };
     let (spec, origin) = daemon.or_else(pods)?;
-    let container = spec.containers.iter().find(|one| &*one.name == "kube-proxy");
+    let container = spec.containers.iter().find(|container| &*container.name == "kube-proxy");
     let container = container.or(spec.containers.first())?;
     Some((&container.image, &container.arguments, origin))
 }
@@ -299,5 +307,5 @@ fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
 fn tag(image: &str) -> Option<Version> {
     let (name, _) = image.split_once('@').unwrap_or((image, ""));
     let (_, tag) = name.rsplit_once(':')?;
-    tag.parse().ok()
+    tag.parse().ok().map(cloud::with_known_build)
 }

@@ -12,7 +12,7 @@ pub(super) struct Ranges {
     used: HashSet<IpAddr>,
     /// Ranges of pods and of cluster addresses.
     taken: Vec<IpNet>,
-    /// The range that the VPC is supposed to have, once somebody needed it.
+    /// The range that the VPC is supposed to have, once it was needed.
     pub(super) vpc: Option<IpNet>,
     /// How far each range is given out.
     next: BTreeMap<IpNet, u128>,
@@ -25,15 +25,17 @@ impl Ranges {
             nodes.clone().flat_map(|node| node.internal_ips.iter().chain(&node.external_ips));
         let pod_ips = objects.pods.0.values().flat_map(|pod| &pod.ips);
         let services = objects.services.0.values();
-        let service_ips =
-            services.clone().flat_map(|one| one.cluster_ips.iter().chain(&one.external_ips));
+        let service_ips = services
+            .clone()
+            .flat_map(|service| service.cluster_ips.iter().chain(&service.external_ips));
         let ingresses = objects.ingresses.0.values();
-        let vips = services.flat_map(|one| &one.load_balancer);
-        let vips = vips.chain(ingresses.flat_map(|one| &one.load_balancer));
-        let vips = vips.filter_map(|one| one.ip);
-        let stated = objects.facts.load_balancers.iter().map(|one| one.vip);
+        let vips = services.flat_map(|service| &service.load_balancer);
+        let vips = vips.chain(ingresses.flat_map(|ingress| &ingress.load_balancer));
+        let vips = vips.filter_map(|entry| entry.ip);
+        let stated = objects.facts.load_balancers.iter().map(|fact| fact.vip);
         let slices = objects.slices.0.values();
-        let endpoints = slices.flat_map(|one| one.endpoints.iter().map(|one| one.address));
+        let endpoints =
+            slices.flat_map(|slice| slice.endpoints.iter().map(|endpoint| endpoint.address));
         let mut used: HashSet<IpAddr> =
             node_ips.chain(pod_ips).chain(service_ips).copied().collect();
         used.extend(vips.chain(stated).chain(endpoints));
@@ -44,11 +46,11 @@ impl Ranges {
             taken.extend(stated.iter().flat_map(|(nets, _)| nets));
         }
         if let Some((nets, _)) =
-            objects.proxy_config.as_ref().and_then(|one| one.cluster_cidrs.as_ref())
+            objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref())
         {
             taken.extend(nets);
         }
-        let cluster_ips = objects.services.0.values().flat_map(|one| &one.cluster_ips);
+        let cluster_ips = objects.services.0.values().flat_map(|service| &service.cluster_ips);
         let mut around: Vec<IpNet> = cluster_ips.filter_map(|ip| around(*ip, 16)).collect();
         let pods = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
         let pod_nets = pods.flat_map(|pod| &pod.ips).filter_map(|ip| self::around(*ip, 24));
@@ -67,10 +69,10 @@ impl Ranges {
         let stated = objects.facts.vpc_cidrs.as_ref().and_then(|(nets, _)| nets.first().copied());
         let node_ips = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
         let near = node_ips.clone().find_map(|ip| around(*ip, 16));
-        let vips = objects.facts.load_balancers.iter().map(|one| one.vip);
-        let ingresses = objects.ingresses.0.values().flat_map(|one| &one.load_balancer);
-        let services = objects.services.0.values().flat_map(|one| &one.load_balancer);
-        let vips = vips.chain(ingresses.chain(services).filter_map(|one| one.ip));
+        let vips = objects.facts.load_balancers.iter().map(|fact| fact.vip);
+        let ingresses = objects.ingresses.0.values().flat_map(|ingress| &ingress.load_balancer);
+        let services = objects.services.0.values().flat_map(|service| &service.load_balancer);
+        let vips = vips.chain(ingresses.chain(services).filter_map(|entry| entry.ip));
         let private = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_private());
         let vip_nets = vips.filter(private).filter_map(|ip| around(ip, 16));
         let candidates: Vec<IpNet> = vip_nets.chain(sixteens(10, 0)).collect();
@@ -105,7 +107,7 @@ impl Ranges {
     }
 
     fn is_free(&self, net: &IpNet) -> bool {
-        !self.taken.iter().any(|one| overlap(one, net))
+        !self.taken.iter().any(|taken| overlap(taken, net))
     }
 
     /// Takes a free address of a range: the `first`-th, or one after it.
@@ -126,7 +128,7 @@ impl Ranges {
 }
 
 /// The blocks of 256 addresses that a range is made of. The first is left out where there
-/// are several: whoever owns the range keeps it for itself.
+/// are several: the owner of the range keeps it for itself.
 pub(super) fn blocks(net: IpNet) -> impl Iterator<Item = IpNet> {
     let length = net.prefix_len().max(net.max_prefix_len() - 8);
     let blocks = net.subnets(length).into_iter().flatten();

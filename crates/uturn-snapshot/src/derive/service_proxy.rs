@@ -7,7 +7,7 @@ use uturn_model::proxy::Translates;
 use uturn_model::{Basis, Known, Labels, ServiceProxy, WorkloadKind};
 
 use super::unjudged::Gaps;
-use super::{Said, count, daemon_sets, proxy};
+use super::{Suppositions, count, daemon_sets, proxy};
 use crate::objects::Objects;
 
 /// What Facts state, else what configurations and running programs say.
@@ -49,7 +49,7 @@ fn calico(objects: &Objects) -> Option<Known<ServiceProxy>> {
 
 fn kube_router(objects: &Objects) -> Option<Known<ServiceProxy>> {
     let (name, spec) = specs(objects).find(|(name, _)| is_named(name, "kube-router"))?;
-    let mut arguments = spec.containers.iter().flat_map(|one| &one.arguments);
+    let mut arguments = spec.containers.iter().flat_map(|container| &container.arguments);
     let argument = arguments.find_map(|argument| argument.strip_prefix("--run-service-proxy"))?;
     matches!(argument, "" | "=true").then(|| {
         let because = format!("--run-service-proxy of {name}");
@@ -65,7 +65,7 @@ fn ovn_kubernetes(objects: &Objects, has_kube_proxy: bool) -> Option<Known<Servi
     Some(Known::derived(ServiceProxy::OvnKubernetes, agent))
 }
 
-/// AntreaProxy serves node ports too where it is told to; else kube-proxy does.
+/// AntreaProxy serves node ports too where it is configured to; else kube-proxy does.
 fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
     let is_config =
         |(key, _): &&(uturn_model::Text, uturn_model::Text)| &**key == "antrea-agent.conf";
@@ -90,8 +90,8 @@ fn agent(objects: &Objects, names: &[&str]) -> Option<String> {
 
 /// What DaemonSets and pods run, with the names of their objects.
 fn specs(objects: &Objects) -> impl Iterator<Item = (String, &PodSpec)> {
-    let sets = objects.workloads.0.values().filter(|one| one.kind == WorkloadKind::DaemonSet);
-    let sets = sets.map(|one| (one.object().to_string(), &one.template));
+    let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
+    let sets = sets.map(|set| (set.object().to_string(), &set.template));
     sets.chain(objects.pods.0.values().map(|pod| (format!("Pod {}", pod.name), &pod.spec)))
 }
 
@@ -108,7 +108,7 @@ fn trace(proxy: &Known<ServiceProxy>) -> String {
 }
 
 /// Says which program serves Services, where Facts do not state it.
-pub(super) fn say(proxy: &Known<ServiceProxy>, said: &mut Said) {
+pub(super) fn suppose(proxy: &Known<ServiceProxy>, suppositions: &mut Suppositions) {
     let how = match proxy.value.translates() {
         Translates::Nothing => "and calls of Services are not judged",
         Translates::ClusterIps => "which turns cluster IPs into endpoints on the client's own node",
@@ -116,7 +116,7 @@ pub(super) fn say(proxy: &Known<ServiceProxy>, said: &mut Said) {
     };
     let taken = format!("{} in place of kube-proxy, {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
-    said.suppose("who serves Services", taken, trace(proxy), settle);
+    suppositions.suppose("who serves Services", taken, trace(proxy), settle);
 }
 
 /// Lists the Services of which no call is judged: those of programs that are not modelled.
@@ -126,7 +126,7 @@ pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps
     }
     let unknown = uturn_model::Unknown::ServiceProxy(proxy.value.to_string().into());
     let settle = "state spec.kubeProxy.replacedBy: none in Facts if kube-proxy serves them";
-    for service in objects.services.0.values().filter(|one| !one.cluster_ips.is_empty()) {
+    for service in objects.services.0.values().filter(|service| !service.cluster_ips.is_empty()) {
         gaps.add(service.object(), unknown.clone(), trace(proxy).into(), settle.into());
     }
 }
@@ -135,16 +135,16 @@ pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps
 const SIDECARS: &[(&str, &str)] = &[("istio-proxy", "Istio"), ("linkerd-proxy", "Linkerd")];
 
 /// The pods of a mesh: their sidecar picks endpoints itself.
-pub(super) fn suppose_no_mesh(objects: &Objects, said: &mut Said) {
+pub(super) fn suppose_no_mesh(objects: &Objects, suppositions: &mut Suppositions) {
     for (container, mesh) in SIDECARS {
         let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
-        let has_it = |spec: &PodSpec| spec.containers.iter().any(|one| &*one.name == *container);
+        let has_it = |spec: &PodSpec| spec.containers.iter().any(|own| &*own.name == *container);
         let many = pods.filter(|pod| has_it(&pod.spec)).count();
         if many > 0 {
             let pods = format!("calls of {}", count(many, "pod"));
             let because = format!("{mesh}'s sidecar takes them over and picks endpoints itself");
             let settle = format!("look at what {container} is told");
-            said.suppose(pods, format!("as without {mesh}"), because, settle);
+            suppositions.suppose(pods, format!("as without {mesh}"), because, settle);
         }
     }
     // In ambient mode the node's proxy does it, and pods say so by a label of their own or of
@@ -156,7 +156,7 @@ pub(super) fn suppose_no_mesh(objects: &Objects, said: &mut Said) {
         .filter(|pod| is_ambient(&pod.spec.labels) || by_annotation(&pod.spec.annotations))
         .count();
     if many > 0 {
-        said.suppose(
+        suppositions.suppose(
             format!("calls of {} in ambient mode", count(many, "pod")),
             "as without Istio",
             "Istio's ztunnel takes them over and picks endpoints itself",

@@ -8,16 +8,20 @@ use uturn_model::service::ServiceKind;
 use uturn_model::{Family, Port, Service};
 
 use super::ranges::Ranges;
-use super::{Said, count, some_of};
+use super::{Suppositions, count, some_of};
 use crate::objects::Objects;
 
 /// The ports that Kubernetes gives out.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// Gives out what Services lack.
-pub(super) fn complete(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
-    cluster_ips(objects, ranges, said);
-    node_ports(objects, said);
+pub(super) fn complete(
+    objects: &mut Objects,
+    ranges: &mut Ranges,
+    suppositions: &mut Suppositions,
+) {
+    cluster_ips(objects, ranges, suppositions);
+    node_ports(objects, suppositions);
 }
 
 fn lacks_cluster_ip(service: &Service) -> bool {
@@ -26,13 +30,13 @@ fn lacks_cluster_ip(service: &Service) -> bool {
         && !matches!(service.kind, ServiceKind::ExternalName(_))
 }
 
-fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
+fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
     let lacking: Vec<_> = objects
         .services
         .0
         .values()
-        .filter(|one| lacks_cluster_ip(one))
-        .map(|one| one.name.clone())
+        .filter(|service| lacks_cluster_ip(service))
+        .map(|service| service.name.clone())
         .collect();
     if lacking.is_empty() {
         return;
@@ -53,7 +57,7 @@ fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, said: &mut Said) {
         }
     }
     let pools: Vec<String> = pools.iter().flatten().map(ToString::to_string).collect();
-    said.suppose(
+    suppositions.suppose(
         format!("clusterIP of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
         format!("free ones of {}", pools.join(" and ")),
         "no clusterIP is given",
@@ -68,7 +72,8 @@ fn pool(objects: &Objects, ranges: &mut Ranges, family: Family) -> IpNet {
     if let Some(net) = stated.copied().find(|net| of(net.network())) {
         return net;
     }
-    let known = objects.services.0.values().flat_map(|one| &one.cluster_ips).find(|ip| of(**ip));
+    let known =
+        objects.services.0.values().flat_map(|service| &service.cluster_ips).find(|ip| of(**ip));
     match (known, family) {
         (Some(ip), Family::V4) => super::ranges::around(*ip, 16),
         (Some(ip), Family::V6) => IpNet::new(*ip, 112).ok().map(|net| net.trunc()),
@@ -78,10 +83,10 @@ fn pool(objects: &Objects, ranges: &mut Ranges, family: Family) -> IpNet {
     .unwrap_or_else(|| ranges.for_services())
 }
 
-fn node_ports(objects: &mut Objects, said: &mut Said) {
+fn node_ports(objects: &mut Objects, suppositions: &mut Suppositions) {
     let services = objects.services.0.values();
     let mut used: HashSet<Port> =
-        services.flat_map(|one| &one.ports).filter_map(|port| port.node_port).collect();
+        services.flat_map(|service| &service.ports).filter_map(|port| port.node_port).collect();
     let mut free = NODE_PORTS.filter_map(Port::new);
     let mut lacking = Vec::new();
     for service in objects.services.0.values_mut() {
@@ -103,7 +108,7 @@ fn node_ports(objects: &mut Objects, said: &mut Said) {
         }
     }
     if !lacking.is_empty() {
-        said.suppose(
+        suppositions.suppose(
             format!("nodePorts of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
             "free ones from 30000 on",
             "no nodePort is given",

@@ -222,13 +222,13 @@ mod tests {
         include_str!("../decode/config_map.rs"),
         include_str!("../decode/endpoints.rs"),
         include_str!("../decode/ingress.rs"),
+        include_str!("../decode/listener_overrides.rs"),
         include_str!("../decode/meta.rs"),
         include_str!("../decode/network_policy.rs"),
         include_str!("../decode/node.rs"),
         include_str!("../decode/pod.rs"),
         include_str!("../decode/selector.rs"),
         include_str!("../decode/service.rs"),
-        include_str!("../decode/tke.rs"),
         include_str!("../decode/workload.rs"),
     ];
 

@@ -1,5 +1,6 @@
 //! `uturn rules`: what kube-proxy programs on a node.
 
+use uturn_lb::cloud;
 use uturn_model::{Family, Known, Name, Origin, ProxyMode, ServiceProxy};
 
 use crate::cli::{Rules, RulesFormat};
@@ -16,7 +17,9 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
         cluster.proxy.served_by = Known::stated(ServiceProxy::KubeProxy, origin);
     }
     if let Some(version) = args.kube_proxy_version {
-        cluster.proxy.version = Known::stated(version, Origin::file("--kube-proxy-version"));
+        let origin = Origin::file("--kube-proxy-version");
+        cluster.proxy.version = Known::stated(cloud::with_known_build(version), origin);
+        cloud::set_address_binding(&mut cluster.proxy);
     }
     let unknown = || Failure::usage(format!("there is no node {:?} in this cluster", args.node));
     let node = Name::new(args.node.as_str()).map_err(|_| unknown())?;

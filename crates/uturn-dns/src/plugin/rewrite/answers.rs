@@ -1,15 +1,15 @@
-//! What rewrite rules do to answers on their way back.
+//! Changes that rewrite rules make to answers.
 
 use super::{Test, Wrong};
-use crate::message::{Answer, Data, Kind, Question, Rcode, Reply, Unknown};
+use crate::message::{Answer, Data, Question, Rcode, RecordType, Reply, Unknown};
 use crate::name;
 use crate::pattern::Pattern;
-use crate::plugin::Asking;
+use crate::plugin::Exchange;
 
 /// How a name in an answer is changed.
 #[derive(Clone, Debug)]
 pub(super) enum Text {
-    /// The name itself, and what is below it.
+    /// Replaces the name itself and names below it.
     Remap {
         from: String,
         to: String,
@@ -42,7 +42,7 @@ impl Text {
     }
 }
 
-/// What a rule says of answers.
+/// An answer clause of a rule.
 #[derive(Clone, Debug)]
 pub(super) enum Undo {
     Name(Text),
@@ -50,7 +50,7 @@ pub(super) enum Undo {
 }
 
 impl Undo {
-    /// As a change to a reply.
+    /// The change to a response.
     pub(super) fn change(&self) -> Change {
         match self {
             Self::Name(text) => Change::Name(text.clone()),
@@ -59,17 +59,17 @@ impl Undo {
     }
 }
 
-/// A change to a reply.
+/// A change to a response.
 #[derive(Debug)]
 pub(super) enum Change {
     Name(Text),
     Value(Text),
     Rcode(Rcode, Rcode),
     /// The target of a CNAME, which is then asked for itself, by kind.
-    Cname(Test, String, Kind),
+    Cname(Test, String, RecordType),
 }
 
-/// Reads `answer auto`, `answer name A B`, `answer value A B`, in a row.
+/// Parses a sequence of `answer auto`, `answer name A B`, `answer value A B`.
 pub(super) fn read(how: &str, words: &[String]) -> Result<(bool, Vec<Undo>), Wrong> {
     let fault = |message: String| Err(Wrong::Fault(message));
     if words.len() < 2 {
@@ -108,8 +108,8 @@ pub(super) fn read(how: &str, words: &[String]) -> Result<(bool, Vec<Undo>), Wro
     }
 }
 
-/// A replacement uses no more groups than there are: CoreDNS counts them, it does not look
-/// which.
+/// Checks that a replacement uses no more groups than there are: CoreDNS compares the counts, not
+/// the numbers.
 pub(super) fn check_groups(pattern: &Pattern, to: &str) -> Result<(), Wrong> {
     let used = (0..=100).filter(|number| to.contains(&format!("{{{number}}}"))).count();
     match used > pattern.groups() {
@@ -118,14 +118,14 @@ pub(super) fn check_groups(pattern: &Pattern, to: &str) -> Result<(), Wrong> {
     }
 }
 
-/// Changes a reply, the last change first, record by record.
+/// Applies the changes to a response, the last change first, record by record.
 pub(super) fn undo(
-    asking: &mut Asking<'_>,
+    exchange: &mut Exchange<'_>,
     changes: &[Change],
     reply: &mut Reply,
 ) -> Result<(), Unknown> {
     let has_records = reply.authority || !reply.records.is_empty();
-    // A changed CNAME replaces the records, while those that were there are gone through.
+    // A changed CNAME replaces all records, while the iteration continues over the previous ones.
     let mut at_hand = reply.records.clone();
     let mut replaced = None;
     if has_records && at_hand.is_empty() {
@@ -152,18 +152,18 @@ pub(super) fn undo(
                     let Data::Cname(target) = at_hand[at].data.clone() else { continue };
                     let Some(new) = test.rewrite(&target, to) else { continue };
                     let question = Question::new(&new, kind.clone());
-                    let more = match asking.again(question) {
+                    let more = match exchange.ask_again(question) {
                         Answer::Reply(more) => more.records,
                         Answer::Silence => continue,
                         Answer::Unknown(unknown) => return Err(unknown),
                     };
                     let current: &mut Vec<_> = replaced.get_or_insert_with(|| at_hand.clone());
-                    current.retain(|one| matches!(one.data, Data::Cname(_)));
-                    for one in current.iter_mut() {
-                        one.data = Data::Cname(new.clone());
+                    current.retain(|record| matches!(record.data, Data::Cname(_)));
+                    for record in current.iter_mut() {
+                        record.data = Data::Cname(new.clone());
                     }
                     at_hand[at].data = Data::Cname(new.clone());
-                    current.extend(more.into_iter().filter(|one| one.name == new));
+                    current.extend(more.into_iter().filter(|record| record.name == new));
                 }
             }
         }

@@ -7,7 +7,6 @@
 
 mod api;
 mod coredns;
-mod message;
 mod outside;
 mod resolver;
 

@@ -1,5 +1,5 @@
-//! The world's DNS as far as the cluster's Facts state it: who asks for another name is told
-//! that there is none.
+//! A DNS server for names outside the cluster: answers those that the Facts state, and NXDOMAIN
+//! for all others.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -7,18 +7,18 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use socket2::{Domain, Socket, Type};
+use uturn_dns::{Question, Rcode, Reply, wire};
 use uturn_model::{Cluster, Family, Text};
 
-use super::message::{Answer, NO_ERROR, NO_SUCH_NAME, Question};
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 
-/// Where nodes ask: an address that is for documents only.
+/// The server's address, out of a range reserved for documentation.
 pub(super) fn address(cluster: &Cluster) -> IpAddr {
     for_documents(cluster, 53)
 }
 
-/// One of the addresses that are for documents only, of a family that the nodes have.
+/// An address out of a range reserved for documentation, of a family that the nodes have.
 pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
     match cluster.nodes.values().any(|node| node.address(Family::V4).is_some()) {
         true => Ipv4Addr::new(192, 0, 2, last).into(),
@@ -26,7 +26,7 @@ pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
     }
 }
 
-/// The server; stops when this is dropped.
+/// The running server; stops when dropped.
 #[derive(Debug)]
 pub(super) struct Outside {
     life: Option<PipeWriter>,
@@ -75,19 +75,24 @@ fn serve(socket: &UdpSocket, end: &PipeReader, names: &[(Text, IpAddr)]) {
         }
         let mut bytes = [0; 4096];
         while let Ok((count, peer)) = socket.recv_from(&mut bytes) {
-            if let Some((question, part)) = Question::read(&bytes[..count]) {
-                // A failed answer is like no answer.
-                let _ = socket.send_to(&answer(&question, names).to_bytes(part), peer);
+            let query = &bytes[..count];
+            let response = wire::decode_query(query)
+                .and_then(|(_, question)| wire::encode_response(query, &answer(&question, names)));
+            if let Some(response) = response {
+                // A client that is gone gets no answer.
+                let _ = socket.send_to(&response, peer);
             }
         }
     }
 }
 
-fn answer(question: &Question, names: &[(Text, IpAddr)]) -> Answer {
-    let is_asked = |name: &str| name.trim_end_matches('.').eq_ignore_ascii_case(&question.name);
+fn answer(question: &Question, names: &[(Text, IpAddr)]) -> Reply {
+    let asked = question.name.trim_end_matches('.');
+    let is_asked = |name: &str| name.trim_end_matches('.').eq_ignore_ascii_case(asked);
     let all: Vec<IpAddr> =
         names.iter().filter(|(name, _)| is_asked(name)).map(|(_, ip)| *ip).collect();
-    let code = if all.is_empty() { NO_SUCH_NAME } else { NO_ERROR };
-    let addresses = all.into_iter().filter(|ip| question.family == Some(Family::of(*ip))).collect();
-    Answer { number: question.number, code, addresses }
+    match all.is_empty() {
+        true => Reply::code(Rcode::NxDomain),
+        false => Reply::addresses(question, all),
+    }
 }

@@ -5,18 +5,17 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use uturn_dns::{Data, Question, Record, RecordType, wire};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Family, Pod, Text};
 
-use super::message::{Answer, Question};
-
-/// How long a server may take.
+/// The timeout for a server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The C library looks at no more servers than these.
+/// The C library uses at most this many servers.
 const SERVERS: usize = 3;
 
-/// What stands in a `resolv.conf`, and in `/etc/hosts`.
+/// The contents of `resolv.conf` and `/etc/hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolver {
     servers: Vec<IpAddr>,
@@ -25,23 +24,23 @@ pub(crate) struct Resolver {
     hosts: Vec<(Text, IpAddr)>,
 }
 
-/// What the resolvers of a cluster's pods are made from.
+/// The settings that the resolvers of a cluster's pods share.
 pub(super) struct Settings<'a> {
-    /// Where kubelet sends pods of the policy `ClusterFirst`.
+    /// The server of pods with the policy `ClusterFirst`.
     pub(super) cluster: IpAddr,
-    /// Where nodes ask.
+    /// The server of nodes.
     pub(super) node: IpAddr,
     pub(super) domain: &'a str,
 }
 
 impl Resolver {
-    /// A node's own.
+    /// The resolver of a node.
     pub(super) fn of_node(settings: &Settings<'_>) -> Self {
         let servers = vec![settings.node];
         Self { servers, search: Vec::new(), ndots: 1, hosts: Vec::new() }
     }
 
-    /// What kubelet writes for a pod.
+    /// The resolver that the kubelet configures for a pod.
     pub(super) fn of_pod(settings: &Settings<'_>, pod: &Pod) -> Self {
         let spec = &pod.spec;
         let of_node = Self::of_node(settings);
@@ -68,7 +67,7 @@ impl Resolver {
         made
     }
 
-    /// The addresses of a name, from within the asker's namespace; none when it has none.
+    /// The addresses of a name; empty if it has none. Must run in the client's network namespace.
     pub(super) fn resolve(&self, name: &str, families: &[Family]) -> io::Result<Vec<IpAddr>> {
         let bare = name.trim_end_matches('.');
         let hosts = self.hosts.iter().filter(|(host, _)| host.eq_ignore_ascii_case(bare));
@@ -80,8 +79,8 @@ impl Resolver {
         for candidate in self.candidates(name) {
             for family in families {
                 match self.ask(&candidate, *family)? {
-                    Some(answer) => found.extend(answer.addresses),
-                    // Nobody is there to ask: other names will fare no better.
+                    Some(addresses) => found.extend(addresses),
+                    // Without a server, other names fail too.
                     None => return Ok(found),
                 }
             }
@@ -107,40 +106,51 @@ impl Resolver {
         all
     }
 
-    /// The first server's answer; none when no server gives any.
-    fn ask(&self, name: &str, family: Family) -> io::Result<Option<Answer>> {
+    /// The addresses in the first answer that a server gives; `None` if no server answers.
+    fn ask(&self, name: &str, family: Family) -> io::Result<Option<Vec<IpAddr>>> {
         for server in &self.servers {
-            if let Some(answer) = ask(*server, name, family)? {
-                return Ok(Some(answer));
+            if let Some(addresses) = ask(*server, name, family)? {
+                return Ok(Some(addresses));
             }
         }
         Ok(None)
     }
 }
 
-/// Asks one server; none when it does not answer.
-pub(super) fn ask(server: IpAddr, name: &str, family: Family) -> io::Result<Option<Answer>> {
+/// The addresses in a server's answer, whatever name they stand under; `None` if the server does
+/// not answer.
+fn ask(server: IpAddr, name: &str, family: Family) -> io::Result<Option<Vec<IpAddr>>> {
     let here: SocketAddr = match server {
         IpAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
         IpAddr::V6(_) => ([0u16; 8], 0).into(),
     };
     let socket = UdpSocket::bind(here)?;
-    let number = socket.local_addr()?.port();
-    let question = Question { number, name: name.to_owned(), family: Some(family) };
-    let Some(bytes) = question.to_bytes() else {
-        return Ok(Some(Answer { number, code: super::message::NO_SUCH_NAME, addresses: vec![] }));
+    let id = socket.local_addr()?.port();
+    let Some(query) = wire::encode_query(id, &Question::new(name, RecordType::of(family))) else {
+        return Ok(Some(Vec::new()));
     };
     socket.set_read_timeout(Some(PATIENCE))?;
     let mut room = [0; 4096];
     let asked = socket
         .connect((server, 53))
-        .and_then(|()| socket.send(&bytes))
+        .and_then(|()| socket.send(&query))
         .and_then(|_| socket.recv(&mut room));
     match asked {
-        Ok(count) => Ok(Answer::read(&room[..count], family).filter(|one| one.number == number)),
+        Ok(count) => {
+            let response = wire::decode_response(&room[..count]).filter(|found| found.id == id);
+            Ok(response.map(|response| addresses(&response.reply.records, family)))
+        }
         // Refused, unreachable, or silent.
         Err(_) => Ok(None),
     }
+}
+
+fn addresses(records: &[Record], family: Family) -> Vec<IpAddr> {
+    let address = |record: &Record| match record.data {
+        Data::Address(ip) => Some(ip).filter(|ip| Family::of(*ip) == family),
+        _ => None,
+    };
+    records.iter().filter_map(address).collect()
 }
 
 #[cfg(test)]

@@ -179,8 +179,8 @@ mod tests {
     use std::collections::HashMap;
 
     use proptest::prelude::*;
+    use uturn_lb::cloud::tke::profile::{clb, snat};
     use uturn_lb::l7::{Event, ProbeResult};
-    use uturn_lb::profile::{tke_clb, tke_snat};
     use uturn_model::lb::{Layer, Scope, Target, TargetKind};
     use uturn_model::{Kind, NamespacedName, ObjectRef, Port};
 
@@ -204,7 +204,7 @@ mod tests {
         let listener = Listener {
             port: Port::new(80).unwrap(),
             protocol: ListenerProtocol::Tcp,
-            profile: tke_clb(Layer::L4),
+            profile: clb(Layer::L4),
             rules: vec![rule],
         };
         LoadBalancer {
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_replaced_source_is_replaced() {
         let mut lb = balancer(&[10]);
-        lb.listeners[0].profile.source = tke_snat();
+        lb.listeners[0].profile.source = snat();
         let rule = "-A LB-SOURCE -p tcp -m conntrack --ctstate DNAT --ctorigdst 10.0.0.200 \
                     --ctorigdstport 80 -j SNAT --to-source 100.127.0.1\n";
         assert!(rules_of(&lb).contains(rule), "{}", rules_of(&lb));

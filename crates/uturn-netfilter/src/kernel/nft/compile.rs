@@ -202,7 +202,7 @@ impl Compiler<'_> {
                     let key = self.values(&parts(&update.key), names);
                     ops.push(Op::Add { set, key });
                 }
-                for condition in update.statements.iter().filter(|one| decides(one)) {
+                for condition in update.statements.iter().filter(|statement| decides(statement)) {
                     ops.push(Op::UnknownCondition(self.number(condition, names)));
                 }
             }
@@ -284,7 +284,7 @@ impl Compiler<'_> {
             _ => types.first().and_then(|kind| plain_test(relation, encode(*kind, right)?)),
         };
         let left = self.values(&parts, names);
-        let unknown = left.iter().any(|one| matches!(one, Value::Unknown));
+        let unknown = left.iter().any(|value| matches!(value, Value::Unknown));
         let number = self.number(statement, names);
         let blurred =
             matches!(test, Some(Test::In { set, .. }) if self.rules.lookups[set].unmodelled);
@@ -508,7 +508,7 @@ fn decides(statement: &Statement) -> bool {
 fn parts(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Concat(parts) => parts.iter().collect(),
-        one => vec![one],
+        single => vec![single],
     }
 }
 

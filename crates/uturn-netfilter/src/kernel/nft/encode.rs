@@ -12,15 +12,15 @@ pub(super) fn encode(kind: Type, expr: &Expr) -> Option<(u128, u128)> {
     if kind == Type::Unknown {
         return None;
     }
-    let one = |number: u128| Some((number, number));
+    let exact = |number: u128| Some((number, number));
     match expr {
         Expr::Number(number) if kind == Type::Interface => {
             // An interface index; only 0 (none) is known.
             (*number == 0).then_some((0, 0))
         }
         Expr::Number(number) if kind == Type::FibInterface => (*number == 0).then_some((0, 0)),
-        Expr::Number(number) => one(u128::from(*number)),
-        Expr::Address(ip) => one(address(*ip)),
+        Expr::Number(number) => exact(u128::from(*number)),
+        Expr::Address(ip) => exact(address(*ip)),
         Expr::Prefix(ip, length) => prefix(*ip, *length),
         Expr::Range(ends) => {
             let (first, last) = (encode(kind, &ends.0)?, encode(kind, &ends.1)?);
@@ -31,7 +31,7 @@ pub(super) fn encode(kind: Type, expr: &Expr) -> Option<(u128, u128)> {
             for each in all {
                 bits |= encode(kind, each)?.0;
             }
-            one(bits)
+            exact(bits)
         }
         Expr::Word(word) => by_word(kind, word),
         _ => None,

@@ -69,17 +69,17 @@ impl Kernel {
         test: &Test,
         walk: &mut Walk,
     ) -> Result<bool, NoValue> {
-        if let (Test::Within { not, first, last }, [one]) = (test, left) {
-            let value = self.value(one, walk)?;
+        if let (Test::Within { not, first, last }, [single]) = (test, left) {
+            let value = self.value(single, walk)?;
             return Ok((first..=last).contains(&&value) != *not);
         }
         match test {
             Test::Within { .. } => Err(NoValue::Unknown),
             Test::Bits { not, bits } => {
-                let [one] = left else { return Err(NoValue::Unknown) };
-                let (value, open) = match one {
+                let [single] = left else { return Err(NoValue::Unknown) };
+                let (value, open) = match single {
                     Value::Field(Field::CtStatus) => status(walk).ok_or(NoValue::Break)?,
-                    _ => (self.value(one, walk)?, 0),
+                    _ => (self.value(single, walk)?, 0),
                 };
                 match (value & bits != 0, open & bits != 0) {
                     (true, _) => Ok(!not),
@@ -276,7 +276,7 @@ impl Kernel {
                 let mut all = std::iter::once(route).chain(others);
                 match device {
                     None => Ok(interface_of(route.dev.as_deref())),
-                    Some(wanted) if all.any(|one| one.dev.as_deref() == Some(wanted)) => {
+                    Some(wanted) if all.any(|route| route.dev.as_deref() == Some(wanted)) => {
                         Ok(interface_of(Some(wanted)))
                     }
                     Some(_) => Ok(0),
@@ -316,7 +316,7 @@ pub(super) fn find<'k>(
     if found.is_some() || !lookup.changes {
         return found;
     }
-    if walk.nft.added.iter().any(|(set, one)| *set == number && **one == *key.parts()) {
+    if walk.nft.added.iter().any(|(set, parts)| *set == number && **parts == *key.parts()) {
         return Some(&ADDED);
     }
     let name = lookup.name.as_deref().unwrap_or("");

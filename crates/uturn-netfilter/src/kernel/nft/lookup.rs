@@ -61,12 +61,12 @@ impl Lookup {
             };
             let is_exact = bounds.iter().all(|(first, last)| first == last);
             match (&*bounds, is_exact) {
-                ([(one, _)], true) => {
-                    lookup.single.insert(*one, at);
+                ([(number, _)], true) => {
+                    lookup.single.insert(*number, at);
                 }
                 ([(first, last)], false) => lookup.ranges.push((*first, *last, at)),
                 (_, true) => {
-                    lookup.exact.insert(bounds.iter().map(|(one, _)| *one).collect(), at);
+                    lookup.exact.insert(bounds.iter().map(|(number, _)| *number).collect(), at);
                 }
                 (_, false) => wide.push((bounds, at)),
             }
@@ -89,11 +89,11 @@ impl Lookup {
     }
 
     fn at(&self, key: &[u128]) -> Option<u32> {
-        if let [one] = key {
-            return self.single.get(one).copied().or_else(|| {
-                let after = self.ranges.partition_point(|(first, ..)| first <= one);
+        if let [number] = key {
+            return self.single.get(number).copied().or_else(|| {
+                let after = self.ranges.partition_point(|(first, ..)| first <= number);
                 let (_, last, at) = self.ranges.get(after.checked_sub(1)?)?;
-                (one <= last).then_some(*at)
+                (number <= last).then_some(*at)
             });
         }
         if let Some(at) = self.exact.get(key) {
@@ -107,14 +107,17 @@ impl Lookup {
         let candidates = self.wide.get(&*fixed?)?;
         let within = |bounds: &Bounds| {
             bounds.len() == key.len()
-                && bounds.iter().zip(key).all(|((first, last), one)| (first..=last).contains(&one))
+                && bounds
+                    .iter()
+                    .zip(key)
+                    .all(|((first, last), number)| (first..=last).contains(&number))
         };
         candidates.iter().find(|(bounds, _)| within(bounds)).map(|(_, at)| *at)
     }
 
     /// The numbers at which the result of a lookup changes.
     pub(super) fn borders(&self) -> Vec<u128> {
-        let single = self.single.keys().flat_map(|one| [*one, one.saturating_add(1)]);
+        let single = self.single.keys().flat_map(|number| [*number, number.saturating_add(1)]);
         let ranges =
             self.ranges.iter().flat_map(|(first, last, _)| [*first, last.saturating_add(1)]);
         single.chain(ranges).collect()

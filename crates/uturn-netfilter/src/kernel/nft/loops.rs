@@ -23,7 +23,7 @@ pub(super) fn find_loops(rules: &Rules, ruleset: &Ruleset, errors: &mut Vec<Load
         .chains
         .iter()
         .map(|chain| links_of(chain, chains))
-        .chain(rules.lookups.iter().map(|one| one.jump_targets().map(|to| (to, 0)).collect()))
+        .chain(rules.lookups.iter().map(|lookup| lookup.jump_targets().map(|to| (to, 0)).collect()))
         .collect();
     let mut seen = vec![Seen::Not; links.len()];
     for start in 0..chains {

@@ -52,13 +52,13 @@ impl Kernel {
                 settle: "a capture on the node".into(),
             });
         }
-        let take = |one: &mut Walk, range: &NumberRange| {
-            one.share *= range.share;
-            one.nft.generated = Some(range.number);
+        let take = |branch: &mut Walk, range: &NumberRange| {
+            branch.share *= range.share;
+            branch.nft.generated = Some(range.number);
             // A hash is the same for all packets of a connection.
-            one.randomized |= !number.hashed && range.share < 1.0;
+            branch.randomized |= !number.hashed && range.share < 1.0;
             if range.share < 1.0 {
-                one.note(StepKind::Balance, range.why.clone(), self.nft_by(at.0, at.1));
+                branch.note(StepKind::Balance, range.why.clone(), self.nft_by(at.0, at.1));
             }
         };
         for range in &ranges[1..] {
@@ -107,7 +107,7 @@ impl Kernel {
             None => return None,
         };
         starts.push(first);
-        starts.retain(|one| (first..end).contains(one));
+        starts.retain(|start| (first..end).contains(start));
         starts.sort_unstable();
         starts.dedup();
         let ends = starts[1..].iter().copied().chain([end]);

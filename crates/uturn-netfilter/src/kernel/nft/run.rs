@@ -74,7 +74,7 @@ impl Kernel {
             BaseHook::Egress => walk.route.as_ref().map(|branch| &*branch.dev),
             _ => return true,
         };
-        device.is_some_and(|device| entered.devices.iter().any(|one| &**one == device))
+        device.is_some_and(|device| entered.devices.iter().any(|name| &**name == device))
     }
 
     /// Evaluates one rule.
@@ -266,7 +266,11 @@ impl Kernel {
             }
             Op::Add { set, key } => {
                 let key = self.key(key, walk)?;
-                if !walk.nft.added.iter().any(|(one, there)| one == set && **there == *key.parts())
+                if !walk
+                    .nft
+                    .added
+                    .iter()
+                    .any(|(number, there)| number == set && **there == *key.parts())
                 {
                     walk.nft.added.push((*set, key.parts().into()));
                 }
@@ -580,15 +584,15 @@ impl Kernel {
 }
 
 fn note_answer(
-    one: &mut Walk,
+    walk: &mut Walk,
     number: u32,
     answer: bool,
     why: &str,
     (about, by): (QuestionSubject, &By),
 ) {
-    one.share /= 2.0;
-    one.nft_answers.push((number, one.packet.leg(), one.hook, answer));
-    one.note_branch(about, answer, why, by.clone());
+    walk.share /= 2.0;
+    walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
+    walk.note_branch(about, answer, why, by.clone());
 }
 
 fn reject_with(kind: RejectKind, code: &str, family: Family) -> Option<RejectWith> {

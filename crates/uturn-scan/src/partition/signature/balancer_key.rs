@@ -70,7 +70,7 @@ impl Sample {
     /// Of a cluster whose Services ask their nodes for these labels.
     pub(crate) fn new(whole: &Cluster, node_labels: &[Labels]) -> Self {
         let mut cluster = outline(whole);
-        cluster.tke_service_configs.clone_from(&whole.tke_service_configs);
+        cluster.listener_overrides.clone_from(&whole.listener_overrides);
         let mut homes = Vec::new();
         let none = Labels::new();
         let names = (0u32..).filter_map(|number| Name::new(format!("sample-{number}")).ok());

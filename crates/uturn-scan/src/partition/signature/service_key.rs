@@ -1,6 +1,7 @@
 //! What a walk reads of a Service, but for names, addresses and ports on nodes.
 
 use uturn_kubeproxy::Switches;
+use uturn_model::proxy::AddressBinding;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Family, IpNet, Port, Protocol, Service, Text, Unknown};
 
@@ -8,6 +9,8 @@ use uturn_model::{Family, IpNet, Port, Protocol, Service, Text, Unknown};
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct ServiceKey<'a> {
     switches: Switches,
+    /// Whether nodes bind its load-balancer addresses in IPVS mode.
+    binds_vips: bool,
     kind: &'a ServiceKind,
     is_headless: bool,
     ports: Vec<PortKey<'a>>,
@@ -40,7 +43,7 @@ struct EntryKey {
 }
 
 impl<'a> ServiceKey<'a> {
-    pub(crate) fn of(service: &'a Service) -> Self {
+    pub(crate) fn of(service: &'a Service, binding: AddressBinding) -> Self {
         let Service {
             kind,
             headless,
@@ -56,10 +59,10 @@ impl<'a> ServiceKey<'a> {
             families,
             load_balancer,
             unjudged,
-            // Read by kube-proxy through `Switches`, and by the cloud's controller, whose load
-            // balancers are keys of their own.
+            // Read by kube-proxy through `Switches` and the binding, and by the cloud's controller,
+            // whose load balancers are keys of their own.
             labels: _,
-            annotations: _,
+            annotations,
             // The signature has them by their order.
             cluster_ips: _,
             external_ips: _,
@@ -71,6 +74,7 @@ impl<'a> ServiceKey<'a> {
         } = service;
         Self {
             switches: Switches::of(service),
+            binds_vips: binding.binds(annotations),
             kind,
             is_headless: *headless,
             ports: ports.iter().map(PortKey::of).collect(),

@@ -127,6 +127,16 @@ pub(super) struct Parser<'e, 'a> {
     each: Each<'e, 'a>,
 }
 
+/// A collection that has begun.
+enum Opened {
+    /// A list at the column of its key.
+    LevelItems,
+    FlowItems,
+    FlowEntries,
+    Items,
+    Entries,
+}
+
 /// Anchor and tag before a value.
 struct Before<'a> {
     anchor: Option<&'a str>,
@@ -158,51 +168,56 @@ impl<'a> Parser<'_, 'a> {
     }
 
     /// A value. `block`: it may be a block; `level`: a list at the column of its key is one.
+    ///
+    /// This function and its callees call each other once a level, so it keeps no token and no
+    /// event in its frame.
     pub(super) fn node(&mut self, block: bool, level: bool) -> Result<(), Trouble> {
+        let Some(opened) = self.open(block, level)? else { return Ok(()) };
+        self.depth += 1;
+        match opened {
+            Opened::LevelItems => self.level_items()?,
+            Opened::FlowItems => self.flow_items()?,
+            Opened::FlowEntries => self.flow_entries()?,
+            Opened::Items => self.items()?,
+            Opened::Entries => self.entries()?,
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Reads a scalar or an alias, or the beginning of a collection and which one it is.
+    fn open(&mut self, block: bool, level: bool) -> Result<Option<Opened>, Trouble> {
         let first = self.scanner.peek()?.clone();
         if let Kind::Alias(name) = first.kind {
             self.scanner.next()?;
-            return self.say(Event::Alias(name), None, first.start, first.end);
+            self.say(Event::Alias(name), None, first.start, first.end)?;
+            return Ok(None);
         }
         let Before { anchor, tag, start: begins, any } = self.before()?;
         let Token { kind, start, end } = self.scanner.peek()?.clone();
         if self.depth >= DEPTH && !matches!(kind, Kind::Scalar(..)) {
             return Err(too_deep(start));
         }
-        self.depth += 1;
-        match kind {
-            Kind::Item if level => {
-                self.say(Event::Seq { flow: false }, anchor, start, start)?;
-                self.level_items()?;
-            }
+        let (event, end, opened) = match kind {
+            Kind::Item if level => (Event::Seq { flow: false }, start, Opened::LevelItems),
             Kind::Scalar(text, style) => {
                 self.scanner.next()?;
                 self.say(Event::Scalar { text, style, tag }, anchor, start, end)?;
+                return Ok(None);
             }
-            Kind::FlowSeq => {
-                self.say(Event::Seq { flow: true }, anchor, start, end)?;
-                self.flow_items()?;
-            }
-            Kind::FlowMap => {
-                self.say(Event::Map { flow: true }, anchor, start, end)?;
-                self.flow_entries()?;
-            }
-            Kind::BlockSeq if block => {
-                self.say(Event::Seq { flow: false }, anchor, start, end)?;
-                self.items()?;
-            }
-            Kind::BlockMap if block => {
-                self.say(Event::Map { flow: false }, anchor, start, end)?;
-                self.entries()?;
-            }
+            Kind::FlowSeq => (Event::Seq { flow: true }, end, Opened::FlowItems),
+            Kind::FlowMap => (Event::Map { flow: true }, end, Opened::FlowEntries),
+            Kind::BlockSeq if block => (Event::Seq { flow: false }, end, Opened::Items),
+            Kind::BlockMap if block => (Event::Map { flow: false }, end, Opened::Entries),
             _ if any => {
                 let event = Event::Scalar { text: "".into(), style: Style::Plain, tag };
                 self.say(event, anchor, begins, begins)?;
+                return Ok(None);
             }
             other => return Err(unexpected(&other, start)),
-        }
-        self.depth -= 1;
-        Ok(())
+        };
+        self.say(event, anchor, start, end)?;
+        Ok(Some(opened))
     }
 
     fn before(&mut self) -> Result<Before<'a>, Trouble> {

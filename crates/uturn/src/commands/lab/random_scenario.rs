@@ -3,16 +3,16 @@
 //! A scenario is generated as the document that a user would write, so that a failing one is a
 //! file that any user can run. It only depends on a seed and a number.
 
-mod dice;
+mod cloud;
 mod facts;
 mod flows;
 mod network;
 mod services;
 
 use serde_json::{Value, json};
+use uturn_dice::Dice;
 use uturn_model::ProxyMode;
 
-use dice::Dice;
 use network::Network;
 
 /// A scenario.
@@ -25,7 +25,7 @@ pub(super) struct Drawn {
 
 /// Generates the scenario of this number.
 pub(super) fn scenario(seed: u64, number: u64, modes: &[ProxyMode]) -> Drawn {
-    let mut dice = Dice::new(seed, number);
+    let mut dice = Dice::of_case(seed, number);
     let name = format!("fuzz-{seed}-{number}");
     let mut cluster = Cluster::random(&mut dice, modes);
     let services = services::random(&mut dice, &mut cluster);

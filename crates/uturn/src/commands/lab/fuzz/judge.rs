@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use uturn_lab::agree::{Agreement, agrees, within};
 use uturn_lab::{MeasuredFlow, TargetHealth};
+use uturn_lb::controller;
 use uturn_model::{Destination, Flow, Mechanism, Outcome};
 use uturn_path::{Engine, Health};
 use uturn_snapshot::scenario::Case;
@@ -127,9 +128,10 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
             rule(host.parse().ok().or_else(stated)?, port.number())
         }
         Destination::Ingress { name, host, path } => {
-            let ingress = engine.cluster().ingresses.get(name)?;
-            let vip = ingress.load_balancer.iter().find_map(|ingress| ingress.ip)?;
-            let call = uturn_lb::controller::ingress_call(ingress, host.as_ref(), path.as_ref());
+            let cluster = engine.cluster();
+            let ingress = cluster.ingresses.get(name)?;
+            let vip = ingress.load_balancer.iter().find_map(|entry| entry.ip)?;
+            let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
             rule(vip, call.port.number())
         }
         Destination::Service(..) | Destination::Pod(..) => None,

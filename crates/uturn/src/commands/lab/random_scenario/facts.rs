@@ -2,19 +2,22 @@
 //! health checks.
 
 use serde_json::{Map, Value, json};
-use uturn_model::ProxyMode;
+use uturn_dice::Dice;
+use uturn_model::{ProxyMode, Variant, Version};
 
 use super::Cluster;
-use super::dice::Dice;
+use super::cloud;
 
 /// Facts of a cluster.
 pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
+    let (entry, _) = cloud::drawn();
+    let variants: Vec<&str> = uturn_lb::cloud::variants().map(Variant::word).collect();
     let mut facts = json!({
-        "provider": "tke",
+        "provider": entry.cloud.word(),
         "kubeProxy": {
             "mode": cluster.mode.to_string(),
             "version": version(dice, cluster.mode),
-            "variant": dice.pick(&["upstream", "tke"]),
+            "variant": dice.choose(&variants),
         },
     });
     if let Some(network) = cluster.network.facts() {
@@ -36,7 +39,7 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
     for vip in &cluster.vips {
         let mut said = json!({ "vip": vip.address });
         if dice.once_in(2) {
-            said["probeSource"] = dice.pick(&["vip", "reserved"]).into();
+            said["probeSource"] = dice.choose(&["vip", "reserved"]).into();
         }
         if dice.once_in(6) {
             let name = format!("sg-lb-{}", balancers.len() + 1);
@@ -63,17 +66,15 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
 
 fn version(dice: &mut Dice, mode: ProxyMode) -> &'static str {
     match mode {
-        ProxyMode::Nftables => dice.pick(&["v1.31.4", "v1.33.1", "v1.34.4", "v1.36.0"]),
-        ProxyMode::Iptables | ProxyMode::Ipvs => dice.pick(&[
-            "v1.22.5-tke.12",
-            "v1.22.5-tke.13",
-            "v1.24.4",
-            "v1.26.1-tke.3",
-            "v1.28.3",
-            "v1.30.0-tke.1",
-            "v1.34.4",
-            "v1.36.0",
-        ]),
+        ProxyMode::Nftables => dice.choose(&["v1.31.4", "v1.33.1", "v1.34.4", "v1.36.0"]),
+        ProxyMode::Iptables | ProxyMode::Ipvs => {
+            let (entry, _) = cloud::drawn();
+            let builds = entry.kube_proxy.map_or(&[][..], |builds| builds.samples);
+            let upstream = ["v1.24.4", "v1.28.3", "v1.34.4", "v1.36.0"];
+            let mut all = [builds, &upstream[..]].concat();
+            all.sort_by_key(|text| text.parse::<Version>().ok());
+            dice.choose(&all)
+        }
     }
 }
 
@@ -105,7 +106,7 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
 
 /// Typical firewall rules of a node.
 fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
-    let reason = dice.pick(&["net-unreachable", "host-prohibited", "admin-prohibited"]);
+    let reason = dice.choose(&["net-unreachable", "host-prohibited", "admin-prohibited"]);
     let verdict = match dice.below(3) {
         0 => "DROP".to_owned(),
         1 => "REJECT".to_owned(),
@@ -121,7 +122,7 @@ fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
         5 => ("nat", "-A POSTROUTING -s 10.1.0.0/16 ! -d 10.1.0.0/16 -j MASQUERADE".to_owned()),
         6 => ("raw", format!("-A PREROUTING -d {vip} -j DROP")),
         7 => {
-            let chain = dice.pick(&["INPUT", "FORWARD"]);
+            let chain = dice.choose(&["INPUT", "FORWARD"]);
             ("filter", format!("-A {chain} -p tcp -j REJECT --reject-with tcp-reset"))
         }
         _ => ("filter", "-A INPUT -m conntrack --ctstate INVALID -j DROP".to_owned()),
@@ -144,10 +145,10 @@ fn group(dice: &mut Dice, cluster: &Cluster) -> Value {
     let rules = |dice: &mut Dice, first: usize| {
         let rule = |dice: &mut Dice| {
             json!({
-                "action": dice.pick(&["accept", "accept", "accept", "drop"]),
-                "protocol": dice.pick(&["all", "tcp", "udp"]),
-                "ports": dice.pick(&["all", "30000-32768", "80", "8080", "443"]),
-                "peer": dice.pick(&peers),
+                "action": dice.choose(&["accept", "accept", "accept", "drop"]),
+                "protocol": dice.choose(&["all", "tcp", "udp"]),
+                "ports": dice.choose(&["all", "30000-32768", "80", "8080", "443"]),
+                "peer": dice.choose(&peers),
             })
         };
         (first..=dice.between(1, 3)).map(|_| rule(dice)).collect::<Vec<_>>()
@@ -155,7 +156,7 @@ fn group(dice: &mut Dice, cluster: &Cluster) -> Value {
     let mut inbound = rules(dice, 1);
     // Most groups end with a rule that accepts something.
     if !dice.once_in(3) {
-        let peer = dice.pick(&["all", "10.0.0.0/8"]);
+        let peer = dice.choose(&["all", "10.0.0.0/8"]);
         inbound
             .push(json!({ "action": "accept", "protocol": "all", "ports": "all", "peer": peer }));
     }

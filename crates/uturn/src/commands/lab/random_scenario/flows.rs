@@ -1,9 +1,10 @@
 //! Random flows: from any client to anything that can be called.
 
+use uturn_dice::Dice;
+
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::dice::Dice;
 use super::services::{Called, Ingress, Service};
 
 /// Something to call, and by which protocol.
@@ -31,7 +32,7 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Vec
 fn client(dice: &mut Dice, cluster: &Cluster) -> String {
     let clients = cluster.clients();
     match dice.below(8) {
-        0 => dice.pick(&["outside", "outside", "outside/198.51.100.77"]).into(),
+        0 => dice.choose(&["outside", "outside", "outside/198.51.100.77"]).into(),
         1 => format!("node/{}", cluster.nodes[dice.below(cluster.nodes.len())].name),
         2 => format!("pod/shop/{}", cluster.pods[dice.below(cluster.pods.len())].name),
         _ => format!("pod/shop/{}", clients[dice.below(clients.len())].name),
@@ -58,7 +59,7 @@ fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
             // There may or may not be a listener.
             let vip = &cluster.vips[dice.below(cluster.vips.len())];
             let port = [80, 443, 8080, 81][dice.below(4)];
-            let to = format!("{}://{}:{port}/", dice.pick(&["http", "https"]), vip.address);
+            let to = format!("{}://{}:{port}/", dice.choose(&["http", "https"]), vip.address);
             Aim { to, is_udp: false }
         }
         _ => {

@@ -1,8 +1,8 @@
 //! How pods are connected.
 
-use serde_json::{Value, json};
+use uturn_dice::Dice;
 
-use super::dice::Dice;
+use serde_json::{Value, json};
 
 /// What all pods have.
 const PODS: &str = "10.1.0.0/16";

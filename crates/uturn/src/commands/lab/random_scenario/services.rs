@@ -1,8 +1,11 @@
 //! Services and Ingresses, and the load balancers that they ask for.
 
-use serde_json::{Value, json};
+use uturn_dice::Dice;
 
-use super::dice::Dice;
+use serde_json::{Value, json};
+use uturn_lb::cloud::{Setting, SettingOf};
+
+use super::cloud;
 use super::{Cluster, Vip};
 
 /// What flows can call.
@@ -56,7 +59,7 @@ pub(super) fn random(dice: &mut Dice, cluster: &mut Cluster) -> Called {
 
 fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     let name = format!("svc-{number}");
-    let kind = dice.pick(&["ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
+    let kind = dice.choose(&["ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"]);
     let has_node_ports = kind != "ClusterIP";
     let node_port = |at: usize| has_node_ports.then_some(30_080 + (number * 10 + at) as u16);
     let mut ports = Vec::new();
@@ -72,7 +75,7 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
         "type": kind,
         "clusterIP": cluster_ip,
         "ports": ports.iter().map(|port| port_of(dice, port)).collect::<Vec<_>>(),
-        "selector": { "app": dice.pick(&["web", "web", "api", "api", "nobody"]) },
+        "selector": { "app": dice.choose(&["web", "web", "api", "api", "nobody"]) },
     });
     let mut annotations = json!({});
     let mut status = Value::Null;
@@ -89,7 +92,7 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
         annotate(dice, &mut annotations, &name, cluster, &ports);
         if dice.once_in(6) {
             let ranges = ["10.0.0.0/16", "10.1.0.0/16", "198.51.100.0/24", "10.0.0.11/32"];
-            spec["loadBalancerSourceRanges"] = json!([dice.pick(&ranges)]);
+            spec["loadBalancerSourceRanges"] = json!([dice.choose(&ranges)]);
         }
         vip = Some(address);
     }
@@ -153,27 +156,26 @@ fn annotate(
     cluster: &mut Cluster,
     ports: &[Port],
 ) {
-    let mut yes = |key: &str| annotations[key] = "true".into();
+    let of = SettingOf::Service;
     if dice.once_in(4) {
-        yes("service.cloud.tencent.com/prevent-loopback");
+        cloud::annotate(annotations, of, Setting::AddressBinding, "true");
     }
     if dice.once_in(5) {
-        yes("service.cloud.tencent.com/direct-access");
+        cloud::annotate(annotations, of, Setting::PodTargets, "true");
     }
     if dice.once_in(6) {
-        yes("service.kubernetes.io/local-svc-only-bind-node-with-pod");
+        cloud::annotate(annotations, of, Setting::NodesWithPods, "true");
     }
     if dice.once_in(8) {
-        annotations["service.kubernetes.io/qcloud-loadbalancer-backends-label"] =
-            "pool=edge".into();
+        cloud::annotate(annotations, of, Setting::NodeLabels, "pool=edge");
     }
     let first = ports[0].number;
     if !ports[0].is_udp() && dice.once_in(6) {
-        let protocol = dice.pick(&["TCP_SSL", "HTTP", "HTTPS"]);
+        let protocol = dice.choose(&["TCP_SSL", "HTTP", "HTTPS"]);
         let said = json!({ first.to_string(): { "protocol": [protocol], "tls": "shop-tls" } });
-        annotations["service.cloud.tencent.com/specify-protocol"] = said.to_string().into();
+        cloud::annotate(annotations, of, Setting::Protocols, said.to_string());
     } else if dice.once_in(6) {
-        annotations["service.cloud.tencent.com/tke-service-config"] = format!("{name}-lb").into();
+        cloud::annotate(annotations, of, Setting::Overrides, format!("{name}-lb"));
         let listeners: Vec<Value> = ports
             .iter()
             .map(|port| {
@@ -185,7 +187,7 @@ fn annotate(
                 entry
             })
             .collect();
-        cluster.objects.push(config(name, &json!({ "l4Listeners": listeners })));
+        cluster.objects.extend(cloud::overrides(name, &json!({ "l4Listeners": listeners })));
     }
 }
 
@@ -210,7 +212,7 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
             let port = &service.ports[dice.below(service.ports.len())];
             paths.push(json!({
                 "path": path,
-                "pathType": dice.pick(&["Prefix", "Prefix", "Exact"]),
+                "pathType": dice.choose(&["Prefix", "Prefix", "Exact"]),
                 "backend": { "service": { "name": service.name, "port": { "number": port.number } } },
             }));
             rules.push((host.clone(), path.to_owned()));
@@ -221,19 +223,20 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
         }
         said.push(rule);
     }
+    let of = SettingOf::Ingress;
     let mut annotations = if is_both { beside(dice, &said) } else { json!({}) };
     if dice.once_in(5) {
-        annotations["ingress.cloud.tencent.com/direct-access"] = "true".into();
+        cloud::annotate(&mut annotations, of, Setting::PodTargets, "true");
     }
     if dice.once_in(3) {
-        annotations["ingress.cloud.tencent.com/tke-service-config"] = format!("{name}-lb").into();
+        cloud::annotate(&mut annotations, of, Setting::Overrides, format!("{name}-lb"));
         let mut listener = json!({
             "protocol": if is_tls { "HTTPS" } else { "HTTP" },
             "port": port,
             "keepaliveEnable": u8::from(!dice.once_in(4)),
         });
         set_check(dice, &mut listener);
-        cluster.objects.push(config(&name, &json!({ "l7Listeners": [listener] })));
+        cluster.objects.extend(cloud::overrides(&name, &json!({ "l7Listeners": [listener] })));
     }
     let mut spec = json!({ "rules": said });
     if is_tls {
@@ -251,12 +254,16 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
 
 /// Gives an Ingress with TLS a plain listener too: redirects, or some of its rules.
 fn beside(dice: &mut Dice, rules: &[Value]) -> Value {
+    let mut annotations = json!({});
+    let mut set = |setting, value: String| {
+        cloud::annotate(&mut annotations, SettingOf::Ingress, setting, value);
+    };
     match dice.below(4) {
-        0 | 1 => json!({
-            "ingress.cloud.tencent.com/rewrite-support": "true",
-            "ingress.cloud.tencent.com/auto-rewrite": "true",
-        }),
-        2 => json!({ "kubernetes.io/ingress.rule-mix-both": "true" }),
+        0 | 1 => {
+            set(Setting::Redirects, "true".to_owned());
+            set(Setting::RedirectToHttps, "true".to_owned());
+        }
+        2 => set(Setting::BothProtocols, "true".to_owned()),
         _ => {
             let (mut clear, mut sealed) = (Vec::new(), Vec::new());
             for rule in rules {
@@ -283,13 +290,12 @@ fn beside(dice: &mut Dice, rules: &[Value]) -> Value {
                     }
                 }
             }
-            json!({
-                "kubernetes.io/ingress.rule-mix": "true",
-                "kubernetes.io/ingress.http-rules": json!(clear).to_string(),
-                "kubernetes.io/ingress.https-rules": json!(sealed).to_string(),
-            })
+            set(Setting::MixedProtocols, "true".to_owned());
+            set(Setting::HttpRules, json!(clear).to_string());
+            set(Setting::HttpsRules, json!(sealed).to_string());
         }
     }
+    annotations
 }
 
 fn set_check(dice: &mut Dice, listener: &mut Value) {
@@ -300,17 +306,8 @@ fn set_check(dice: &mut Dice, listener: &mut Value) {
         _ => {}
     }
     if dice.once_in(4) {
-        listener["scheduler"] = dice.pick(&["WRR", "LEAST_CONN", "IP_HASH"]).into();
+        listener["scheduler"] = dice.choose(&["WRR", "LEAST_CONN", "IP_HASH"]).into();
     }
-}
-
-fn config(owner: &str, balancer: &Value) -> Value {
-    json!({
-        "apiVersion": "cloud.tencent.com/v1alpha1",
-        "kind": "TkeServiceConfig",
-        "metadata": { "name": format!("{owner}-lb"), "namespace": "shop" },
-        "spec": { "loadBalancer": balancer },
-    })
 }
 
 /// An address where these ports are free: a new one, or one to share.

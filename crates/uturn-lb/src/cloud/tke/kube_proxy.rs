@@ -1,13 +1,27 @@
 //! Which builds of TKE's kube-proxy bind load-balancer addresses in IPVS mode.
 //!
 //! Upstream binds every one. TKE took that back in some builds of each line, and later let
-//! a Service ask for it: [`PREVENT_LOOPBACK`]. Builds in between know no way to have an
-//! address bound, whatever the Service asks for.
+//! a Service ask for it: [`PREVENT_LOOPBACK`]. Builds in between bind nothing, whatever the
+//! Service asks for.
 
-use uturn_model::Version;
+use uturn_model::{AddressBinding, Vendor, VendorBuild, Version};
 
-/// The annotation by which a Service asks; its value is `"true"`.
-pub const PREVENT_LOOPBACK: &str = "service.cloud.tencent.com/prevent-loopback";
+use super::annotations::PREVENT_LOOPBACK;
+use crate::cloud::KubeProxyBuilds;
+
+/// The word of TKE's builds in versions.
+pub(super) const VENDOR: Vendor = Vendor::new("tke").expect("small letters");
+
+/// What other code knows of these builds.
+pub(super) static BUILDS: KubeProxyBuilds = KubeProxyBuilds {
+    vendor: VENDOR,
+    owner: "TKE's",
+    name: "TKE's build",
+    request: PREVENT_LOOPBACK,
+    binding: |version| binding(version).setting(),
+    first_honouring: |version| line_of(version).map(Line::first_fixed),
+    samples: &["v1.22.5-tke.12", "v1.22.5-tke.13", "v1.26.1-tke.3", "v1.30.0-tke.1"],
+};
 
 /// What a build does with load-balancer addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +38,13 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// Whether a Service that asks has its addresses bound. Of a flawed build nobody says
-    /// what it does, so it counts as one that does not.
-    pub fn honours_request(self) -> bool {
-        matches!(self, Self::Always | Self::OnRequest)
-    }
-
-    /// Whether the addresses of a Service are bound.
-    pub fn binds(self, requested: bool) -> bool {
+    /// What kube-proxy is set to do. What a flawed build does is documented nowhere, so it
+    /// counts as one that binds nothing.
+    pub fn setting(self) -> AddressBinding {
         match self {
-            Self::Always => true,
-            Self::Never | Self::OnRequestFlawed => false,
-            Self::OnRequest => requested,
+            Self::Always => AddressBinding::All,
+            Self::Never | Self::OnRequestFlawed => AddressBinding::None,
+            Self::OnRequest => AddressBinding::OnRequest(PREVENT_LOOPBACK),
         }
     }
 }
@@ -50,16 +59,16 @@ pub struct Line {
     /// What the oldest builds, and those of earlier patches, do.
     pub at_first: Binding,
     /// The first build that binds none at all; no line is known to have had that twice.
-    pub unbound_since: Option<u16>,
+    pub unbound_since: Option<u32>,
     /// The first build that binds on request as it should.
-    pub on_request_since: u16,
+    pub on_request_since: u32,
 }
 
 impl Line {
     /// Its first build that binds on request as it should.
     pub fn first_fixed(&self) -> Version {
-        let tke = Some(self.on_request_since);
-        Version { major: 1, minor: self.minor, patch: self.patch, tke }
+        let build = VendorBuild { vendor: VENDOR, number: self.on_request_since };
+        Version { vendor_build: Some(build), ..Version::new(1, self.minor, self.patch) }
     }
 }
 
@@ -79,8 +88,8 @@ const fn line(
     minor: u16,
     patch: u16,
     at_first: Binding,
-    unbound_since: Option<u16>,
-    on_request_since: u16,
+    unbound_since: Option<u32>,
+    on_request_since: u32,
 ) -> Line {
     Line { minor, patch, at_first, unbound_since, on_request_since }
 }
@@ -98,7 +107,9 @@ pub fn binding(version: Version) -> Binding {
     if version.patch < line.patch {
         return line.at_first;
     }
-    let build = version.tke.filter(|_| version.patch == line.patch).unwrap_or(u16::MAX);
+    let own = version.vendor_build.filter(|build| build.vendor == VENDOR);
+    let own = own.filter(|_| version.patch == line.patch);
+    let build = own.map_or(u32::MAX, |build| build.number);
     if build >= line.on_request_since {
         Binding::OnRequest
     } else if line.unbound_since.is_some_and(|first| build >= first) {
@@ -162,21 +173,27 @@ mod tests {
             let fixed = line.first_fixed();
             assert_eq!(line_of(fixed), Some(line));
             assert_eq!(binding(fixed), OnRequest, "{fixed}");
-            let before = Version { tke: fixed.tke.map(|build| build - 1), ..fixed };
+            let build = fixed.vendor_build.unwrap();
+            let number = build.number - 1;
+            let before = Version { vendor_build: Some(VendorBuild { number, ..build }), ..fixed };
             assert_ne!(binding(before), OnRequest, "{before}");
         }
     }
 
     #[test]
-    fn who_is_bound() {
+    fn which_services_are_bound() {
+        let asks = [(PREVENT_LOOPBACK, "true")].into_iter().collect();
+        let asks_not = [(PREVENT_LOOPBACK, "false")].into_iter().collect();
         for (build, asked, unasked) in [
             (Always, true, true),
             (Never, false, false),
             (OnRequest, true, false),
             (OnRequestFlawed, false, false),
         ] {
-            assert_eq!((build.binds(true), build.binds(false)), (asked, unasked), "{build:?}");
-            assert_eq!(build.honours_request(), asked, "{build:?}");
+            let setting = build.setting();
+            let binds = (setting.binds(&asks), setting.binds(&asks_not));
+            assert_eq!(binds, (asked, unasked), "{build:?}");
+            assert_eq!(setting.honours_request(), asked, "{build:?}");
         }
     }
 }

@@ -1,15 +1,16 @@
-//! TkeServiceConfigs.
+//! Objects of a cloud in which users set properties of listeners. Which kinds these are, the
+//! cloud's entry says; their fields are `spec.loadBalancer.l4Listeners` and `l7Listeners`.
 
 use uturn_model::Port;
 use uturn_model::lb::{
-    Layer, ListenerConfig, ListenerProtocol, ProbeSource, Scheduler, TkeServiceConfig,
+    Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeSource, Scheduler,
 };
 
 use super::{Doc, meta};
 use crate::document::Node;
 use crate::objects::Objects;
 
-/// Reads a TkeServiceConfig.
+/// Reads one of these objects.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let meta = meta::read(doc);
     let spec = doc.map(doc.root, "spec").and_then(|spec| doc.map(spec, "loadBalancer"));
@@ -21,11 +22,11 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         listeners.extend(l7.flatten());
     }
     let Some(meta) = meta else { return };
-    let config = TkeServiceConfig { name: meta.name, listeners, origin: meta.origin };
-    objects.tke_service_configs.add(doc, config.name.clone(), config);
+    let overrides = ListenerOverrides { name: meta.name, listeners, origin: meta.origin };
+    objects.listener_overrides.add(doc, overrides.name.clone(), overrides);
 }
 
-fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<ListenerConfig> {
+fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<ListenerOverride> {
     let port = doc.need::<Port>(node, "port");
     let protocol = doc.need::<ListenerProtocol>(node, "protocol");
     if let (Some(protocol), Some(written)) = (protocol, node.get("protocol"))
@@ -39,7 +40,7 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<Liste
     let parts = || std::iter::once(node).chain(rules.iter().copied());
     let checks: Vec<&Node<'_>> = parts().filter_map(|part| doc.map(part, "healthCheck")).collect();
     let source = checks.iter().find_map(|check| doc.read::<u8>(check, "sourceIpType"));
-    Some(ListenerConfig {
+    Some(ListenerOverride {
         keepalive: doc.read::<u8>(node, "keepaliveEnable").map(|on| on == 1),
         scheduler: parts().find_map(|part| doc.read::<Scheduler>(part, "scheduler")),
         health_check: checks.iter().find_map(|check| doc.read(check, "enable")),

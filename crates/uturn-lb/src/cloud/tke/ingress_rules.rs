@@ -1,12 +1,12 @@
-//! Which listeners an Ingress asks TKE's controller for, and which of its rules stand where.
+//! Which listeners an Ingress asks TKE's controller for, and which of its rules each serves.
 //!
-//! Mostly there is one: HTTP, or HTTPS where the Ingress has TLS. Annotations make it more:
+//! Without annotations there is one: HTTP, or HTTPS if the Ingress has TLS.
 //!
 //! | annotation | what it does |
 //! | --- | --- |
-//! | `kubernetes.io/ingress.rule-mix: "true"` | each rule stands where `http-rules` and `https-rules` name it (host, path, Service and port), and with HTTPS where neither does |
-//! | `kubernetes.io/ingress.rule-mix-both: "true"` | each rule stands at both |
-//! | `ingress.cloud.tencent.com/auto-rewrite: "true"` | what stands with HTTPS is redirected there from HTTP |
+//! | `kubernetes.io/ingress.rule-mix: "true"` | a rule is served with HTTP or HTTPS if `http-rules` or `https-rules` names it (by host, path, Service and port), and with HTTPS if neither does |
+//! | `kubernetes.io/ingress.rule-mix-both: "true"` | each rule is served with both |
+//! | `ingress.cloud.tencent.com/auto-rewrite: "true"` | HTTP redirects to what is served with HTTPS |
 //! | `ingress.cloud.tencent.com/rewrite-support: "true"` | a `rewrite` in `http-rules` or `https-rules` is a redirect |
 //! | `ingress.cloud.tencent.com/listen-ports` | other ports than 80 and 443: `[{"HTTP":80},{"HTTPS":8443}]` |
 
@@ -15,48 +15,14 @@ use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::lb::{ListenerProtocol, Redirect};
 use uturn_model::{Ingress, Port, Text};
 
-const MIXED: &str = "kubernetes.io/ingress.rule-mix";
-const BOTH: &str = "kubernetes.io/ingress.rule-mix-both";
-const HTTP_RULES: &str = "kubernetes.io/ingress.http-rules";
-const HTTPS_RULES: &str = "kubernetes.io/ingress.https-rules";
-const AUTOMATIC: &str = "ingress.cloud.tencent.com/auto-rewrite";
-const CODE: &str = "ingress.cloud.tencent.com/auto-rewrite-code";
-const BY_HAND: &str = "ingress.cloud.tencent.com/rewrite-support";
-const PORTS: &str = "ingress.cloud.tencent.com/listen-ports";
+use super::annotations::{
+    AUTO_REWRITE, AUTO_REWRITE_CODE, BOTH, HTTP_RULES, HTTPS_RULES, LISTEN_PORTS, MIXED,
+    REWRITE_SUPPORT,
+};
+use crate::cloud::{HTTP, HTTPS, RuleAction, WantedListener, WantedRule, rules};
 
-/// The status of a redirect, where nobody says another.
+/// The status of a redirect unless an annotation states another.
 const FOUND: u16 = 302;
-
-/// A listener that an Ingress asks for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Wanted<'a> {
-    /// The port it listens on.
-    pub port: Port,
-    /// What it speaks.
-    pub protocol: ListenerProtocol,
-    /// What it does with which requests, in order.
-    pub rules: Vec<WantedRule<'a>>,
-}
-
-/// A rule of such a listener.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WantedRule<'a> {
-    /// The host; none means every host.
-    pub host: Option<Text>,
-    /// The path; none means every path.
-    pub path: Option<(Text, PathKind)>,
-    /// What it does.
-    pub action: Action<'a>,
-}
-
-/// What a listener does with a request.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action<'a> {
-    /// Hands it to a backend.
-    Serve(&'a Backend),
-    /// Sends the client elsewhere.
-    Redirect(Redirect),
-}
 
 /// An entry of `http-rules` or `https-rules`.
 struct Entry {
@@ -73,147 +39,138 @@ struct Rewrite {
 }
 
 /// The listeners of an Ingress, HTTP before HTTPS.
-pub fn of(ingress: &Ingress) -> Vec<Wanted<'_>> {
-    let said = |key: &str| ingress.annotations.is(key, "true");
+pub(super) fn wanted(ingress: &Ingress) -> Vec<WantedListener<'_>> {
+    let is_set = |key: &str| ingress.annotations.is(key, "true");
     let all = rules(ingress);
-    let (mut clear, mut under_tls) = (Vec::new(), Vec::new());
+    let (mut http_rules, mut https_rules) = (Vec::new(), Vec::new());
     let mut by_hand = [Vec::new(), Vec::new()];
-    if said(BOTH) {
-        (clear, under_tls) = (all.clone(), all);
-    } else if said(MIXED) {
+    if is_set(BOTH) {
+        (http_rules, https_rules) = (all.clone(), all);
+    } else if is_set(MIXED) {
         let [http, https] = [HTTP_RULES, HTTPS_RULES].map(|key| entries(ingress, key));
         for rule in all {
-            let names = |list: &Vec<Entry>| list.iter().any(|one| one.names(&rule));
-            let (in_clear, is_sealed) = (names(&http), names(&https));
-            if in_clear {
-                clear.push(rule.clone());
+            let names = |list: &Vec<Entry>| list.iter().any(|entry| entry.names(&rule));
+            let (in_http, in_https) = (names(&http), names(&https));
+            if in_http {
+                http_rules.push(rule.clone());
             }
-            if is_sealed || !in_clear {
-                under_tls.push(rule);
+            if in_https || !in_http {
+                https_rules.push(rule);
             }
         }
-        if said(BY_HAND) {
+        if is_set(REWRITE_SUPPORT) {
             by_hand =
                 [http, https].map(|list| list.into_iter().filter_map(Entry::rewritten).collect());
         }
     } else if ingress.tls.is_empty() {
-        clear = all;
+        http_rules = all;
     } else {
-        under_tls = all;
+        https_rules = all;
     }
-    let http = ports(ingress, "HTTP", 80);
-    let https = ports(ingress, "HTTPS", 443);
-    for (from, rules) in by_hand.into_iter().zip([&mut clear, &mut under_tls]) {
-        // Whatever is redirected is not served.
-        rules.retain(|one| !from.iter().any(|(host, path, _)| one.is_for(host.as_ref(), path)));
+    let http = ports(ingress, "HTTP", HTTP);
+    let https = ports(ingress, "HTTPS", HTTPS);
+    for (from, rules) in by_hand.into_iter().zip([&mut http_rules, &mut https_rules]) {
+        // A rule that is redirected is not served.
+        rules.retain(|rule| !from.iter().any(|(host, path, _)| is_for(rule, host.as_ref(), path)));
         for (host, path, to) in from {
             let port = to.port.or(https.first().copied());
             let Some(port) = port else { continue };
             let tls = !http.contains(&port);
             let redirect = Redirect { code: FOUND, tls, host: to.host, port, path: to.path };
             let path = Some((path, PathKind::ImplementationSpecific));
-            rules.push(WantedRule { host, path, action: Action::Redirect(redirect) });
+            rules.push(WantedRule { host, path, action: RuleAction::Redirect(redirect) });
         }
     }
-    if said(AUTOMATIC)
-        && !ingress.annotations.is(BY_HAND, "false")
+    if is_set(AUTO_REWRITE)
+        && !ingress.annotations.is(REWRITE_SUPPORT, "false")
         && let Some(port) = https.first().copied()
     {
         let code = code(ingress);
         let away = |rule: &WantedRule<'_>| WantedRule {
-            action: Action::Redirect(Redirect { code, tls: true, host: None, port, path: None }),
+            action: RuleAction::Redirect(Redirect {
+                code,
+                tls: true,
+                host: None,
+                port,
+                path: None,
+            }),
             ..rule.clone()
         };
-        let is_served = |rule: &&WantedRule<'_>| matches!(rule.action, Action::Serve(_));
-        let sent: Vec<_> = under_tls.iter().filter(is_served).map(away).collect();
-        clear
-            .retain(|one| !sent.iter().any(|two| (&one.host, &one.path) == (&two.host, &two.path)));
-        clear.extend(sent);
+        let is_served = |rule: &&WantedRule<'_>| matches!(rule.action, RuleAction::Serve(_));
+        let sent: Vec<_> = https_rules.iter().filter(is_served).map(away).collect();
+        http_rules.retain(|rule| {
+            !sent.iter().any(|away| (&rule.host, &rule.path) == (&away.host, &away.path))
+        });
+        http_rules.extend(sent);
     }
-    let mut wanted = standing(&clear, ListenerProtocol::Http, &http);
-    wanted.extend(standing(&under_tls, ListenerProtocol::Https, &https));
+    let mut wanted = serving(&http_rules, ListenerProtocol::Http, &http);
+    wanted.extend(serving(&https_rules, ListenerProtocol::Https, &https));
     if wanted.is_empty() {
         let (ports, protocol) = match ingress.tls.is_empty() {
             true => (http, ListenerProtocol::Http),
             false => (https, ListenerProtocol::Https),
         };
-        let bare = |port| Wanted { port, protocol, rules: Vec::new() };
+        let bare = |port| WantedListener { port, protocol, rules: Vec::new() };
         wanted.extend(ports.into_iter().map(bare));
     }
     wanted
 }
 
-fn standing<'a>(
+/// A listener with these rules at each port; none without rules.
+fn serving<'a>(
     rules: &[WantedRule<'a>],
     protocol: ListenerProtocol,
     ports: &[Port],
-) -> Vec<Wanted<'a>> {
+) -> Vec<WantedListener<'a>> {
     let many = if rules.is_empty() { &[] } else { ports };
-    many.iter().map(|port| Wanted { port: *port, protocol, rules: rules.to_vec() }).collect()
+    many.iter()
+        .map(|port| WantedListener { port: *port, protocol, rules: rules.to_vec() })
+        .collect()
 }
 
-/// Annotations of an Ingress that say which listeners it wants and cannot be read, each with
-/// what was expected.
-pub fn unread(ingress: &Ingress) -> Vec<(&'static str, &'static str)> {
+/// The annotations about listeners that cannot be read, each with what was expected.
+pub(super) fn unreadable(ingress: &Ingress) -> Vec<(&'static str, &'static str)> {
     let annotations = &ingress.annotations;
     let is_list = |text: &str, is_entry: fn(&Value) -> bool| match serde_json::from_str(text) {
         Ok(Value::Null) => true,
         Ok(Value::Array(all)) => all.iter().all(is_entry),
         _ => false,
     };
-    let mut unread = Vec::new();
+    let mut unreadable = Vec::new();
     for key in [HTTP_RULES, HTTPS_RULES] {
         let text = annotations.get(key).filter(|text| !text.trim().is_empty());
-        if text.is_some_and(|text| !is_list(text, |one| entry(one).is_some())) {
-            unread.push((key, "a list of {host, path, backend} in JSON"));
+        if text.is_some_and(|text| !is_list(text, |value| entry(value).is_some())) {
+            unreadable.push((key, "a list of {host, path, backend} in JSON"));
         }
     }
-    let is_port = |one: &Value| {
+    let is_port = |value: &Value| {
         let known = |(name, port): (&String, &Value)| {
             matches!(name.as_str(), "HTTP" | "HTTPS") && number(port).is_some()
         };
-        one.as_object().is_some_and(|all| all.iter().all(known))
+        value.as_object().is_some_and(|all| all.iter().all(known))
     };
-    if annotations.get(PORTS).is_some_and(|text| !is_list(text, is_port)) {
-        unread.push((PORTS, r#"a list such as [{"HTTP":80},{"HTTPS":443}]"#));
+    if annotations.get(LISTEN_PORTS).is_some_and(|text| !is_list(text, is_port)) {
+        unreadable.push((LISTEN_PORTS, r#"a list such as [{"HTTP":80},{"HTTPS":443}]"#));
     }
-    unread
+    unreadable
 }
 
-fn rules(ingress: &Ingress) -> Vec<WantedRule<'_>> {
-    let mut all = Vec::new();
-    for rule in &ingress.rules {
-        for path in &rule.paths {
-            all.push(WantedRule {
-                host: rule.host.clone(),
-                path: Some((path.path.clone(), path.kind)),
-                action: Action::Serve(&path.backend),
-            });
-        }
-    }
-    if let Some(backend) = &ingress.default_backend {
-        all.push(WantedRule { host: None, path: None, action: Action::Serve(backend) });
-    }
-    all
-}
-
-impl WantedRule<'_> {
-    fn is_for(&self, host: Option<&Text>, path: &Text) -> bool {
-        let own = self.path.as_ref().map_or("/", |(path, _)| path);
-        self.host.as_ref() == host && own == &**path
-    }
+/// Whether a rule is for exactly this host and path.
+fn is_for(rule: &WantedRule<'_>, host: Option<&Text>, path: &Text) -> bool {
+    let own = rule.path.as_ref().map_or("/", |(path, _)| path);
+    rule.host.as_ref() == host && own == &**path
 }
 
 impl Entry {
     /// Whether it names a rule: by host, path, Service and port.
     fn names(&self, rule: &WantedRule<'_>) -> bool {
-        let Action::Serve(Backend::Service { name, port }) = &rule.action else { return false };
+        let RuleAction::Serve(Backend::Service { name, port }) = &rule.action else { return false };
         let port = match port {
             BackendPort::Number(port) => port.to_string(),
             BackendPort::Name(name) => name.to_string(),
         };
         let same = |(own, own_port): &(Text, Text)| **own == *name.as_str() && **own_port == *port;
-        rule.is_for(self.host.as_ref(), &self.path) && self.backend.as_ref().is_some_and(same)
+        is_for(rule, self.host.as_ref(), &self.path) && self.backend.as_ref().is_some_and(same)
     }
 
     fn rewritten(self) -> Option<(Option<Text>, Text, Rewrite)> {
@@ -229,18 +186,18 @@ fn entries(ingress: &Ingress, key: &str) -> Vec<Entry> {
 
 fn entry(value: &Value) -> Option<Entry> {
     let text = |value: &Value, key: &str| {
-        let said = value.get(key)?.as_str()?;
-        (!said.is_empty()).then(|| Text::from(said))
+        let text = value.get(key)?.as_str()?;
+        (!text.is_empty()).then(|| Text::from(text))
     };
     let backend = value.get("backend").and_then(|backend| {
         let port = backend.get("servicePort")?;
         let port = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
         Some((text(backend, "serviceName")?, port.into()))
     });
-    let rewrite = value.get("rewrite").filter(|one| one.is_object()).map(|one| Rewrite {
-        port: one.get("port").and_then(number),
-        host: text(one, "host"),
-        path: text(one, "path"),
+    let rewrite = value.get("rewrite").filter(|target| target.is_object()).map(|target| Rewrite {
+        port: target.get("port").and_then(number),
+        host: text(target, "host"),
+        path: text(target, "path"),
     });
     let path = text(value, "path").unwrap_or_else(|| "/".into());
     (backend.is_some() || rewrite.is_some()).then(|| Entry {
@@ -252,12 +209,12 @@ fn entry(value: &Value) -> Option<Entry> {
 }
 
 /// The ports for a protocol, in order.
-fn ports(ingress: &Ingress, protocol: &str, usual: u16) -> Vec<Port> {
-    let text = ingress.annotations.get(PORTS).unwrap_or_default();
+fn ports(ingress: &Ingress, protocol: &str, usual: Port) -> Vec<Port> {
+    let text = ingress.annotations.get(LISTEN_PORTS).unwrap_or_default();
     let all: Value = serde_json::from_str(text).unwrap_or_default();
-    let said = all.as_array().into_iter().flatten();
-    let said: Vec<Port> = said.filter_map(|one| number(one.get(protocol)?)).collect();
-    if said.is_empty() { Port::new(usual).into_iter().collect() } else { said }
+    let stated = all.as_array().into_iter().flatten();
+    let stated: Vec<Port> = stated.filter_map(|entry| number(entry.get(protocol)?)).collect();
+    if stated.is_empty() { vec![usual] } else { stated }
 }
 
 /// A port, as a number or as text.
@@ -267,9 +224,9 @@ fn number(value: &Value) -> Option<Port> {
 }
 
 fn code(ingress: &Ingress) -> u16 {
-    let text = ingress.annotations.get(CODE).unwrap_or_default();
-    let said: Value = serde_json::from_str(text).unwrap_or_default();
-    let code = said.get("defaultRewriteCode").and_then(Value::as_u64);
+    let text = ingress.annotations.get(AUTO_REWRITE_CODE).unwrap_or_default();
+    let stated: Value = serde_json::from_str(text).unwrap_or_default();
+    let code = stated.get("defaultRewriteCode").and_then(Value::as_u64);
     code.and_then(|code| u16::try_from(code).ok()).unwrap_or(FOUND)
 }
 
@@ -308,17 +265,17 @@ mod tests {
         let rule = |rule: &WantedRule<'_>| {
             let path = rule.path.as_ref().map_or("", |(path, _)| path);
             match &rule.action {
-                Action::Serve(_) => path.to_owned(),
-                Action::Redirect(to) => {
+                RuleAction::Serve(_) => path.to_owned(),
+                RuleAction::Redirect(to) => {
                     format!("{path} → {} {}", to.code, to.location("host", path))
                 }
             }
         };
-        let listener = |one: &Wanted<'_>| {
-            let rules: Vec<String> = one.rules.iter().map(rule).collect();
-            format!("{} {}: {}", one.port, one.protocol, rules.join(", "))
+        let listener = |listener: &WantedListener<'_>| {
+            let rules: Vec<String> = listener.rules.iter().map(rule).collect();
+            format!("{} {}: {}", listener.port, listener.protocol, rules.join(", "))
         };
-        of(ingress).iter().map(listener).collect()
+        wanted(ingress).iter().map(listener).collect()
     }
 
     #[test]
@@ -329,31 +286,32 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_under_tls_is_redirected_from_the_clear() {
-        let automatic = [(AUTOMATIC, "true"), (CODE, r#"{"defaultRewriteCode":307}"#)];
+    fn what_is_served_with_https_is_redirected_from_http() {
+        let automatic =
+            [(AUTO_REWRITE, "true"), (AUTO_REWRITE_CODE, r#"{"defaultRewriteCode":307}"#)];
         let all = shown(&ingress(&automatic, &["/a", "/b"], true));
         assert_eq!(
             all,
             ["80 HTTP: /a → 307 https://host/a, /b → 307 https://host/b", "443 HTTPS: /a, /b"]
         );
-        // Nothing stands under TLS.
+        // Nothing is served with HTTPS.
         assert_eq!(shown(&ingress(&automatic, &["/a"], false)), ["80 HTTP: /a"]);
-        let off = [(AUTOMATIC, "true"), (BY_HAND, "false")];
+        let off = [(AUTO_REWRITE, "true"), (REWRITE_SUPPORT, "false")];
         assert_eq!(shown(&ingress(&off, &["/a"], true)), ["443 HTTPS: /a"]);
     }
 
     #[test]
-    fn mixed_rules_stand_where_they_are_named() {
+    fn mixed_rules_are_served_where_they_are_named() {
         let named = r#"[{"path":"/a","backend":{"serviceName":"web","servicePort":"80"}},
             {"path":"/b","backend":{"serviceName":"other","servicePort":"80"}},
             {"path":"/old","rewrite":{"port":"443","path":"/a"}}]"#;
         let mixed = [(MIXED, "true"), (HTTP_RULES, named), (HTTPS_RULES, "null")];
         let all = shown(&ingress(&mixed, &["/a", "/b"], true));
         assert_eq!(all, ["80 HTTP: /a", "443 HTTPS: /b"]);
-        let by_hand = [(MIXED, "true"), (HTTP_RULES, named), (BY_HAND, "true")];
+        let by_hand = [(MIXED, "true"), (HTTP_RULES, named), (REWRITE_SUPPORT, "true")];
         let all = shown(&ingress(&by_hand, &["/a", "/b"], true));
         assert_eq!(all, ["80 HTTP: /a, /old → 302 https://host/a", "443 HTTPS: /b"]);
-        let both = [(BOTH, "true"), (PORTS, r#"[{"HTTP":8080},{"HTTPS":"8443"}]"#)];
+        let both = [(BOTH, "true"), (LISTEN_PORTS, r#"[{"HTTP":8080},{"HTTPS":"8443"}]"#)];
         let all = shown(&ingress(&both, &["/a"], true));
         assert_eq!(all, ["8080 HTTP: /a", "8443 HTTPS: /a"]);
     }
@@ -361,12 +319,15 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         let keys = |annotations: &[(&'static str, &str)]| -> Vec<&str> {
-            unread(&ingress(annotations, &["/"], false)).into_iter().map(|one| one.0).collect()
+            unreadable(&ingress(annotations, &["/"], false))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect()
         };
         assert_eq!(keys(&[(HTTP_RULES, "[]"), (HTTPS_RULES, "null")]), [""; 0]);
         assert_eq!(keys(&[(HTTP_RULES, r#"[{"path":"/"}]"#)]), [HTTP_RULES]);
         assert_eq!(keys(&[(HTTPS_RULES, "{")]), [HTTPS_RULES]);
-        assert_eq!(keys(&[(PORTS, "80,443")]), [PORTS]);
-        assert_eq!(keys(&[(PORTS, r#"[{"HTTP":80}]"#)]), [""; 0]);
+        assert_eq!(keys(&[(LISTEN_PORTS, "80,443")]), [LISTEN_PORTS]);
+        assert_eq!(keys(&[(LISTEN_PORTS, r#"[{"HTTP":80}]"#)]), [""; 0]);
     }
 }

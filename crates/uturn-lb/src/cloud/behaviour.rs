@@ -1,0 +1,176 @@
+//! What code outside a cloud's folder asks of the cloud.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use uturn_model::lb::{Listener, ListenerOverrides};
+use uturn_model::{
+    Cluster, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectRef, Service,
+    Text,
+};
+
+use super::WantedListener;
+
+/// How a cloud's controllers and load balancers behave.
+pub trait CloudModel: Sync {
+    /// Describes a trace that only this cloud leaves in a cluster, beyond those of its
+    /// [`Traces`](super::Traces). Returns `None` if there is none.
+    fn recognise(&self, observed: &Observed<'_>) -> Option<String>;
+
+    /// Whether its controllers read annotations with this key.
+    fn reads(&self, key: &str) -> bool;
+
+    /// Whether its controller serves an Ingress.
+    fn serves_ingress(&self, ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool;
+
+    /// Which load balancer a Service or an Ingress asks for.
+    fn request(&self, owner: Owner<'_>) -> BalancerRequest;
+
+    /// The listeners that its controller makes for a Service at an address, with their targets.
+    fn service_listeners(&self, cluster: &Cluster, service: &Service, vip: IpAddr)
+    -> Vec<Listener>;
+
+    /// The listeners that its controller makes for an Ingress at an address, with their
+    /// targets.
+    fn ingress_listeners(&self, cluster: &Cluster, ingress: &Ingress, vip: IpAddr)
+    -> Vec<Listener>;
+
+    /// The listeners that an Ingress asks for, HTTP before HTTPS.
+    fn wanted_listeners<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>>;
+
+    /// The annotations of an Ingress that cannot be read, each with what was expected.
+    fn unreadable(&self, ingress: &Ingress) -> Vec<(&'static str, &'static str)>;
+
+    /// The labels that a node must have to be a target of a Service's load balancer, as they
+    /// are written. Returns `None` if the Service does not restrict its nodes by label.
+    fn target_label<'s>(&self, service: &'s Service) -> Option<&'s str>;
+
+    /// The nodes whose NodePorts are targets of a Service's load balancer.
+    fn target_nodes<'c>(&self, cluster: &'c Cluster, service: &Service) -> Vec<&'c Node>;
+
+    /// The range that a listener sends from when it replaces the client's address.
+    fn replaced_source(&self) -> IpNet;
+
+    /// Where users set properties of the listeners of a Service or an Ingress.
+    fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace;
+
+    /// The key of the annotation by which a Service or an Ingress asks for something. Returns
+    /// `None` if nothing of this cloud asks for it so.
+    fn annotation(&self, setting: Setting, of: SettingOf) -> Option<&'static str>;
+}
+
+/// What a load balancer is made for.
+#[derive(Clone, Copy, Debug)]
+pub enum Owner<'a> {
+    /// A Service of type LoadBalancer.
+    Service(&'a Service),
+    /// An Ingress.
+    Ingress(&'a Ingress),
+}
+
+impl<'a> Owner<'a> {
+    /// Its name.
+    pub fn name(self) -> &'a NamespacedName {
+        match self {
+            Self::Service(service) => &service.name,
+            Self::Ingress(ingress) => &ingress.name,
+        }
+    }
+
+    /// Its annotations.
+    pub fn annotations(self) -> &'a Labels {
+        match self {
+            Self::Service(service) => &service.annotations,
+            Self::Ingress(ingress) => &ingress.annotations,
+        }
+    }
+
+    /// A reference to it.
+    pub fn object(self) -> ObjectRef {
+        match self {
+            Self::Service(service) => service.object(),
+            Self::Ingress(ingress) => ingress.object(),
+        }
+    }
+
+    /// Which of the two it is.
+    pub fn kind(self) -> SettingOf {
+        match self {
+            Self::Service(_) => SettingOf::Service,
+            Self::Ingress(_) => SettingOf::Ingress,
+        }
+    }
+}
+
+/// Which load balancer an object asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BalancerRequest {
+    /// The load balancer to be used, where an annotation names one that exists.
+    pub existing: Option<Text>,
+    /// Whether an annotation asks for one that is reachable from the private network only.
+    pub is_private: bool,
+}
+
+/// Where users set properties of an object's listeners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverridesPlace {
+    /// The name of the object that sets them.
+    pub name: String,
+    /// The annotation that has to be set to `true` for it, unless one is set already.
+    pub switch: Option<&'static str>,
+}
+
+/// What an annotation can ask a cloud's controller, or its kube-proxy, for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// kube-proxy binds the load-balancer addresses.
+    AddressBinding,
+    /// Pods are the targets, not NodePorts.
+    PodTargets,
+    /// Under policy Local, only nodes with a ready pod are targets.
+    NodesWithPods,
+    /// Only nodes with these labels are targets.
+    NodeLabels,
+    /// What the listeners of a Service's ports speak.
+    Protocols,
+    /// The object in which properties of listeners are set.
+    Overrides,
+    /// HTTP redirects to HTTPS wherever a rule is served with HTTPS.
+    RedirectToHttps,
+    /// Whether redirects are made at all.
+    Redirects,
+    /// Every rule is served with HTTP and with HTTPS.
+    BothProtocols,
+    /// Each rule is served where two lists name it.
+    MixedProtocols,
+    /// The rules that are served with HTTP.
+    HttpRules,
+    /// The rules that are served with HTTPS.
+    HttpsRules,
+}
+
+/// What an annotation is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingOf {
+    /// A Service.
+    Service,
+    /// An Ingress.
+    Ingress,
+}
+
+/// What was read of a cluster, as far as clouds leave traces in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// The image of kube-proxy.
+    pub kube_proxy_image: Option<&'a str>,
+    /// Nodes by name.
+    pub nodes: &'a BTreeMap<Name, Node>,
+    /// Services by name.
+    pub services: &'a BTreeMap<NamespacedName, Service>,
+    /// Ingresses by name.
+    pub ingresses: &'a BTreeMap<NamespacedName, Ingress>,
+    /// Objects in which properties of listeners are set.
+    pub overrides: &'a BTreeMap<NamespacedName, ListenerOverrides>,
+    /// The switches of a cloud's controller.
+    pub controller_switches: &'a Labels,
+}

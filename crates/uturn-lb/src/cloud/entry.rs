@@ -1,0 +1,87 @@
+//! What is stated of a cloud as data.
+
+use uturn_model::network::CloudNetwork;
+use uturn_model::{AddressBinding, Cloud, Vendor, Version};
+
+use super::{CloudModel, Traces, Words};
+
+/// A cloud, or a program that makes load balancers in place of one.
+pub struct CloudEntry {
+    /// Its word and its name.
+    pub cloud: Cloud,
+    /// What it leaves on objects, by which it is recognised.
+    pub traces: Traces,
+    /// Whether its controllers serve Services only: an Ingress never has one of its load
+    /// balancers for itself.
+    pub serves_services_only: bool,
+    /// Its words in checklists and cures.
+    pub words: Words,
+    /// The builds of kube-proxy that it ships itself.
+    pub kube_proxy: Option<&'static KubeProxyBuilds>,
+    /// The pod networks that it brings.
+    pub networks: &'static [Network],
+    /// The objects in which users set properties of listeners.
+    pub overrides: Option<OverridesObject>,
+    /// The ConfigMap of `kube-system` with the switches of its controller.
+    pub switches_config_map: Option<&'static str>,
+    /// How its controllers and load balancers behave; flows through load balancers of a cloud
+    /// without a model are not judged.
+    pub model: Option<&'static dyn CloudModel>,
+}
+
+impl CloudEntry {
+    /// A cloud of which nothing is known but what it leaves behind.
+    pub const fn recognised(word: &'static str, name: &'static str, traces: Traces) -> Self {
+        Self {
+            cloud: Cloud::new(word, name),
+            traces,
+            serves_services_only: false,
+            words: Words::NEUTRAL,
+            kube_proxy: None,
+            networks: &[],
+            overrides: None,
+            switches_config_map: None,
+            model: None,
+        }
+    }
+}
+
+/// A cloud's own builds of kube-proxy.
+pub struct KubeProxyBuilds {
+    /// The word in its versions: of `v1.34.4-vendor.13`.
+    pub vendor: Vendor,
+    /// Whose they are, as a sentence ends: `kube-proxy is VENDOR's`.
+    pub owner: &'static str,
+    /// What one is called beside upstream's build.
+    pub name: &'static str,
+    /// The annotation by which a Service asks that its load-balancer addresses are bound.
+    pub request: &'static str,
+    /// Which load-balancer addresses a version binds.
+    pub binding: fn(Version) -> AddressBinding,
+    /// The first build of a version's line that honours the request. Returns `None` if the
+    /// history of that line is not known.
+    pub first_honouring: fn(Version) -> Option<Version>,
+    /// Versions that differ from each other, for clusters made at random.
+    pub samples: &'static [&'static str],
+}
+
+/// A pod network that a cloud brings, and what tells it.
+pub struct Network {
+    /// What it is.
+    pub network: CloudNetwork,
+    /// Its DaemonSets.
+    pub agents: &'static [&'static str],
+    /// Annotations of pods that ask for it, each with a part of its value.
+    pub pod_annotations: &'static [(&'static str, &'static str)],
+}
+
+/// The kind of the objects in which users set properties of listeners. Their fields are
+/// `spec.loadBalancer.l4Listeners` and `l7Listeners`, which `uturn-snapshot` reads.
+pub struct OverridesObject {
+    /// `kind`.
+    pub kind: &'static str,
+    /// The group of its `apiVersion`.
+    pub group: &'static str,
+    /// The `apiVersion`s that are read; the first is written.
+    pub versions: &'static [&'static str],
+}

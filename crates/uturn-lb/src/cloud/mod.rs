@@ -1,0 +1,180 @@
+//! Clouds: how each is recognised, and what its controllers and load balancers do.
+//!
+//! A cloud is a folder here and a line in [`ALL`]. Nothing outside its folder names it:
+//! everything that other code needs of a cloud is a field of its [`CloudEntry`] or a method of
+//! its [`CloudModel`]. `cargo xtask lint` checks that for the clouds that are modelled.
+//!
+//! An entry without a model stands in [`recognised`]: its load balancers are found and named,
+//! and flows through them are not judged.
+
+mod behaviour;
+mod entry;
+pub mod recognised;
+pub mod tke;
+mod traces;
+mod wanted;
+mod words;
+
+use std::collections::BTreeMap;
+
+use uturn_model::network::{CloudNetwork, NetworkMode, Plugin};
+use uturn_model::{
+    AddressBinding, Cloud, Cluster, Ingress, IngressClass, Name, ProxySettings, Variant, Version,
+};
+
+pub use behaviour::{
+    BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
+};
+pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesObject};
+pub use traces::{
+    Traces, by_host_name, by_ingress_class, by_ingress_controller, by_ingress_key,
+    by_load_balancer_class, by_node_key, by_object_kind, by_provider_id, by_service_key,
+    cloud_of_program,
+};
+pub(crate) use wanted::{HTTP, HTTPS, plain as plain_listeners, rules};
+pub use wanted::{RuleAction, WantedListener, WantedRule};
+pub use words::{Expected, Words};
+
+/// Every cloud: those with a model first, in the order in which they are looked for.
+pub static ALL: [&CloudEntry; 20] = [
+    &tke::ENTRY,
+    &recognised::AWS,
+    &recognised::AZURE,
+    &recognised::GCP,
+    &recognised::ALIBABA,
+    &recognised::HUAWEI,
+    &recognised::OPENSTACK,
+    &recognised::DIGITALOCEAN,
+    &recognised::HETZNER,
+    &recognised::LINODE,
+    &recognised::SCALEWAY,
+    &recognised::VULTR,
+    &recognised::EXOSCALE,
+    &recognised::ORACLE,
+    &recognised::IBM,
+    &recognised::METALLB,
+    &recognised::KUBE_VIP,
+    &recognised::K3S,
+    &recognised::CILIUM,
+    &recognised::F5,
+];
+
+/// What readers of Facts say that they expected.
+pub const EXPECTED: Expected = tke::EXPECTED;
+
+/// The entry of a cloud. Returns `None` if no folder and no row describes it.
+pub fn entry(cloud: Cloud) -> Option<&'static CloudEntry> {
+    ALL.into_iter().find(|entry| entry.cloud == cloud)
+}
+
+/// The model of the cloud that a cluster is in. Returns `None` if there is no cloud, if it is
+/// not known, or if it is not modelled.
+pub fn model(cluster: &Cluster) -> Option<&'static dyn CloudModel> {
+    model_of(cluster.provider.value.cloud()?)
+}
+
+/// The model of a cloud. Returns `None` if it is not modelled.
+pub fn model_of(cloud: Cloud) -> Option<&'static dyn CloudModel> {
+    entry(cloud)?.model
+}
+
+/// The clouds that are modelled.
+pub fn modelled() -> impl Iterator<Item = (&'static CloudEntry, &'static dyn CloudModel)> {
+    ALL.into_iter().filter_map(|entry| Some((entry, entry.model?)))
+}
+
+/// Whether the controller of any modelled cloud serves an Ingress, if the cluster is in it.
+pub fn any_serves(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool {
+    modelled().any(|(_, model)| model.serves_ingress(ingress, classes))
+}
+
+/// The words of checklists and cures for a cluster's cloud.
+pub fn words(cluster: &Cluster) -> &'static Words {
+    let entry = cluster.provider.value.cloud().and_then(entry);
+    entry.map_or(&Words::NEUTRAL, |entry| &entry.words)
+}
+
+/// The builds of kube-proxy that clouds ship themselves.
+pub fn kube_proxy_builds() -> impl Iterator<Item = (Cloud, &'static KubeProxyBuilds)> {
+    ALL.into_iter().filter_map(|entry| Some((entry.cloud, entry.kube_proxy?)))
+}
+
+/// The builds that a variant of kube-proxy is of. Returns `None` for upstream's.
+pub fn builds_of(variant: Variant) -> Option<&'static KubeProxyBuilds> {
+    match variant {
+        Variant::Upstream => None,
+        Variant::Cloud(cloud) => entry(cloud)?.kube_proxy,
+    }
+}
+
+/// The cloud whose own build of kube-proxy a version names.
+pub fn builder_of(version: Version) -> Option<Cloud> {
+    let build = version.vendor_build?;
+    kube_proxy_builds().find(|(_, builds)| builds.vendor == build.vendor).map(|(cloud, _)| cloud)
+}
+
+/// The same version without a build of which nothing is known.
+pub fn with_known_build(version: Version) -> Version {
+    let is_known = builder_of(version).is_some();
+    Version { vendor_build: version.vendor_build.filter(|_| is_known), ..version }
+}
+
+/// Every variant of kube-proxy, upstream's first.
+pub fn variants() -> impl Iterator<Item = Variant> {
+    let of_clouds = kube_proxy_builds().map(|(cloud, _)| Variant::Cloud(cloud));
+    std::iter::once(Variant::Upstream).chain(of_clouds)
+}
+
+/// Sets which load-balancer addresses kube-proxy binds, from its variant and its version. To
+/// be called after either changes.
+pub fn set_address_binding(proxy: &mut ProxySettings) {
+    proxy.address_binding = match builds_of(proxy.variant.value) {
+        None => AddressBinding::All,
+        Some(builds) => (builds.binding)(proxy.version.value),
+    };
+}
+
+/// The pod networks that clouds bring.
+pub fn networks() -> impl Iterator<Item = &'static Network> {
+    ALL.into_iter().flat_map(|entry| entry.networks)
+}
+
+/// The plugin that is taken where only the mode of the pod network is known: the first network
+/// of a cloud that has this mode.
+pub fn usual_network(mode: NetworkMode) -> Plugin {
+    let of_mode = |network: &CloudNetwork| network.mode == mode;
+    let found = networks().map(|network| network.network).find(of_mode);
+    found.map_or(Plugin::Unknown, Plugin::OfCloud)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_cloud_has_a_word_and_a_name_of_its_own() {
+        let words: BTreeSet<&str> = ALL.iter().map(|entry| entry.cloud.word()).collect();
+        let names: BTreeSet<&str> = ALL.iter().map(|entry| entry.cloud.name()).collect();
+        assert_eq!((words.len(), names.len()), (ALL.len(), ALL.len()));
+        assert!(!words.contains("none") && !words.contains("unknown"));
+    }
+
+    #[test]
+    fn modelled_clouds_come_first() {
+        let has_model: Vec<bool> = ALL.iter().map(|entry| entry.model.is_some()).collect();
+        assert!(has_model.is_sorted_by(|earlier, later| earlier >= later), "{has_model:?}");
+    }
+
+    #[test]
+    fn only_known_builds_are_kept() {
+        for (text, kept) in [
+            ("v1.22.5-tke.13", "v1.22.5-tke.13"),
+            ("v1.28.3-gke.1067004", "v1.28.3"),
+            ("v1.36.0-rc.1", "v1.36.0"),
+        ] {
+            assert_eq!(with_known_build(text.parse().unwrap()).to_string(), kept);
+        }
+    }
+}

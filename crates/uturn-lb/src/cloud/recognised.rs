@@ -1,0 +1,314 @@
+//! Clouds and programs that are recognised and not modelled yet. One that gets a model moves to
+//! a folder of its own.
+
+use super::{CloudEntry, Traces, Words};
+
+/// Amazon Web Services.
+pub static AWS: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    ..CloudEntry::recognised(
+        "aws",
+        "AWS",
+        Traces {
+            provider_ids: &["aws://"],
+            node_keys: &["eks.amazonaws.com/", "alpha.eksctl.io/"],
+            service_keys: &["service.beta.kubernetes.io/aws-"],
+            service_product: |annotations| {
+                let kind = annotations.get("service.beta.kubernetes.io/aws-load-balancer-type");
+                matches!(kind, Some("nlb" | "nlb-ip" | "external")).then_some("AWS NLB")
+            },
+            load_balancer_classes: &[
+                ("service.k8s.aws/nlb", "AWS NLB"),
+                ("eks.amazonaws.com/nlb", "AWS NLB"),
+            ],
+            host_names: &[(".amazonaws.com", "AWS"), (".amazonaws.com.cn", "AWS")],
+            ingress_controllers: &[
+                ("ingress.k8s.aws/alb", "AWS ALB"),
+                ("eks.amazonaws.com/alb", "AWS ALB"),
+            ],
+            ingress_classes: &[("alb", "AWS ALB")],
+            ingress_keys: &[("alb.ingress.kubernetes.io/", "AWS ALB")],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// Microsoft Azure.
+pub static AZURE: CloudEntry = CloudEntry {
+    words: Words::with_firewall("network security group"),
+    ..CloudEntry::recognised(
+        "azure",
+        "Azure",
+        Traces {
+            provider_ids: &["azure://"],
+            node_keys: &["kubernetes.azure.com/"],
+            service_keys: &["service.beta.kubernetes.io/azure-"],
+            ingress_controllers: &[
+                ("azure/application-gateway", "Azure Application Gateway"),
+                ("alb.networking.azure.io/", "Azure Application Gateway for Containers"),
+            ],
+            ingress_classes: &[
+                ("azure/application-gateway", "Azure Application Gateway"),
+                ("azure-application-gateway", "Azure Application Gateway"),
+                ("azure-alb-external", "Azure Application Gateway for Containers"),
+            ],
+            ingress_keys: &[("appgw.ingress.kubernetes.io/", "Azure Application Gateway")],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// Google Cloud.
+pub static GCP: CloudEntry = CloudEntry {
+    words: Words::with_firewall("VPC firewall"),
+    ..CloudEntry::recognised(
+        "gcp",
+        "Google Cloud",
+        Traces {
+            provider_ids: &["gce://"],
+            node_keys: &["cloud.google.com/"],
+            service_keys: &["networking.gke.io/", "cloud.google.com/"],
+            load_balancer_classes: &[("networking.gke.io/", "Google Cloud")],
+            ingress_controllers: &[("k8s.io/gce", "Google Cloud")],
+            ingress_classes: &[("gce", "Google Cloud"), ("gce-internal", "Google Cloud")],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// Alibaba Cloud.
+pub static ALIBABA: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    ..CloudEntry::recognised(
+        "alibaba",
+        "Alibaba Cloud",
+        Traces {
+            provider_ids: &["alicloud://", "ack-hybrid://"],
+            provider_id_part: alibaba_region,
+            node_keys: &["alibabacloud.com/"],
+            service_keys: &[
+                "service.beta.kubernetes.io/alibaba-cloud-",
+                "service.beta.kubernetes.io/alicloud-",
+                "service.beta.kubernetes.io/backend-type",
+            ],
+            load_balancer_classes: &[("alibabacloud.com/nlb", "Alibaba Cloud NLB")],
+            host_names: &[
+                (".nlb.aliyuncs.com", "Alibaba Cloud NLB"),
+                (".alb.aliyuncs.com", "Alibaba Cloud ALB"),
+            ],
+            ingress_controllers: &[("ingress.k8s.alibabacloud/alb", "Alibaba Cloud ALB")],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// The region of a providerID without a scheme: `cn-hangzhou.i-bp1…`.
+fn alibaba_region(id: &str) -> Option<&str> {
+    let (region, instance) = id.split_once('.')?;
+    let is_region = region.contains('-')
+        && region.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    (is_region && instance.starts_with("i-")).then_some(region)
+}
+
+/// Huawei Cloud.
+pub static HUAWEI: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    ..CloudEntry::recognised(
+        "huawei",
+        "Huawei Cloud",
+        Traces {
+            provider_ids: &["huaweicloud://"],
+            service_keys: &["kubernetes.io/elb."],
+            ingress_classes: &[("cce", "Huawei Cloud")],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// OpenStack, also as other providers run it.
+pub static OPENSTACK: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    ..CloudEntry::recognised(
+        "openstack",
+        "OpenStack",
+        Traces {
+            provider_ids: &["openstack://"],
+            service_keys: &["loadbalancer.openstack.org/", "service.beta.kubernetes.io/openstack-"],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// DigitalOcean.
+pub static DIGITALOCEAN: CloudEntry = CloudEntry::recognised(
+    "digitalocean",
+    "DigitalOcean",
+    Traces {
+        provider_ids: &["digitalocean://"],
+        node_keys: &["doks.digitalocean.com/"],
+        service_keys: &["service.beta.kubernetes.io/do-", "kubernetes.digitalocean.com/"],
+        ..Traces::NONE
+    },
+);
+
+/// Hetzner.
+pub static HETZNER: CloudEntry = CloudEntry::recognised(
+    "hetzner",
+    "Hetzner",
+    Traces {
+        provider_ids: &["hcloud://", "hrobot://"],
+        service_keys: &["load-balancer.hetzner.cloud/"],
+        ..Traces::NONE
+    },
+);
+
+/// Linode.
+pub static LINODE: CloudEntry = CloudEntry::recognised(
+    "linode",
+    "Linode",
+    Traces {
+        provider_ids: &["linode://"],
+        service_keys: &["service.beta.kubernetes.io/linode-"],
+        host_names: &[(".ip.linodeusercontent.com", "Linode")],
+        ..Traces::NONE
+    },
+);
+
+/// Scaleway.
+pub static SCALEWAY: CloudEntry = CloudEntry::recognised(
+    "scaleway",
+    "Scaleway",
+    Traces {
+        provider_ids: &["scaleway://"],
+        service_keys: &["service.beta.kubernetes.io/scw-"],
+        host_names: &[(".scw.cloud", "Scaleway")],
+        ..Traces::NONE
+    },
+);
+
+/// Vultr.
+pub static VULTR: CloudEntry = CloudEntry::recognised(
+    "vultr",
+    "Vultr",
+    Traces {
+        provider_ids: &["vultr://"],
+        service_keys: &["service.beta.kubernetes.io/vultr-"],
+        ..Traces::NONE
+    },
+);
+
+/// Exoscale.
+pub static EXOSCALE: CloudEntry = CloudEntry::recognised(
+    "exoscale",
+    "Exoscale",
+    Traces {
+        provider_ids: &["exoscale://"],
+        service_keys: &["service.beta.kubernetes.io/exoscale-"],
+        ..Traces::NONE
+    },
+);
+
+/// Oracle Cloud.
+pub static ORACLE: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security list"),
+    ..CloudEntry::recognised(
+        "oracle",
+        "Oracle Cloud",
+        Traces {
+            provider_ids: &["oci://", "ocid1."],
+            node_keys: &["oci.oraclecloud.com/"],
+            service_keys: &[
+                "oci.oraclecloud.com/",
+                "service.beta.kubernetes.io/oci-",
+                "oci-network-load-balancer.oraclecloud.com/",
+            ],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// IBM Cloud.
+pub static IBM: CloudEntry = CloudEntry::recognised(
+    "ibm",
+    "IBM Cloud",
+    Traces {
+        provider_ids: &["ibm://"],
+        node_keys: &["ibm-cloud.kubernetes.io/"],
+        service_keys: &["service.kubernetes.io/ibm-"],
+        host_names: &[(".appdomain.cloud", "IBM Cloud")],
+        ..Traces::NONE
+    },
+);
+
+/// MetalLB.
+pub static METALLB: CloudEntry = CloudEntry {
+    serves_services_only: true,
+    ..CloudEntry::recognised(
+        "metallb",
+        "MetalLB",
+        Traces {
+            service_keys: &["metallb.io/", "metallb.universe.tf/"],
+            load_balancer_classes: &[
+                ("metallb.io/", "MetalLB"),
+                ("metallb.universe.tf/", "MetalLB"),
+            ],
+            namespaces: &["metallb-system"],
+            program_names: &["metallb-speaker"],
+            object_kinds: &["metallb.io/"],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// kube-vip.
+pub static KUBE_VIP: CloudEntry = CloudEntry {
+    serves_services_only: true,
+    ..CloudEntry::recognised(
+        "kube-vip",
+        "kube-vip",
+        Traces {
+            service_keys: &["kube-vip.io/"],
+            load_balancer_classes: &[("kube-vip.io/", "kube-vip")],
+            program_names: &["kube-vip"],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// The load balancer that k3s brings.
+pub static K3S: CloudEntry = CloudEntry {
+    serves_services_only: true,
+    ..CloudEntry::recognised(
+        "k3s",
+        "K3s ServiceLB",
+        Traces { service_keys: &["svccontroller.k3s.cattle.io/"], ..Traces::NONE },
+    )
+};
+
+/// Cilium's own announcements of addresses.
+pub static CILIUM: CloudEntry = CloudEntry {
+    serves_services_only: true,
+    ..CloudEntry::recognised(
+        "cilium",
+        "Cilium",
+        Traces {
+            service_keys: &["lbipam.cilium.io/", "io.cilium/lb-ipam"],
+            load_balancer_classes: &[("io.cilium/", "Cilium")],
+            object_kinds: &[
+                "cilium.io/v2alpha1/CiliumLoadBalancerIPPool",
+                "cilium.io/v2/CiliumLoadBalancerIPPool",
+            ],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// F5's controller for its own devices.
+pub static F5: CloudEntry = CloudEntry {
+    serves_services_only: true,
+    ..CloudEntry::recognised(
+        "f5",
+        "F5",
+        Traces { service_keys: &["cis.f5.com/", "virtual-server.f5.com/"], ..Traces::NONE },
+    )
+};

@@ -1,0 +1,77 @@
+//! The annotations that TKE's controllers and its kube-proxy read.
+
+use crate::cloud::{Setting, SettingOf};
+
+/// On a Service: kube-proxy binds its load-balancer addresses.
+pub const PREVENT_LOOPBACK: &str = "service.cloud.tencent.com/prevent-loopback";
+/// On a Service: pods are the targets.
+pub const DIRECT_ACCESS: &str = "service.cloud.tencent.com/direct-access";
+/// The same on an Ingress.
+pub const INGRESS_DIRECT_ACCESS: &str = "ingress.cloud.tencent.com/direct-access";
+/// On a Service with policy Local: only nodes with a ready pod are targets.
+pub const ONLY_NODES_WITH_PODS: &str = "service.kubernetes.io/local-svc-only-bind-node-with-pod";
+/// On a Service: only nodes with these labels are targets.
+pub const BACKENDS_LABEL: &str = "service.kubernetes.io/qcloud-loadbalancer-backends-label";
+/// On a Service: the listeners' protocols, as JSON.
+pub const SPECIFY_PROTOCOL: &str = "service.cloud.tencent.com/specify-protocol";
+/// On a Service: the id of an existing CLB.
+pub const EXISTING: &str = "service.kubernetes.io/tke-existed-lbid";
+/// The same on an Ingress.
+pub const INGRESS_EXISTING: &str = "kubernetes.io/ingress.existLbId";
+/// On a Service: the subnet of a private CLB.
+pub const SUBNET: &str = "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid";
+/// The same on an Ingress.
+pub const INGRESS_SUBNET: &str = "kubernetes.io/ingress.subnetId";
+/// On a Service: the name of its TkeServiceConfig.
+pub const CONFIG: &str = "service.cloud.tencent.com/tke-service-config";
+/// On a Service: the controller makes its TkeServiceConfig.
+pub const CONFIG_AUTO: &str = "service.cloud.tencent.com/tke-service-config-auto";
+/// On an Ingress: the name of its TkeServiceConfig.
+pub const INGRESS_CONFIG: &str = "ingress.cloud.tencent.com/tke-service-config";
+/// On an Ingress: the controller makes its TkeServiceConfig.
+pub const INGRESS_CONFIG_AUTO: &str = "ingress.cloud.tencent.com/tke-service-config-auto";
+/// On an Ingress: each rule is served where the lists of rules name it.
+pub const MIXED: &str = "kubernetes.io/ingress.rule-mix";
+/// On an Ingress: each rule is served with HTTP and with HTTPS.
+pub const BOTH: &str = "kubernetes.io/ingress.rule-mix-both";
+/// On an Ingress: the rules served with HTTP, as JSON.
+pub const HTTP_RULES: &str = "kubernetes.io/ingress.http-rules";
+/// On an Ingress: the rules served with HTTPS, as JSON.
+pub const HTTPS_RULES: &str = "kubernetes.io/ingress.https-rules";
+/// On an Ingress: HTTP redirects to what is served with HTTPS.
+pub const AUTO_REWRITE: &str = "ingress.cloud.tencent.com/auto-rewrite";
+/// On an Ingress: the status of those redirects, as JSON.
+pub const AUTO_REWRITE_CODE: &str = "ingress.cloud.tencent.com/auto-rewrite-code";
+/// On an Ingress: whether redirects are made at all.
+pub const REWRITE_SUPPORT: &str = "ingress.cloud.tencent.com/rewrite-support";
+/// On an Ingress: the ports that it listens on, as JSON.
+pub const LISTEN_PORTS: &str = "ingress.cloud.tencent.com/listen-ports";
+/// On a pod: its network cards.
+pub const NETWORKS: &str = "tke.cloud.tencent.com/networks";
+
+/// Whether only this cloud's components read or write a key.
+pub(super) fn is_own(key: &str) -> bool {
+    key.contains("tencent") || key.contains("qcloud") || key == INGRESS_SUBNET
+}
+
+/// The key for a setting.
+pub(super) fn key(setting: Setting, of: SettingOf) -> Option<&'static str> {
+    use SettingOf::{Ingress, Service};
+    Some(match (setting, of) {
+        (Setting::AddressBinding, Service) => PREVENT_LOOPBACK,
+        (Setting::PodTargets, Service) => DIRECT_ACCESS,
+        (Setting::PodTargets, Ingress) => INGRESS_DIRECT_ACCESS,
+        (Setting::NodesWithPods, Service) => ONLY_NODES_WITH_PODS,
+        (Setting::NodeLabels, Service) => BACKENDS_LABEL,
+        (Setting::Protocols, Service) => SPECIFY_PROTOCOL,
+        (Setting::Overrides, Service) => CONFIG,
+        (Setting::Overrides, Ingress) => INGRESS_CONFIG,
+        (Setting::RedirectToHttps, Ingress) => AUTO_REWRITE,
+        (Setting::Redirects, Ingress) => REWRITE_SUPPORT,
+        (Setting::BothProtocols, Ingress) => BOTH,
+        (Setting::MixedProtocols, Ingress) => MIXED,
+        (Setting::HttpRules, Ingress) => HTTP_RULES,
+        (Setting::HttpsRules, Ingress) => HTTPS_RULES,
+        _ => return None,
+    })
+}

@@ -1,0 +1,124 @@
+//! Tencent Kubernetes Engine and its load balancers (CLB).
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | `annotations` | the keys that controllers and kube-proxy read |
+//! | `traces` | by what the cloud is recognised |
+//! | `listeners` | which listeners and targets its controllers make |
+//! | `ingress_rules` | where the rules of an Ingress are served |
+//! | `overrides` | what a TkeServiceConfig changes |
+//! | [`profile`] | how a CLB behaves |
+//! | [`kube_proxy`] | which builds of its kube-proxy bind load-balancer addresses |
+//! | `words` | its words in checklists, and its pod networks |
+
+pub mod annotations;
+mod ingress_rules;
+pub mod kube_proxy;
+mod listeners;
+mod overrides;
+pub mod profile;
+mod traces;
+mod words;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use uturn_model::lb::Listener;
+use uturn_model::{Cloud, Cluster, Ingress, IngressClass, IpNet, Name, Node, Service, Text};
+
+use super::{
+    BalancerRequest, CloudEntry, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
+    WantedListener,
+};
+
+pub use words::EXPECTED;
+
+/// Tencent Cloud, by the word of its Kubernetes Engine.
+pub const TKE: Cloud = Cloud::new("tke", "Tencent Cloud");
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    cloud: TKE,
+    traces: super::Traces::NONE,
+    serves_services_only: false,
+    words: words::WORDS,
+    kube_proxy: Some(&kube_proxy::BUILDS),
+    networks: &words::NETWORKS,
+    overrides: Some(overrides::OBJECT),
+    switches_config_map: Some(traces::SWITCHES),
+    model: Some(&Tke),
+};
+
+struct Tke;
+
+impl CloudModel for Tke {
+    fn recognise(&self, observed: &Observed<'_>) -> Option<String> {
+        traces::find(observed)
+    }
+
+    fn reads(&self, key: &str) -> bool {
+        annotations::is_own(key)
+    }
+
+    fn serves_ingress(&self, ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool {
+        listeners::serves(ingress, classes)
+    }
+
+    fn request(&self, owner: Owner<'_>) -> BalancerRequest {
+        let (existing, subnet) = match owner {
+            Owner::Service(_) => (annotations::EXISTING, annotations::SUBNET),
+            Owner::Ingress(_) => (annotations::INGRESS_EXISTING, annotations::INGRESS_SUBNET),
+        };
+        let written = owner.annotations();
+        BalancerRequest {
+            existing: written.get(existing).map(Text::from),
+            is_private: written.get(subnet).is_some(),
+        }
+    }
+
+    fn service_listeners(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        vip: IpAddr,
+    ) -> Vec<Listener> {
+        listeners::of_service(cluster, service, vip)
+    }
+
+    fn ingress_listeners(
+        &self,
+        cluster: &Cluster,
+        ingress: &Ingress,
+        vip: IpAddr,
+    ) -> Vec<Listener> {
+        listeners::of_ingress(cluster, ingress, vip)
+    }
+
+    fn wanted_listeners<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
+        ingress_rules::wanted(ingress)
+    }
+
+    fn unreadable(&self, ingress: &Ingress) -> Vec<(&'static str, &'static str)> {
+        ingress_rules::unreadable(ingress)
+    }
+
+    fn target_label<'s>(&self, service: &'s Service) -> Option<&'s str> {
+        service.annotations.get(annotations::BACKENDS_LABEL)
+    }
+
+    fn target_nodes<'c>(&self, cluster: &'c Cluster, service: &Service) -> Vec<&'c Node> {
+        listeners::target_nodes(cluster, service)
+    }
+
+    fn replaced_source(&self) -> IpNet {
+        profile::snat_range()
+    }
+
+    fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace {
+        overrides::place(owner)
+    }
+
+    fn annotation(&self, setting: Setting, of: SettingOf) -> Option<&'static str> {
+        annotations::key(setting, of)
+    }
+}

@@ -1,0 +1,71 @@
+//! TkeServiceConfigs: what users set on the listeners that the controllers make.
+
+use uturn_model::lb::{Layer, ListenerOverride, ProbeSource, Profile};
+use uturn_model::{Cluster, NamespacedName};
+
+use super::{annotations, profile};
+use crate::cloud::{OverridesObject, OverridesPlace, Owner};
+
+/// The kind of these objects.
+pub(super) const OBJECT: OverridesObject = OverridesObject {
+    kind: "TkeServiceConfig",
+    group: "cloud.tencent.com",
+    versions: &["cloud.tencent.com/v1alpha1"],
+};
+
+/// Where the listeners of a Service or an Ingress are configured: in the object that it names,
+/// else in the one that its controller makes.
+pub(super) fn place(owner: Owner<'_>) -> OverridesPlace {
+    let (named, auto, suffix) = keys(owner);
+    let written = owner.annotations();
+    let is_auto = written.is(auto, "true");
+    match written.get(named).filter(|_| !is_auto) {
+        Some(name) => OverridesPlace { name: name.to_owned(), switch: None },
+        None => OverridesPlace {
+            name: format!("{}-{suffix}", owner.name().name),
+            switch: (!is_auto).then_some(auto),
+        },
+    }
+}
+
+/// The annotation that names the object, the one that has it made, and how its name then ends.
+fn keys(owner: Owner<'_>) -> (&'static str, &'static str, &'static str) {
+    match owner {
+        Owner::Service(_) => (annotations::CONFIG, annotations::CONFIG_AUTO, "auto-service-config"),
+        Owner::Ingress(_) => {
+            (annotations::INGRESS_CONFIG, annotations::INGRESS_CONFIG_AUTO, "auto-ingress-config")
+        }
+    }
+}
+
+/// The listeners that the object of a Service or an Ingress sets properties of.
+pub(super) fn of<'c>(cluster: &'c Cluster, owner: Owner<'_>) -> &'c [ListenerOverride] {
+    let place = place(owner);
+    if place.switch.is_some() {
+        return &[];
+    }
+    NamespacedName::new(owner.name().namespace.as_str(), &place.name)
+        .ok()
+        .and_then(|name| cluster.listener_overrides.get(&name))
+        .map_or(&[], |overrides| &overrides.listeners)
+}
+
+/// Applies them to the profile of a listener.
+pub(super) fn apply(profile: &mut Profile, listener: &ListenerOverride) {
+    if listener.keepalive == Some(true) && listener.protocol.layer() == Layer::L7 {
+        profile.source = profile::snat();
+    }
+    if let Some(scheduler) = listener.scheduler {
+        profile.scheduler = scheduler;
+    }
+    if listener.health_check == Some(false) {
+        profile.health_check = None;
+    }
+    set_probe_source(profile, listener.probe_source);
+}
+
+fn set_probe_source(profile: &mut Profile, source: Option<ProbeSource>) {
+    if let (Some(check), Some(source)) = (&mut profile.health_check, source) {
+        check.source = source;
+    }
+}

@@ -1,0 +1,45 @@
+//! How a CLB behaves, as its documentation describes it.
+
+use std::time::Duration;
+
+use uturn_model::IpNet;
+use uturn_model::lb::{HealthCheck, Layer, PassiveCheck, ProbeSource, Profile, Scheduler, Source};
+
+/// The range that a CLB on layer 7 sends from when it replaces the source.
+const SNAT_RANGE: &str = "100.127.0.0/16";
+
+/// The range that a CLB on layer 7 sends from when it replaces the source.
+pub fn snat_range() -> IpNet {
+    SNAT_RANGE.parse().expect("a constant range")
+}
+
+/// A CLB of which nothing is configured.
+pub fn clb(layer: Layer) -> Profile {
+    let health_check = HealthCheck {
+        source: ProbeSource::Reserved,
+        interval: Duration::from_secs(5),
+        timeout: Duration::from_secs(2),
+        rise: 3,
+        fall: 3,
+    };
+    Profile {
+        name: match layer {
+            Layer::L4 => "tke-clb-l4".into(),
+            Layer::L7 => "tke-clb-l7".into(),
+        },
+        source: Source::Kept,
+        avoids_client: true,
+        connect_timeout: Duration::from_secs(4),
+        next_target: layer == Layer::L7,
+        scheduler: Scheduler::WeightedRoundRobin,
+        all_dead_all_alive: true,
+        health_check: Some(health_check),
+        passive_check: (layer == Layer::L7)
+            .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
+    }
+}
+
+/// The source of a CLB whose listener replaces it (keepalive or SNAT switched on).
+pub fn snat() -> Source {
+    Source::Replaced(snat_range())
+}

@@ -1,0 +1,157 @@
+//! What clouds leave on objects, and lookups over all clouds.
+
+use uturn_model::service::LbIngress;
+use uturn_model::{Cloud, Labels};
+
+use super::ALL;
+
+/// What a cloud and its controllers leave on objects. Each entry is the beginning of a value
+/// unless its field says otherwise.
+pub struct Traces {
+    /// providerIDs of nodes.
+    pub provider_ids: &'static [&'static str],
+    /// A part of the providerIDs that do not begin in a fixed way.
+    pub provider_id_part: fn(&str) -> Option<&str>,
+    /// Labels and annotations of nodes.
+    pub node_keys: &'static [&'static str],
+    /// Annotations of Services.
+    pub service_keys: &'static [&'static str],
+    /// The product that makes a Service's load balancer, told by its annotations, where the
+    /// cloud has several.
+    pub service_product: fn(&Labels) -> Option<&'static str>,
+    /// Values of `spec.loadBalancerClass` with the product; beginnings where they end with a
+    /// `/`.
+    pub load_balancer_classes: &'static [(&'static str, &'static str)],
+    /// Endings of the host names of load balancers, with the product.
+    pub host_names: &'static [(&'static str, &'static str)],
+    /// Controllers of Ingress classes, with the product.
+    pub ingress_controllers: &'static [(&'static str, &'static str)],
+    /// Whole names of Ingress classes, where no IngressClass names their controller, with the
+    /// product.
+    pub ingress_classes: &'static [(&'static str, &'static str)],
+    /// Annotations of Ingresses that only this cloud reads, with the product.
+    pub ingress_keys: &'static [(&'static str, &'static str)],
+    /// Whole namespaces of a program that announces addresses.
+    pub namespaces: &'static [&'static str],
+    /// Workloads and pods of such a program.
+    pub program_names: &'static [&'static str],
+    /// Objects of such a program, as `apiVersion/kind`.
+    pub object_kinds: &'static [&'static str],
+}
+
+impl Traces {
+    /// No trace.
+    pub const NONE: Self = Self {
+        provider_ids: &[],
+        provider_id_part: |_| None,
+        node_keys: &[],
+        service_keys: &[],
+        service_product: |_| None,
+        load_balancer_classes: &[],
+        host_names: &[],
+        ingress_controllers: &[],
+        ingress_classes: &[],
+        ingress_keys: &[],
+        namespaces: &[],
+        program_names: &[],
+        object_kinds: &[],
+    };
+}
+
+/// The cloud that a providerID is of, with the part of it that tells.
+pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
+    ALL.iter().find_map(|entry| {
+        let begins = entry.traces.provider_ids.iter().find(|begins| id.starts_with(**begins));
+        let part = begins.copied().or_else(|| (entry.traces.provider_id_part)(id))?;
+        Some((part, entry.cloud))
+    })
+}
+
+/// The cloud that wrote one of a node's labels or annotations, with the key.
+pub fn by_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
+    by_key(labels, |traces| traces.node_keys)
+}
+
+/// The cloud that reads one of a Service's annotations, with the key.
+pub fn by_service_key(annotations: &Labels) -> Option<(&str, Cloud)> {
+    by_key(annotations, |traces| traces.service_keys)
+}
+
+fn by_key(labels: &Labels, known: fn(&Traces) -> &'static [&'static str]) -> Option<(&str, Cloud)> {
+    labels.iter().find_map(|(key, _)| {
+        let is_of = |traces: &Traces| known(traces).iter().any(|begins| key.starts_with(begins));
+        let entry = ALL.iter().find(|entry| is_of(&entry.traces))?;
+        Some((key, entry.cloud))
+    })
+}
+
+/// The product of a `loadBalancerClass`.
+pub fn by_load_balancer_class(class: &str) -> Option<&'static str> {
+    let is_it = |known: &str| class == known || (known.ends_with('/') && class.starts_with(known));
+    product(|traces| traces.load_balancer_classes, is_it)
+}
+
+/// The product whose load balancer has a host name of a status, with that name.
+pub fn by_host_name(status: &[LbIngress]) -> Option<(&str, &'static str)> {
+    status.iter().find_map(|entry| {
+        let host = entry.hostname.as_deref()?.trim_end_matches('.');
+        Some((host, product(|traces| traces.host_names, |ends| host.ends_with(ends))?))
+    })
+}
+
+/// The product of a cloud that an IngressClass names as its controller.
+pub fn by_ingress_controller(controller: &str) -> Option<&'static str> {
+    product(|traces| traces.ingress_controllers, |begins| controller.starts_with(begins))
+}
+
+/// The product of a cloud that usually serves an Ingress class of this name.
+pub fn by_ingress_class(class: &str) -> Option<&'static str> {
+    product(|traces| traces.ingress_classes, |name| name == class)
+}
+
+/// The product of a cloud that reads an annotation of an Ingress.
+pub fn by_ingress_key(key: &str) -> Option<&'static str> {
+    product(|traces| traces.ingress_keys, |begins| key.starts_with(begins))
+}
+
+fn product(
+    known: fn(&Traces) -> &'static [(&'static str, &'static str)],
+    is_it: impl Fn(&str) -> bool,
+) -> Option<&'static str> {
+    let mut all = ALL.iter().flat_map(|entry| known(&entry.traces));
+    all.find(|(trace, _)| is_it(trace)).map(|(_, product)| *product)
+}
+
+/// The program that announces addresses, of which this is a workload or a pod.
+pub fn cloud_of_program(namespace: &str, name: &str) -> Option<Cloud> {
+    let is_of = |traces: &Traces| {
+        traces.namespaces.contains(&namespace)
+            || traces.program_names.iter().any(|begins| name.starts_with(begins))
+    };
+    ALL.iter().find(|entry| is_of(&entry.traces)).map(|entry| entry.cloud)
+}
+
+/// The program that has objects of this kind, as `apiVersion/kind`.
+pub fn by_object_kind(kind: &str) -> Option<Cloud> {
+    let is_of = |traces: &Traces| traces.object_kinds.iter().any(|begins| kind.starts_with(begins));
+    ALL.iter().find(|entry| is_of(&entry.traces)).map(|entry| entry.cloud)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recognised::{ALIBABA, AWS, HETZNER, ORACLE};
+    use super::*;
+
+    #[test]
+    fn provider_ids_with_and_without_a_scheme() {
+        let of = |id| by_provider_id(id).map(|(_, cloud)| cloud);
+        assert_eq!(of("aws:///eu-west-1a/i-0123"), Some(AWS.cloud));
+        assert_eq!(of("cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
+        assert_eq!(of("alicloud://cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
+        assert_eq!(of("ocid1.instance.oc1.iad.anuwc"), Some(ORACLE.cloud));
+        assert_eq!(of("hcloud://bm-17"), Some(HETZNER.cloud));
+        for none in ["kind://docker/kind/kind-worker", "rke2://n1", "3f2c8e1a-0000-4b1c-9d7e", ""] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What an Ingress asks a cloud's controller for.
+
+use uturn_model::ingress::{Backend, PathKind};
+use uturn_model::lb::{ListenerProtocol, Redirect};
+use uturn_model::{Ingress, Port, Text};
+
+/// A listener that an Ingress asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedListener<'a> {
+    /// The port it listens on.
+    pub port: Port,
+    /// What it speaks.
+    pub protocol: ListenerProtocol,
+    /// What it does with which requests, in order.
+    pub rules: Vec<WantedRule<'a>>,
+}
+
+/// A rule of such a listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedRule<'a> {
+    /// The host; none means every host.
+    pub host: Option<Text>,
+    /// The path; none means every path.
+    pub path: Option<(Text, PathKind)>,
+    /// What it does.
+    pub action: RuleAction<'a>,
+}
+
+/// What a listener does with a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RuleAction<'a> {
+    /// Passes it to a backend.
+    Serve(&'a Backend),
+    /// Answers with another address.
+    Redirect(Redirect),
+}
+
+impl RuleAction<'_> {
+    /// Whether a backend serves the request.
+    pub fn is_served(&self) -> bool {
+        matches!(self, Self::Serve(_))
+    }
+}
+
+/// The rules of an Ingress as they are written, the default backend last.
+pub(crate) fn rules(ingress: &Ingress) -> Vec<WantedRule<'_>> {
+    let mut all = Vec::new();
+    for rule in &ingress.rules {
+        for path in &rule.paths {
+            all.push(WantedRule {
+                host: rule.host.clone(),
+                path: Some((path.path.clone(), path.kind)),
+                action: RuleAction::Serve(&path.backend),
+            });
+        }
+    }
+    if let Some(backend) = &ingress.default_backend {
+        all.push(WantedRule { host: None, path: None, action: RuleAction::Serve(backend) });
+    }
+    all
+}
+
+/// The listener of an Ingress without a modelled controller: HTTPS at 443 if it has TLS, else
+/// HTTP at 80.
+pub(crate) fn plain(ingress: &Ingress) -> Vec<WantedListener<'_>> {
+    let (port, protocol) = match ingress.tls.is_empty() {
+        true => (HTTP, ListenerProtocol::Http),
+        false => (HTTPS, ListenerProtocol::Https),
+    };
+    vec![WantedListener { port, protocol, rules: rules(ingress) }]
+}
+
+pub(crate) const HTTP: Port = Port::new(80).expect("80 is not zero");
+pub(crate) const HTTPS: Port = Port::new(443).expect("443 is not zero");

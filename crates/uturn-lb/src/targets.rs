@@ -1,0 +1,67 @@
+//! Targets as most controllers make them: NodePorts of nodes, or pods.
+
+use std::net::SocketAddr;
+
+use uturn_model::lb::{Target, TargetKind};
+use uturn_model::service::ServicePort;
+use uturn_model::{Cluster, EndpointPort, Family, Labels, Node, Service};
+
+/// The nodes that may be targets of load balancers.
+pub fn nodes(cluster: &Cluster) -> impl Iterator<Item = &Node> {
+    cluster.nodes.values().filter(|node| !node.excluded_from_load_balancers())
+}
+
+/// Whether a ready endpoint of a Service is on a node.
+pub fn has_ready_pod(cluster: &Cluster, service: &Service, node: &Node) -> bool {
+    let mut endpoints = cluster.slices(&service.name).iter().flat_map(|slice| &slice.endpoints);
+    endpoints.any(|endpoint| endpoint.ready && endpoint.node.as_ref() == Some(&node.name))
+}
+
+/// The NodePort of a Service's port on each of these nodes that has an address of the family.
+pub fn node_ports(
+    nodes: Vec<&Node>,
+    port: &ServicePort,
+    family: Family,
+    weight: u32,
+) -> Vec<Target> {
+    let Some(node_port) = port.node_port else { return Vec::new() };
+    let target = |node: &Node| {
+        Some(Target {
+            address: SocketAddr::new(node.address(family)?, node_port.number()),
+            weight,
+            kind: TargetKind::NodePort(node.name.clone()),
+        })
+    };
+    nodes.into_iter().filter_map(target).collect()
+}
+
+/// The ready endpoints of a Service's port.
+pub fn pods(
+    cluster: &Cluster,
+    service: &Service,
+    port: &ServicePort,
+    family: Family,
+    weight: u32,
+) -> Vec<Target> {
+    let mut targets = Vec::new();
+    let is_same = |own: &&EndpointPort| own.protocol == port.protocol && own.name == port.name;
+    for slice in cluster.slices(&service.name).iter().filter(|slice| slice.family == family) {
+        let Some(slice_port) = slice.ports.iter().find(is_same) else { continue };
+        for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
+            let target = Target {
+                address: SocketAddr::new(endpoint.address, slice_port.port.number()),
+                weight,
+                kind: TargetKind::Pod { pod: endpoint.pod.clone(), node: endpoint.node.clone() },
+            };
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+    }
+    targets
+}
+
+/// The labels that `k=v`, or several with commas between, asks nodes to have.
+pub fn label_pairs(text: &str) -> Labels {
+    text.split(',').filter_map(|pair| pair.trim().split_once('=')).collect()
+}
