@@ -9,14 +9,14 @@ use uturn_scan::ScanResult;
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, beyond};
+use crate::{Code, Evidence, not_scanned};
 
 /// So many classes of clients are walked for it.
 const MOST: usize = 300;
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let cluster = engine.cluster();
-    if cluster.nodes.len() * cluster.services.len() > beyond::MOST {
+    if cluster.nodes.len() * cluster.services.len() > not_scanned::MOST {
         return Ok(Vec::new());
     }
     let mut all = Vec::new();

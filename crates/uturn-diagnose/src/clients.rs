@@ -1,27 +1,27 @@
-//! Who is hurt, and by which example it is shown.
+//! The clients that a finding affects, and the example that shows it.
 
 use std::net::SocketAddr;
 
 use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Protocol};
 use uturn_scan::{Pods, ScanResult};
 
-/// Who is hurt by something.
+/// The clients that a finding affects.
 #[derive(Clone, Debug, Default)]
 pub struct Clients {
-    /// Pods, where they are among them.
+    /// The pods among them.
     pods: Option<Pods>,
-    /// Others, by what they are called.
+    /// Clients that are not pods, in words.
     others: Vec<&'static str>,
 }
 
 impl Clients {
-    /// Whoever is outside the cluster.
+    /// Clients outside the cluster.
     pub const OUTSIDE: &'static str = "outside";
-    /// Everybody but those who were met.
+    /// All clients but those that were scanned.
     pub const OTHERS: &'static str = "all other clients";
     /// Health checks of load balancers.
     pub const PROBES: &'static str = "health checks";
-    /// Everybody whose names the cluster's DNS resolves.
+    /// Pods that ask the cluster's DNS.
     pub const NAMES: &'static str = "every pod that asks the cluster's DNS";
 
     /// These pods.
@@ -29,17 +29,17 @@ impl Clients {
         Self { pods: Some(pods), others: Vec::new() }
     }
 
-    /// Somebody who is no pod.
+    /// A kind of client that is not a pod.
     pub fn other(who: &'static str) -> Self {
         Self { pods: None, others: vec![who] }
     }
 
-    /// How many pods there are, and one for each of the others.
+    /// How many there are; each kind that is not a pod counts as one.
     pub fn len(&self) -> usize {
         self.pods.as_ref().map_or(0, Pods::len) + self.others.len()
     }
 
-    /// Whether there is nobody.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -54,12 +54,12 @@ impl Clients {
         self.pods.as_ref().map(Pods::nodes).unwrap_or_default()
     }
 
-    /// How many are pods.
+    /// How many of them are pods.
     pub fn pod_count(&self) -> usize {
         self.pods.as_ref().map_or(0, Pods::len)
     }
 
-    /// Those who are no pods.
+    /// The clients that are not pods.
     pub fn others(&self) -> &[&'static str] {
         &self.others
     }
@@ -78,15 +78,15 @@ impl Clients {
         sets.pop().unwrap_or_default()
     }
 
-    /// These and those, of the same scan.
+    /// The clients of both, which must come from the same scan.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let pods = match (&self.pods, &other.pods) {
-            (Some(one), Some(two)) => Some(one.and(two)),
-            (one, two) => one.clone().or_else(|| two.clone()),
+            (Some(left), Some(right)) => Some(left.and(right)),
+            (left, right) => left.clone().or_else(|| right.clone()),
         };
         let mut others = self.others.clone();
-        others.extend(other.others.iter().filter(|one| !self.others.contains(one)));
+        others.extend(other.others.iter().filter(|name| !self.others.contains(name)));
         Self { pods, others }
     }
 }
@@ -94,18 +94,18 @@ impl Clients {
 /// What shows a finding.
 #[derive(Clone, Debug)]
 pub enum Example {
-    /// A class of pods met a target.
+    /// A class of pods that calls a target.
     Scanned(Box<ScanResult>),
     /// A flow.
     Flow(Flow),
     /// Health checks of a listener.
     Probes(SocketAddr, Protocol),
-    /// Nothing that moves: it is written so.
+    /// No flow: the manifests show it.
     Written,
 }
 
 impl Example {
-    /// The flow that was walked; of health checks, one to the same listener.
+    /// The flow that was walked; for health checks, a flow to the same listener.
     pub fn flow(&self) -> Option<Flow> {
         match self {
             Self::Scanned(met) => Some(met.flow()),

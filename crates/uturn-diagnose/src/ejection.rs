@@ -10,11 +10,11 @@ use uturn_scan::ScanResult;
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, beyond};
+use crate::{Code, Evidence, not_scanned};
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     let cluster = engine.cluster();
-    if cluster.nodes.len() * cluster.services.len() > beyond::MOST {
+    if cluster.nodes.len() * cluster.services.len() > not_scanned::MOST {
         return Vec::new();
     }
     let loops = |one: &&ScanResult| {

@@ -1,10 +1,8 @@
 //! From verdicts to findings.
 //!
-//! Classes of clients that a target treats alike are one finding: one cause, one row. What is
-//! another object's fault (a security group, a node) is one finding about that object, with all
-//! the targets that it keeps from answering. A Service that has no endpoints because its
-//! workload is scaled to nothing is still said, as a warning: nobody's answer is wrong, there
-//! is none to give.
+//! Classes of clients that a target treats alike are one finding. If another object is the cause
+//! (a security group, a node), the finding is about that object and lists all the targets that it
+//! affects. A Service without endpoints because its workload is scaled to zero is a warning.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,7 +19,7 @@ use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
-use crate::{Code, Evidence, Severity, beyond, bypass, cause, ejection, written};
+use crate::{Code, Evidence, Severity, bypass, cause, ejection, not_scanned, written};
 
 /// Something that people have to act on.
 #[derive(Clone, Debug)]
@@ -34,7 +32,7 @@ pub struct Finding {
     pub subject: ObjectRef,
     /// Where exactly: `:80 shop.example.com/`, and others that fail alike.
     pub targets: Vec<String>,
-    /// Who is hurt.
+    /// The clients that are affected.
     pub clients: Clients,
     /// The share of their calls that is not answered at once.
     pub share_failing: f64,
@@ -48,7 +46,7 @@ pub struct Finding {
     pub written: Vec<Evidence>,
     /// What helps, the least intrusive first.
     pub cures: Vec<CureTitle>,
-    /// What has to hold for it, where something decides that nobody knows.
+    /// What must hold for the finding to be true, if it depends on something unknown.
     pub conditions: Vec<Text>,
 }
 
@@ -75,20 +73,22 @@ impl fmt::Display for CureTitle {
     }
 }
 
-/// What a scan met, and what it did not meet but is there to be seen, as findings, the worst
-/// first.
+/// Turns what a scan found, and what can be seen without one, into findings, the worst first.
+///
+/// # Errors
+/// Returns an error if a flow cannot be walked.
 pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let engine = scanner.engine();
     let known = Known::of(scanner, met);
     let mut found = Found::default();
-    for one in met {
-        for verdict in one.verdicts.iter().filter(|verdict| verdict.can_fail()) {
-            let Some(new) = judge(&known, one, verdict)? else { continue };
+    for result in met {
+        for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
+            let Some(new) = judge(&known, result, verdict)? else { continue };
             let cause = found.cause(scanner, &new)?;
             found.add(new, cause);
         }
     }
-    for (new, cause) in beyond::find(engine)? {
+    for (new, cause) in not_scanned::find(engine)? {
         found.add(new, cause);
     }
     for new in bypass::find(engine, met)? {
@@ -101,29 +101,29 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         found.add_written(new);
     }
     let mut findings = found.findings;
-    findings.sort_by_cached_key(|one| {
+    findings.sort_by_cached_key(|finding| {
         // Of shares that are the same, sums differ in their last digits.
-        let harm = (one.share_failing * one.clients.len() as f64 * 1e6).round() as u64;
-        let order = (one.code, one.subject.clone(), one.targets.clone());
-        (Reverse(one.severity), Reverse(harm), order)
+        let harm = (finding.share_failing * finding.clients.len() as f64 * 1e6).round() as u64;
+        let order = (finding.code, finding.subject.clone(), finding.targets.clone());
+        (Reverse(finding.severity), Reverse(harm), order)
     });
     Ok(findings)
 }
 
-/// Findings as they come, each cause once.
+/// The findings so far, each cause once.
 #[derive(Default)]
 struct Found {
     findings: Vec<Finding>,
     by_subject: HashMap<ObjectRef, Vec<usize>>,
-    /// How many causes were looked for: a walk each.
+    /// How many causes were looked for, each with a walk.
     looked_for: usize,
 }
 
-/// So many causes are looked for; what is left is told by its target.
+/// At most this many causes are looked for; other findings are about their targets.
 const MOST_CAUSES: usize = 50;
 
 impl Found {
-    /// What a finding is really about, where that is another object than its target.
+    /// The object that causes a finding, if it is not the target.
     fn cause(
         &mut self,
         scanner: &Scanner<'_, '_>,
@@ -142,7 +142,7 @@ impl Found {
         let is_cause = cause.is_some();
         if let Some(cause) = cause {
             let whose = new.subject.short();
-            new.targets.iter_mut().for_each(|one| *one = format!("{whose} {one}"));
+            new.targets.iter_mut().for_each(|target| *target = format!("{whose} {target}"));
             new.subject = cause;
         }
         let same_subject = self.by_subject.entry(new.subject.clone()).or_default();
@@ -163,13 +163,13 @@ impl Found {
         }
     }
 
-    /// Adds what is written wrong: it says more than what was found in the same place by
-    /// walking, and takes its place.
+    /// Adds a finding about what is written wrong. It is more specific than what was found for the
+    /// same object by walking, and replaces that.
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
         // A hint replaces no finding.
-        let is_same = |one: &&mut Finding| {
-            new.conditions.is_empty() && one.subject == new.subject && vague.contains(&one.code)
+        let is_same = |known: &&mut Finding| {
+            new.conditions.is_empty() && known.subject == new.subject && vague.contains(&known.code)
         };
         match self.findings.iter_mut().find(is_same) {
             Some(known) => {
@@ -183,7 +183,7 @@ impl Found {
 }
 
 impl Finding {
-    /// Takes in what has the same cause.
+    /// Merges a finding with the same cause into this one.
     fn take(&mut self, new: Self) {
         self.clients = self.clients.and(&new.clients);
         let known = &self.targets;
@@ -192,7 +192,7 @@ impl Finding {
         self.targets.extend(more);
         let known = &self.written;
         let more: Vec<Evidence> =
-            new.written.into_iter().filter(|one| !known.contains(one)).collect();
+            new.written.into_iter().filter(|evidence| !known.contains(evidence)).collect();
         self.written.extend(more);
         self.cures.retain(|cure| new.cures.contains(cure));
         self.severity = self.severity.max(new.severity);
@@ -203,7 +203,7 @@ impl Finding {
     }
 }
 
-/// What the scan met already, by target.
+/// What the scan found, by target.
 struct Known<'e, 'a> {
     scanner: &'e Scanner<'e, 'a>,
     engine: &'e Engine<'a>,
@@ -213,16 +213,16 @@ struct Known<'e, 'a> {
 impl<'e, 'a> Known<'e, 'a> {
     fn of(scanner: &'e Scanner<'e, 'a>, met: &'e [ScanResult]) -> Self {
         let mut by_target: HashMap<_, Vec<&'e ScanResult>> = HashMap::new();
-        for one in met {
-            by_target.entry((&one.target.to, one.target.protocol)).or_default().push(one);
+        for result in met {
+            by_target.entry((&result.target.to, result.target.protocol)).or_default().push(result);
         }
         Self { scanner, engine: scanner.engine(), met: by_target }
     }
 
-    /// Whether a client gets its answer at once from another target.
+    /// Whether a client is answered at once by another target.
     fn is_fine(&self, met: &ScanResult, to: &Destination) -> Result<bool, WalkError> {
         let there = self.met.get(&(to, met.target.protocol)).into_iter().flatten();
-        let mut same = there.filter(|one| one.clients.pods.has(&met.clients));
+        let mut same = there.filter(|result| result.clients.pods.has(&met.clients));
         if let Some(known) = same.next() {
             return Ok(known.verdicts.iter().all(Verdict::is_fine));
         }
@@ -241,7 +241,7 @@ fn judge(
     verdict: &Verdict,
 ) -> Result<Option<Finding>, WalkError> {
     let Some(worst) = worst(verdict) else { return Ok(None) };
-    // The cause nearest to the client's own doing comes first in the order of mechanisms.
+    // Mechanisms are in order: the cause nearest to the client comes first.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
     let is_unseen = are_replies_unseen(known.scanner, met, mechanism)?;
@@ -279,7 +279,7 @@ fn severity(code: Code, met: &ScanResult) -> Severity {
     if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
 }
 
-/// Cures that a walk confirms. So far one: call the Service by its name, which never leaves
+/// The cures that a walk confirms: so far only to call the Service by its name, which never leaves
 /// the cluster's own rules.
 fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, WalkError> {
     let target = &met.target;
@@ -305,8 +305,8 @@ fn service_behind<'e>(
             let ingress = cluster.ingresses.get(name)?;
             let own = |rule: &&IngressRule| rule.host == *host;
             let paths = ingress.rules.iter().filter(own).flat_map(|rule| &rule.paths);
-            let mut paths = paths.filter(|one| Some(&one.path) == path.as_ref());
-            let backend = paths.next().map(|one| &one.backend);
+            let mut paths = paths.filter(|known| Some(&known.path) == path.as_ref());
+            let backend = paths.next().map(|known| &known.backend);
             let Backend::Service { name: service, port } =
                 backend.or(ingress.default_backend.as_ref())?
             else {
@@ -314,15 +314,15 @@ fn service_behind<'e>(
             };
             let name = NamespacedName { namespace: name.namespace.clone(), name: service.clone() };
             let service = cluster.services.get(&name)?;
-            let port = service.ports.iter().find(|one| match port {
-                BackendPort::Number(number) => one.port == *number,
-                BackendPort::Name(name) => one.name.as_ref() == Some(name),
+            let port = service.ports.iter().find(|known| match port {
+                BackendPort::Number(number) => known.port == *number,
+                BackendPort::Name(name) => known.name.as_ref() == Some(name),
             })?;
             Some((&service.name, port))
         }
         (Kind::Service, Destination::Address(address)) => {
             let service = cluster.services.get(&target.object.namespaced_name()?)?;
-            let port = service.ports.iter().find(|one| one.port.number() == address.port())?;
+            let port = service.ports.iter().find(|port| port.port.number() == address.port())?;
             Some((&service.name, port))
         }
         _ => None,

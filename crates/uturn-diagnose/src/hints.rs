@@ -1,5 +1,4 @@
-//! What looks like a slip, and is one only if nothing else is there: hints, each with what has
-//! to hold for it to matter.
+//! What looks like a typo, and is one only if a condition holds: hints, each with its condition.
 
 use uturn_model::ingress::Backend;
 use uturn_model::service::{ServicePort, TargetPort};
@@ -7,7 +6,7 @@ use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Origin, Pod, Port, S
 use uturn_path::Engine;
 
 use crate::finding::Finding;
-use crate::resembling::{are_names_alike, are_ports_alike, are_spelt_alike};
+use crate::typos::{are_names_alike, are_ports_alike, are_spelt_alike};
 use crate::written::{PodsByNamespace, about};
 use crate::{Code, Severity};
 
@@ -35,7 +34,8 @@ fn hint(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Findin
 fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> {
     let selected = pods.selected(service);
     // A container that declares nothing may listen anywhere: a proxy beside a server, say.
-    let tells_all = |pod: &&Pod| pod.spec.containers.iter().all(|one| !one.ports.is_empty());
+    let tells_all =
+        |pod: &&Pod| pod.spec.containers.iter().all(|container| !container.ports.is_empty());
     if selected.is_empty() || !selected.iter().all(tells_all) {
         return None;
     }
@@ -50,29 +50,31 @@ fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> 
         let is_like = |name: Option<&str>, number: Port| {
             name.is_some() && name == port.name.as_deref() || are_ports_alike(number, wanted)
         };
-        let like = declared
-            .find(|one| one.protocol == port.protocol && is_like(one.name.as_deref(), one.port))?;
+        let like = declared.find(|known| {
+            known.protocol == port.protocol && is_like(known.name.as_deref(), known.port)
+        })?;
         let named = like.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
         let what = format!(
             "targetPort {wanted} is declared by no container of the pods it selects, and {}{named} \
              is: is that what is meant?",
             like.port
         );
-        let mut one = hint(Code::WrongPort, service.object(), &service.origin, what);
-        one.conditions.push(format!("nothing listens on {wanted}").into());
-        Some(one)
+        let mut finding = hint(Code::WrongPort, service.object(), &service.origin, what);
+        finding.conditions.push(format!("nothing listens on {wanted}").into());
+        Some(finding)
     })
 }
 
 fn is_declared(pod: &Pod, wanted: Port, port: &ServicePort) -> bool {
-    pod.spec.ports().any(|one| one.port == wanted && one.protocol == port.protocol)
+    pod.spec.ports().any(|known| known.port == wanted && known.protocol == port.protocol)
 }
 
 /// A selector that nothing here fits, where a workload of the namespace almost does.
 fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
     let selector = service.selector.as_ref()?;
     let home = &service.name.namespace;
-    let mut at_home = cluster.workloads.values().filter(|one| one.name.namespace == *home);
+    let mut at_home =
+        cluster.workloads.values().filter(|workload| workload.name.namespace == *home);
     let almost = at_home.find_map(|workload| {
         let labels = &workload.template.labels;
         let mut off = selector.labels.iter().filter(|(key, value)| labels.get(key) != Some(value));
@@ -87,9 +89,9 @@ fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
          meant?",
         workload.object()
     );
-    let mut one = hint(Code::NoEndpoints, service.object(), &service.origin, what);
-    one.conditions.push("nothing else makes pods with its labels".into());
-    Some(one)
+    let mut finding = hint(Code::NoEndpoints, service.object(), &service.origin, what);
+    finding.conditions.push("nothing else makes pods with its labels".into());
+    Some(finding)
 }
 
 /// Ingress backends that are not here, where a Service of almost that name is.
@@ -112,10 +114,10 @@ fn other_backend(cluster: &Cluster) -> Vec<Finding> {
                 continue;
             }
             known.push(name);
-            let at_home = cluster.services.keys().filter(|one| one.namespace == *home);
+            let at_home = cluster.services.keys().filter(|name| name.namespace == *home);
             let like: Vec<&str> = at_home
-                .map(|one| one.name.as_str())
-                .filter(|one| are_names_alike(one, name.as_str()))
+                .map(|name| name.name.as_str())
+                .filter(|known| are_names_alike(known, name.as_str()))
                 .take(3)
                 .collect();
             if like.is_empty() {
@@ -126,9 +128,9 @@ fn other_backend(cluster: &Cluster) -> Vec<Finding> {
                  that what is meant?",
                 like.join(", ")
             );
-            let mut one = hint(Code::BackendMissing, ingress.object(), &ingress.origin, what);
-            one.conditions.push(format!("Service {full} does not exist").into());
-            all.push(one);
+            let mut finding = hint(Code::BackendMissing, ingress.object(), &ingress.origin, what);
+            finding.conditions.push(format!("Service {full} does not exist").into());
+            all.push(finding);
         }
     }
     all

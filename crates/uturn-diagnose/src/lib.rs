@@ -9,11 +9,12 @@
 //! **Refuses** to walk packets or to draw: verdicts come from `uturn-path`, tables and
 //! files are made by `uturn-report`. A cure that a walk does not confirm is not offered.
 //!
-//! **Start reading** at [`finding`], then [`cure`]. `written` finds what is wrong in the objects
+//! **Start reading** at [`analysis`], which does all of it in one call, then [`finding`] and
+//! [`cure`]. `written` finds what is wrong in the objects
 //! themselves, `hints` what only looks wrong; `cloud` has the words of each cloud.
 
 pub mod alike;
-mod beyond;
+pub mod analysis;
 mod bypass;
 pub mod cases;
 mod cause;
@@ -27,11 +28,13 @@ pub mod evidence;
 pub mod finding;
 pub mod group;
 mod hints;
+mod not_scanned;
 pub mod pages;
-mod resembling;
+mod typos;
 mod written;
 
 pub use alike::Alike;
+pub use analysis::{Analysis, analyze};
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;

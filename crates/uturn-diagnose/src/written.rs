@@ -16,7 +16,7 @@ use uturn_path::{Engine, WalkError};
 
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Evidence, beyond, hints};
+use crate::{Code, Evidence, hints, not_scanned};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let backends = backends(engine);
     let cluster = engine.cluster();
     // All targets of all load balancers are made for a cluster of some size only.
-    let is_small = cluster.nodes.len() * cluster.services.len() <= beyond::MOST;
+    let is_small = cluster.nodes.len() * cluster.services.len() <= not_scanned::MOST;
     // Where a backend is missing there is no target either.
     let is_known =
         |finding: &Finding| backends.iter().any(|other| other.subject == finding.subject);

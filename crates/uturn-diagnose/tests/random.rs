@@ -190,7 +190,7 @@ fn harm(verdicts: &[Verdict]) -> (f64, f64, f64) {
 fn everything(cluster: &Cluster, engine: &Engine<'_>) -> BTreeMap<Flow, (f64, f64, f64)> {
     let mut all = BTreeMap::new();
     let targets: Vec<(Destination, Protocol)> =
-        Scanner::new(&engine).targets().into_iter().map(|one| (one.to, one.protocol)).collect();
+        Scanner::new(engine).targets().into_iter().map(|one| (one.to, one.protocol)).collect();
     for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
         for (to, protocol) in &targets {
             let from = Client::Pod(pod.name.clone());

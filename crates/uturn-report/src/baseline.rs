@@ -1,19 +1,23 @@
 //! What was known before: a list of findings that do not count again.
 //!
-//! A finding is what it is by its code, its object, why it fails and how it ends. Order,
+//! Two findings are the same one if code, object, mechanism and outcome are the same. Order,
 //! shares, clients and lines of files do not matter, so that a cluster that grows or a
 //! manifest that is sorted anew has no new findings. One more target, or a graver severity,
 //! is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uturn_diagnose::{Finding, Severity};
 use uturn_model::Outcome;
 
-/// What a finding is, whatever else changes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+use crate::schema::baseline::{BaselineFile, KnownFinding};
+
+/// What makes two findings the same one. Fingerprints are made of it: names and order of the
+/// fields must stay.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Identity {
     code: String,
     kind: String,
@@ -35,7 +39,7 @@ impl Identity {
             kind: finding.subject.kind.as_str().to_owned(),
             namespace: finding.subject.namespace.as_ref().map(ToString::to_string),
             name: finding.subject.name.to_string(),
-            mechanism: finding.mechanism.map(|one| one.as_str().to_owned()),
+            mechanism: finding.mechanism.map(|mechanism| mechanism.as_str().to_owned()),
             outcome,
         }
     }
@@ -44,18 +48,20 @@ impl Identity {
 /// The same finding has the same fingerprint in every run, and no other finding has it.
 pub fn fingerprints<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let one = |finding: &Finding| {
+    let fingerprint = |finding: &Finding| {
         let mut targets = finding.targets.clone();
         targets.sort_unstable();
-        let conditions: Vec<&str> = finding.conditions.iter().map(|one| &**one).collect();
-        let what = json!([to_json(&Identity::of(finding)), targets, conditions]).to_string();
+        let conditions: Vec<&str> =
+            finding.conditions.iter().map(|condition| &**condition).collect();
+        let what = serde_json::to_string(&(Identity::of(finding), targets, conditions))
+            .expect("an identity has only text in it");
         let hash: String =
             Sha256::digest(what).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let count = seen.entry(hash.clone()).or_default();
         *count += 1;
         format!("{hash}:{count}")
     };
-    findings.map(one).collect()
+    findings.map(fingerprint).collect()
 }
 
 /// Findings that are known.
@@ -100,38 +106,31 @@ impl Baseline {
     pub fn knows(&self, finding: &Finding) -> bool {
         self.0.get(&Identity::of(finding)).is_some_and(|known| {
             finding.severity <= known.severity
-                && finding.targets.iter().all(|one| known.targets.contains(one))
+                && finding.targets.iter().all(|target| known.targets.contains(target))
         })
     }
 
-    /// How many of them are there no more.
+    /// How many of its findings are not among these.
     pub fn gone<'f>(&self, findings: impl Iterator<Item = &'f Finding>) -> usize {
         let here: BTreeSet<Identity> = findings.map(Identity::of).collect();
-        self.0.keys().filter(|one| !here.contains(one)).count()
+        self.0.keys().filter(|identity| !here.contains(identity)).count()
     }
 
     /// As it is written to a file.
     pub fn text(&self) -> String {
-        let all: Vec<Value> = self
-            .0
-            .iter()
-            .map(|(identity, known)| {
-                let mut value = to_json(identity);
-                let more = json!({
-                    "severity": known.severity.as_str(),
-                    "targets": known.targets,
-                });
-                crate::json::extend(&mut value, more);
-                value
-            })
-            .collect();
-        format!("{:#}\n", json!({ "uturnBaseline": VERSION, "findings": all }))
+        let findings = self.0.iter().map(|(identity, known)| known.entry(identity.clone()));
+        crate::json::document(&BaselineFile { version: VERSION, findings: findings.collect() })
     }
 
-    /// Reads what [`text`](Self::text) wrote; a fault says where in which file.
+    /// Reads what [`text`](Self::text) wrote.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the text, with its place in the file.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text)
-            .map_err(|why| format!("{file}:{}:{}: no baseline: {why}", why.line(), why.column()))?;
+        let invalid = |why: serde_json::Error| {
+            format!("{file}:{}:{}: no baseline: {why}", why.line(), why.column())
+        };
+        let value: Value = serde_json::from_str(text).map_err(invalid)?;
         match value["uturnBaseline"].as_u64() {
             Some(VERSION) => {}
             Some(other) => {
@@ -147,57 +146,27 @@ impl Baseline {
                 ));
             }
         }
-        let entries = value["findings"]
-            .as_array()
-            .ok_or_else(|| format!("{file}: \"findings\": expected a list"))?;
-        let mut all = BTreeMap::new();
-        for (at, entry) in entries.iter().enumerate() {
-            let (identity, known) =
-                parse_entry(entry).map_err(|why| format!("{file}: findings[{at}]: {why}"))?;
-            all.insert(identity, known);
+        if !value["findings"].is_array() {
+            return Err(format!("{file}: \"findings\": expected a list"));
         }
-        Ok(Self(all))
+        let read: BaselineFile = serde_json::from_str(text).map_err(invalid)?;
+        Ok(Self(read.findings.into_iter().map(Known::of_entry).collect()))
     }
 }
 
-fn parse_entry(entry: &Value) -> Result<(Identity, Known), String> {
-    let optional = |field: &str| match &entry[field] {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.clone())),
-        other => Err(format!("{field}: found {other}, expected text")),
-    };
-    let text = |field: &str| optional(field)?.ok_or_else(|| format!("{field} is missing"));
-    let severity = match text("severity")?.as_str() {
-        "info" => Severity::Info,
-        "warning" => Severity::Warning,
-        "error" => Severity::Error,
-        other => return Err(format!("severity: found {other:?}, expected info, warning or error")),
-    };
-    let targets = entry["targets"].as_array().ok_or("targets: expected a list")?;
-    let targets = targets
-        .iter()
-        .map(|one| one.as_str().map(str::to_owned).ok_or("targets: expected texts"))
-        .collect::<Result<_, _>>()?;
-    let identity = Identity {
-        code: text("code")?,
-        kind: text("kind")?,
-        namespace: optional("namespace")?,
-        name: text("name")?,
-        mechanism: optional("mechanism")?,
-        outcome: text("outcome")?,
-    };
-    Ok((identity, Known { severity, targets }))
-}
+impl Known {
+    fn entry(&self, identity: Identity) -> KnownFinding {
+        let Identity { code, kind, namespace, name, mechanism, outcome } = identity;
+        let (severity, targets) = (self.severity.into(), self.targets.clone());
+        KnownFinding { code, kind, namespace, name, mechanism, outcome, severity, targets }
+    }
 
-fn to_json(one: &Identity) -> Value {
-    json!({
-        "code": one.code,
-        "kind": one.kind,
-        "namespace": one.namespace,
-        "name": one.name,
-        "mechanism": one.mechanism,
-        "outcome": one.outcome,
-    })
+    fn of_entry(entry: KnownFinding) -> (Identity, Self) {
+        let KnownFinding { code, kind, namespace, name, mechanism, outcome, severity, targets } =
+            entry;
+        let identity = Identity { code, kind, namespace, name, mechanism, outcome };
+        (identity, Self { severity: severity.into(), targets })
+    }
 }
 
 #[cfg(test)]
@@ -214,8 +183,8 @@ mod tests {
         let turned = [finding("back", &[":443"]), finding("front", &[":80 b/", ":80 a/"])];
         assert_eq!(Baseline::of(turned.iter()).text(), baseline.text());
         let prints = |all: &[Finding]| fingerprints(all.iter());
-        let (one, other) = (prints(&all), prints(&turned));
-        assert_eq!((&one[0], &one[1]), (&other[1], &other[0]));
+        let (first, second) = (prints(&all), prints(&turned));
+        assert_eq!((&first[0], &first[1]), (&second[1], &second[0]));
     }
 
     #[test]
@@ -238,15 +207,15 @@ mod tests {
 
     #[test]
     fn faults_say_where() {
-        for (text, said) in [
+        for (text, expected) in [
             ("{\n \"uturnBaseline\": ,", "b.json:2:19: no baseline"),
             ("[]", "b.json: no baseline: expected"),
             (r#"{"uturnBaseline": 7}"#, "version 7, expected version 1"),
             (r#"{"uturnBaseline": 1}"#, "\"findings\": expected a list"),
-            (r#"{"uturnBaseline": 1, "findings": [{"code": 3}]}"#, "findings[0]: "),
+            (r#"{"uturnBaseline": 1, "findings": [{"code": 3}]}"#, "b.json:1:44: "),
         ] {
             let fault = Baseline::parse(text, "b.json").unwrap_err();
-            assert!(fault.contains(said), "{fault}");
+            assert!(fault.contains(expected), "{fault}");
         }
     }
 

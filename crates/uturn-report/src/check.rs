@@ -1,11 +1,10 @@
-//! Checklists: a line a check, what it rests on below it, and what to ask next.
+//! Checklists as text: a line for each check, with what it rests on and what to check next.
 
-use serde_json::{Value, json};
 use uturn_diagnose::check::{Check, Checklist, State};
 
 use crate::style::Style;
 
-/// For people.
+/// All checklists, and how many checks are ok, failed and unknown.
 pub fn text(lists: &[Checklist], style: Style) -> String {
     let mut text = String::new();
     for list in lists {
@@ -27,8 +26,8 @@ fn line(check: &Check, style: Style) -> String {
         State::Unknown => style.yellow(&word),
     };
     let mut text = format!("  {word}{}\n", check.what);
-    for one in &check.evidence {
-        text.push_str(&format!("          {}\n", style.dim(one)));
+    for evidence in &check.evidence {
+        text.push_str(&format!("          {}\n", style.dim(evidence)));
     }
     if let Some(next) = check.next.as_ref().filter(|_| check.state != State::Ok || style.wide) {
         text.push_str(&format!("          next: {next}\n"));
@@ -38,30 +37,8 @@ fn line(check: &Check, style: Style) -> String {
 
 fn summary(lists: &[Checklist]) -> String {
     let count = |state: State| {
-        lists.iter().flat_map(|one| &one.checks).filter(|one| one.state == state).count()
+        lists.iter().flat_map(|list| &list.checks).filter(|check| check.state == state).count()
     };
     let (ok, failed, unknown) = (count(State::Ok), count(State::Failed), count(State::Unknown));
     format!("{ok} ok, {failed} failed, {unknown} unknown\n")
-}
-
-/// `check -o json`.
-pub fn json(lists: &[Checklist]) -> Value {
-    let check = |one: &Check| {
-        json!({
-            "check": one.what,
-            "state": one.state.as_str(),
-            "evidence": one.evidence,
-            "next": one.next,
-        })
-    };
-    let lists: Vec<Value> = lists
-        .iter()
-        .map(|list| {
-            json!({
-                "subject": list.subject,
-                "checks": list.checks.iter().map(check).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    json!({ "checklists": lists })
 }

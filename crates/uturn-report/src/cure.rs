@@ -1,12 +1,11 @@
 //! Cures: what works, with what it needs, costs and changes; then what does not, and why.
 
-use serde_json::{Map, Value, json};
 use uturn_diagnose::cure::{Answer, Cure, Standing, unified};
 use uturn_model::ObjectRef;
 use uturn_snapshot::edit::Tree;
 
 use crate::style::Style;
-use crate::{json as contract, words};
+use crate::words;
 
 /// What is cured, and how.
 #[derive(Clone, Debug)]
@@ -19,13 +18,13 @@ pub struct CureReport {
     pub cures: Vec<Cure>,
 }
 
-/// For people.
+/// Each case: how it comes out now, the cures that work, and why others do not.
 pub fn text(reports: &[CureReport], style: Style) -> String {
-    let all: Vec<String> = reports.iter().map(|one| of_one(one, style)).collect();
+    let all: Vec<String> = reports.iter().map(|report| case(report, style)).collect();
     all.join("\n")
 }
 
-fn of_one(report: &CureReport, style: Style) -> String {
+fn case(report: &CureReport, style: Style) -> String {
     let mut text = style.bold(&format!("{}\n", subject(&report.now)));
     let now = standing(&report.now);
     let now = if report.now.is_fine() { style.green(&now) } else { style.red(&now) };
@@ -34,19 +33,19 @@ fn of_one(report: &CureReport, style: Style) -> String {
         text.push_str(&format!("   {}", report.codes.join(" ")));
     }
     text.push('\n');
-    let offered = report.cures.iter().filter(|one| one.is_offered());
-    for (number, one) in offered.enumerate() {
-        text.push_str(&offer(number + 1, one, style));
+    let offered = report.cures.iter().filter(|cure| cure.is_offered());
+    for (number, cure) in offered.enumerate() {
+        text.push_str(&offer(number + 1, cure, style));
     }
-    let refused: Vec<&Cure> = report.cures.iter().filter(|one| !one.is_offered()).collect();
+    let refused: Vec<&Cure> = report.cures.iter().filter(|cure| !cure.is_offered()).collect();
     if !refused.is_empty() {
         text.push_str("\nnot here:\n");
     }
-    for one in refused {
-        let why = one.refused.as_deref().unwrap_or_default();
+    for cure in refused {
+        let why = cure.refused.as_deref().unwrap_or_default();
         text.push_str(&wrapped(
-            &format!("  {:<22}", one.name),
-            &format!("{}. {why}", one.title),
+            &format!("  {:<22}", cure.name),
+            &format!("{}. {why}", cure.title),
             style,
         ));
     }
@@ -63,19 +62,19 @@ fn offer(number: usize, cure: &Cure, style: Style) -> String {
         style.dim(cure.name)
     );
     if let Some(after) = &cure.after {
-        let said = standing(after);
-        let said = if after.is_fine() { style.green(&said) } else { style.yellow(&said) };
-        text.push_str(&format!("  then      {said}\n"));
+        let then = standing(after);
+        let then = if after.is_fine() { style.green(&then) } else { style.yellow(&then) };
+        text.push_str(&format!("  then      {then}\n"));
     }
-    for one in &cure.conditions {
-        let word = match one.answer {
+    for condition in &cure.conditions {
+        let word = match condition.answer {
             Answer::Holds => "holds",
             Answer::Fails => "fails",
             Answer::Unknown => "make sure",
         };
         text.push_str(&wrapped(
             &format!("  {word:<10}"),
-            &format!("{}: {}", one.what, one.because),
+            &format!("{}: {}", condition.what, condition.because),
             style,
         ));
     }
@@ -124,8 +123,8 @@ fn wrapped(heading: &str, words: &str, style: Style) -> String {
     text
 }
 
-fn diffs(cure: &Cure) -> impl Iterator<Item = String> {
-    cure.changed.iter().map(|one| unified(&one.name, one.before.as_deref(), &one.after))
+pub(crate) fn diffs(cure: &Cure) -> impl Iterator<Item = String> {
+    cure.changed.iter().map(|text| unified(&text.name, text.before.as_deref(), &text.after))
 }
 
 fn subject(now: &Standing) -> String {
@@ -138,8 +137,8 @@ fn subject(now: &Standing) -> String {
 }
 
 /// How something stands: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
-pub fn standing(one: &Standing) -> String {
-    match one {
+pub fn standing(standing: &Standing) -> String {
+    match standing {
         Standing::Flow { outcomes, mechanisms, conditions, .. } => {
             let parts = outcomes.iter().map(|(outcome, part)| match words::share(*part).as_str() {
                 "always" => outcome.to_string(),
@@ -149,12 +148,13 @@ pub fn standing(one: &Standing) -> String {
                 [] => String::new(),
                 some => format!("if {}: ", some.join(" and ")),
             };
-            let said = format!("{case}{}", parts.collect::<Vec<_>>().join(", "));
+            let summary = format!("{case}{}", parts.collect::<Vec<_>>().join(", "));
             match mechanisms.as_slice() {
-                [] => said,
+                [] => summary,
                 some => {
-                    let some: Vec<&str> = some.iter().map(|one| one.as_str()).collect();
-                    format!("{said} ({})", some.join(", "))
+                    let names: Vec<&str> =
+                        some.iter().map(|mechanism| mechanism.as_str()).collect();
+                    format!("{summary} ({})", names.join(", "))
                 }
             }
         }
@@ -162,74 +162,8 @@ pub fn standing(one: &Standing) -> String {
     }
 }
 
-/// `cure -o json`.
-pub fn json(reports: &[CureReport]) -> Value {
-    let all: Vec<Value> = reports
-        .iter()
-        .map(|one| {
-            json!({
-                "codes": one.codes,
-                "now": standing_json(&one.now),
-                "cures": one.cures.iter().map(cure_json).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    json!({ "cases": all })
-}
-
-/// A cure, for a program.
-pub fn cure_json(cure: &Cure) -> Value {
-    json!({
-        "name": cure.name,
-        "title": cure.title,
-        "rank": cure.rank,
-        "offered": cure.is_offered(),
-        "refused": cure.refused,
-        "conditions": cure.conditions.iter().map(|one| json!({
-            "what": one.what,
-            "answer": one.answer.as_str(),
-            "because": one.because,
-        })).collect::<Vec<_>>(),
-        "effects": cure.effects,
-        "commands": cure.commands,
-        "before": standing_json(&cure.before),
-        "after": cure.after.as_ref().map(standing_json),
-        "diff": diffs(cure).collect::<String>(),
-        "objects": cure.objects.iter().map(|(_, tree)| value(tree)).collect::<Vec<_>>(),
-    })
-}
-
-fn standing_json(one: &Standing) -> Value {
-    match one {
-        Standing::Flow { flow, outcomes, mechanisms, conditions } => json!({
-            "flow": contract::flow(flow),
-            "if": conditions.iter().map(|one| &**one).collect::<Vec<_>>(),
-            "outcomes": outcomes.iter().copied().map(contract::share_of).collect::<Vec<_>>(),
-            "mechanisms": mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
-        }),
-        Standing::Probes { listener, protocol, alive, of } => json!({
-            "listener": listener.to_string(),
-            "protocol": protocol.lower(),
-            "alive": alive,
-            "targets": of,
-        }),
-    }
-}
-
 /// Objects as manifests to apply, one document each.
 pub fn manifests<'o>(objects: impl Iterator<Item = &'o (ObjectRef, Tree)>) -> String {
     let all: Vec<String> = objects.map(|(_, tree)| tree.document()).collect();
     all.join("---\n")
-}
-
-fn value(tree: &Tree) -> Value {
-    match tree {
-        Tree::Text(text) => json!(text),
-        Tree::Bare(text) => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
-        Tree::List(items) => items.iter().map(value).collect(),
-        Tree::Map(entries) => {
-            let entries = entries.iter().map(|(key, one)| (key.clone(), value(one)));
-            Value::Object(entries.collect::<Map<_, _>>())
-        }
-    }
 }

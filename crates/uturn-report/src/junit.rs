@@ -1,7 +1,7 @@
 //! `scan -o junit`: a test case for each finding, and for each code one that passes where
 //! nothing of it was found.
 
-use uturn_diagnose::{Code, Finding};
+use uturn_diagnose::{Code, Evidence, Finding};
 
 use crate::scan::{self, ScanReport};
 use crate::xml::escape;
@@ -12,7 +12,7 @@ pub fn scan(report: &ScanReport) -> String {
     let mut counts = Counts::default();
     for code in Code::all() {
         let class = format!("{code} {}", code.title());
-        let here = report.findings.iter().enumerate().filter(|(_, one)| one.code == code);
+        let here = report.findings.iter().enumerate().filter(|(_, finding)| finding.code == code);
         let mut is_clean = true;
         for (at, finding) in here {
             is_clean = false;
@@ -23,16 +23,17 @@ pub fn scan(report: &ScanReport) -> String {
                 }
                 false => format!(
                     "      <system-out>{}</system-out>\n",
-                    escape(&told(report, at, finding))
+                    escape(&details(report, at, finding))
                 ),
             };
             cases.push_str(&case(&mut counts, &class, &name(finding), &body));
         }
-        for one in report.aside.iter().filter(|one| one.finding.code == code) {
+        for aside in report.aside.iter().filter(|aside| aside.finding.code == code) {
             is_clean = false;
             counts.skipped += 1;
-            let body = format!("      <skipped message=\"{}\"/>\n", escape(&one.why.to_string()));
-            cases.push_str(&case(&mut counts, &class, &name(&one.finding), &body));
+            let why = escape(&aside.why.to_string());
+            let body = format!("      <skipped message=\"{why}\"/>\n");
+            cases.push_str(&case(&mut counts, &class, &name(&aside.finding), &body));
         }
         if is_clean {
             cases.push_str(&case(&mut counts, &class, "nothing found", ""));
@@ -72,18 +73,19 @@ fn failure(report: &ScanReport, at: usize, finding: &Finding) -> String {
         "      <failure type=\"{}\" message=\"{}\">{}</failure>\n",
         finding.severity,
         escape(&scan::sentence(finding)),
-        escape(&told(report, at, finding))
+        escape(&details(report, at, finding))
     )
 }
 
 /// Where it is written, what it rests on, what helps.
-fn told(report: &ScanReport, at: usize, finding: &Finding) -> String {
+fn details(report: &ScanReport, at: usize, finding: &Finding) -> String {
     let mut text = format!("{}\n", scan::sentence(finding));
     if let Some(origin) = report.origins.get(at) {
         text.push_str(&format!("at: {origin}\n"));
     }
-    for one in report.evidence.get(at).into_iter().flatten() {
-        text.push_str(&format!("evidence: {} {} ({})\n", one.place, one.what, one.by));
+    for evidence in report.evidence.get(at).into_iter().flatten() {
+        let Evidence { place, what, by } = evidence;
+        text.push_str(&format!("evidence: {place} {what} ({by})\n"));
     }
     for cure in &finding.cures {
         text.push_str(&format!("cure: {cure}\n"));

@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
 use uturn_model::{Flow, Mechanism, Outcome, Protocol};
 
 use crate::style::Style;
-use crate::{json, table, words};
+use crate::{table, words};
 
 /// One case of a scenario.
 #[derive(Clone, Debug)]
@@ -77,13 +76,13 @@ impl CaseReport {
 impl CaseReport {
     /// What does not agree, each with where.
     pub fn differences(&self) -> Vec<String> {
-        let flows = self.flows.iter().flat_map(|one| {
-            let place = format!("{} → {}", one.flow.from, one.flow.to);
-            one.differences.iter().map(move |difference| format!("{place}: {difference}"))
+        let flows = self.flows.iter().flat_map(|flow| {
+            let place = format!("{} → {}", flow.flow.from, flow.flow.to);
+            flow.differences.iter().map(move |difference| format!("{place}: {difference}"))
         });
-        let probes = self.probes.iter().flat_map(|one| {
-            let place = format!("health checks of {}", one.listener);
-            one.differences.iter().map(move |difference| format!("{place}: {difference}"))
+        let probes = self.probes.iter().flat_map(|probe| {
+            let place = format!("health checks of {}", probe.listener);
+            probe.differences.iter().map(move |difference| format!("{place}: {difference}"))
         });
         flows.chain(probes).collect()
     }
@@ -95,7 +94,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     let mut places: Vec<&str> = cases.iter().filter_map(|case| case.place.as_deref()).collect();
     places.sort_unstable();
     places.dedup();
-    // One place for all is said once, below.
+    // A place that all cases share is printed once, below.
     let says_where = places.len() > 1 || style.wide;
     let mut rows = Vec::new();
     let mut notes = String::new();
@@ -105,13 +104,13 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         }
         let mut first = true;
         let mut add = |mut row: Vec<String>, differences: &[String]| {
-            let told = if std::mem::take(&mut first) {
+            let names = if std::mem::take(&mut first) {
                 [&*case.scenario, &*case.case, case.place.as_deref().unwrap_or_default()]
             } else {
                 [""; 3]
             };
-            let told = told[..if says_where { 3 } else { 2 }].iter().map(ToString::to_string);
-            row.splice(0..0, told);
+            let names = names[..if says_where { 3 } else { 2 }].iter().map(ToString::to_string);
+            row.splice(0..0, names);
             let agrees = differences.is_empty();
             row.push(if agrees { style.green("agrees") } else { style.red("DIFFERS") });
             rows.push(row);
@@ -180,8 +179,9 @@ fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
     let mut rows: Vec<(&FlowReport, usize)> = Vec::new();
     for flow in flows {
         let same = |row: &&mut (&FlowReport, usize)| {
-            let predicted =
-                |one: &FlowReport| one.predicted.as_ref().map(|one| one.outcomes.clone());
+            let predicted = |flow: &FlowReport| {
+                flow.predicted.as_ref().map(|predicted| predicted.outcomes.clone())
+            };
             row.0.flow.to == flow.flow.to
                 && row.0.flow.protocol == flow.flow.protocol
                 && row.0.measured == flow.measured
@@ -211,41 +211,6 @@ fn counts(measured: &[(Outcome, u64)]) -> String {
     parts.join(", ")
 }
 
-/// `lab verify -o json`.
-pub fn json(cases: &[CaseReport]) -> Value {
-    let scenarios: Vec<Value> = cases
-        .iter()
-        .map(|case| {
-            json!({
-                "name": case.scenario,
-                "case": case.case,
-                "flows": case.flows.iter().map(flow).collect::<Vec<_>>(),
-                "probes": case.probes.iter().map(probe).collect::<Vec<_>>(),
-                "seconds": case.seconds,
-                "ran_on": case.place,
-                "first_try": case.first_try,
-                "not_run": case.not_run,
-                "agrees": case.not_run.is_none() && case.agrees(),
-            })
-        })
-        .collect();
-    json!({ "scenarios": scenarios })
-}
-
-fn probe(one: &ProbeReport) -> Value {
-    let targets = |list: &[(SocketAddr, bool)]| {
-        let target = |(target, alive): &(SocketAddr, bool)| json!({ "target": target.to_string(), "alive": alive });
-        list.iter().map(target).collect::<Vec<_>>()
-    };
-    json!({
-        "listener": one.listener.to_string(),
-        "predicted": one.predicted.as_deref().map(targets),
-        "measured": targets(&one.measured),
-        "agrees": one.differences.is_empty(),
-        "differences": one.differences,
-    })
-}
-
 /// `none of 2 alive`.
 fn alive(targets: &[(SocketAddr, bool)]) -> String {
     let alive = targets.iter().filter(|(_, alive)| *alive).count();
@@ -254,33 +219,4 @@ fn alive(targets: &[(SocketAddr, bool)]) -> String {
         all if all == targets.len() => format!("all {all} alive"),
         some => format!("{some} of {} alive", targets.len()),
     }
-}
-
-fn flow(one: &FlowReport) -> Value {
-    let share_list =
-        |list: &[(Outcome, f64)]| list.iter().copied().map(json::share_of).collect::<Vec<_>>();
-    let measured: Vec<Value> = one
-        .measured
-        .iter()
-        .map(|(outcome, count)| {
-            let mut value = json::outcome(*outcome);
-            json::extend(&mut value, json!({ "count": count }));
-            value
-        })
-        .collect();
-    let mut value = json::flow(&one.flow);
-    json::extend(
-        &mut value,
-        json!({
-            "expected": share_list(&one.expected),
-            "predicted": one.predicted.as_ref().map(|predicted| share_list(&predicted.outcomes)),
-            "mechanisms": one.predicted.as_ref().map(|predicted| {
-                predicted.mechanisms.iter().map(|one| one.as_str()).collect::<Vec<_>>()
-            }),
-            "measured": measured,
-            "agrees": one.differences.is_empty(),
-            "differences": one.differences,
-        }),
-    );
-    value
 }

@@ -2,8 +2,8 @@
 //!
 //! **Owns** every form that a result can take. Text ([`scan`], [`trace`], [`lab`]) fits the
 //! width it is given and carries colour only where it is asked to; JSON ([`json`]) follows
-//! the contract, and YAML ([`yaml`]) is the same tree written otherwise. CI reads [`sarif`] and
-//! [`junit`], and what it knew before is a [`baseline`]; [`svg`] draws
+//! the contract ([`schema`]), and YAML ([`yaml`]) is the same tree written otherwise. CI reads
+//! [`sarif`] and [`junit`], and what it knew before is a [`baseline`]; [`svg`] draws
 //! a flow's way, and [`html`] has it all on one page.
 //!
 //! **Refuses** to print: it makes strings, the binary decides where they go. It also
@@ -17,6 +17,7 @@ pub mod baseline;
 pub mod check;
 pub mod classes;
 pub mod cure;
+pub mod fold;
 pub mod html;
 pub mod json;
 pub mod junit;
@@ -25,6 +26,7 @@ pub mod lab;
 mod sample;
 pub mod sarif;
 pub mod scan;
+pub mod schema;
 pub mod style;
 pub mod svg;
 pub mod table;

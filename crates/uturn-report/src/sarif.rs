@@ -2,72 +2,74 @@
 //!
 //! Version 2.1.0. What is known or ignored is there as well, suppressed with its reason.
 
-use serde_json::{Map, Value, json};
-use uturn_diagnose::{Code, Evidence, Finding, Severity};
+use uturn_diagnose::{Code, Evidence, Severity};
 use uturn_model::Origin;
 
 use crate::baseline::fingerprints;
 use crate::scan::{self, ScanReport, Why};
+use crate::schema::sarif::{
+    ArtifactLocation, Driver, Finding, FindingProperties, Fingerprints, Help, Invocation, Location,
+    Log, LogicalLocation, Message, Notification, PhysicalLocation, Region, RelatedLocation, Rule,
+    RuleProperties, Run, Suppression, Tool,
+};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The whole document.
-pub fn scan(report: &ScanReport) -> Value {
-    let all = || report.findings.iter().chain(report.aside.iter().map(|one| &one.finding));
-    let mut codes: Vec<Code> = all().map(|one| one.code).collect();
+pub fn scan(report: &ScanReport) -> String {
+    let findings = || report.findings.iter().chain(report.aside.iter().map(|aside| &aside.finding));
+    let mut codes: Vec<Code> = findings().map(|finding| finding.code).collect();
     codes.sort_unstable();
     codes.dedup();
-    let prints = fingerprints(all());
-    let place = |at: usize| report.origins.get(at);
-    let evidence = |at: usize| report.evidence.get(at).map_or(&[][..], Vec::as_slice);
-    let found = report.findings.iter().enumerate().map(|(at, one)| Told {
-        finding: one,
-        origin: place(at),
-        evidence: evidence(at),
-        why: None,
+    let prints = fingerprints(findings());
+    let counted = report.findings.iter().enumerate().map(|(at, finding)| Placed {
+        finding,
+        origin: report.origins.get(at),
+        evidence: report.evidence.get(at).map_or(&[][..], Vec::as_slice),
+        aside: None,
     });
-    let aside = report.aside.iter().map(|one| Told {
-        finding: &one.finding,
-        origin: Some(&one.origin),
+    let aside = report.aside.iter().map(|aside| Placed {
+        finding: &aside.finding,
+        origin: Some(&aside.origin),
         evidence: &[],
-        why: Some(&one.why),
+        aside: Some(&aside.why),
     });
-    let results: Vec<Value> =
-        found.chain(aside).zip(&prints).map(|(told, print)| result(&told, print, &codes)).collect();
-    let notes: Vec<Value> = report
-        .supposed
-        .iter()
-        .map(|one| json!({"level": "note", "message": {"text": format!("supposed: {one}")}}))
-        .collect();
-    json!({
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "uturn",
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": codes.iter().map(|code| rule(*code)).collect::<Vec<_>>(),
-            }},
-            "columnKind": "unicodeCodePoints",
-            "invocations": [{
-                "executionSuccessful": true,
-                "toolExecutionNotifications": notes,
-            }],
-            "results": results,
+    let results = counted.chain(aside).zip(&prints);
+    let results = results.map(|(placed, print)| result(&placed, print, &codes)).collect();
+    let notes = report.supposed.iter().map(|supposition| Notification {
+        level: "note",
+        message: Message { text: format!("supposed: {supposition}") },
+    });
+    let run = Run {
+        tool: Tool {
+            driver: Driver {
+                name: "uturn",
+                semantic_version: env!("CARGO_PKG_VERSION"),
+                rules: codes.iter().map(|code| rule(*code)).collect(),
+            },
+        },
+        column_kind: "unicodeCodePoints",
+        invocations: [Invocation {
+            execution_successful: true,
+            tool_execution_notifications: notes.collect(),
         }],
-    })
+        results,
+    };
+    crate::json::document(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] })
 }
 
-/// What is told of one finding.
-struct Told<'a> {
-    finding: &'a Finding,
+/// A finding with the places that it is shown at.
+struct Placed<'a> {
+    finding: &'a uturn_diagnose::Finding,
+    /// Where its object is written.
     origin: Option<&'a Origin>,
     evidence: &'a [Evidence],
-    why: Option<&'a Why>,
+    /// Why it does not count; none where it counts.
+    aside: Option<&'a Why>,
 }
 
-fn rule(code: Code) -> Value {
+fn rule(code: Code) -> Rule<'static> {
     let page = code.page();
     let heading = page.lines().next().unwrap_or_default();
     let about = heading.trim_start_matches('#').trim().trim_start_matches(&code.to_string());
@@ -81,49 +83,56 @@ fn rule(code: Code) -> Value {
             Some(format!("{}{rest}", first.to_ascii_uppercase()))
         })
         .collect();
-    json!({
-        "id": code.to_string(),
-        "name": name,
-        "shortDescription": {"text": about.trim()},
-        "fullDescription": {"text": meaning.split_whitespace().collect::<Vec<_>>().join(" ")},
-        "help": {"text": page, "markdown": page},
-        "properties": {"tags": ["kubernetes", "network"]},
-    })
+    Rule {
+        id: code.to_string(),
+        name,
+        short_description: Message { text: about.trim().to_owned() },
+        full_description: Message {
+            text: meaning.split_whitespace().collect::<Vec<_>>().join(" "),
+        },
+        help: Help { text: page, markdown: page },
+        properties: RuleProperties { tags: ["kubernetes", "network"] },
+    }
 }
 
-fn result(told: &Told<'_>, print: &str, codes: &[Code]) -> Value {
-    let finding = told.finding;
-    let index = codes.binary_search(&finding.code).unwrap_or_default();
-    let mut value = json!({
-        "ruleId": finding.code.to_string(),
-        "ruleIndex": index,
-        "level": match finding.severity {
+fn result<'a>(placed: &Placed<'a>, print: &'a str, codes: &[Code]) -> Finding<'a> {
+    let finding = placed.finding;
+    Finding {
+        rule_id: finding.code.to_string(),
+        rule_index: codes.binary_search(&finding.code).unwrap_or_default(),
+        level: match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Info => "note",
         },
-        "message": {"text": message(finding)},
-        "locations": [location(told)],
-        "partialFingerprints": {"uturn/v1": print, "primaryLocationLineHash": print},
-        "properties": {"shareFailing": finding.share_failing, "clients": finding.clients.len()},
-    });
-    let related: Vec<Value> = told.evidence.iter().filter_map(related).collect();
-    if !related.is_empty() {
-        crate::json::extend(&mut value, json!({ "relatedLocations": related }));
+        message: Message { text: message(finding) },
+        locations: [location(placed)],
+        partial_fingerprints: Fingerprints { own: print, primary: print },
+        properties: FindingProperties {
+            share_failing: finding.share_failing,
+            clients: finding.clients.len(),
+        },
+        related_locations: placed.evidence.iter().filter_map(related).collect(),
+        baseline_state: match placed.aside {
+            Some(Why::Known { .. }) => Some("unchanged"),
+            Some(Why::Ignored { .. }) | None => None,
+        },
+        suppressions: placed.aside.map(|why| [suppression(why)]),
     }
-    let suppressed = match told.why {
-        None => return value,
-        Some(Why::Ignored { reason }) => json!({"kind": "inSource", "justification": &**reason}),
-        Some(Why::Known { baseline }) => {
-            crate::json::extend(&mut value, json!({ "baselineState": "unchanged" }));
-            json!({"kind": "external", "justification": format!("known in {baseline}")})
-        }
-    };
-    crate::json::extend(&mut value, json!({ "suppressions": [suppressed] }));
-    value
 }
 
-fn message(finding: &Finding) -> String {
+fn suppression(why: &Why) -> Suppression {
+    match why {
+        Why::Ignored { reason } => {
+            Suppression { kind: "inSource", justification: reason.to_string() }
+        }
+        Why::Known { baseline } => {
+            Suppression { kind: "external", justification: format!("known in {baseline}") }
+        }
+    }
+}
+
+fn message(finding: &uturn_diagnose::Finding) -> String {
     let mut text = scan::sentence(finding);
     for (at, cure) in finding.cures.iter().enumerate() {
         text.push_str(if at == 0 { " Cures: " } else { "; " });
@@ -135,47 +144,49 @@ fn message(finding: &Finding) -> String {
     text
 }
 
-/// Where it is written: the object itself, else the first line of a file that it rests on.
-fn location(told: &Told<'_>) -> Value {
-    let from_evidence = || told.evidence.iter().find_map(|one| physical(&one.by.source));
-    let subject = &told.finding.subject;
-    let mut place = Map::new();
-    if let Some(physical) = told.origin.and_then(physical).or_else(from_evidence) {
-        place.insert("physicalLocation".into(), physical);
+/// Where the object is written, else the first line of a file that the finding rests on.
+fn location<'a>(placed: &Placed<'a>) -> Location<'a> {
+    let from_evidence =
+        || placed.evidence.iter().find_map(|evidence| physical(&evidence.by.source));
+    let subject = &placed.finding.subject;
+    Location {
+        physical_location: placed.origin.and_then(physical).or_else(from_evidence),
+        logical_locations: [LogicalLocation {
+            kind: "resource",
+            name: &subject.name,
+            fully_qualified_name: subject.short(),
+        }],
     }
-    let mut logical = json!({"kind": "resource", "name": &*subject.name});
-    crate::json::extend(&mut logical, json!({"fullyQualifiedName": told.finding.subject.short()}));
-    place.insert("logicalLocations".into(), json!([logical]));
-    Value::Object(place)
 }
 
-fn related(evidence: &Evidence) -> Option<Value> {
+fn related(evidence: &Evidence) -> Option<RelatedLocation> {
     let place = physical(&evidence.by.source)?;
-    let what = match evidence.place.as_str() {
+    let text = match evidence.place.as_str() {
         "" => evidence.what.to_string(),
         place => format!("{place}: {}", evidence.what),
     };
-    Some(json!({"physicalLocation": place, "message": {"text": what}}))
+    Some(RelatedLocation { physical_location: place, message: Message { text } })
 }
 
-/// A place in a file; none where it is no file that somebody wrote.
-fn physical(origin: &Origin) -> Option<Value> {
-    // What uturn compiled, and standard input, cannot be opened.
+/// A place in a file that a person wrote. Returns `None` for standard input and for rules that
+/// uturn compiled: neither can be opened.
+fn physical(origin: &Origin) -> Option<PhysicalLocation> {
     if origin.line == 0 || origin.file.starts_with("rules/") || &*origin.file == "-" {
         return None;
     }
-    let mut region = json!({ "startLine": origin.line });
-    if origin.column > 0 {
-        crate::json::extend(&mut region, json!({ "startColumn": origin.column }));
-    }
-    let artifact = match origin.file.starts_with('/') {
-        true => json!({"uri": format!("file://{}", encoded(&origin.file))}),
+    let artifact_location = match origin.file.starts_with('/') {
+        true => {
+            let uri = format!("file://{}", encoded(&origin.file));
+            ArtifactLocation { uri, uri_base_id: None }
+        }
         false => {
-            let file = origin.file.trim_start_matches("./");
-            json!({"uri": encoded(file), "uriBaseId": "%SRCROOT%"})
+            let uri = encoded(origin.file.trim_start_matches("./"));
+            ArtifactLocation { uri, uri_base_id: Some("%SRCROOT%") }
         }
     };
-    Some(json!({"artifactLocation": artifact, "region": region}))
+    let start_column = (origin.column > 0).then_some(origin.column);
+    let region = Region { start_line: origin.line, start_column };
+    Some(PhysicalLocation { artifact_location, region })
 }
 
 /// A path as part of a URI.
@@ -194,6 +205,8 @@ fn encoded(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::sample;
 
@@ -201,7 +214,7 @@ mod tests {
     fn places_are_uris() {
         let uri = |file: &str| {
             let place = physical(&Origin { file: file.into(), line: 2, column: 0 })?;
-            Some(place["artifactLocation"]["uri"].as_str().unwrap().to_owned())
+            Some(place.artifact_location.uri)
         };
         assert_eq!(uri("./a b/ä.yaml").as_deref(), Some("a%20b/%C3%A4.yaml"));
         assert_eq!(uri("/x/y.yaml").as_deref(), Some("file:///x/y.yaml"));
@@ -211,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_is_set_aside_is_suppressed_with_its_reason() {
-        let value = scan(&sample::report("x"));
+        let value: Value = serde_json::from_str(&scan(&sample::report("x"))).unwrap();
         let results = value["runs"][0]["results"].as_array().unwrap();
         assert_eq!(results.len(), 3);
         assert!(results[0]["suppressions"].is_null());

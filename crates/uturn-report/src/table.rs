@@ -1,50 +1,197 @@
-//! Tables: columns as wide as their widest cell, two blanks between.
+//! Tables: columns as wide as their widest cell, with two blanks between.
+//!
+//! Where lines have a limit ([`Style::line_limit`]), cells that do not fit are folded: between
+//! words as long as that is enough, else within long names, after `/`, `-` and the like.
 
-use crate::style::Style;
+use crate::fold::fold;
+pub use crate::fold::length;
+use crate::style::{Paint, Style};
 
-/// Rows under a heading; the last column takes what is left and is not padded.
-pub fn render(heading: &[&str], rows: &[Vec<String>], style: Style) -> String {
-    let widths: Vec<usize> = (0..heading.len())
-        .map(|column| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| length(cell));
-            cells.chain([length(heading[column])]).max().unwrap_or(0)
-        })
-        .collect();
+/// Blanks between two columns.
+const GAP: usize = 2;
+/// Names are cut only as far as this, even if the table is then too wide.
+const LEAST: usize = 8;
+
+/// One cell: its text, and its colour.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    text: String,
+    paint: Paint,
+}
+
+impl Cell {
+    /// A cell that is painted, on each of its lines, if colours are wanted.
+    pub fn painted(text: impl Into<String>, paint: Paint) -> Self {
+        Self { text: text.into(), paint }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::painted(text, Paint::new())
+    }
+}
+
+/// Rows under a heading. The last column is not padded.
+pub fn render<C: Clone + Into<Cell>>(heading: &[&str], rows: &[Vec<C>], style: Style) -> String {
+    let heading: Vec<Cell> = heading.iter().map(|text| Cell::painted(*text, Style::BOLD)).collect();
+    let rows = rows.iter().map(|row| row.iter().cloned().map(Into::into).collect());
+    let rows: Vec<Vec<Cell>> = [heading].into_iter().chain(rows).collect();
+    let widths = widths(&rows, style.line_limit);
+    rows.iter().map(|row| folded_row(row, &widths, style)).collect()
+}
+
+/// How wide each column is.
+fn widths(rows: &[Vec<Cell>], limit: Option<usize>) -> Vec<usize> {
+    let most = |column: usize, of: &dyn Fn(&str) -> usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| of(&cell.text)).max().unwrap_or(0)
+    };
+    let longest_word = |text: &str| text.split(' ').map(length).max().unwrap_or(0);
+    let columns = 0..rows[0].len();
+    let natural: Vec<usize> = columns.clone().map(|column| most(column, &length)).collect();
+    let gaps = GAP * natural.len().saturating_sub(1);
+    let Some(limit) = limit.map(|limit| limit.saturating_sub(gaps)) else { return natural };
+    let words: Vec<usize> = columns.map(|column| most(column, &longest_word)).collect();
+    let cut: Vec<usize> = words.iter().map(|word| (*word).min(LEAST)).collect();
+    let whole_words = fit(&natural, &words, limit);
+    if whole_words.iter().sum::<usize>() <= limit {
+        whole_words
+    } else {
+        fit(&natural, &cut, limit)
+    }
+}
+
+/// Narrows the widest columns, each no further than its least width, until all fit.
+fn fit(natural: &[usize], least: &[usize], limit: usize) -> Vec<usize> {
+    let at = |level: usize| -> Vec<usize> {
+        natural.iter().zip(least).map(|(most, least)| level.clamp(*least, *most)).collect()
+    };
+    let widest = natural.iter().copied().max().unwrap_or(0);
+    let fits = |level: &usize| at(*level).iter().sum::<usize>() <= limit;
+    let mut widths = at((0..=widest).rev().find(fits).unwrap_or(0));
+    // What is left over, a character each.
+    let mut left = limit.saturating_sub(widths.iter().sum());
+    for (width, most) in widths.iter_mut().zip(natural) {
+        if left > 0 && width < &mut most.clone() {
+            *width += 1;
+            left -= 1;
+        }
+    }
+    widths
+}
+
+/// One row, of as many lines as its tallest cell.
+fn folded_row(row: &[Cell], widths: &[usize], style: Style) -> String {
+    let cells: Vec<Vec<&str>> =
+        row.iter().zip(widths).map(|(cell, width)| fold(&cell.text, *width)).collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(0);
     let mut text = String::new();
-    let heading: Vec<String> = heading.iter().map(|cell| (*cell).to_owned()).collect();
-    push_row(&mut text, &heading, &widths, |cell| style.bold(cell));
-    for row in rows {
-        push_row(&mut text, row, &widths, str::to_owned);
+    for line in 0..height {
+        let mut padding = 0;
+        for ((cell, lines), width) in row.iter().zip(&cells).zip(widths) {
+            let part = lines.get(line).copied().unwrap_or_default();
+            if !part.is_empty() {
+                text.push_str(&" ".repeat(padding));
+                text.push_str(&style.paint(cell.paint, part));
+                padding = 0;
+            }
+            padding += width.saturating_sub(length(part)) + GAP;
+        }
+        text.push('\n');
     }
     text
 }
 
-fn push_row(text: &mut String, row: &[String], widths: &[usize], paint: impl Fn(&str) -> String) {
-    let mut line = String::new();
-    for (i, cell) in row.iter().enumerate() {
-        line.push_str(&paint(cell));
-        if i + 1 < row.len() {
-            line.push_str(&" ".repeat(widths[i] - length(cell) + 2));
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table(rows: &[&[&str]], limit: Option<usize>) -> String {
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
+        render(&["WHO", "CANNOT REACH", "CODE"], &rows, Style { line_limit: limit, ..Style::PLAIN })
+    }
+
+    const ROWS: &[&[&str]] = &[
+        &["9 pods on 3 nodes", "ingress/shop/front :80 shop.example.com/ + 1 more", "UT101"],
+        &["all other clients", "ingress/shop/front", "UT206"],
+    ];
+
+    #[test]
+    fn without_a_limit_a_row_is_a_line() {
+        assert_eq!(
+            table(ROWS, None),
+            "\
+WHO                CANNOT REACH                                       CODE
+9 pods on 3 nodes  ingress/shop/front :80 shop.example.com/ + 1 more  UT101
+all other clients  ingress/shop/front                                 UT206
+"
+        );
+        assert_eq!(table(ROWS, Some(75)), table(ROWS, None));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_folded_between_words() {
+        assert_eq!(
+            table(ROWS, Some(50)),
+            "\
+WHO                CANNOT REACH              CODE
+9 pods on 3 nodes  ingress/shop/front :80    UT101
+                   shop.example.com/ + 1
+                   more
+all other clients  ingress/shop/front        UT206
+"
+        );
+    }
+
+    #[test]
+    fn names_are_cut_where_words_are_too_long() {
+        assert_eq!(
+            table(&[&["1 pod", "ingress/a-long-namespace/front", "UT101"]], Some(32)),
+            "\
+WHO    CANNOT REACH        CODE
+1 pod  ingress/a-long-     UT101
+       namespace/front
+"
+        );
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_colours_none() {
+        assert_eq!(length("商店"), 4);
+        assert_eq!(length("\x1b[31mred\x1b[0m"), 3);
+        let painted = Cell::painted("always 502 after 4 s", Style::RED);
+        let style = Style { line_limit: Some(12), color: true, ..Style::PLAIN };
+        let text = render(&["FAILING"], &[vec![painted]], style);
+        let red = |text: &str| format!("{}{text}{}", Style::RED, Style::RED.render_reset());
+        assert!(
+            text.ends_with(&format!("{}\n{}\n", red("always 502"), red("after 4 s"))),
+            "{text:?}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_holds_and_nothing_is_lost(
+            rows in prop::collection::vec(prop::collection::vec("[a-z商/ -]{0,40}", 3), 1..6),
+            limit in 30..120_usize,
+        ) {
+            let rows: Vec<Vec<&str>> =
+                rows.iter().map(|row| row.iter().map(|cell| cell.trim()).collect()).collect();
+            let rows: Vec<&[&str]> = rows.iter().map(|row| &**row).collect();
+            let folded = table(&rows, Some(limit));
+            for line in folded.lines() {
+                prop_assert!(length(line) <= limit, "{} > {limit}: {line:?}", length(line));
+            }
+            let letters = |text: &str| {
+                let mut all: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+                all.sort_unstable();
+                all
+            };
+            prop_assert_eq!(letters(&folded), letters(&table(&rows, None)));
         }
     }
-    text.push_str(line.trim_end());
-    text.push('\n');
-}
-
-/// Characters that a text takes on the screen; its colours take none.
-pub fn length(text: &str) -> usize {
-    let mut escaped = false;
-    text.chars()
-        .filter(|c| {
-            match c {
-                '\x1b' => escaped = true,
-                'm' if escaped => {
-                    escaped = false;
-                    return false;
-                }
-                _ => {}
-            }
-            !escaped
-        })
-        .count()
 }

@@ -9,7 +9,7 @@ use crate::style::Style;
 use crate::{table, words};
 
 /// The verdict first, then each way with what decided every step. Of several verdicts all
-/// are told before the ways of any.
+/// are printed before the ways of any.
 pub fn text(
     flow: &Flow,
     verdicts: &[Verdict],
@@ -33,17 +33,19 @@ pub fn text(
         }
     }
     let mut supposed: Vec<&Supposition> = Vec::new();
-    for one in verdicts.iter().flat_map(|verdict| &verdict.supposed) {
-        // What differs from case to case is said once.
-        let is_told = |known: &&Supposition| {
-            known.about == one.about && known.settle == one.settle && verdicts.len() > 1
+    for supposition in verdicts.iter().flat_map(|verdict| &verdict.supposed) {
+        // What differs only from case to case is printed once.
+        let is_same = |known: &&Supposition| {
+            known.about == supposition.about
+                && known.settle == supposition.settle
+                && verdicts.len() > 1
         };
-        if !supposed.iter().any(|known| *known == one || is_told(known)) {
-            supposed.push(one);
+        if !supposed.iter().any(|known| *known == supposition || is_same(known)) {
+            supposed.push(supposition);
         }
     }
-    for one in &supposed {
-        text.push_str(&format!("\nsupposed: {one}"));
+    for supposition in &supposed {
+        text.push_str(&format!("\nsupposed: {supposition}"));
     }
     if !supposed.is_empty() {
         text.push('\n');
@@ -56,17 +58,17 @@ const MOST_ENDS: usize = 12;
 
 /// What comes of a flow, in one line.
 fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
-    let said = words::verdict(verdict, MOST_ENDS);
-    let said = match (verdict.can_fail(), verdict.is_open()) {
-        (true, _) => style.red(&said),
-        (false, true) => style.yellow(&said),
-        (false, false) => style.green(&said),
+    let summary = words::verdict(verdict, MOST_ENDS);
+    let summary = match (verdict.can_fail(), verdict.is_open()) {
+        (true, _) => style.red(&summary),
+        (false, true) => style.yellow(&summary),
+        (false, false) => style.green(&summary),
     };
     let mut text = match verdict.conditions.is_empty() {
         true => String::new(),
         false => format!("{}: ", condition(verdict)),
     };
-    text.push_str(&style.bold(&said));
+    text.push_str(&style.bold(&summary));
     let mut reasons = codes;
     reasons.extend(verdict.mechanisms.iter().map(ToString::to_string));
     if !reasons.is_empty() {
@@ -100,7 +102,7 @@ fn stay(hop: &Hop, style: Style) -> String {
         Place::Outside => ("outside", String::new()),
     };
     let mut text = String::new();
-    for step in told(hop, style) {
+    for step in shown_steps(hop, style) {
         let first = match text.as_str() {
             "" => format!("{kind:<7} {name:<14} {:<4}", hop.way.to_string()),
             _ => String::new(),
@@ -111,8 +113,8 @@ fn stay(hop: &Hop, style: Style) -> String {
 }
 
 /// The steps worth a line: all of them when everything is wanted, else those that decide.
-/// A stay without any is told by its last step.
-fn told(hop: &Hop, style: Style) -> Vec<&Step> {
+/// Where none of them is there, the last step.
+fn shown_steps(hop: &Hop, style: Style) -> Vec<&Step> {
     let at_node = matches!(hop.place, Place::Node(_));
     let decides = |step: &&Step| match step.kind {
         StepKind::Mark | StepKind::Filter | StepKind::Route => false,

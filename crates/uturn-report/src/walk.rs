@@ -1,17 +1,16 @@
 //! One packet through one node: every end it can come to.
 
-use serde_json::{Map, Value, json};
 use uturn_model::route::Leg;
 use uturn_model::{Step, StepKind, Supposition};
 
 use crate::style::Style;
 use crate::trace::end as place;
-use crate::{json, trace, words};
+use crate::{trace, words};
 
 /// One end of a walk.
 #[derive(Clone, Debug)]
 pub struct WalkEnd {
-    /// Its odds.
+    /// How often a packet comes to it: more than 0 and at most 1.
     pub share: f64,
     /// The word of the contract: `local`, `forward`, `drop`, `reject`, `unsettled`.
     pub end: &'static str,
@@ -27,10 +26,10 @@ pub struct WalkEnd {
     pub steps: Vec<Step>,
     /// Rules that are not modelled.
     pub unknown: Vec<String>,
-    /// The cases that lead here, each of which is all that holds in it; one that nothing has
-    /// to hold in where nothing is open.
+    /// The cases that lead here, each with the answers that it needs; a single case without
+    /// answers where no question is open.
     pub cases: Vec<Vec<Case>>,
-    /// What nothing said and was taken for true.
+    /// What was supposed because nothing stated it.
     pub supposed: Vec<Supposition>,
 }
 
@@ -47,13 +46,13 @@ pub struct Case {
     pub words: String,
 }
 
-/// The ends that can be told apart: of those with the same packet, the same way out and the
-/// same rules, what was asked in vain makes no difference.
+/// Merges ends with the same packet, the same way out and the same rules: questions whose answer
+/// makes no difference do not keep them apart.
 pub fn merged(ends: Vec<WalkEnd>) -> Vec<WalkEnd> {
     let mut merged: Vec<WalkEnd> = Vec::new();
     for end in ends {
-        match merged.iter_mut().find(|one| is_alike(one, &end)) {
-            Some(one) => join(one, end),
+        match merged.iter_mut().find(|known| is_alike(known, &end)) {
+            Some(known) => join(known, end),
             None => merged.push(end),
         }
     }
@@ -76,53 +75,56 @@ pub fn merged(ends: Vec<WalkEnd>) -> Vec<WalkEnd> {
     merged
 }
 
-fn is_alike(one: &WalkEnd, other: &WalkEnd) -> bool {
+fn is_alike(end: &WalkEnd, other: &WalkEnd) -> bool {
     let steps = |end: &WalkEnd| -> Vec<_> {
-        let told = end.steps.iter().filter(|step| step.kind != StepKind::Unknown);
-        told.map(|step| (step.kind, step.by.clone(), step.before, step.after)).collect()
+        let known = end.steps.iter().filter(|step| step.kind != StepKind::Unknown);
+        known.map(|step| (step.kind, step.by.clone(), step.before, step.after)).collect()
     };
-    (one.end, &one.reason, &one.came_in, &one.leaves_by, one.leg)
+    (end.end, &end.reason, &end.came_in, &end.leaves_by, end.leg)
         == (other.end, &other.reason, &other.came_in, &other.leaves_by, other.leg)
-        && steps(one) == steps(other)
+        && steps(end) == steps(other)
 }
 
-fn join(one: &mut WalkEnd, other: WalkEnd) {
-    one.share += other.share;
-    if other.steps.len() > one.steps.len() {
-        one.steps = other.steps;
+fn join(end: &mut WalkEnd, other: WalkEnd) {
+    end.share += other.share;
+    if other.steps.len() > end.steps.len() {
+        end.steps = other.steps;
     }
     let new: Vec<String> =
-        other.unknown.into_iter().filter(|rule| !one.unknown.contains(rule)).collect();
-    one.unknown.extend(new);
-    let new: Vec<Supposition> =
-        other.supposed.into_iter().filter(|each| !one.supposed.contains(each)).collect();
-    one.supposed.extend(new);
-    one.cases.extend(other.cases);
+        other.unknown.into_iter().filter(|rule| !end.unknown.contains(rule)).collect();
+    end.unknown.extend(new);
+    let new: Vec<Supposition> = other
+        .supposed
+        .into_iter()
+        .filter(|supposition| !end.supposed.contains(supposition))
+        .collect();
+    end.supposed.extend(new);
+    end.cases.extend(other.cases);
 }
 
-/// Leaves out what does not matter: where a case and the same with one answer turned about lead
-/// to one end, that question is none.
+/// Drops questions that do not matter: a case and the same case with one answer reversed lead to
+/// the same end.
 fn reduce(cases: &mut Vec<Vec<Case>>) {
-    while let Some((at, other, case)) = turned(cases) {
-        cases[at].retain(|one| one.question != case.question);
+    while let Some((at, other, case)) = reversed(cases) {
+        cases[at].retain(|kept| kept.question != case.question);
         cases.remove(other);
     }
 }
 
-fn turned(cases: &[Vec<Case>]) -> Option<(usize, usize, Case)> {
-    for (at, one) in cases.iter().enumerate() {
-        for (other, two) in cases.iter().enumerate().skip(at + 1) {
-            let differs = |case: &&Case| !two.contains(case);
-            let mut different = one.iter().filter(differs);
+fn reversed(cases: &[Vec<Case>]) -> Option<(usize, usize, Case)> {
+    for (at, first) in cases.iter().enumerate() {
+        for (other, second) in cases.iter().enumerate().skip(at + 1) {
+            let differs = |case: &&Case| !second.contains(case);
+            let mut different = first.iter().filter(differs);
             let (Some(case), None) = (different.next(), different.next()) else {
-                if one.iter().all(|case| two.contains(case)) && one.len() == two.len() {
+                if first.iter().all(|case| second.contains(case)) && first.len() == second.len() {
                     return Some((at, other, Case::nothing()));
                 }
                 continue;
             };
-            let is_turned =
+            let is_reversed =
                 |each: &Case| each.question == case.question && each.holds != case.holds;
-            if one.len() == two.len() && two.iter().any(is_turned) {
+            if first.len() == second.len() && second.iter().any(is_reversed) {
                 return Some((at, other, case.clone()));
             }
         }
@@ -138,9 +140,9 @@ impl Case {
 }
 
 /// The cases that lead to an end, each in words; none where all do.
-fn cases(end: &WalkEnd) -> Vec<String> {
+pub(crate) fn cases(end: &WalkEnd) -> Vec<String> {
     let words = |case: &Vec<Case>| {
-        case.iter().map(|one| one.words.clone()).collect::<Vec<_>>().join(", and ")
+        case.iter().map(|answer| answer.words.clone()).collect::<Vec<_>>().join(", and ")
     };
     match end.cases.iter().any(Vec::is_empty) {
         true => Vec::new(),
@@ -152,15 +154,15 @@ fn cases(end: &WalkEnd) -> Vec<String> {
 pub fn text(ends: &[WalkEnd], style: Style) -> String {
     let mut text = String::new();
     for (i, end) in ends.iter().enumerate() {
-        let mut said = end.end.to_owned();
+        let mut ending = end.end.to_owned();
         if let Some(by) = &end.leaves_by {
-            said.push_str(&format!(" by {by}"));
+            ending.push_str(&format!(" by {by}"));
         }
         if let Some(reason) = &end.reason {
-            said.push_str(&format!(": {reason}"));
+            ending.push_str(&format!(": {reason}"));
         }
         let heading = format!(
-            "end {} of {} · {} · {said} · {} → {}",
+            "end {} of {} · {} · {ending} · {} → {}",
             i + 1,
             ends.len(),
             words::share(end.share),
@@ -175,48 +177,9 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
         for step in &end.steps {
             text.push_str(&trace::line(step.kind.as_str(), step, style));
         }
-        for one in &end.supposed {
-            text.push_str(&format!("  {}\n", style.dim(&format!("supposed: {one}"))));
+        for supposition in &end.supposed {
+            text.push_str(&format!("  {}\n", style.dim(&format!("supposed: {supposition}"))));
         }
     }
     text
-}
-
-/// `walk -o json`.
-pub fn json(all: &[WalkEnd]) -> Value {
-    let ends: Vec<Value> = all
-        .iter()
-        .map(|end| {
-            let mut value = Map::new();
-            value.insert("share".into(), json!(end.share));
-            value.insert("end".into(), json!(end.end));
-            value.insert("reason".into(), json!(end.reason));
-            value.insert("if".into(), json!(cases(end)));
-            value.insert("in".into(), json!(end.came_in));
-            value.insert("out".into(), json!(end.leaves_by));
-            value.insert("src".into(), json!(place(end.leg.src)));
-            value.insert("dst".into(), json!(place(end.leg.dst)));
-            value.insert("steps".into(), end.steps.iter().map(json::step).collect());
-            value.insert("unknown".into(), json!(end.unknown));
-            let supposed: Vec<String> = end.supposed.iter().map(ToString::to_string).collect();
-            value.insert("supposed".into(), json!(supposed));
-            Value::Object(value)
-        })
-        .collect();
-    json!({ "ends": ends, "supposed": said(&supposed(all)) })
-}
-
-/// What any end rests on, each once.
-fn supposed(ends: &[WalkEnd]) -> Vec<Supposition> {
-    let mut all: Vec<Supposition> = Vec::new();
-    for one in ends.iter().flat_map(|end| &end.supposed) {
-        if !all.contains(one) {
-            all.push(one.clone());
-        }
-    }
-    all
-}
-
-fn said(all: &[Supposition]) -> Value {
-    all.iter().map(json::supposition).collect()
 }

@@ -1,9 +1,10 @@
-//! The JSON tree, written as YAML.
+//! A result as YAML: the tree that [`json`](crate::json) writes, written otherwise.
 
-use serde_json::Value;
+use serde::Serialize;
 use uturn_snapshot::yaml::{self, Style};
 
-/// A value as a YAML document.
-pub fn document(value: &Value) -> String {
-    yaml::document(value, Style::REPORT)
+/// A result of [`schema`](crate::schema), or any other value, as a YAML document.
+pub fn document(result: &impl Serialize) -> String {
+    let value = serde_json::to_value(result).expect("results have only text as keys");
+    yaml::document(&value, Style::REPORT)
 }

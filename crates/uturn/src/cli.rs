@@ -31,7 +31,7 @@ pub(crate) struct Global {
     /// Say more on stderr
     #[arg(short, long, global = true, help_heading = EVERYWHERE, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// Say only what is wrong on stderr
+    /// Print only errors on stderr
     #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     pub(crate) quiet: bool,
     /// Colours: auto means on a terminal, unless NO_COLOR is set
@@ -65,7 +65,7 @@ pub(crate) enum Command {
   uturn check service shop/front -f deploy/
   uturn check dns -f deploy/")]
     Check(Check),
-    /// Say what helps: exact edits with what they need, cost and lead to
+    /// Propose cures: exact edits, each with its conditions, its costs and its effect
     #[command(after_help = "Examples:
   uturn cure UT101 shop/front -f deploy/
   uturn cure --from pod/shop/web-0 --to http://10.0.0.100/ -f deploy/
@@ -81,7 +81,7 @@ pub(crate) enum Command {
   uturn rules -f deploy/ --node n1
   uturn rules -f deploy/ --node n1 --mode ipvs --format ipvs")]
     Rules(Rules),
-    /// Lead one packet through one captured node
+    /// Walk one packet through one captured node
     #[command(after_help = "Examples:
   uturn walk --capture n1/ --in eth0 --src 10.1.1.10:40000 --dst 10.0.0.11:30080
   uturn walk --capture n1/ --in eth0 --src 10.1.1.10 --dst 10.0.0.11 --proto icmp
@@ -106,7 +106,7 @@ pub(crate) struct Inputs {
     /// A folder of manifests with captures of nodes in nodes/NAME (repeat for more)
     #[arg(long = "bundle", value_name = "PATH")]
     pub(crate) bundles: Vec<PathBuf>,
-    /// This is the whole cluster: what is not there does not exist
+    /// The input is the whole cluster: what it does not contain does not exist
     #[arg(long)]
     pub(crate) complete: bool,
 }
@@ -118,26 +118,29 @@ pub(crate) struct Scan {
     /// Report on this namespace only
     #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
-    /// Report on all namespaces (what happens anyway without -n)
+    /// Report on all namespaces (the default)
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
-    /// Exit with 1 when there is a finding at least this bad
+    /// Exit with status 1 if a finding is at least this severe
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     pub(crate) fail_on: FailOn,
-    /// Findings that are known: only new ones count
+    /// A file of known findings: only new ones count
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Write what was found to a file for --baseline, and exit with 0
+    /// Write the findings to a file for --baseline, and exit with status 0
     #[arg(long, value_name = "FILE")]
     pub(crate) write_baseline: Option<PathBuf>,
+    /// List every finding; without it, a long list is grouped by cause
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Walk every pod against every target, without classes (small clusters)
     #[arg(long)]
     pub(crate) exhaustive: bool,
     /// Print which pods share a class of clients and why, and no findings
     #[arg(long, conflicts_with_all = ["exhaustive", "baseline", "write_baseline"])]
     pub(crate) explain_classes: bool,
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ScanOutput,
 }
 
@@ -146,14 +149,14 @@ pub(crate) enum FailOn {
     Info,
     Warning,
     Error,
-    /// Never, whatever is found
+    /// Never, whatever the findings
     Never,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     Text,
-    /// Text with everything that is known
+    /// Text with all details
     Wide,
     Json,
     Yaml,
@@ -162,7 +165,7 @@ pub(crate) enum Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScanOutput {
     Text,
-    /// Text with everything that is known
+    /// Text with all details
     Wide,
     Json,
     Yaml,
@@ -170,18 +173,18 @@ pub(crate) enum ScanOutput {
     Sarif,
     /// For CI that reads test results
     Junit,
-    /// One page with pictures, pages and cures, for a browser
+    /// One HTML page with pictures, explanations and cures
     Html,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TraceOutput {
     Text,
-    /// Text with everything that is known
+    /// Text with all details
     Wide,
     Json,
     Yaml,
-    /// A picture of the way
+    /// A picture of the path that the packets take
     Svg,
 }
 
@@ -215,24 +218,24 @@ impl ScanOutput {
 pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// Who calls: pod/NS/NAME, deploy/NS/NAME (or another workload), node/NAME, outside[/IP]
+    /// The client: pod/NS/NAME, deploy/NS/NAME (or another workload), node/NAME, outside[/IP]
     #[arg(long, value_name = "CLIENT")]
     pub(crate) from: Client,
     #[arg(
         long,
         value_name = "TARGET",
-        help = "What is called: a URL, HOST:PORT, IP:PORT, svc/NS/NAME[:PORT], \
+        help = "The target: a URL, HOST:PORT, IP:PORT, svc/NS/NAME[:PORT], \
                 ingress/NS/NAME[/HOST/PATH], pod/NS/NAME:PORT"
     )]
     pub(crate) to: Destination,
-    /// By which protocol
+    /// Transport protocol
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
     pub(crate) proto: Protocol,
-    /// Show every single way, also those that end alike
+    /// Show every path, even those that end the same way
     #[arg(long)]
     pub(crate) all: bool,
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: TraceOutput,
 }
 
@@ -240,13 +243,13 @@ pub(crate) struct Trace {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// What is checked
+    /// What to check
     pub(crate) topic: CheckTopic,
     /// One Service or Ingress, instead of all
     #[arg(value_name = "NS/NAME", value_parser = object)]
     pub(crate) object: Option<NamespacedName>,
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
 }
 
@@ -266,7 +269,7 @@ pub(crate) enum CheckTopic {
     Ingress,
     /// Names that do not resolve
     Dns,
-    /// What every node is set to
+    /// The settings of every node
     Nodes,
     /// Pods of different nodes that cannot reach each other
     CrossNode,
@@ -291,29 +294,29 @@ pub(crate) struct Cure {
     /// A finding's code: UT101
     #[arg(requires = "object")]
     pub(crate) code: Option<String>,
-    /// The object that it is about
+    /// The object that the finding is about
     #[arg(value_name = "NS/NAME")]
     pub(crate) object: Option<String>,
-    /// Who calls, instead of a finding: pod/NS/NAME, node/NAME, outside …
+    /// The client of a flow, instead of a finding: pod/NS/NAME, node/NAME, outside …
     #[arg(long, value_name = "CLIENT", requires = "to", conflicts_with = "code")]
     pub(crate) from: Option<Client>,
-    /// What is called: a URL, IP:PORT, svc/NS/NAME, ingress/NS/NAME …
+    /// The target of that flow: a URL, IP:PORT, svc/NS/NAME, ingress/NS/NAME …
     #[arg(long, value_name = "TARGET", requires = "from")]
     pub(crate) to: Option<Destination>,
-    /// By which protocol
+    /// Transport protocol
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
     pub(crate) proto: Protocol,
-    /// Only this cure, by its word
+    /// Only the cure of this name
     #[arg(long, value_name = "CURE")]
     pub(crate) cure: Option<String>,
-    /// The form of the result; yaml gives the edited objects of the first cure, to apply
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format; yaml prints the edited objects of the first cure, ready to apply
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
-    /// A code (UT101) or a mechanism (asymmetric-return); none lists all
+    /// A code (UT101) or a mechanism (asymmetric-return). Without it, all are listed
     pub(crate) word: Option<String>,
 }
 
@@ -368,7 +371,7 @@ pub(crate) struct Walk {
     /// Where it goes; for icmp an address alone
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) dst: Place,
-    /// By which protocol: tcp, udp, sctp, or icmp (an echo request)
+    /// Protocol: tcp, udp, sctp, or icmp (an echo request)
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
     pub(crate) proto: Carried,
     /// The user whose process sends it, for rules that ask (`-m owner`, `meta skuid`,
@@ -378,8 +381,8 @@ pub(crate) struct Walk {
     /// The group of that process, likewise
     #[arg(long, value_name = "GID", conflicts_with = "interface")]
     pub(crate) gid: Option<Owner>,
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
 }
 
@@ -389,9 +392,9 @@ pub(crate) enum Lab {
     List(LabList),
     /// Build scenarios and measure them
     Run(LabRun),
-    /// Build scenarios, measure them, and hold what was predicted against it
+    /// Build scenarios, measure them, and compare with the prediction
     Verify(LabRun),
-    /// Draw random scenarios, and hold what was predicted against what is measured
+    /// Generate random scenarios, measure them, and compare with the prediction
     Fuzz(LabFuzz),
     /// Measure cases in the small machine (for uturn itself)
     #[command(hide = true)]
@@ -403,8 +406,8 @@ pub(crate) struct LabList {
     /// Scenario files of your own, beside those that are built in
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
 }
 
@@ -422,10 +425,10 @@ pub(crate) struct LabRun {
     /// Only cases in this mode of kube-proxy (repeat for more)
     #[arg(long = "mode", value_name = "MODE")]
     pub(crate) modes: Vec<ProxyMode>,
-    /// Connects for each flow, at least
+    /// Connections for each flow, at least
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) connects: u32,
-    /// So many cases at a time on this kernel: they mostly wait
+    /// How many cases to run at once on this kernel (they mostly wait)
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
     /// Measure everything in a small machine (User Mode Linux) instead of on this kernel.
@@ -435,8 +438,8 @@ pub(crate) struct LabRun {
     /// The CoreDNS that resolves names; without it, one in the search path
     #[arg(long, value_name = "PATH")]
     pub(crate) coredns: Option<PathBuf>,
-    /// Captures of nodes, in folders that have their names, loaded in place of what
-    /// kube-proxy would program there
+    /// Captured rules to load instead of those that kube-proxy would program: a folder for each
+    /// node, named after it
     #[arg(long, value_name = "DIR")]
     pub(crate) rules: Option<PathBuf>,
     /// Leave each lab up after measuring, and say how to look inside: on this kernel only. Enter
@@ -446,48 +449,48 @@ pub(crate) struct LabRun {
     /// Write what every link carries to a folder of each case here, for tcpdump and the like
     #[arg(long, value_name = "DIR")]
     pub(crate) pcap: Option<PathBuf>,
-    /// Prove a cure: measure each scenario as it is, and with this cure made (`uturn cure`
-    /// says which there are)
+    /// Prove a cure: measure each scenario as it is, and with this cure applied (`uturn cure`
+    /// lists the cures)
     #[arg(long, value_name = "CURE")]
     pub(crate) cure: Option<String>,
     /// Follow one failing connection of each flow, and a health check of each target that is
     /// dead, packet by packet, to where the kernel ended it
     #[arg(long)]
     pub(crate) explain: bool,
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LabFuzz {
-    /// What decides everything that is drawn; another one each time, when not given
+    /// Seed of the generator; a new one each time if not given
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// How many scenarios
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) count: u64,
-    /// The number of the first one: each is drawn by the seed and its own number
+    /// Number of the first scenario: each depends only on the seed and its number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) first: u64,
     /// Modes of kube-proxy (repeat for more): iptables and nftables, when not given.
     /// Where this kernel has no ip_vs, ipvs is measured in the small machine
     #[arg(long = "mode", value_name = "MODE")]
     pub(crate) modes: Vec<ProxyMode>,
-    /// Connects for each flow, at least
+    /// Connections for each flow, at least
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) connects: u32,
-    /// So many scenarios at a time on this kernel: they mostly wait
+    /// How many scenarios to run at once on this kernel (they mostly wait)
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Only save the scenarios, all of them, and measure nothing
+    /// Save all scenarios and measure nothing
     #[arg(long)]
     pub(crate) draw_only: bool,
     /// Where scenarios are saved
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
 }
 
@@ -559,7 +562,7 @@ mod tests {
             let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("uturn "));
             let lines = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
             let inline =
-                text.split('`').skip(1).step_by(2).filter_map(|one| one.strip_prefix("uturn "));
+                text.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("uturn "));
             for command in
                 lines.filter(|line| text.contains(&format!("    uturn {line}"))).chain(inline)
             {

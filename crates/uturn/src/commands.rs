@@ -6,14 +6,14 @@ mod cure;
 mod explain;
 mod lab;
 mod lb;
-mod near;
 mod rules;
 mod scan;
+mod suggest;
 mod trace;
 mod walk;
 
-use serde_json::Value;
-use uturn_report::yaml;
+use serde::Serialize;
+use uturn_report::{json, yaml};
 
 use crate::cli::{Cli, Command, Output};
 use crate::printer::Printer;
@@ -36,16 +36,16 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
 }
 
 /// Prints a result in the form that was asked for.
-fn print(
+fn print<T: Serialize>(
     printer: &Printer,
     output: Output,
     text: impl FnOnce(uturn_report::Style) -> String,
-    value: impl FnOnce() -> Value,
+    value: impl FnOnce() -> T,
 ) {
     printer.result(&match output {
         Output::Text => text(printer.style(false)),
         Output::Wide => text(printer.style(true)),
-        Output::Json => format!("{:#}\n", value()),
+        Output::Json => json::document(&value()),
         Output::Yaml => yaml::document(&value()),
     });
 }

@@ -3,11 +3,13 @@
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
+use anstream::AutoStream;
+use anstream::stream::RawStream;
 use uturn_report::Style;
 
 use crate::cli::{ColorChoice, Global};
 
-/// Decides what may be printed, and how it looks.
+/// Prints, and decides how it looks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     quiet: bool,
@@ -20,39 +22,44 @@ impl Printer {
         Self { quiet: global.quiet, verbose: global.verbose, color: global.color }
     }
 
-    /// The result.
+    /// Prints the result on stdout.
     pub(crate) fn result(&self, text: &str) {
-        let mut out = io::stdout().lock();
+        let mut out = io::stdout();
+        let has_colors = self.has_colors(&out);
+        let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
         // A reader that went away (`| head`) wants no more, which is no failure.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let _ = match has_colors {
+            true => write(&mut AutoStream::always(out)),
+            false => write(&mut out),
+        };
     }
 
-    /// What is wrong.
+    /// Prints what is wrong.
     pub(crate) fn error(&self, message: &str) {
         let red = self.style_of(&io::stderr(), false).red("error:");
         Self::to_stderr(&format!("{red} {message}"));
     }
 
-    /// What is worth knowing beside the result.
+    /// Prints what is worth knowing beside the result, unless --quiet.
     pub(crate) fn note(&self, message: &str) {
         if !self.quiet {
             Self::to_stderr(message);
         }
     }
 
-    /// Whether people are curious.
+    /// Whether --verbose was given.
     pub(crate) fn is_verbose(&self) -> bool {
         self.verbose
     }
 
-    /// What only curious people want.
+    /// Prints details, with --verbose only.
     pub(crate) fn detail(&self, message: &str) {
         if self.verbose {
             Self::to_stderr(message);
         }
     }
 
-    /// A line that the next one overwrites; only for people who watch.
+    /// Prints a line that the next one overwrites, on a terminal only.
     pub(crate) fn progress(&self, message: &str) {
         if !self.quiet && io::stderr().is_terminal() {
             let mut err = io::stderr().lock();
@@ -60,36 +67,36 @@ impl Printer {
         }
     }
 
-    /// Takes the last progress line away.
+    /// Clears the last progress line.
     pub(crate) fn progress_done(&self) {
         self.progress("");
     }
 
-    /// How a result may look.
+    /// How a result may look on stdout.
     pub(crate) fn style(&self, wide: bool) -> Style {
         self.style_of(&io::stdout(), wide)
     }
 
-    fn style_of(&self, stream: &impl IsTerminal, wide: bool) -> Style {
+    fn style_of(&self, stream: &impl RawStream, wide: bool) -> Style {
         let terminal = stream.is_terminal();
-        let color = match self.color {
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto => {
-                terminal
-                    && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                    && env::var_os("TERM").is_none_or(|term| term != "dumb")
-            }
-        };
         let stated = env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let screen =
             || terminal.then(terminal_size::terminal_size).flatten().map(|(w, _)| usize::from(w.0));
         let width = stated.or_else(screen).unwrap_or(Style::PLAIN.width).max(60);
-        Style { width, color, wide }
+        let line_limit = (terminal && !wide).then_some(width);
+        Style { width, line_limit, color: self.has_colors(stream), wide }
+    }
+
+    fn has_colors(&self, stream: &impl RawStream) -> bool {
+        match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => AutoStream::choice(stream) != anstream::ColorChoice::Never,
+        }
     }
 
     fn to_stderr(message: &str) {
-        let mut err = io::stderr().lock();
+        let mut err = AutoStream::always(io::stderr());
         let _ = writeln!(err, "{message}");
     }
 }

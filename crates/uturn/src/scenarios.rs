@@ -125,13 +125,14 @@ pub(crate) fn built_in() -> Vec<Source> {
 pub(crate) fn pick(scenarios: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Failure> {
     let unknown: Vec<String> = names
         .iter()
-        .filter(|name| !scenarios.iter().any(|one| *one.name == ***name))
+        .filter(|name| !scenarios.iter().any(|scenario| *scenario.name == ***name))
         .map(|name| format!("there is no scenario {name:?}: uturn lab list shows all"))
         .collect();
     if !unknown.is_empty() {
         return Err(Failure::input(unknown));
     }
-    let picked = |one: &Scenario| names.is_empty() || names.iter().any(|name| *one.name == **name);
+    let picked =
+        |scenario: &Scenario| names.is_empty() || names.iter().any(|name| *scenario.name == **name);
     Ok(scenarios.into_iter().filter(picked).collect())
 }
 

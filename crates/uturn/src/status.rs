@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use uturn_diagnose::analysis::AnalysisError;
+
 use crate::printer::Printer;
 
 /// The exit status.
@@ -69,9 +71,23 @@ impl From<uturn_path::WalkError> for Failure {
     }
 }
 
+impl From<AnalysisError> for Failure {
+    fn from(why: AnalysisError) -> Self {
+        match why {
+            AnalysisError::Walk(all) => all.into(),
+            AnalysisError::Ignore(all) => {
+                Self::input(all.iter().map(ToString::to_string).collect())
+            }
+            AnalysisError::NothingIn(_) | AnalysisError::TooManyFlows(_) => {
+                Self::usage(why.to_string())
+            }
+        }
+    }
+}
+
 impl From<Vec<uturn_path::WalkError>> for Failure {
     fn from(all: Vec<uturn_path::WalkError>) -> Self {
-        let all_here = all.iter().all(|one| matches!(one, uturn_path::WalkError::Compile(..)));
+        let all_here = all.iter().all(|why| matches!(why, uturn_path::WalkError::Compile(..)));
         Self {
             status: if all_here { Status::NotHere } else { Status::BadInput },
             messages: all.iter().map(ToString::to_string).collect(),

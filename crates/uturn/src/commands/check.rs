@@ -2,7 +2,8 @@
 
 use uturn_diagnose::check::{self, State, Topic};
 use uturn_path::Engine;
-use uturn_report::{check as report, json};
+use uturn_report::check as report;
+use uturn_report::schema::check::Checks;
 
 use super::print;
 use crate::cli::{Check, CheckTopic};
@@ -20,7 +21,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     };
     let name = args.object.as_ref();
     if name.is_some() && !matches!(topic, Topic::Service | Topic::Ingress) {
-        return Err(Failure::usage("only service and ingress are about one object"));
+        return Err(Failure::usage("NS/NAME can be given for service and ingress only"));
     }
     let cluster = input::cluster(&args.inputs, printer)?;
     let engine = Engine::new(&cluster)?;
@@ -32,17 +33,12 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
             None => format!("there is no {what} in this cluster"),
         }));
     }
-    let supposed: Vec<String> = engine.supposed().iter().map(ToString::to_string).collect();
     let text = |style| {
-        let said = supposed.iter().map(|one| format!("supposed: {one}\n"));
-        report::text(&lists, style) + &said.collect::<String>()
+        let supposed = engine.supposed().iter().map(|what| format!("supposed: {what}\n"));
+        report::text(&lists, style) + &supposed.collect::<String>()
     };
-    let value = || {
-        let mut value = report::json(&lists);
-        json::extend(&mut value, serde_json::json!({ "supposed": supposed }));
-        value
-    };
-    print(printer, args.output, text, value);
-    let failed = lists.iter().flat_map(|one| &one.checks).any(|one| one.state == State::Failed);
+    print(printer, args.output, text, || Checks::new(&lists, engine.supposed()));
+    let failed =
+        lists.iter().flat_map(|list| &list.checks).any(|check| check.state == State::Failed);
     Ok(if failed { Status::Found } else { Status::Clean })
 }

@@ -1,33 +1,33 @@
 //! `uturn lab`: scenarios on a real kernel.
 
 mod cure;
+mod explanation;
 mod fuzz;
 mod health;
-mod how;
 mod kernels;
 mod machine;
-mod order;
+mod options;
 mod parallel;
+mod protocol;
 mod random_scenario;
-mod told;
 mod watch;
 
 use std::env;
 use std::io::ErrorKind;
 
-use serde_json::json;
 use uturn_lab::agree::{Agreement, agrees, outcomes_within, within};
 use uturn_lab::{LabError, MeasuredFlow, Plan, Unavailable};
 use uturn_model::{Flow, Mechanism, Outcome, Verdict};
 use uturn_path::Engine;
 use uturn_report::lab::{CaseReport, FlowReport, Predicted};
+use uturn_report::schema::lab::{Lab as LabOutput, List, Listed};
 use uturn_report::{lab, table, words};
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{Case, ExpectedFlow, Scenario};
 
-use how::How;
 use kernels::{Kernels, Native};
 use machine::Named;
+use options::MeasureOptions;
 use parallel::Measured;
 
 use super::print;
@@ -49,9 +49,6 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
 fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
     sweep(printer)?;
     let scenarios = scenarios::read(scenarios::own(&args.files)?)?;
-    let labels = |scenario: &Scenario| {
-        scenario.cases.iter().map(|case| case.label.clone()).collect::<Vec<_>>()
-    };
     print(
         printer,
         args.output,
@@ -71,23 +68,19 @@ fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
                 .collect();
             table::render(&["SCENARIO", "NODES", "MODES", "SHOWS"], &rows, style)
         },
-        || {
-            let all: Vec<_> = scenarios
-                .iter()
-                .map(|scenario| {
-                    json!({
-                        "name": &*scenario.name,
-                        "cases": labels(scenario),
-                        "shows": &*scenario.shows,
-                        "seed": &*scenario.seed,
-                        "file": scenario.origin.to_string(),
-                    })
-                })
-                .collect();
-            json!({ "scenarios": all })
-        },
+        || List { scenarios: scenarios.iter().map(listed).collect() },
     );
     Ok(Status::Clean)
+}
+
+fn listed(scenario: &Scenario) -> Listed<'_> {
+    Listed {
+        name: &scenario.name,
+        cases: scenario.cases.iter().map(|case| &*case.label).collect(),
+        shows: &scenario.shows,
+        seed: &scenario.seed,
+        file: scenario.origin.to_string(),
+    }
 }
 
 /// Removes duplicates and keeps the order.
@@ -102,8 +95,8 @@ fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {
-    let how = How::of(args)?;
-    let captures = how.captures()?;
+    let options = MeasureOptions::of(args)?;
+    let captures = options.captures()?;
     let (own, names) = cure::with_cured(scenarios::own(&args.files)?, args)?;
     let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &names)?;
     for scenario in &mut scenarios {
@@ -130,11 +123,12 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     }
     sweep(printer)?;
     if watch::is_wanted(args) {
-        return watch::run(args, predicts, &cases, &own, &how, printer);
+        return watch::run(args, predicts, &cases, &own, &options, printer);
     }
     let size = args.jobs.map_or_else(parallel::usual_size, |jobs| jobs as usize);
     let kernels = Kernels::find(args.vm)?;
-    let mut rounds = Rounds { cases: &cases, own: &own, how: &how, predicts, printer, kernels };
+    let mut rounds =
+        Rounds { cases: &cases, own: &own, options: &options, predicts, printer, kernels };
     let all: Vec<usize> = (0..cases.len()).collect();
     let mut reports = rounds.run(&all, size)?;
     // Delays on a busy machine do not recur if each case is measured alone.
@@ -144,7 +138,12 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
         reports[*at].first_try = first.differences();
     }
     printer.progress_done();
-    print(printer, args.output, |style| lab::text(&reports, style), || lab::json(&reports));
+    print(
+        printer,
+        args.output,
+        |style| lab::text(&reports, style),
+        || LabOutput::new(&reports, Vec::new()),
+    );
     if !reports.iter().all(CaseReport::agrees) {
         return Ok(Status::Found);
     }
@@ -162,7 +161,7 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
 struct Rounds<'a> {
     cases: &'a [Named<'a>],
     own: &'a [Source],
-    how: &'a How,
+    options: &'a MeasureOptions,
     predicts: bool,
     printer: &'a Printer,
     kernels: Kernels,
@@ -179,7 +178,7 @@ impl Rounds<'_> {
         let mut failed = None;
         parallel::measure(
             &native_cases,
-            self.how,
+            self.options,
             size,
             self.printer,
             &mut |at, measured, seconds| {
@@ -239,7 +238,7 @@ impl Rounds<'_> {
             found,
             &there,
             self.own,
-            self.how,
+            self.options,
             self.printer,
             &mut |at, watched, seconds| {
                 let flows = watched.map(|watched| watched.flows);
@@ -256,14 +255,18 @@ impl Rounds<'_> {
 }
 
 /// Measures a case on this kernel.
-fn measure_here(case: &Case, how: &How, progress: &mut dyn FnMut(&str)) -> Measured {
-    with_plan(case, how, |plan| uturn_lab::measure(plan, progress))
+fn measure_here(case: &Case, options: &MeasureOptions, progress: &mut dyn FnMut(&str)) -> Measured {
+    with_plan(case, options, |plan| uturn_lab::measure(plan, progress))
 }
 
 /// Calls `work` with the plan of a case.
-fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Result<T, Failure> {
+fn with_plan<T>(
+    case: &Case,
+    options: &MeasureOptions,
+    work: impl FnOnce(&Plan<'_>) -> T,
+) -> Result<T, Failure> {
     let mut rules = case.cluster.captures.clone();
-    rules.extend(how.captures()?);
+    rules.extend(options.captures()?);
     let engine = Engine::new(&case.cluster)?;
     let flows: Vec<Flow> = case.flows.iter().map(|flow| flow.flow.clone()).collect();
     let program = env::current_exe()
@@ -272,10 +275,10 @@ fn with_plan<T>(case: &Case, how: &How, work: impl FnOnce(&Plan<'_>) -> T) -> Re
         cluster: &case.cluster,
         load_balancers: engine.balancers(),
         flows: &flows,
-        connects: how.connects as usize,
+        connects: options.connects as usize,
         program,
         rules: &rules,
-        coredns: how.coredns.clone(),
+        coredns: options.coredns.clone(),
     };
     Ok(work(&plan))
 }

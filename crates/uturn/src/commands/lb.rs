@@ -17,13 +17,13 @@ pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
 
 fn check(args: &LbCheck, printer: &Printer) -> Result<Status, Failure> {
     let balancers = read(&args.file)?;
-    for one in &balancers {
+    for balancer in &balancers {
         printer.result(&format!(
             "load balancer {}: {} ({}), {}\n",
-            one.name,
-            one.vip,
-            one.scope,
-            uturn_report::words::count(one.listeners.len(), "listener")
+            balancer.name,
+            balancer.vip,
+            balancer.scope,
+            uturn_report::words::count(balancer.listeners.len(), "listener")
         ));
     }
     Ok(Status::Clean)

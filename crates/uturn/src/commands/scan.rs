@@ -1,157 +1,59 @@
 //! `uturn scan`: every class of client against every target.
 
-use uturn_diagnose::alike::alike;
-use uturn_diagnose::cases::together;
-use uturn_diagnose::cure::Twin;
-use uturn_diagnose::group::group;
-use uturn_diagnose::{Alike, Cure, Evidence, Example, Finding, Severity, diagnose};
-use uturn_model::{Cluster, Verdict};
-use uturn_path::{Engine, what_if};
-use uturn_report::html::{self, Shown};
-use uturn_report::{ScanReport, classes, json, junit, sarif, scan};
-use uturn_scan::{ScanResult, ScanTarget, Scanner};
+use std::collections::BTreeMap;
+
+use uturn_diagnose::analysis::{
+    Analysis, Detail, FlowCounts, InFull, KnownFindings, MOST_BYTES, Options,
+};
+use uturn_diagnose::{Alike, Group, Severity, analyze};
+use uturn_model::{Cluster, Name};
+use uturn_path::Engine;
+use uturn_report::html::Shown;
+use uturn_report::scan::Listing;
+use uturn_report::schema::scan::Scan as ScanJson;
+use uturn_report::{ScanReport, classes, html, junit, sarif, scan};
+use uturn_scan::Scanner;
+use uturn_snapshot::Loaded;
 
 use super::{cure, print};
 use crate::cli::{FailOn, Scan, ScanOutput};
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-mod aside;
+mod baseline;
 
-use aside::Known;
+use baseline::BaselineFile;
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
-    let (manifests, loaded) = cure::gather(&args.inputs, printer, cure::MOST_BYTES)?;
-    if loaded.seen.is_empty() && loaded.cluster.skipped.is_empty() {
-        return Err(Failure::usage("there is no object in what -f names: nothing to scan"));
+    let input = cure::read(&args.inputs, printer, MOST_BYTES)?;
+    if input.is_empty() {
+        return Err(Failure::usage("the input contains no object: nothing to scan"));
     }
-    let cluster = &loaded.cluster;
     if args.explain_classes {
-        return explain_classes(cluster, args, printer);
+        return explain_classes(&input.loaded.cluster, args, printer);
     }
-    let known = Known::read(cluster, args.baseline.as_deref())?;
-    say_what_is_left_out(cluster, printer);
-    let others = what_if::others(cluster);
-    let clusters = std::iter::once(cluster).chain(&others);
-    let engines = clusters.map(Engine::new).collect::<Result<Vec<_>, _>>()?;
-    let scanners: Vec<Scanner<'_, '_>> = engines.iter().map(Scanner::new).collect();
-    let twin = Twin::new(&manifests, &engines[0]);
-    let mut met = Vec::new();
-    let mut all = Vec::new();
-    for scanner in &scanners {
-        let here = walk(scanner, args)?;
-        let mut findings = diagnose(scanner, &here)?;
-        if let Some(namespace) = &args.namespace {
-            let elsewhere = |one: &uturn_model::Name| one.as_str() != namespace;
-            findings.retain(|one| !one.subject.namespace.as_ref().is_some_and(elsewhere));
-        }
-        if all.is_empty() {
-            met = here;
-        }
-        all.push(findings);
-    }
-    if met.is_empty() && has_targets(cluster) {
-        printer.note(
-            "no flow was looked at: that needs a Service or an Ingress with an address, \
-             and a pod or a workload that could call it",
-        );
-    }
-    let found = together(cluster, all);
-    if let Some(file) = &args.write_baseline {
-        known.write(file, &found, printer)?;
-    }
-    let gone = known.gone(&found);
-    let (mut findings, set_aside) = known.set_aside(&engines[0], found, printer);
-    // Before cures are tried on some of the findings: what a group has in common is not that.
-    let groups = group(findings.iter().map(|(_, finding)| finding));
-    let alike = alike(findings.iter().map(|(_, one)| one));
-    let cures = cure::name(&twin, &mut findings, &alike);
-    let evidence = |at: usize| {
-        let (engine, one) = &findings[at];
-        one.evidence(&scanners[*engine])
-    };
-    let evidence: Vec<Vec<Evidence>> = match args.output {
-        ScanOutput::Text => Vec::new(),
-        // A page tells it of the first of those that are alike.
-        ScanOutput::Html => {
-            let mut all = vec![Vec::new(); findings.len()];
-            for one in &alike {
-                all[one.first] = evidence(one.first)?;
-            }
-            all
-        }
-        _ => (0..findings.len()).map(evidence).collect::<Result<_, _>>()?,
-    };
-    let shown = match args.output {
-        ScanOutput::Html => shown(&scanners, &findings, &alike, cures)?,
-        _ => Vec::new(),
-    };
-    let engine = &engines[0];
-    let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
-    let is_open = |met: &&ScanResult| met.verdicts.iter().any(Verdict::is_open);
-    let open = met.iter().filter(is_open);
-    let report = ScanReport {
-        origins: findings.iter().map(|(_, one)| aside::origin(engine, &one.subject)).collect(),
-        findings: findings.into_iter().map(|(_, one)| one).collect(),
-        groups,
-        evidence,
-        aside: set_aside,
-        gone,
-        fails_from: match args.fail_on {
-            FailOn::Info => Some(Severity::Info),
-            FailOn::Warning => Some(Severity::Warning),
-            FailOn::Error => Some(Severity::Error),
-            FailOn::Never => None,
+    let baseline = BaselineFile::read(args.baseline.as_deref(), &input.loaded.cluster)?;
+    let known = baseline.as_ref().map(|file| (file, |finding: &_| file.list.knows(finding)));
+    let options = Options {
+        namespace: args.namespace.as_deref(),
+        is_exhaustive: args.exhaustive,
+        known: known.as_ref().map(|(file, contains)| KnownFindings { list: &file.name, contains }),
+        detail: match args.output {
+            ScanOutput::Text => Detail::Findings,
+            ScanOutput::Html => Detail::InFull,
+            _ => Detail::Evidence,
         },
-        flows: met.iter().map(ScanResult::flows).sum(),
-        fine: fine.map(ScanResult::flows).sum(),
-        open: open.map(ScanResult::flows).sum(),
-        network: Some(cluster.network.clone()),
-        unjudged: cluster.unjudged.clone(),
-        supposed: engine.supposed().to_vec(),
-        skipped: cluster.skipped.clone(),
-        seen: loaded.seen.clone(),
     };
-    if let Some(output) = args.output.plain() {
-        print(printer, output, |style| scan::text(&report, style), || json::scan(&report));
+    let analysis = analyze(&input.manifests, &input.loaded.cluster, &options)?;
+    for note in &analysis.notes {
+        printer.note(&note.to_string());
     }
-    match args.output {
-        ScanOutput::Sarif => printer.result(&format!("{:#}\n", sarif::scan(&report))),
-        ScanOutput::Html => printer.result(&html::scan(&report, &alike, &shown)),
-        ScanOutput::Junit => printer.result(&junit::scan(&report)),
-        ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
+    if let Some(file) = &args.write_baseline {
+        let count = baseline::write(file, &analysis)?;
+        printer.note(&format!("{}: {count} known from now on", file.display()));
     }
-    let fails = report.findings.iter().any(|one| report.fails(one));
-    let is_written = args.write_baseline.is_some();
-    Ok(if fails && !is_written { Status::Found } else { Status::Clean })
-}
-
-/// What a page shows beside the first of those that are alike.
-fn shown(
-    scanners: &[Scanner<'_, '_>],
-    findings: &[(usize, Finding)],
-    alike: &[Alike],
-    cures: Vec<Vec<Cure>>,
-) -> Result<Vec<Shown>, Failure> {
-    let of = |(one, cures): (&Alike, Vec<Cure>)| {
-        let (at, finding) = &findings[one.first];
-        let (scanner, engine) = (&scanners[*at], scanners[*at].engine());
-        let (flow, verdicts) = match &finding.example {
-            // Rules of a large cluster are not written in full for a single flow.
-            Example::Scanned(met) if scanner.is_large() => {
-                (Some(met.flow()), scanner.explain(met)?)
-            }
-            _ => match cure::flow_of(engine, finding) {
-                Some(flow) => {
-                    let verdicts = engine.verdicts(&flow)?;
-                    (Some(flow), verdicts)
-                }
-                None => (None, Vec::new()),
-            },
-        };
-        Ok(Shown { flow, verdicts, cures })
-    };
-    alike.iter().zip(cures).map(of).collect()
+    let gone = baseline.as_ref().map_or(0, |file| file.gone(&analysis));
+    print_analysis(args, analysis, gone, input.loaded, printer)
 }
 
 /// Prints which pods share a class of clients, and why.
@@ -161,57 +63,79 @@ fn explain_classes(cluster: &Cluster, args: &Scan, printer: &Printer) -> Result<
     };
     let engine = Engine::new(cluster)?;
     let scanner = Scanner::new(&engine);
-    let results = scanner.scan(&targets(&scanner, args)?)?;
-    let explained = scanner.explain_classes(&results)?;
-    print(printer, output, |style| classes::text(&explained, style), || classes::json(&explained));
+    let mut targets = scanner.targets();
+    if let Some(wanted) = &args.namespace {
+        let is_wanted = |name: &Name| name.as_str() == wanted;
+        targets.retain(|target| target.object.namespace.as_ref().is_some_and(is_wanted));
+    }
+    let explained = scanner.explain_classes(&scanner.scan(&targets)?)?;
+    let text = |style| classes::text(&explained, style);
+    print(printer, output, text, || classes::json(&explained));
     Ok(Status::Clean)
 }
 
-/// So many flows are walked one by one.
-const MOST_FLOWS: usize = 200_000;
-
-/// Walks everything that is asked for: by class, or each flow by itself.
-fn walk(scanner: &Scanner<'_, '_>, args: &Scan) -> Result<Vec<ScanResult>, Failure> {
-    let targets = targets(scanner, args)?;
-    if !args.exhaustive {
-        return Ok(scanner.scan(&targets)?);
+fn print_analysis(
+    args: &Scan,
+    analysis: Analysis,
+    gone: usize,
+    loaded: Loaded,
+    printer: &Printer,
+) -> Result<Status, Failure> {
+    let FlowCounts { all, fine, open } = analysis.flows;
+    let cluster = loaded.cluster;
+    let report = ScanReport {
+        findings: analysis.findings,
+        groups: analysis.groups,
+        evidence: analysis.evidence,
+        origins: analysis.origins,
+        aside: analysis.suppressed,
+        gone,
+        fails_from: match args.fail_on {
+            FailOn::Info => Some(Severity::Info),
+            FailOn::Warning => Some(Severity::Warning),
+            FailOn::Error => Some(Severity::Error),
+            FailOn::Never => None,
+        },
+        flows: all,
+        fine,
+        open,
+        network: Some(cluster.network),
+        unjudged: cluster.unjudged,
+        supposed: analysis.supposed,
+        skipped: cluster.skipped,
+        seen: loaded.seen,
+    };
+    let listing = if args.all { Listing::Every } else { Listing::Short };
+    if let Some(output) = args.output.plain() {
+        let text = |style| scan::text(&report, listing, style);
+        print(printer, output, text, || ScanJson::from(&report));
     }
-    match scanner.flows(targets.len()) {
-        flows if flows > MOST_FLOWS => Err(Failure::usage(format!(
-            "--exhaustive walks each flow by itself, and there are {flows}: \
-             at most {MOST_FLOWS} can be walked (-n picks a namespace)"
-        ))),
-        _ => Ok(scanner.scan_exhaustively(&targets)?),
+    match args.output {
+        ScanOutput::Sarif => printer.result(&sarif::scan(&report)),
+        ScanOutput::Html => printer.result(&page(&report, analysis.in_full)),
+        ScanOutput::Junit => printer.result(&junit::scan(&report)),
+        ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
     }
+    let fails = report.findings.iter().any(|finding| report.fails(finding));
+    let is_written = args.write_baseline.is_some();
+    Ok(if fails && !is_written { Status::Found } else { Status::Clean })
 }
 
-/// What is called, as far as it is asked for.
-fn targets(scanner: &Scanner<'_, '_>, args: &Scan) -> Result<Vec<ScanTarget>, Failure> {
-    let mut targets = scanner.targets();
-    if let Some(namespace) = &args.namespace {
-        let wanted = |name: &uturn_model::Name| name.as_str() == namespace;
-        targets.retain(|target| target.object.namespace.as_ref().is_some_and(wanted));
-        if targets.is_empty() && has_targets(scanner.engine().cluster()) {
-            return Err(Failure::usage(format!(
-                "namespace {namespace:?} has no Service and no Ingress"
-            )));
+/// The page, with what it shows in full.
+fn page(report: &ScanReport, mut in_full: BTreeMap<usize, InFull>) -> String {
+    let is_short = in_full.len() == report.findings.len();
+    let each = |group: &Group| -> Vec<Alike> {
+        let alone = |at: &usize| Alike { first: *at, all: vec![*at] };
+        match is_short {
+            true => group.members.iter().map(alone).collect(),
+            false => vec![Alike { first: group.worst(), all: group.members.clone() }],
         }
-    }
-    Ok(targets)
-}
-
-/// Whether there is anything that can be called.
-fn has_targets(cluster: &Cluster) -> bool {
-    !cluster.services.is_empty() || !cluster.ingresses.is_empty()
-}
-
-/// Where a cluster is too large for them, other modes of kube-proxy are not looked at.
-fn say_what_is_left_out(cluster: &Cluster, printer: &Printer) {
-    if cluster.pods.len() > what_if::MOST_PODS && cluster.proxy.mode.is_supposed() {
-        let mode = cluster.proxy.mode.value;
-        printer.note(&format!(
-            "only mode {mode} of kube-proxy is looked at in so large a cluster, and nothing says \
-             that it is its mode: state spec.kubeProxy.mode in Facts"
-        ));
-    }
+    };
+    let alike: Vec<Alike> = report.groups.iter().flat_map(each).collect();
+    let shown = |alike: &Alike| {
+        let InFull { flow, verdicts, cures } = in_full.remove(&alike.first).unwrap_or_default();
+        Shown { flow, verdicts, cures }
+    };
+    let shown: Vec<Shown> = alike.iter().map(shown).collect();
+    html::scan(report, &alike, &shown)
 }

@@ -1,28 +1,30 @@
 //! `uturn trace`: one flow, hop by hop.
 
 use uturn_diagnose::Code;
+use uturn_diagnose::analysis::{Input, MOST_BYTES, cures_of_flow};
 use uturn_model::{Destination, Flow, Kind, Verdict};
 use uturn_path::Engine;
-use uturn_report::{json, svg, trace, words};
+use uturn_report::schema::trace::Trace as TraceOutput;
+use uturn_report::{svg, trace, words};
 
-use super::{cure, near, print};
+use super::{cure, print, suggest};
 use crate::cli::Trace;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
-    let (manifests, loaded) = cure::gather(&args.inputs, printer, cure::MOST_BYTES)?;
+    let Input { manifests, loaded } = cure::read(&args.inputs, printer, MOST_BYTES)?;
     let cluster = &loaded.cluster;
     let mut engine = Engine::new(cluster)?;
     if args.all {
         engine = engine.with_every_way();
     }
     let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
-    let verdicts = engine.cases(&flow).map_err(|why| near::told(why, cluster))?;
+    let verdicts = engine.cases(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
     let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
     let all = codes(&engine, &flow, &verdicts);
     let can_fail = verdicts.iter().any(Verdict::can_fail);
-    let cures = if !can_fail { Vec::new() } else { cure::of_flow(&manifests, cluster, &flow)? };
+    let cures = if can_fail { cures_of_flow(&manifests, cluster, &flow)? } else { Vec::new() };
     let told = |style| {
         let mut text = trace::text(&flow, &verdicts, &of_one, style);
         if !cures.is_empty() {
@@ -31,12 +33,8 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         }
         text
     };
-    let value = || {
-        let mut value = json::trace(&flow, &verdicts, &all);
-        let cures: Vec<&str> = cures.iter().map(|cure| &*cure.text).collect();
-        json::extend(&mut value, serde_json::json!({ "cures": cures }));
-        value
-    };
+    let value =
+        || TraceOutput::new(&flow, &verdicts, &all, cures.iter().map(|cure| &*cure.text).collect());
     match args.output.plain() {
         Some(output) => print(printer, output, told, value),
         None => printer.result(&svg::trace(&flow, &verdicts, &all)),

@@ -7,6 +7,7 @@ use uturn_netfilter::{
     Assumptions, DropReason, End, EndKind, Entry, FactSubject, Kernel, NodeState, PacketFact,
     ParseError, iptables,
 };
+use uturn_report::schema::walk::Walk as WalkOutput;
 use uturn_report::walk::{self, Case, WalkEnd};
 use uturn_snapshot::Source;
 
@@ -49,7 +50,7 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
         .map(|end| shown(end, &entry))
         .collect();
     let ends = walk::merged(ends);
-    print(printer, args.output, |style| walk::text(&ends, style), || walk::json(&ends));
+    print(printer, args.output, |style| walk::text(&ends, style), || WalkOutput::from(&*ends));
     Ok(Status::Clean)
 }
 
@@ -100,7 +101,7 @@ fn warn(warnings: &[ParseError], printer: &Printer) {
 
 /// Every interface that the capture speaks of: a list of addresses may be a part of them.
 fn interfaces(state: &NodeState) -> BTreeSet<&str> {
-    let addressed = state.interfaces.iter().map(|one| &*one.name);
+    let addressed = state.interfaces.iter().map(|interface| &*interface.name);
     addressed.chain(state.routes.iter().filter_map(|route| route.dev.as_deref())).collect()
 }
 

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use super::common::{Folder, root, run, uturn};
-use super::schema::faults;
+use super::schema::violations;
 
 const SHOP: [&str; 3] = ["scan", "-f", "examples/shop"];
 
@@ -17,7 +17,9 @@ fn sarif(args: &[&str]) -> Value {
 
 fn schema() -> Value {
     let file = root().join("crates/uturn/tests/data/sarif-2.1.0.schema.json");
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    let text = fs::read_to_string(file).unwrap();
+    // The pattern of a language, as it is published, has a bracket too many.
+    serde_json::from_str(&text.replace("[a-zA-Z]{2}]?$", "[a-zA-Z]{2}$")).unwrap()
 }
 
 #[test]
@@ -27,18 +29,18 @@ fn sarif_keeps_its_schema() {
     for entry in fs::read_dir(root().join("scenarios")).unwrap() {
         let file = entry.unwrap().path();
         let value = sarif(&["scan", "-f", file.to_str().unwrap()]);
-        assert_eq!(faults(&schema, &value), [""; 0], "{}", file.display());
+        assert_eq!(violations(&schema, &value), [""; 0], "{}", file.display());
         results += value["runs"][0]["results"].as_array().unwrap().len();
     }
     assert!(results > 20, "{results}");
     let mut broken = sarif(&SHOP);
-    assert_eq!(faults(&schema, &broken), [""; 0]);
+    assert_eq!(violations(&schema, &broken), [""; 0]);
     // The judge has to see something: a number for a text, a field too many, one too few.
     broken["runs"][0]["results"][0]["level"] = "terrible".into();
     broken["runs"][0]["results"][0]["colour"] = "red".into();
     broken["runs"][0]["tool"]["driver"]["name"].take();
     broken["runs"][0]["results"][0].as_object_mut().unwrap().remove("message");
-    assert_eq!(faults(&schema, &broken).len(), 4, "{:?}", faults(&schema, &broken));
+    assert_eq!(violations(&schema, &broken).len(), 4, "{:?}", violations(&schema, &broken));
 }
 
 #[test]

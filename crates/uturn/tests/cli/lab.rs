@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use super::common::{Folder, told, uturn};
+use super::schema::assert_conforms;
 use serde_json::Value;
 
 /// Runs a command of the lab. `None`, with the reason noted for whoever runs the tests,
@@ -31,6 +32,7 @@ fn the_kernel_agrees() {
     let Some(output) = lab(&args) else { return };
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_conforms("lab-verify", &report);
     let scenarios = report["scenarios"].as_array().unwrap();
     assert_eq!(scenarios.len(), 5, "one scenario in three modes, one in two");
     for flow in scenarios.iter().flat_map(|one| one["flows"].as_array().unwrap()) {
@@ -100,6 +102,7 @@ fn explained(args: &[&str]) -> Option<Vec<Value>> {
     let output = lab(&words)?;
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_conforms("lab-verify", &report);
     Some(report["explained"].as_array().unwrap().clone())
 }
 
@@ -143,6 +146,7 @@ fn tls_is_spoken_where_it_is_spoken() {
     let Some(output) = lab(&args) else { return };
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_conforms("lab-verify", &report);
     let flows = report["scenarios"][0]["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 5, "{}", told(&output));
 }
@@ -240,6 +244,7 @@ fn random_scenarios_are_measured_and_counted() {
     let args = ["fuzz", "--seed", "1", "--count", "3", "--connects", "2", "-o", "json"];
     let Some(output) = lab(&[&args[..], &["--folder", &place]].concat()) else { return };
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_conforms("lab-fuzz", &report);
     assert_eq!(report["seed"], 1, "{}", told(&output));
     assert_eq!(report["scenarios"], 3, "{}", told(&output));
     assert!(report["flows"].as_u64().unwrap() >= 3, "{}", told(&output));
@@ -271,6 +276,7 @@ fn an_nginx_has_the_configuration_of_its_config_map() {
     let Some(output) = lab(&args) else { return };
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_conforms("lab-verify", &report);
     let flows = report["scenarios"][0]["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 4, "{}", told(&output));
     assert!(flows.iter().all(|one| one["agrees"] == true), "{}", told(&output));

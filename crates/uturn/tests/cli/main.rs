@@ -11,6 +11,7 @@ mod common;
 mod cure;
 mod docs;
 mod folders;
+mod groups;
 mod html;
 mod lab;
 #[cfg(target_os = "linux")]

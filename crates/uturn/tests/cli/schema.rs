@@ -1,127 +1,236 @@
-//! Holds JSON against a JSON schema: the part of draft 7 that the SARIF schema uses. A word
-//! that is not known is a fault of the schema, so that nothing passes unlooked at.
+//! JSON Schemas: the published ones are those of the code, and what whole commands print
+//! conforms to them.
 
-use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-/// Everything that is wrong, each with its place.
-pub(crate) fn faults(schema: &Value, value: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    Check { root: schema }.value(schema, value, "", &mut faults);
-    faults
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use super::common::{Folder, root, uturn};
+
+const FOLDER: &str = "docs/schema";
+
+/// Every place at which a value does not conform to a schema, with the reason.
+pub(crate) fn violations(schema: &Value, value: &Value) -> Vec<String> {
+    violations_of(&validator(schema), value)
 }
 
-struct Check<'s> {
-    root: &'s Value,
+/// Fails the test if a result does not conform to the schema of that name, or has a field that
+/// the schema does not name.
+pub(crate) fn assert_conforms(name: &str, result: &Value) {
+    static VALIDATORS: LazyLock<Vec<(&str, Validator)>> = LazyLock::new(|| {
+        let schemas = uturn_report::schema::published().into_iter();
+        schemas.map(|(name, schema)| (name, validator(&closed(schema.to_value())))).collect()
+    });
+    let (_, validator) = VALIDATORS.iter().find(|(each, _)| *each == name).unwrap();
+    assert_eq!(violations_of(validator, result), [""; 0], "{name}: {result:#}");
 }
 
-impl Check<'_> {
-    fn value(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
-        let Some(words) = schema.as_object() else {
-            return faults.push(format!("{at}: the schema is no object"));
-        };
-        for (word, want) in words {
-            let is_kept = match word.as_str() {
-                "$ref" => {
-                    let path = want.as_str().unwrap().strip_prefix('#').unwrap();
-                    self.value(self.root.pointer(path).unwrap(), value, at, faults);
-                    true
+fn violations_of(validator: &Validator, value: &Value) -> Vec<String> {
+    let errors = validator.iter_errors(value);
+    errors.map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+fn validator(schema: &Value) -> Validator {
+    jsonschema::options().should_validate_formats(true).build(schema).unwrap()
+}
+
+/// The schema with all objects closed: consumers must expect fields that are added later, but
+/// today no result has a field that its schema does not name.
+fn closed(mut schema: Value) -> Value {
+    close(&mut schema, true);
+    schema
+}
+
+fn close(schema: &mut Value, is_whole_object: bool) {
+    match schema {
+        Value::Object(words) => {
+            let has_fields = words.contains_key("properties");
+            if has_fields && is_whole_object {
+                words.insert("unevaluatedProperties".into(), false.into());
+            }
+            for (word, inner) in words.iter_mut() {
+                let is_part = has_fields && matches!(&**word, "anyOf" | "oneOf" | "allOf");
+                match inner {
+                    Value::Array(all) => all.iter_mut().for_each(|each| close(each, !is_part)),
+                    each => close(each, true),
                 }
-                "type" => match want {
-                    Value::Array(some) => some.iter().any(|one| is_type(value, one)),
-                    one => is_type(value, one),
-                },
-                "enum" => want.as_array().unwrap().contains(value),
-                "required" => value.as_object().is_none_or(|fields| {
-                    want.as_array()
-                        .unwrap()
-                        .iter()
-                        .all(|one| fields.contains_key(one.as_str().unwrap()))
-                }),
-                "minItems" => {
-                    value.as_array().is_none_or(|all| all.len() as u64 >= want.as_u64().unwrap())
-                }
-                "uniqueItems" => value.as_array().is_none_or(|all| {
-                    want != &Value::Bool(true)
-                        || all.iter().enumerate().all(|(i, one)| !all[..i].contains(one))
-                }),
-                "minimum" => value.as_f64().is_none_or(|number| number >= want.as_f64().unwrap()),
-                "maximum" => value.as_f64().is_none_or(|number| number <= want.as_f64().unwrap()),
-                "anyOf" | "oneOf" => {
-                    let fits = |one: &&Value| {
-                        let mut inner = Vec::new();
-                        self.value(one, value, at, &mut inner);
-                        inner.is_empty()
-                    };
-                    let count = want.as_array().unwrap().iter().filter(fits).count();
-                    if word == "anyOf" { count > 0 } else { count == 1 }
-                }
-                "pattern" => {
-                    let pattern = regex_lite::Regex::new(want.as_str().unwrap()).unwrap();
-                    value.as_str().is_none_or(|text| pattern.is_match(text))
-                }
-                "format" => value.as_str().is_none_or(|text| match want.as_str().unwrap() {
-                    "uri" => text.contains(':') && is_uri(text),
-                    "uri-reference" => is_uri(text),
-                    "date-time" => false,
-                    other => panic!("format {other} is not known"),
-                }),
-                "items" => {
-                    for (i, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.value(want, item, &format!("{at}/{i}"), faults);
-                    }
-                    true
-                }
-                "properties" | "additionalProperties" => {
-                    self.field(schema, word, want, value, at, faults);
-                    true
-                }
-                "title" | "description" | "default" | "definitions" | "$schema" | "$id" => true,
-                other => panic!("{other} is not known"),
-            };
-            if !is_kept {
-                faults.push(format!("{at}: {word} {want} is not kept by {value}"));
             }
         }
+        Value::Array(all) => all.iter_mut().for_each(|each| close(each, true)),
+        _ => {}
     }
+}
 
-    fn field(
-        &self,
-        schema: &Value,
-        word: &str,
-        want: &Value,
-        value: &Value,
-        at: &str,
-        faults: &mut Vec<String>,
-    ) {
-        for (key, one) in value.as_object().into_iter().flatten() {
-            let at = format!("{at}/{key}");
-            match (word, schema["properties"].get(key)) {
-                ("properties", Some(known)) => self.value(known, one, &at, faults),
-                ("additionalProperties", None) if want.is_object() => {
-                    self.value(want, one, &at, faults);
-                }
-                ("additionalProperties", None) if want == &Value::Bool(false) => {
-                    faults.push(format!("{at}: there is no such field"));
-                }
-                _ => {}
-            }
+fn output(args: &[&str]) -> String {
+    let output = uturn(args).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a command prints; `None` if it has no result.
+fn json(args: &[&str]) -> Option<Value> {
+    let text = output(&[args, &["-o", "json"]].concat());
+    (!text.is_empty()).then(|| serde_json::from_str(&text).unwrap())
+}
+
+fn scenarios() -> Vec<String> {
+    let mut files: Vec<PathBuf> = fs::read_dir(root().join("scenarios"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort_unstable();
+    files.iter().map(|file| file.to_str().unwrap().to_owned()).collect()
+}
+
+/// `UTURN_DOCS=update` writes the published schemas anew.
+#[test]
+fn published_schemas_are_those_of_the_code() {
+    let folder = root().join(FOLDER);
+    let published: Vec<(PathBuf, String)> = uturn_report::schema::published()
+        .into_iter()
+        .map(|(name, schema)| (folder.join(format!("{name}.json")), text(&schema.to_value())))
+        .collect();
+    if std::env::var("UTURN_DOCS").is_ok_and(|word| word == "update") {
+        fs::create_dir_all(&folder).unwrap();
+        for (file, text) in &published {
+            fs::write(file, text).unwrap();
         }
     }
-}
-
-fn is_type(value: &Value, name: &Value) -> bool {
-    match name.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        other => panic!("type {other} is not known"),
+    for (file, text) in &published {
+        let there = fs::read_to_string(file).unwrap_or_default();
+        assert!(there == *text, "{}: UTURN_DOCS=update writes it anew", file.display());
+    }
+    let known = |path: &Path| published.iter().any(|(file, _)| file == path);
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(known(&path), "{}: nothing prints this", path.display());
     }
 }
 
-fn is_uri(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&b))
+fn text(schema: &Value) -> String {
+    format!("{schema:#}\n")
+}
+
+#[test]
+fn scans_conform() {
+    let mut findings = 0;
+    for file in scenarios() {
+        let scan = json(&["scan", "-f", &file]).unwrap();
+        findings += scan["findings"].as_array().unwrap().len();
+        assert_conforms("scan", &scan);
+    }
+    assert!(findings > 50, "{findings}");
+}
+
+#[test]
+fn scans_with_what_is_set_aside_conform() {
+    let folder = Folder::new("schema-aside");
+    let baseline = folder.0.join("known.baseline");
+    let baseline = baseline.to_str().unwrap();
+    output(&["scan", "-f", "examples/shop", "--write-baseline", baseline]);
+    let written = serde_json::from_str(&fs::read_to_string(baseline).unwrap()).unwrap();
+    assert_conforms("baseline", &written);
+    let scan = json(&["scan", "-f", "examples/shop", "--baseline", baseline]).unwrap();
+    assert_conforms("scan", &scan);
+    assert!(!scan["known"].as_array().unwrap().is_empty());
+    let manifest = fs::read_to_string(root().join("examples/shop/front.yaml")).unwrap();
+    let ignoring = manifest
+        .replace("  annotations:\n", "  annotations:\n    uturn.dev/ignore: \"UT101: known\"\n");
+    folder.file("shop/front.yaml", &ignoring);
+    for entry in fs::read_dir(root().join("examples/shop")).unwrap() {
+        let file = entry.unwrap().path();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        if name != "front.yaml" {
+            folder.file(&format!("shop/{name}"), &fs::read_to_string(&file).unwrap());
+        }
+    }
+    let shop = folder.0.join("shop");
+    let scan = json(&["scan", "-f", shop.to_str().unwrap()]).unwrap();
+    assert_conforms("scan", &scan);
+    assert!(!scan["ignored"].as_array().unwrap().is_empty());
+}
+
+/// The first finding of each scenario, cured, and the flow that shows it, traced.
+#[test]
+fn cures_and_traces_conform() {
+    let (mut cures, mut traces) = (0, 0);
+    for file in scenarios() {
+        let scan = json(&["scan", "-f", &file]).unwrap();
+        let Some(finding) = scan["findings"].as_array().unwrap().first() else { continue };
+        let subject = &finding["subject"];
+        let Some(namespace) = subject["namespace"].as_str() else { continue };
+        let object = format!("{namespace}/{}", subject["name"].as_str().unwrap());
+        let code = finding["code"].as_str().unwrap();
+        let Some(cure) = json(&["cure", code, &object, "-f", &file]) else { continue };
+        assert_conforms("cure", &cure);
+        cures += cure["cases"][0]["cures"].as_array().unwrap().len();
+        let flow = &cure["cases"][0]["now"]["flow"];
+        let (Some(from), Some(to)) = (flow["from"].as_str(), flow["to"].as_str()) else { continue };
+        let protocol = flow["protocol"].as_str().unwrap();
+        let args = ["trace", "-f", &file, "--from", from, "--to", to, "--proto", protocol];
+        assert_conforms("trace", &json(&args).unwrap());
+        traces += 1;
+    }
+    assert!(cures > 50 && traces > 20, "{cures} {traces}");
+}
+
+#[test]
+fn health_checks_to_cure_conform() {
+    let args = ["cure", "UT201", "n1", "-f", "scenarios/probe-firewall.yaml"];
+    let cure = json(&args).unwrap();
+    assert_conforms("cure", &cure);
+    assert!(cure["cases"][0]["now"]["alive"].is_u64(), "{cure:#}");
+}
+
+#[test]
+fn checklists_conform() {
+    for topic in ["service", "ingress", "dns", "nodes", "cross-node"] {
+        assert_conforms("check", &json(&["check", topic, "-f", "examples/shop"]).unwrap());
+        let file = "scenarios/l7-loop.yaml";
+        assert_conforms("check", &json(&["check", topic, "-f", file]).unwrap());
+    }
+}
+
+#[test]
+fn walks_conform() {
+    let capture = "crates/uturn-netfilter/tests/golden/iptables-n1";
+    for (src, dst) in [
+        ("10.1.1.10:4000", "172.16.0.10:80"),
+        ("10.0.0.5:4000", "10.0.0.11:30080"),
+        ("10.1.1.10:4000", "10.1.2.20:8080"),
+    ] {
+        let args = ["walk", "--capture", capture, "--src", src, "--dst", dst];
+        assert_conforms("walk", &json(&args).unwrap());
+    }
+}
+
+#[test]
+fn the_list_of_scenarios_conforms() {
+    assert_conforms("lab-list", &json(&["lab", "list"]).unwrap());
+}
+
+/// A schema that lets everything pass proves nothing.
+#[test]
+fn what_is_wrong_is_seen() {
+    type Spoil = fn(&mut Map<String, Value>);
+    let scan = json(&["scan", "-f", "examples/shop"]).unwrap();
+    let (_, schema) =
+        uturn_report::schema::published().into_iter().find(|(name, _)| *name == "scan").unwrap();
+    let schema = schema.to_value();
+    let spoils: [(&str, Spoil, usize); 4] = [
+        ("a field that is missing", |finding| drop(finding.remove("code")), 1),
+        ("a number for a text", |finding| drop(finding.insert("title".into(), 7.into())), 1),
+        ("a word that is none", |finding| drop(finding.insert("outcome".into(), "odd".into())), 1),
+        ("a field more", |finding| drop(finding.insert("colour".into(), "red".into())), 0),
+    ];
+    for (what, spoil, expected) in spoils {
+        let mut spoiled = scan.clone();
+        spoil(spoiled["findings"][0].as_object_mut().unwrap());
+        let found = violations(&schema, &spoiled);
+        assert_eq!(found.len(), expected, "{what}: {found:?}");
+        let found = violations(&closed(schema.clone()), &spoiled);
+        assert!(!found.is_empty(), "{what}");
+    }
 }

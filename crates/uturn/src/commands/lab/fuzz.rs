@@ -19,8 +19,8 @@ use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Case, Scenario};
 
 use super::super::print;
-use super::how::How;
 use super::machine::Named;
+use super::options::MeasureOptions;
 use super::{parallel, random_scenario, sweep};
 use crate::cli::LabFuzz;
 use crate::printer::Printer;
@@ -53,9 +53,9 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         return save_all(args, &trials, printer);
     }
     sweep(printer)?;
-    let how = How::plain(args.connects);
+    let options = MeasureOptions::plain(args.connects);
     let jobs = args.jobs.map_or_else(parallel::usual_size, |jobs| jobs as usize);
-    let mut lab = Lab::find(how, jobs, *printer)?;
+    let mut lab = Lab::find(options, jobs, *printer)?;
     let mut summary = Summary::new(seed);
     let mut suspects = Vec::new();
     for (trial, measured) in trials.iter().zip(lab.measure(&trials)?) {
@@ -76,7 +76,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
     }
     printer.progress_done();
     summary.seconds = began.elapsed().as_secs_f64();
-    print(printer, args.output, |_| summary.text(), || summary.json());
+    print(printer, args.output, |_| summary.text(), || summary.output());
     Ok(match (summary.is_clean(), summary.flows > 0) {
         (false, _) => Status::Found,
         (true, true) => Status::Clean,

@@ -13,8 +13,8 @@ use uturn_report::lab::CaseReport;
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::Case;
 
-use super::how::How;
-use super::order::{Answer, Order};
+use super::options::MeasureOptions;
+use super::protocol::{MachineAnswer, MachineRequest};
 use crate::printer::Printer;
 use crate::scenarios;
 use crate::status::{Failure, Status};
@@ -57,19 +57,19 @@ pub(super) fn measure(
     machine: &Machine,
     cases: &[Named<'_>],
     own: &[Source],
-    how: &How,
+    options: &MeasureOptions,
     printer: &Printer,
     done: &mut dyn FnMut(usize, Result<Watched, String>, f64),
 ) -> Result<(), Failure> {
-    let order = Order {
+    let request = MachineRequest {
         sources: own.to_vec(),
         cases: cases
             .iter()
             .map(|case| (case.scenario.to_owned(), case.case.label.clone()))
             .collect(),
-        how: how.clone(),
+        options: options.clone(),
     };
-    if let Some(folder) = &how.pcap {
+    if let Some(folder) = &options.pcap {
         fs::create_dir_all(folder)
             .map_err(|why| Failure::usage(format!("--pcap {}: {why}", folder.display())))?;
     }
@@ -78,7 +78,7 @@ pub(super) fn measure(
     let (mut answers, mut details) = (Lines::default(), Lines::default());
     let mut complaints = Vec::new();
     let ended = machine
-        .run(&job(&order, printer)?, &mut |said| match said {
+        .run(&job(&request, printer)?, &mut |said| match said {
             JobOutput::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
             JobOutput::Err(bytes) => {
                 details.add(bytes, &mut |line| printer.detail(line));
@@ -97,8 +97,9 @@ pub(super) fn measure(
     Err(in_it(&format!("uturn ended early ({ended:?}): {}", said.trim())))
 }
 
-fn job(order: &Order, printer: &Printer) -> Result<Job, Failure> {
+fn job(request: &MachineRequest, printer: &Printer) -> Result<Job, Failure> {
     let here = |why: io::Error| Failure::not_here(format!("cannot tell where uturn is: {why}"));
+    let unwritable = |why| Failure::usage(format!("a path of the command line: {why}"));
     let mut arguments = vec!["lab", "measure-in-machine"];
     if printer.is_verbose() {
         arguments.push("--verbose");
@@ -108,8 +109,8 @@ fn job(order: &Order, printer: &Printer) -> Result<Job, Failure> {
         arguments: arguments.into_iter().map(Into::into).collect(),
         environment: env::vars_os().collect(),
         folder: "/".into(),
-        stdin: order.write().into_bytes(),
-        shared: order.how.pcap.clone().into_iter().collect(),
+        stdin: request.write().map_err(unwritable)?.into_bytes(),
+        shared: request.options.pcap.clone().into_iter().collect(),
     })
 }
 
@@ -148,26 +149,26 @@ impl Ear<'_, '_> {
             self.failed = Some(format!("an answer nobody asked for: {line}"));
             return;
         };
-        match Answer::read(line, &flows(next.case)) {
-            Some(Answer::Measured { watched, seconds }) => {
+        match MachineAnswer::read(line, &flows(next.case)) {
+            Some(MachineAnswer::Measured { watched, seconds }) => {
                 (self.done)(self.told, Ok(watched), seconds);
             }
-            Some(Answer::NotRun(why)) => (self.done)(self.told, Err(why), 0.0),
-            Some(Answer::Failed(why)) => self.failed = Some(why),
+            Some(MachineAnswer::NotRun(why)) => (self.done)(self.told, Err(why), 0.0),
+            Some(MachineAnswer::Failed(why)) => self.failed = Some(why),
             None => self.failed = Some(format!("an answer that cannot be read: {line}")),
         }
         self.told += 1;
     }
 }
 
-/// Runs in the machine: reads the order, measures, and answers line by line.
+/// Runs in the machine: reads the request, measures, and answers line by line.
 pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
-    let order = io::read_to_string(io::stdin())
-        .map_err(|why| Failure::input(vec![format!("the order cannot be read: {why}")]))?;
-    let order = Order::read(&order)
-        .ok_or_else(|| Failure::usage("measure-in-machine is for uturn itself"))?;
-    let scenarios = scenarios::read(order.sources)?;
-    for (scenario, case) in &order.cases {
+    let request = io::read_to_string(io::stdin())
+        .map_err(|why| Failure::input(vec![format!("the request cannot be read: {why}")]))?;
+    let request = MachineRequest::read(&request)
+        .map_err(|why| Failure::usage(format!("measure-in-machine is for uturn itself: {why}")))?;
+    let scenarios = scenarios::read(request.sources)?;
+    for (scenario, case) in &request.cases {
         let began = Instant::now();
         let found = scenarios
             .iter()
@@ -176,19 +177,21 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
             .find(|scenario| scenario.label == *case);
         let found = found
             .ok_or_else(|| Failure::usage(format!("there is no case {case} of {scenario}")))?;
-        let watching = order.how.watching(scenario, case);
-        let measured = super::with_plan(found, &order.how, |plan| {
+        let watching = request.options.watching(scenario, case);
+        let measured = super::with_plan(found, &request.options, |plan| {
             uturn_lab::watch(plan, &watching, None, &mut |what| printer.detail(what))
         })?;
         let answer = match measured {
-            Ok(watched) => Answer::Measured { watched, seconds: began.elapsed().as_secs_f64() },
-            Err(LabError::Plan(why)) => Answer::NotRun(why),
-            Err(LabError::Unavailable(why @ Unavailable::Part(_))) => {
-                Answer::NotRun(why.to_string())
+            Ok(watched) => {
+                MachineAnswer::Measured { watched, seconds: began.elapsed().as_secs_f64() }
             }
-            Err(why) => Answer::Failed(why.to_string()),
+            Err(LabError::Plan(why)) => MachineAnswer::NotRun(why),
+            Err(LabError::Unavailable(why @ Unavailable::Part(_))) => {
+                MachineAnswer::NotRun(why.to_string())
+            }
+            Err(why) => MachineAnswer::Failed(why.to_string()),
         };
-        let failed = matches!(answer, Answer::Failed(_));
+        let failed = matches!(answer, MachineAnswer::Failed(_));
         printer.result(&format!("{}\n", answer.write()));
         if failed {
             return Ok(Status::NotHere);

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use uturn_lab::{LabError, MeasuredFlow};
 
-use super::how::How;
 use super::machine::Named;
 use super::measure_here;
+use super::options::MeasureOptions;
 use crate::printer::Printer;
 use crate::status::Failure;
 
@@ -32,7 +32,7 @@ pub(super) fn usual_size() -> usize {
 /// that returns false, no more cases begin.
 pub(super) fn measure(
     cases: &[Named<'_>],
-    how: &How,
+    options: &MeasureOptions,
     size: usize,
     printer: &Printer,
     done: &mut dyn FnMut(usize, Measured, f64) -> bool,
@@ -42,7 +42,7 @@ pub(super) fn measure(
     thread::scope(|scope| {
         for _ in 0..size.min(cases.len()) {
             let (sender, waiting) = (sender.clone(), &waiting);
-            scope.spawn(move || work(cases, how, waiting, &sender));
+            scope.spawn(move || work(cases, options, waiting, &sender));
         }
         drop(sender);
         for message in messages {
@@ -63,7 +63,7 @@ pub(super) fn measure(
 
 fn work(
     cases: &[Named<'_>],
-    how: &How,
+    options: &MeasureOptions,
     waiting: &Mutex<std::collections::VecDeque<usize>>,
     sender: &Sender<Message>,
 ) {
@@ -74,7 +74,7 @@ fn work(
         let mut detail = |what: &str| {
             let _ = sender.send(Message::Detail(format!("{}: {what}", cases[at])));
         };
-        let measured = measure_here(cases[at].case, how, &mut detail);
+        let measured = measure_here(cases[at].case, options, &mut detail);
         let sent = sender.send(Message::Done(at, measured, began.elapsed().as_secs_f64()));
         if sent.is_err() {
             return;

@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
 use uturn_lab::{
     Explanation, KernelPart, LabError, LabNamespace, OnReady, Subject, Unavailable, Watched,
 };
@@ -11,12 +10,13 @@ use uturn_model::Mechanism;
 use uturn_path::Engine;
 use uturn_report::lab;
 use uturn_report::lab::CaseReport;
+use uturn_report::schema::lab::{Explained as ExplainedOutput, Lab as LabOutput};
 use uturn_snapshot::Source;
 
-use super::how::How;
+use super::explanation;
 use super::kernels::{self, Kernels, Native};
 use super::machine::{self, Named};
-use super::told;
+use super::options::MeasureOptions;
 use super::{broken, report, with_plan};
 use crate::cli::{LabRun, Output};
 use crate::commands::print;
@@ -33,7 +33,7 @@ pub(super) fn run(
     predicts: bool,
     cases: &[Named<'_>],
     own: &[Source],
-    how: &How,
+    options: &MeasureOptions,
     printer: &Printer,
 ) -> Result<Status, Failure> {
     if args.vm && args.keep {
@@ -43,7 +43,7 @@ pub(super) fn run(
         ));
     }
     let mut kernels = Kernels::find(args.vm)?;
-    let view = View { args, predicts, how, printer };
+    let view = View { args, predicts, options, printer };
     let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
     let mut elsewhere = Vec::new();
     for (at, case) in cases.iter().enumerate() {
@@ -97,7 +97,7 @@ const NOT_KEPT: &str = "this kernel cannot run it, and --keep leaves namespaces 
 struct View<'a> {
     args: &'a LabRun,
     predicts: bool,
-    how: &'a How,
+    options: &'a MeasureOptions,
     printer: &'a Printer,
 }
 
@@ -119,7 +119,7 @@ impl View<'_> {
         let Self { args, printer, .. } = *self;
         let began = Instant::now();
         printer.progress(&format!("{named} …"));
-        let watching = self.how.watching(named.scenario, &named.case.label);
+        let watching = self.options.watching(named.scenario, &named.case.label);
         let judged = |watched: &Watched| {
             self.judge(named, watched, kernels::here(), began.elapsed().as_secs_f64())
         };
@@ -132,7 +132,7 @@ impl View<'_> {
             });
         };
         let standing: Option<OnReady<'_>> = if args.keep { Some(&mut show) } else { None };
-        let measured = with_plan(named.case, self.how, |plan| {
+        let measured = with_plan(named.case, self.options, |plan| {
             uturn_lab::watch(plan, &watching, standing, &mut |what| printer.detail(what))
         })?;
         shown?;
@@ -163,17 +163,26 @@ impl View<'_> {
         let printer = self.printer;
         printer.progress(&format!("{} in a small machine …", there.len()));
         let mut judged = Ok(());
-        machine::measure(machine, &there, own, self.how, printer, &mut |at, watched, seconds| {
-            let case = &there[at];
-            let made = match watched {
-                Ok(watched) => self.judge(case, &watched, kernels::in_machine(machine), seconds),
-                Err(why) => Ok(Seen::not_run(case, why)),
-            };
-            match made {
-                Ok(made) => seen[which[at]] = Some(made),
-                Err(why) => judged = Err(why),
-            }
-        })?;
+        machine::measure(
+            machine,
+            &there,
+            own,
+            self.options,
+            printer,
+            &mut |at, watched, seconds| {
+                let case = &there[at];
+                let made = match watched {
+                    Ok(watched) => {
+                        self.judge(case, &watched, kernels::in_machine(machine), seconds)
+                    }
+                    Err(why) => Ok(Seen::not_run(case, why)),
+                };
+                match made {
+                    Ok(made) => seen[which[at]] = Some(made),
+                    Err(why) => judged = Err(why),
+                }
+            },
+        )?;
         judged
     }
 
@@ -212,6 +221,16 @@ impl Explained {
             None => true,
         }
     }
+
+    fn output<'a>(&self, case: &'a CaseReport) -> ExplainedOutput<'a> {
+        ExplainedOutput {
+            explanation: explanation::to_output(&self.measured),
+            scenario: &case.scenario,
+            case: &case.case,
+            predicted: self.predicted.iter().map(|mechanism| mechanism.as_str()).collect(),
+            agrees: self.agrees(),
+        }
+    }
 }
 
 /// The mechanisms that the engine predicts.
@@ -247,15 +266,10 @@ fn print_report(all: &[&Seen], output: Output, printer: &Printer) {
             lab::text(&reports, style) + &explained.collect::<String>()
         },
         || {
-            let mut value = lab::json(&reports);
             let explained = all.iter().flat_map(|seen| {
-                seen.explanations.iter().map(move |explanation| to_json(&seen.report, explanation))
+                seen.explanations.iter().map(move |explained| explained.output(&seen.report))
             });
-            let explained: Vec<Value> = explained.collect();
-            if !explained.is_empty() {
-                value["explained"] = Value::from(explained);
-            }
-            value
+            LabOutput::new(&reports, explained.collect())
         },
     );
 }
@@ -328,15 +342,6 @@ fn subject(subject: &Subject) -> String {
             format!("health check of {listener} ({protocol}) → {target}")
         }
     }
-}
-
-fn to_json(case: &CaseReport, explained: &Explained) -> Value {
-    let mut value = told::to_json(&explained.measured);
-    value["scenario"] = case.scenario.as_str().into();
-    value["case"] = case.case.as_str().into();
-    value["predicted"] = explained.predicted.iter().map(|explained| explained.as_str()).collect();
-    value["agrees"] = explained.agrees().into();
-    value
 }
 
 /// Lists the namespaces of a lab, with commands to enter them.

@@ -6,9 +6,9 @@ use uturn_snapshot::Source;
 
 use super::Trial;
 use crate::commands::lab::broken;
-use crate::commands::lab::how::How;
 use crate::commands::lab::kernels::{Kernels, Native};
 use crate::commands::lab::machine::{self, Named};
+use crate::commands::lab::options::MeasureOptions;
 use crate::commands::lab::parallel;
 use crate::printer::Printer;
 use crate::status::Failure;
@@ -21,7 +21,7 @@ type Built = Result<Vec<MeasuredFlow>, LabError>;
 
 /// Where scenarios are measured, and how.
 pub(super) struct Lab {
-    how: How,
+    options: MeasureOptions,
     jobs: usize,
     printer: Printer,
     kernels: Kernels,
@@ -37,8 +37,12 @@ pub(super) enum Measured {
 }
 
 impl Lab {
-    pub(super) fn find(how: How, jobs: usize, printer: Printer) -> Result<Self, Failure> {
-        Ok(Self { how, jobs, printer, kernels: Kernels::find(false)? })
+    pub(super) fn find(
+        options: MeasureOptions,
+        jobs: usize,
+        printer: Printer,
+    ) -> Result<Self, Failure> {
+        Ok(Self { options, jobs, printer, kernels: Kernels::find(false)? })
     }
 
     /// How many are measured in parallel.
@@ -85,14 +89,22 @@ impl Lab {
         let cases: Vec<Named<'_>> = which.iter().map(|at| trials[*at].named()).collect();
         let mut all = Vec::new();
         let mut failed = None;
-        parallel::measure(&cases, &self.how, self.jobs, &self.printer, &mut |at, measured, _| {
-            match measured {
-                Ok(Err(why @ LabError::Interrupted)) => drop(failed.get_or_insert(broken(&why))),
-                Err(why) => drop(failed.get_or_insert(why)),
-                Ok(measured) => all.push((which[at], measured)),
-            }
-            failed.is_none()
-        });
+        parallel::measure(
+            &cases,
+            &self.options,
+            self.jobs,
+            &self.printer,
+            &mut |at, measured, _| {
+                match measured {
+                    Ok(Err(why @ LabError::Interrupted)) => {
+                        failed.get_or_insert_with(|| broken(&why));
+                    }
+                    Err(why) => drop(failed.get_or_insert(why)),
+                    Ok(measured) => all.push((which[at], measured)),
+                }
+                failed.is_none()
+            },
+        );
         failed.map_or(Ok(all), Err)
     }
 
@@ -110,7 +122,7 @@ impl Lab {
             machine,
             &cases,
             &sources,
-            &self.how,
+            &self.options,
             &self.printer,
             &mut |at, watched, _| {
                 all[batch[at]] = Some(match watched {

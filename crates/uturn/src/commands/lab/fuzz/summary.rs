@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
 use uturn_model::{Mechanism, Outcome};
+use uturn_report::schema::lab_fuzz::{Found as FoundOutput, Fuzz, NotRun};
 use uturn_report::words;
 
 use super::judge::Judged;
@@ -35,6 +35,21 @@ pub(super) struct Found {
     pub(super) said: Vec<String>,
     /// What to type to see it.
     pub(super) run: String,
+}
+
+impl Found {
+    fn output(&self) -> FoundOutput<'_> {
+        FoundOutput {
+            name: &self.name,
+            file: self.file.display().to_string(),
+            said: &self.said,
+            run: &self.run,
+        }
+    }
+
+    fn outputs(all: &[Self]) -> Vec<FoundOutput<'_>> {
+        all.iter().map(Self::output).collect()
+    }
 }
 
 impl Summary {
@@ -146,30 +161,24 @@ impl Summary {
         text
     }
 
-    pub(super) fn json(&self) -> Value {
-        let found = |all: &[Found]| {
-            let found = |found: &Found| json!({ "name": found.name, "file": found.file, "said": found.said, "run": found.run });
-            all.iter().map(found).collect::<Vec<_>>()
-        };
+    pub(super) fn output(&self) -> Fuzz<'_> {
         let mechanisms = self.mechanisms.iter();
-        let mechanisms: BTreeMap<&str, usize> =
-            mechanisms.map(|(mechanism, count)| (mechanism.as_str(), *count)).collect();
-        let not_run = self.not_run.iter().map(|(name, why)| json!({ "name": name, "why": why }));
-        json!({
-            "seed": self.seed,
-            "scenarios": self.scenarios,
-            "flows": self.flows,
-            "connects": self.connects,
-            "probed": self.probed,
-            "by_chance": self.by_chance,
-            "seconds": self.seconds,
-            "outcomes": self.outcomes,
-            "mechanisms": mechanisms,
-            "not_run": not_run.collect::<Vec<_>>(),
-            "failed": found(&self.failed),
-            "flaky": found(&self.flaky),
-            "disagreements": found(&self.disagreements),
-        })
+        let not_run = self.not_run.iter();
+        Fuzz {
+            seed: self.seed,
+            scenarios: self.scenarios,
+            flows: self.flows,
+            connects: self.connects,
+            probed: self.probed,
+            by_chance: self.by_chance,
+            seconds: self.seconds,
+            outcomes: &self.outcomes,
+            mechanisms: mechanisms.map(|(name, count)| (name.as_str(), *count)).collect(),
+            not_run: not_run.map(|(name, why)| NotRun { name, why }).collect(),
+            failed: Found::outputs(&self.failed),
+            flaky: Found::outputs(&self.flaky),
+            disagreements: Found::outputs(&self.disagreements),
+        }
     }
 
     /// Why scenarios were not run, and how many for each reason.

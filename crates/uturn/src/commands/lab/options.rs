@@ -1,19 +1,19 @@
-//! How cases are measured: the same here and in the small machine.
+//! The options of a measurement: the same here and in the small machine.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use uturn_lab::Watching;
 use uturn_model::{Capture, Name};
 
 use crate::cli::LabRun;
 use crate::status::Failure;
 
-/// What the user said about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct How {
+/// How cases are measured, as the flags say it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MeasureOptions {
     /// Connects for each flow, at least.
     pub(super) connects: u32,
     /// Where CoreDNS is.
@@ -26,7 +26,7 @@ pub(super) struct How {
     pub(super) explain: bool,
 }
 
-impl How {
+impl MeasureOptions {
     pub(super) fn of(args: &LabRun) -> Result<Self, Failure> {
         let whole = |path: &Option<PathBuf>| {
             let whole = path.as_ref().map(absolute).transpose();
@@ -57,23 +57,6 @@ impl How {
         let folder = format!("{scenario}-{}", words.join("-"));
         let captures = self.pcap.as_ref().map(|all| all.join(folder));
         Watching { captures, explain: self.explain }
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        json!({
-            "connects": self.connects,
-            "coredns": self.coredns,
-            "rules": self.rules,
-            "pcap": self.pcap,
-            "explain": self.explain,
-        })
-    }
-
-    pub(super) fn from_json(value: &Value) -> Option<Self> {
-        let path = |name: &str| value[name].as_str().map(PathBuf::from);
-        let connects = value["connects"].as_u64()?.try_into().ok()?;
-        let (coredns, rules, pcap) = (path("coredns"), path("rules"), path("pcap"));
-        Some(Self { connects, coredns, rules, pcap, explain: value["explain"].as_bool()? })
     }
 }
 

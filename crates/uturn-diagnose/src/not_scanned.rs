@@ -1,4 +1,4 @@
-//! What a scan of pods does not meet: clients from outside, and health checks.
+//! Findings that a scan of pods does not give: clients from outside, and health checks.
 
 use std::net::SocketAddr;
 
@@ -13,20 +13,21 @@ use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Evidence};
 
-/// A finding, and the object that is at fault where that is another.
+/// A finding, and the object that causes it if that is not its subject.
 type Caused = (Finding, Option<ObjectRef>);
 
-/// So many nodes times Services, or targets, are walked one by one.
+/// At most this many nodes times Services, or nodes times listeners, are walked one by one.
 pub(crate) const MOST: usize = 20_000;
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
     let size = cluster.nodes.len() * cluster.services.len();
     // Whose load balancers are not even made has none that are left out.
-    let listeners = |all: &[LoadBalancer]| all.iter().map(|one| one.listeners.len()).sum::<usize>();
+    let listeners =
+        |all: &[LoadBalancer]| all.iter().map(|balancer| balancer.listeners.len()).sum::<usize>();
     if size > MOST {
-        let has_any = cluster.services.values().any(|one| !one.load_balancer.is_empty())
-            || cluster.ingresses.values().any(|one| !one.load_balancer.is_empty());
+        let has_any = cluster.services.values().any(|service| !service.load_balancer.is_empty())
+            || cluster.ingresses.values().any(|ingress| !ingress.load_balancer.is_empty());
         return Ok(if has_any { vec![(not_looked_at(engine), None)] } else { Vec::new() });
     }
     if listeners(engine.balancers()) * cluster.nodes.len() > MOST {
@@ -90,7 +91,8 @@ fn outside(
         Err(WalkError::Later(_)) => return Ok(None),
         Err(why) => return Err(why),
     };
-    let Some((verdict, way)) = verdicts.iter().find_map(|one| Some((one, worst(one)?))) else {
+    let Some((verdict, way)) = verdicts.iter().find_map(|verdict| Some((verdict, worst(verdict)?)))
+    else {
         return Ok(None);
     };
     let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
@@ -171,33 +173,39 @@ fn dead_probes(
     health: &[Health],
 ) -> Option<Caused> {
     let owner = listener.rules.first()?.owner.clone();
-    let dead: Vec<&Health> = health.iter().filter(|one| !one.alive).collect();
+    let dead: Vec<&Health> = health.iter().filter(|health| !health.alive).collect();
     let cluster = engine.cluster();
     let service = cluster.services.get(&listener.rules.first()?.service);
-    let is_local = service.is_some_and(|one| one.external_policy == Policy::Local);
-    let slices = service.map(|one| cluster.slices(&one.name)).unwrap_or_default();
-    let homes = slices.iter().flat_map(|one| &one.endpoints).filter_map(|one| one.node.as_ref());
+    let is_local = service.is_some_and(|service| service.external_policy == Policy::Local);
+    let slices = service.map(|service| cluster.slices(&service.name)).unwrap_or_default();
+    let homes = slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .filter_map(|endpoint| endpoint.node.as_ref());
     // That no server listens is no fault of the check, nor is it that policy Local has none
     // on that node.
-    let is_excused = |one: &&Health| {
-        let is_empty =
-            |one: &Mechanism| matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort);
-        one.mechanisms.iter().all(is_empty)
+    let is_excused = |target: &&Health| {
+        let is_empty = |mechanism: &Mechanism| {
+            matches!(mechanism, Mechanism::NoEndpoint | Mechanism::WrongPort)
+        };
+        target.mechanisms.iter().all(is_empty)
             || is_local
                 && dead.len() < health.len()
-                && !homes.clone().any(|home| Some(home) == one.node.as_ref())
+                && !homes.clone().any(|home| Some(home) == target.node.as_ref())
     };
-    let lost: Vec<&Health> = dead.iter().filter(|one| !is_excused(one)).copied().collect();
-    let why = |one: &&Health| {
-        let of = |one: &Mechanism| !matches!(one, Mechanism::NoEndpoint | Mechanism::WrongPort);
-        one.mechanisms.iter().copied().find(of)
+    let lost: Vec<&Health> = dead.iter().filter(|target| !is_excused(target)).copied().collect();
+    let why = |target: &&Health| {
+        let of = |mechanism: &Mechanism| {
+            !matches!(mechanism, Mechanism::NoEndpoint | Mechanism::WrongPort)
+        };
+        target.mechanisms.iter().copied().find(of)
     };
-    let (first, mechanism) = lost.iter().find_map(|one| Some((*one, why(one)?)))?;
+    let (first, mechanism) = lost.iter().find_map(|target| Some((*target, why(target)?)))?;
     let node = first.node.as_ref().and_then(|name| cluster.nodes.get(name));
     let cause = match mechanism {
         Mechanism::SecurityGroup => {
             node.and_then(|node| node.security_groups.as_ref()).map(|names| {
-                let names: Vec<&str> = names.iter().map(|one| &**one).collect();
+                let names: Vec<&str> = names.iter().map(|name| &**name).collect();
                 ObjectRef::global(Kind::SecurityGroup, names.join(", "))
             })
         }

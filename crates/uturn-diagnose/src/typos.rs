@@ -1,6 +1,6 @@
-//! Names and numbers that were probably meant: so near to another that it may be a slip.
+//! Names and ports so similar to others that they may be typos.
 //!
-//! What resembles something is a hint and proves nothing. So numbers that people use side by
+//! Similarity is a hint and proves nothing. So numbers that people use side by
 //! side (8080 and 8081, `web-1` and `web-2`) are not taken for each other.
 
 use uturn_model::Port;
@@ -14,8 +14,8 @@ use uturn_model::Port;
 ///
 /// A digit that differs (8080 and 8081, 3000 and 8000, 8443 and 9443) is no sign: such ports
 /// are used side by side.
-pub(crate) fn are_ports_alike(one: Port, other: Port) -> bool {
-    let (low, high) = (one.number().min(other.number()), one.number().max(other.number()));
+pub(crate) fn are_ports_alike(left: Port, right: Port) -> bool {
+    let (low, high) = (left.number().min(right.number()), left.number().max(right.number()));
     let (short, long) = (low.to_string(), high.to_string());
     let is_raised = low < 1024 && high >= 1024 && long.ends_with(&short);
     is_raised || is_slip(short.as_bytes(), long.as_bytes())
@@ -31,11 +31,11 @@ fn is_slip(short: &[u8], long: &[u8]) -> bool {
     short.len() >= 3 && long.len() == short.len() + 1 && (0..long.len()).any(is_left_out)
 }
 
-fn is_swap<T: PartialEq>(one: &[T], other: &[T]) -> bool {
-    let mut differing = (0..one.len()).filter(|at| one[*at] != other[*at]);
+fn is_swap<T: PartialEq>(left: &[T], right: &[T]) -> bool {
+    let mut differing = (0..left.len()).filter(|at| left[*at] != right[*at]);
     match (differing.next(), differing.next(), differing.next()) {
         (Some(first), Some(second), None) => {
-            second == first + 1 && one[first] == other[second] && one[second] == other[first]
+            second == first + 1 && left[first] == right[second] && left[second] == right[first]
         }
         _ => false,
     }
@@ -43,10 +43,10 @@ fn is_swap<T: PartialEq>(one: &[T], other: &[T]) -> bool {
 
 /// Whether one name may have been written for the other: they are spelt alike, or the one is
 /// the beginning of the other, up to a dash: `web` and `web-api`.
-pub(crate) fn are_names_alike(one: &str, other: &str) -> bool {
-    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+pub(crate) fn are_names_alike(left: &str, right: &str) -> bool {
+    let (short, long) = if left.len() <= right.len() { (left, right) } else { (right, left) };
     let rest = long.strip_prefix(short).and_then(|rest| rest.strip_prefix('-'));
-    are_spelt_alike(one, other) || rest.is_some_and(|rest| !is_number(rest))
+    are_spelt_alike(left, right) || rest.is_some_and(|rest| !is_number(rest))
 }
 
 /// Whether two texts differ by a slip.
@@ -54,18 +54,18 @@ pub(crate) fn are_names_alike(one: &str, other: &str) -> bool {
 /// - A letter is wrong, missing or too many, or two neighbours are swapped, in texts of four
 ///   letters or more; digits that differ count things, and are no slip.
 /// - They differ in their dashes only.
-pub(crate) fn are_spelt_alike(one: &str, other: &str) -> bool {
-    if one == other {
+pub(crate) fn are_spelt_alike(left: &str, right: &str) -> bool {
+    if left == right {
         return false;
     }
-    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let (short, long) = if left.len() <= right.len() { (left, right) } else { (right, left) };
     let bare = |name: &str| name.replace(['-', '_', '.'], "");
     bare(short) == bare(long) || short.len() >= 4 && is_letter_off(short, long)
 }
 
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('v').unwrap_or(text);
-    digits.bytes().all(|one| one.is_ascii_digit())
+    digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether the names differ in one letter or two that are swapped.

@@ -1,15 +1,15 @@
-//! Where something is asked for that is not there: what there is instead.
+//! Suggestions for names that do not exist.
 
 use uturn_model::Cluster;
 use uturn_path::WalkError;
 
 use crate::status::Failure;
 
-/// So many are named.
+/// At most this many names are suggested.
 const MOST: usize = 3;
 
-/// Why a flow cannot be walked, with what its words may have meant.
-pub(super) fn told(why: WalkError, cluster: &Cluster) -> Failure {
+/// The failure of a flow that cannot be walked, with names that may have been meant.
+pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
     match &why {
         WalkError::Unknown(what) => match instead(what, cluster) {
             Some(instead) => Failure::usage(format!("{why}; {instead}")),
@@ -25,19 +25,19 @@ fn instead(what: &str, cluster: &Cluster) -> Option<String> {
     let mut there = all_of(kind, cluster);
     let namespace = wanted.split_once('/').map(|(namespace, _)| format!("{namespace}/"));
     if let Some(namespace) = &namespace
-        && there.iter().any(|one| one.starts_with(namespace))
+        && there.iter().any(|name| name.starts_with(namespace))
     {
-        there.retain(|one| one.starts_with(namespace));
+        there.retain(|name| name.starts_with(namespace));
     }
     // The likest first: most letters alike from the beginning, then from the end.
-    let alike = |one: &str| {
-        let ahead = one.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
-        let behind = one.chars().rev().zip(wanted.chars().rev()).take_while(|(a, b)| a == b);
+    let alike = |name: &str| {
+        let ahead = name.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
+        let behind = name.chars().rev().zip(wanted.chars().rev()).take_while(|(a, b)| a == b);
         ahead + behind.count()
     };
-    there.sort_by_key(|one| std::cmp::Reverse(alike(one)));
+    there.sort_by_key(|name| std::cmp::Reverse(alike(name)));
     let mut named: Vec<String> =
-        there.iter().take(MOST).map(|one| format!("{kind}/{one}")).collect();
+        there.iter().take(MOST).map(|name| format!("{kind}/{name}")).collect();
     if there.len() > MOST {
         named.push(format!("{} more", there.len() - MOST));
     }

@@ -1,0 +1,389 @@
+//! The analysis of a whole cluster in one call: from its objects to findings with cures.
+//!
+//! [`Input`] reads manifests; a live source builds a [`Cluster`] itself and passes empty
+//! [`Manifests`]. [`analyze`] does the rest:
+//!
+//! 1. An engine for each reading of what is not known (a mode of kube-proxy, say).
+//! 2. With each engine: the targets, a scan of all clients against them, findings.
+//! 3. The findings of all readings together, each with the conditions under which it holds.
+//! 4. Findings that are ignored by an annotation or known from before are set apart.
+//! 5. The rest is grouped by cause; cures are tried on the findings that are shown in full.
+//! 6. Evidence, as far as [`Detail`] asks for it.
+//!
+//! Nothing here reads the environment or prints: what is worth telling is in the result.
+
+mod cures;
+mod ignore;
+mod input;
+mod notes;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::iter;
+
+use uturn_model::{Cluster, Flow, Kind, ObjectRef, Origin, Supposition, Text, Verdict};
+use uturn_path::{Engine, WalkError, what_if};
+use uturn_scan::{ScanResult, ScanTarget, Scanner};
+use uturn_snapshot::Manifests;
+
+use crate::cases::together;
+use crate::cure::Twin;
+use crate::group::{Group, group, shown_in_full};
+use crate::{Cure, Evidence, Example, Finding, diagnose};
+
+pub use cures::{case_of, cures_of_flow, failing_flow, titles};
+pub use ignore::{IgnoreError, IgnoreRules};
+pub use input::{Input, MOST_BYTES};
+pub use notes::Note;
+
+/// What to analyse, and how thoroughly.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'o> {
+    /// Only targets and findings of this namespace. Findings about objects without a namespace
+    /// are always included.
+    pub namespace: Option<&'o str>,
+    /// Findings that do not count because they are known.
+    pub known: Option<KnownFindings<'o>>,
+    /// Whether each client is walked against each target, without classes.
+    pub is_exhaustive: bool,
+    /// How much is worked out for each finding.
+    pub detail: Detail,
+}
+
+/// A list of known findings, such as a baseline.
+#[derive(Clone, Copy)]
+pub struct KnownFindings<'o> {
+    /// The name of the list, for people.
+    pub list: &'o str,
+    /// Whether a finding is in the list.
+    pub contains: &'o dyn Fn(&Finding) -> bool,
+}
+
+/// How much is worked out for each finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Findings, their groups and cures.
+    #[default]
+    Findings,
+    /// Evidence too, for each finding.
+    Evidence,
+    /// For the findings that are shown in full (see [`shown_in_full`]) their evidence, all cures
+    /// that were tried, and the flow that shows the finding, with its verdicts.
+    InFull,
+}
+
+/// What an analysis found.
+#[derive(Debug)]
+pub struct Analysis {
+    /// The findings that count, the worst first.
+    pub findings: Vec<Finding>,
+    /// The findings grouped by cause.
+    pub groups: Vec<Group>,
+    /// What each finding rests on, in the order of the findings. Empty with
+    /// [`Detail::Findings`]; with [`Detail::InFull`], entries of other findings are empty.
+    pub evidence: Vec<Vec<Evidence>>,
+    /// Where the object of each finding is written, in the order of the findings.
+    pub origins: Vec<Origin>,
+    /// More about the findings that are shown in full, by their indices. Empty unless
+    /// [`Detail::InFull`] was asked for.
+    pub in_full: BTreeMap<usize, InFull>,
+    /// The findings that do not count.
+    pub suppressed: Vec<Suppressed>,
+    /// How many flows were looked at.
+    pub flows: FlowCounts,
+    /// Assumptions that the result rests on.
+    pub supposed: Vec<Supposition>,
+    /// What the user should know about the analysis itself.
+    pub notes: Vec<Note>,
+}
+
+/// More about one finding.
+#[derive(Clone, Debug, Default)]
+pub struct InFull {
+    /// The flow that shows it.
+    pub flow: Option<Flow>,
+    /// The verdicts on that flow, with every hop.
+    pub verdicts: Vec<Verdict>,
+    /// All cures that were tried, the ones that work first.
+    pub cures: Vec<Cure>,
+}
+
+/// A finding that does not count.
+#[derive(Clone, Debug)]
+pub struct Suppressed {
+    /// The finding.
+    pub finding: Finding,
+    /// Where its object is written.
+    pub origin: Origin,
+    /// Why it does not count.
+    pub why: Suppression,
+}
+
+/// Why a finding does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Suppression {
+    /// An annotation of its object says so.
+    Ignored {
+        /// The reason that the annotation gives.
+        reason: Text,
+    },
+    /// It was there before.
+    Known {
+        /// The list that has it.
+        baseline: Text,
+    },
+}
+
+impl fmt::Display for Suppression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ignored { reason } => write!(f, "ignored: {reason}"),
+            Self::Known { baseline } => write!(f, "known in {baseline}"),
+        }
+    }
+}
+
+/// How many flows a scan looked at. Pods of one node that are treated alike are one client,
+/// unless they are endpoints of the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounts {
+    /// All of them.
+    pub all: usize,
+    /// How many are answered at once.
+    pub fine: usize,
+    /// How many cannot be judged.
+    pub open: usize,
+}
+
+impl FlowCounts {
+    fn of(scanned: &[ScanResult]) -> Self {
+        let count = |counts: &dyn Fn(&ScanResult) -> bool| {
+            scanned.iter().filter(|result| counts(result)).map(ScanResult::flows).sum()
+        };
+        Self {
+            all: count(&|_| true),
+            fine: count(&|result| result.verdicts.iter().all(Verdict::is_fine)),
+            open: count(&|result| result.verdicts.iter().any(Verdict::is_open)),
+        }
+    }
+}
+
+/// Why a cluster cannot be analysed.
+#[derive(Debug)]
+pub enum AnalysisError {
+    /// Flows cannot be walked.
+    Walk(Vec<WalkError>),
+    /// Annotations that ignore findings cannot be understood.
+    Ignore(Vec<IgnoreError>),
+    /// The namespace that was asked for has nothing to call.
+    NothingIn(String),
+    /// There are too many flows to walk each by itself.
+    TooManyFlows(usize),
+}
+
+impl fmt::Display for AnalysisError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = |f: &mut fmt::Formatter<'_>, all: &[&dyn fmt::Display]| {
+            let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
+            f.write_str(&lines.join("\n"))
+        };
+        match self {
+            Self::Walk(all) => lines(f, &all.iter().map(|why| why as _).collect::<Vec<_>>()),
+            Self::Ignore(all) => lines(f, &all.iter().map(|why| why as _).collect::<Vec<_>>()),
+            Self::NothingIn(name) => write!(f, "namespace {name:?} has no Service and no Ingress"),
+            Self::TooManyFlows(flows) => write!(
+                f,
+                "--exhaustive walks each flow by itself, and there are {flows}: at most \
+                 {MOST_FLOWS} can be walked (-n picks a namespace)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AnalysisError {}
+
+impl From<WalkError> for AnalysisError {
+    fn from(why: WalkError) -> Self {
+        Self::Walk(vec![why])
+    }
+}
+
+/// Analyses a cluster. Cures are tried as edits of the manifests that it was read from; without
+/// manifests, findings keep the cures that need no edit.
+///
+/// # Errors
+/// Returns an error if rules of a node can be neither read nor compiled, if an annotation that
+/// ignores findings is malformed, or if [`Options::namespace`] has nothing to call.
+pub fn analyze(
+    manifests: &Manifests,
+    cluster: &Cluster,
+    options: &Options<'_>,
+) -> Result<Analysis, AnalysisError> {
+    let ignore = IgnoreRules::read(cluster).map_err(AnalysisError::Ignore)?;
+    let others = what_if::others(cluster);
+    let clusters = iter::once(cluster).chain(&others);
+    let engines: Vec<Engine<'_>> =
+        clusters.map(Engine::new).collect::<Result<_, _>>().map_err(AnalysisError::Walk)?;
+    let engine = &engines[0];
+    let scanners: Vec<Scanner<'_, '_>> = engines.iter().map(Scanner::new).collect();
+    let (scanned, found) = find(&scanners, options)?;
+    let notes = notes::of(cluster, &scanned, &ignore, found.iter().map(|(_, finding)| finding));
+    let why = |finding: &Finding| ignore.reason(finding).or_else(|| options.known(finding));
+    let mut suppressed = Vec::new();
+    let mut counted = Vec::new();
+    for (reading, finding) in found {
+        match why(&finding) {
+            Some(why) => {
+                let origin = origin_of(engine, &finding.subject);
+                suppressed.push(Suppressed { finding, origin, why });
+            }
+            None => counted.push((reading, finding)),
+        }
+    }
+    // Cures are tried afterwards and on some findings only: they must not decide the groups.
+    let groups = group(counted.iter().map(|(_, finding)| finding));
+    let in_full = shown_in_full(&groups);
+    let cures = cures::try_all(&Twin::new(manifests, engine), &mut counted, &in_full);
+    let evidence = evidence(&scanners, &counted, &in_full, options.detail)?;
+    let in_full = match options.detail {
+        Detail::InFull => flows_in_full(&scanners, &counted, &in_full, cures)?,
+        Detail::Findings | Detail::Evidence => BTreeMap::new(),
+    };
+    let findings: Vec<Finding> = counted.into_iter().map(|(_, finding)| finding).collect();
+    Ok(Analysis {
+        groups,
+        evidence,
+        origins: findings.iter().map(|finding| origin_of(engine, &finding.subject)).collect(),
+        findings,
+        in_full,
+        suppressed,
+        flows: FlowCounts::of(&scanned),
+        supposed: engine.supposed().to_vec(),
+        notes,
+    })
+}
+
+impl Options<'_> {
+    fn known(&self, finding: &Finding) -> Option<Suppression> {
+        let known = self.known.filter(|known| (known.contains)(finding))?;
+        Some(Suppression::Known { baseline: known.list.into() })
+    }
+}
+
+/// What the first reading met, and the findings of all readings, each with the number of the
+/// first reading in which it holds.
+type Found = (Vec<ScanResult>, Vec<(usize, Finding)>);
+
+fn find(scanners: &[Scanner<'_, '_>], options: &Options<'_>) -> Result<Found, AnalysisError> {
+    let mut first = None;
+    let mut all = Vec::new();
+    for scanner in scanners {
+        let scanned = walk(scanner, options)?;
+        let mut findings = diagnose(scanner, &scanned)?;
+        if let Some(wanted) = options.namespace {
+            findings.retain(|finding| {
+                finding.subject.namespace.as_ref().is_none_or(|name| name.as_str() == wanted)
+            });
+        }
+        first.get_or_insert(scanned);
+        all.push(findings);
+    }
+    Ok((first.unwrap_or_default(), together(scanners[0].engine().cluster(), all)))
+}
+
+/// At most this many flows are walked one by one.
+const MOST_FLOWS: usize = 200_000;
+
+/// Walks everything that was asked for, by class or each flow by itself.
+fn walk(
+    scanner: &Scanner<'_, '_>,
+    options: &Options<'_>,
+) -> Result<Vec<ScanResult>, AnalysisError> {
+    let targets = targets(scanner, options.namespace)?;
+    if !options.is_exhaustive {
+        return Ok(scanner.scan(&targets)?);
+    }
+    match scanner.flows(targets.len()) {
+        flows if flows > MOST_FLOWS => Err(AnalysisError::TooManyFlows(flows)),
+        _ => Ok(scanner.scan_exhaustively(&targets)?),
+    }
+}
+
+/// The targets in a namespace, or all of them.
+fn targets(
+    scanner: &Scanner<'_, '_>,
+    namespace: Option<&str>,
+) -> Result<Vec<ScanTarget>, AnalysisError> {
+    let mut targets = scanner.targets();
+    if let Some(wanted) = namespace {
+        targets.retain(|target| {
+            target.object.namespace.as_ref().is_some_and(|name| name.as_str() == wanted)
+        });
+        if targets.is_empty() && notes::has_targets(scanner.engine().cluster()) {
+            return Err(AnalysisError::NothingIn(wanted.to_owned()));
+        }
+    }
+    Ok(targets)
+}
+
+/// What the findings rest on, in their order, as far as it is asked for.
+fn evidence(
+    scanners: &[Scanner<'_, '_>],
+    findings: &[(usize, Finding)],
+    in_full: &[usize],
+    detail: Detail,
+) -> Result<Vec<Vec<Evidence>>, WalkError> {
+    let of = |index: usize| {
+        let (reading, finding) = &findings[index];
+        finding.evidence(&scanners[*reading])
+    };
+    match detail {
+        Detail::Findings => Ok(Vec::new()),
+        Detail::Evidence => (0..findings.len()).map(of).collect(),
+        Detail::InFull => {
+            let mut all = vec![Vec::new(); findings.len()];
+            for index in in_full {
+                all[*index] = of(*index)?;
+            }
+            Ok(all)
+        }
+    }
+}
+
+fn flows_in_full(
+    scanners: &[Scanner<'_, '_>],
+    findings: &[(usize, Finding)],
+    in_full: &[usize],
+    cures: Vec<Vec<Cure>>,
+) -> Result<BTreeMap<usize, InFull>, WalkError> {
+    let of = |(index, cures): (&usize, Vec<Cure>)| {
+        let (reading, finding) = &findings[*index];
+        let (scanner, engine) = (&scanners[*reading], scanners[*reading].engine());
+        let (flow, verdicts) = match &finding.example {
+            // Rules of a large cluster are not written in full for a single flow.
+            Example::Scanned(met) if scanner.is_large() => {
+                (Some(met.flow()), scanner.explain(met)?)
+            }
+            _ => match failing_flow(engine, finding) {
+                Some(flow) => {
+                    let verdicts = engine.verdicts(&flow)?;
+                    (Some(flow), verdicts)
+                }
+                None => (None, Vec::new()),
+            },
+        };
+        Ok((*index, InFull { flow, verdicts, cures }))
+    };
+    in_full.iter().zip(cures).map(of).collect()
+}
+
+/// Where an object is written.
+fn origin_of(engine: &Engine<'_>, object: &ObjectRef) -> Origin {
+    let cluster = engine.cluster();
+    let found = match object.kind {
+        Kind::Node => cluster.nodes.get(&*object.name).map(|node| &node.origin),
+        Kind::SecurityGroup => cluster.security_groups.get(&object.name).map(|group| &group.origin),
+        _ => None,
+    };
+    found.cloned().unwrap_or_else(|| engine.origin_of(object))
+}

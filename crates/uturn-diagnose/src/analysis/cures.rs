@@ -1,0 +1,123 @@
+//! Cures for the findings of an analysis.
+
+use uturn_model::pod::DnsPolicy;
+use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
+use uturn_path::{Engine, WalkError};
+use uturn_snapshot::Manifests;
+
+use super::MOST_BYTES;
+use crate::cure::{Case, Cure, Twin, cures};
+use crate::{CureTitle, Example, Finding};
+
+/// Cures are tried on at most this many findings.
+const MOST_FINDINGS: usize = 40;
+/// At most this many clients are tried as an example of a finding.
+const MOST_CLIENTS: usize = 20;
+
+/// Tries cures on the findings with these indices and gives them the titles of the cures that
+/// work. Other findings keep the cures that a walk confirmed.
+///
+/// Returns all cures that were tried, in the order of the indices; none for a finding on which
+/// none were tried because the manifests are too long or there are too many findings.
+pub(super) fn try_all(
+    twin: &Twin<'_>,
+    findings: &mut [(usize, Finding)],
+    indices: &[usize],
+) -> Vec<Vec<Cure>> {
+    let of = |(number, index): (usize, &usize)| {
+        let (reading, finding) = &mut findings[*index];
+        // The twin is of the first reading.
+        let may_try = *reading == 0 && number < MOST_FINDINGS && is_editable(twin.manifests());
+        let Some(mut cures) = may_try.then(|| try_one(twin, finding)).flatten() else {
+            return Vec::new();
+        };
+        finding.cures = titles(&cures);
+        cures.iter_mut().for_each(|cure| cure.tried = None);
+        cures
+    };
+    indices.iter().enumerate().map(of).collect()
+}
+
+fn try_one(twin: &Twin<'_>, finding: &Finding) -> Option<Vec<Cure>> {
+    let case = case_of(twin.manifests(), twin.engine(), finding).ok()??;
+    let mut cures = cures(twin, &case);
+    // A node or security group that stops many flows is not cured by changing one caller.
+    let is_target = matches!(finding.subject.kind, Kind::Service | Kind::Ingress);
+    cures.retain(|cure| is_target || !cure.is_callers());
+    Some(cures)
+}
+
+/// Whether there are manifests to edit, and not too much of them.
+fn is_editable(manifests: &Manifests) -> bool {
+    (1..=MOST_BYTES).contains(&manifests.bytes())
+}
+
+/// The cures that work for a flow. Empty if there are no manifests to edit, or too long ones.
+///
+/// # Errors
+/// Returns an error if the flow cannot be walked.
+pub fn cures_of_flow(
+    manifests: &Manifests,
+    cluster: &Cluster,
+    flow: &Flow,
+) -> Result<Vec<CureTitle>, Vec<WalkError>> {
+    if !is_editable(manifests) {
+        return Ok(Vec::new());
+    }
+    let engine = Engine::new(cluster)?;
+    let case = Case::flow(manifests, &engine, flow.clone()).map_err(|why| vec![why])?;
+    Ok(titles(&cures(&Twin::new(manifests, &engine), &case)))
+}
+
+/// The titles of the cures that work.
+pub fn titles(cures: &[Cure]) -> Vec<CureTitle> {
+    let offered = cures.iter().filter(|cure| cure.is_offered());
+    offered.map(|cure| CureTitle { name: cure.name, text: cure.title.clone() }).collect()
+}
+
+/// The case that a finding gives to cure. Returns `None` if the finding is not about a flow or
+/// health checks.
+///
+/// # Errors
+/// Returns an error if the flow of the finding cannot be walked.
+pub fn case_of<'a>(
+    manifests: &'a Manifests,
+    engine: &'a Engine<'a>,
+    finding: &Finding,
+) -> Result<Option<Case<'a>>, WalkError> {
+    if let Example::Probes(listener, protocol) = finding.example {
+        return Case::probes(manifests, engine, listener, protocol).map(Some);
+    }
+    let flow = failing_flow(engine, finding);
+    flow.map(|flow| Case::flow(manifests, engine, flow)).transpose()
+}
+
+/// A flow that shows a finding: if possible from a pod of the object's own namespace that uses
+/// the cluster's DNS. Returns `None` if the finding was not seen in a flow.
+pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
+    let flow = finding.example.flow()?;
+    if !matches!(finding.example, Example::Scanned(_)) {
+        return Some(flow);
+    }
+    let pods = &engine.cluster().pods;
+    let uses_cluster_dns = |name: &&NamespacedName| {
+        pods.get(*name).is_some_and(|pod| {
+            matches!(
+                pod.spec.dns_policy,
+                DnsPolicy::ClusterFirst | DnsPolicy::ClusterFirstWithHostNet
+            )
+        })
+    };
+    let is_at_home =
+        |name: &NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
+    let from = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
+    // A finding of several targets has clients that reach this one well.
+    let fails = |pod: &&NamespacedName| {
+        engine.verdicts(&from(pod)).is_ok_and(|all| !all.iter().all(Verdict::is_fine))
+    };
+    let mut clients: Vec<&NamespacedName> =
+        finding.clients.iter().filter(uses_cluster_dns).collect();
+    clients.sort_by_key(|name| (!is_at_home(name), *name));
+    let failing = clients.into_iter().take(MOST_CLIENTS).find(fails);
+    Some(failing.map_or_else(|| flow.clone(), from))
+}

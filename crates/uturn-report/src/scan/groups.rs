@@ -1,0 +1,223 @@
+//! A long list of findings, grouped by cause: for each group how many there are, who is hurt, the
+//! worst one, and the cure that all have.
+
+use uturn_diagnose::{Example, Finding, Group, GroupCure};
+use uturn_model::ObjectRef;
+
+use super::{ScanReport, failing, paint, targets};
+use crate::fold::{beside, fold};
+use crate::style::Style;
+use crate::words;
+
+/// A list that fits on a screen is not grouped.
+const SHORT: usize = 20;
+/// A group takes about this many lines.
+const LINES: usize = 4;
+
+/// Whether groups are shorter to read than a line for each finding.
+pub(super) fn are_worth_it(report: &ScanReport) -> bool {
+    let findings = report.findings.len();
+    findings > SHORT && report.groups.len() * LINES <= findings
+}
+
+/// A paragraph for each group, the worst group first.
+pub(super) fn text(report: &ScanReport, style: Style) -> String {
+    let heading = format!(
+        "{} with {}, the worst first; --all lists every finding",
+        words::count(report.findings.len(), "finding"),
+        words::count(report.groups.len(), "cause")
+    );
+    let groups: String =
+        report.groups.iter().map(|group| paragraph(report, group, style)).collect();
+    format!("{}{groups}", beside("", &heading, style.width))
+}
+
+fn paragraph(report: &ScanReport, group: &Group, style: Style) -> String {
+    let worst = &report.findings[group.worst()];
+    let mut text = "\n".to_owned();
+    for line in fold(&title(group), style.width) {
+        text.push_str(&style.paint(paint(group.severity).bold(), line));
+        text.push('\n');
+    }
+    let mut line = |label: &str, what: &str| {
+        text.push_str(&beside(&format!("  {label:<10}"), what, style.width));
+    };
+    let count = group.members.len();
+    if count > 1 {
+        let mut counts = format!("{count} at {}", objects(group, &worst.subject));
+        if group.targets > group.objects {
+            counts.push_str(&format!(", {}", words::count(group.targets, "target")));
+        }
+        line("findings", &counts);
+        if !group.clients.is_empty() {
+            line("clients", &words::who(&group.clients));
+        }
+    }
+    line(if count > 1 { "worst" } else { "finding" }, &in_a_line(worst));
+    line("cure", &cure(report, group));
+    text
+}
+
+/// `UT101 Ingress loopback: asymmetric-return (error)`.
+fn title(group: &Group) -> String {
+    let (code, title) = (group.cause.code, group.cause.code.title());
+    let mechanism = group.cause.mechanism.map(|mechanism| mechanism.to_string());
+    let mechanism = mechanism.filter(|word| word.replace('-', " ") != title);
+    let mechanism = mechanism.map_or_else(String::new, |word| format!(": {word}"));
+    let conditions = match group.cause.conditions.as_slice() {
+        [] => String::new(),
+        all => format!(" if {}", all.join(" and ")),
+    };
+    format!("{code} {title}{mechanism}{conditions} ({})", group.severity)
+}
+
+/// `2301 Ingresses`, or the only one by name.
+fn objects(group: &Group, first: &ObjectRef) -> String {
+    let kind = group.cause.object_kind.as_str();
+    match group.objects {
+        1 => first.short(),
+        many if kind.ends_with("ss") => format!("{many} {kind}es"),
+        many if kind.ends_with('s') => format!("{many} {kind}"),
+        many => format!("{many} {kind}s"),
+    }
+}
+
+fn in_a_line(finding: &Finding) -> String {
+    let subject = format!("{} {}", finding.subject.short(), targets(finding));
+    let mut line = format!("{}: {}", failing(finding), subject.trim_end());
+    if finding.share_failing > 0.0 {
+        line.push_str(&format!(", from {}", words::who(&finding.clients)));
+    }
+    // Those of a walked finding are in the title.
+    if matches!(finding.example, Example::Written) && !finding.conditions.is_empty() {
+        line.push_str(&format!(", if {}", finding.conditions.join(" and ")));
+    }
+    line
+}
+
+/// The cure that all have, else where to look for one.
+fn cure(report: &ScanReport, group: &Group) -> String {
+    let worst = &report.findings[group.worst()];
+    let code = group.cause.code;
+    match group.cure(&report.findings) {
+        _ if group.members.len() == 1 && !worst.cures.is_empty() => words::first_of(&worst.cures),
+        Some(GroupCure::Once(cure)) => format!("{cure} (cures all of them)"),
+        Some(GroupCure::ForEach(cure)) => format!("one each; for the worst: {cure}"),
+        None if !worst.cures.is_empty() => {
+            format!("none known for all of them; for the worst: {}", words::first_of(&worst.cures))
+        }
+        None if matches!(worst.example, Example::Written) => {
+            format!("uturn explain {code} says what to do")
+        }
+        None => {
+            let object = match &worst.subject.namespace {
+                Some(namespace) => format!("{namespace}/{}", worst.subject.name),
+                None => worst.subject.name.to_string(),
+            };
+            let of_all = if group.members.len() > 1 { "none known for all of them; " } else { "" };
+            format!("{of_all}uturn cure {code} {object} tries what may help")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_diagnose::{Code, CureTitle, Severity};
+    use uturn_model::Mechanism;
+
+    use super::*;
+    use crate::sample::finding;
+    use crate::scan::{Listing, text as whole};
+
+    /// Twenty-five loops, five of another code and a hint.
+    fn report() -> ScanReport {
+        let call = |of: usize| CureTitle {
+            name: "call-service",
+            text: format!("call svc/shop/a-service-with-a-long-name-{of:02}:80 by its name"),
+        };
+        let loops = (0..25).map(|at| Finding {
+            share_failing: 1.0 / (at + 1) as f64,
+            cures: vec![call(at)],
+            ..finding(
+                &format!("front-{at:02}"),
+                &[":80 shop.example.com/", ":80 shop.example.com/x"],
+            )
+        });
+        let others = (0..5).map(|at| Finding {
+            code: Code::LocalSourceDropped,
+            severity: Severity::Warning,
+            mechanism: Some(Mechanism::LocalSourceDrop),
+            conditions: vec!["kube-proxy mode is ipvs".into()],
+            cures: Vec::new(),
+            example: Example::Flow(uturn_model::Flow {
+                from: uturn_model::Client::Outside(None),
+                to: "http://shop.example.com/".parse().unwrap(),
+                protocol: uturn_model::Protocol::Tcp,
+            }),
+            ..finding(&format!("other-{at}"), &[":80 /"])
+        });
+        let hint = Finding {
+            severity: Severity::Info,
+            share_failing: 0.0,
+            mechanism: None,
+            cures: Vec::new(),
+            conditions: vec!["nothing listens on 8081".into()],
+            ..finding("hint", &[])
+        };
+        ScanReport::new(loops.chain(others).chain([hint]).collect())
+    }
+
+    #[test]
+    fn a_long_list_is_grouped() {
+        let text = text(&report(), Style::PLAIN);
+        assert_eq!(
+            text,
+            "\
+31 findings with 3 causes, the worst first; --all lists every finding
+
+UT101 Ingress loopback: asymmetric-return (error)
+  findings  25 at 25 Ingresses, 50 targets
+  clients   outside
+  worst     always after 4 s: ingress/shop/front-00 :80 shop.example.com/ + 1 more, from outside
+  cure      one each; for the worst: call svc/shop/a-service-with-a-long-name-00:80 by its name
+
+UT104 local source dropped: local-source-drop if kube-proxy mode is ipvs (warning)
+  findings  5 at 5 Ingresses
+  clients   outside
+  worst     1 in 2 after 4 s: ingress/shop/other-0 :80 /, from outside
+  cure      none known for all of them; uturn cure UT104 shop/other-0 tries what may help
+
+UT101 Ingress loopback (info)
+  finding   not yet: ingress/shop/hint, if nothing listens on 8081
+  cure      uturn explain UT101 says what to do
+"
+        );
+    }
+
+    #[test]
+    fn every_line_fits_a_narrow_terminal() {
+        let style = Style { width: 60, line_limit: Some(60), ..Style::PLAIN };
+        let text = text(&report(), style);
+        assert!(text.lines().all(|line| crate::fold::length(line) <= 60), "{text}");
+    }
+
+    #[test]
+    fn a_short_list_is_a_table_and_so_is_every_line() {
+        let all = report();
+        let is_table = |text: &str| text.starts_with("FAILING");
+        assert!(!is_table(&whole(&all, Listing::Short, Style::PLAIN)));
+        let every = whole(&all, Listing::Every, Style::PLAIN);
+        assert!(is_table(&every) && every.contains("front-24") && every.contains("other-4"));
+        assert!(is_table(&whole(&all, Listing::Short, Style { wide: true, ..Style::PLAIN })));
+        let few = ScanReport::new(all.findings[..SHORT].to_vec());
+        assert!(is_table(&whole(&few, Listing::Short, Style::PLAIN)));
+        // Many findings of as many causes: groups would be longer.
+        let differ = (0..25).map(|at| Finding {
+            conditions: vec![format!("it is {at}").into()],
+            example: all.findings[26].example.clone(),
+            ..finding("front", &[])
+        });
+        let differ = ScanReport::new(differ.collect());
+        assert!(is_table(&whole(&differ, Listing::Short, Style::PLAIN)));
+    }
+}

@@ -1,0 +1,210 @@
+//! What stands below the findings of a scan: counts, and what they rest on.
+
+use std::collections::BTreeMap;
+
+use uturn_diagnose::Example;
+use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
+use uturn_model::{Protocol, Skipped, Text, Unjudged};
+
+use super::{ScanReport, Why};
+use crate::style::Style;
+use crate::words;
+
+/// The findings that do not count: each ignored one with its reason, and how many are known.
+fn set_aside(report: &ScanReport) -> String {
+    let mut text = String::new();
+    let mut known: BTreeMap<&Text, usize> = BTreeMap::new();
+    for aside in &report.aside {
+        match &aside.why {
+            Why::Ignored { reason } => text.push_str(&format!(
+                "ignored: {} {}: {reason} ({})\n",
+                aside.finding.code,
+                aside.finding.subject.short(),
+                aside.origin
+            )),
+            Why::Known { baseline } => *known.entry(baseline).or_default() += 1,
+        }
+    }
+    for (baseline, count) in known {
+        text.push_str(&format!("known in {baseline}: {}\n", words::count(count, "finding")));
+    }
+    if report.gone > 0 {
+        text.push_str(&format!(
+            "gone since the baseline was written: {} (--write-baseline updates it)\n",
+            words::count(report.gone, "finding")
+        ));
+    }
+    text
+}
+
+/// What was not judged, with the fact that would settle most of it, in one line; then each cause.
+/// For some causes there is no such fact.
+fn not_judged(unjudged: &[Unjudged]) -> String {
+    if unjudged.is_empty() {
+        return String::new();
+    }
+    let mut whole: Vec<Unjudged> = Vec::new();
+    for gap in unjudged {
+        match whole.iter_mut().find(|known| known.subject == gap.subject) {
+            Some(known) => known.objects.extend(gap.objects.iter().cloned()),
+            None => whole.push(gap.clone()),
+        }
+    }
+    // An object may be there for two causes.
+    for gap in &mut whole {
+        gap.objects.sort();
+        gap.objects.dedup();
+    }
+    let all: Vec<String> = whole.iter().map(ToString::to_string).collect();
+    let settled = unjudged.iter().filter(|gap| !gap.settle.is_empty());
+    let most = settled.max_by_key(|gap| gap.objects.len());
+    let settles = match unjudged.len() {
+        1 => "to settle it",
+        _ if many_settled(unjudged, most) => "to settle most of it",
+        _ => "to settle some of it",
+    };
+    let mut text = format!("not judged: {}", all.join(", "));
+    if let Some(most) = most {
+        text.push_str(&format!("; {settles}: {}", most.settle));
+    }
+    text.push('\n');
+    for gap in unjudged {
+        let objects: Vec<String> = gap.objects.iter().map(uturn_model::ObjectRef::short).collect();
+        text.push_str(&format!("  {gap}: {}: {}\n", words::some_of(&objects), gap.because));
+        let is_told = most.is_none_or(|most| gap.settle == most.settle);
+        if !is_told && !gap.settle.is_empty() {
+            text.push_str(&format!("    to settle it: {}\n", gap.settle));
+        }
+    }
+    text
+}
+
+/// The pod network: in short where a plugin was recognised, always where all is wanted.
+fn network(network: Option<&Network>, style: Style) -> String {
+    let Some(network) = network.filter(|network| !network.plugin.is_supposed()) else {
+        return String::new();
+    };
+    let plugin = network.plugin.value;
+    let is_usual = matches!(plugin, Plugin::OfCloud(_) | Plugin::Unknown);
+    match is_usual && !style.wide {
+        true => String::new(),
+        false => {
+            let pods = match network.mode.value {
+                NetworkMode::GlobalRouter => "pods on a bridge",
+                NetworkMode::VpcCni => "pods on network cards",
+                NetworkMode::Routed => "a link for each pod",
+            };
+            let between = match network.transport.value {
+                Transport::Underlay => "no tunnels",
+                Transport::Tunnel => "tunnels between nodes",
+            };
+            format!("network: {plugin}, {pods}, {between} ({})\n", network.plugin.basis)
+        }
+    }
+}
+
+/// Whether the objects of this cause are no fewer than all others.
+fn many_settled(unjudged: &[Unjudged], most: Option<&Unjudged>) -> bool {
+    let all: usize = unjudged.iter().map(|gap| gap.objects.len()).sum();
+    most.is_some_and(|most| most.objects.len() * 2 >= all)
+}
+
+/// What was read where nothing of it is called: as many objects, of these kinds.
+fn nothing_to_judge(report: &ScanReport) -> Option<String> {
+    let is_called = |kind: &Text| matches!(&**kind, "Service" | "Ingress" | "Scenario");
+    if !report.findings.is_empty() || report.flows > 0 || report.seen.keys().any(is_called) {
+        return None;
+    }
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for (kind, count) in &report.seen {
+        *kinds.entry(kind).or_default() += count;
+    }
+    for skipped in &report.skipped {
+        // Of kinds that are read in part, all are among what was seen.
+        let kind = skipped.kind.rsplit('/').next().unwrap_or(&skipped.kind);
+        if !report.seen.contains_key(kind) && !kind.contains(' ') {
+            *kinds.entry(kind).or_default() += skipped.count;
+        }
+    }
+    let read: usize = kinds.values().sum();
+    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let calls = ["Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"];
+    let why = match report.seen.keys().any(|kind| calls.contains(&&**kind)) {
+        true => "no Service and no Ingress among them",
+        false => "none of which takes part in a flow",
+    };
+    let read = words::count(read, "object");
+    Some(format!("nothing to judge: {read} read, {why} ({})\n", kinds.join(", ")))
+}
+
+pub(super) fn text(report: &ScanReport, style: Style) -> String {
+    if let Some(text) = nothing_to_judge(report) {
+        return text + &set_aside(report);
+    }
+    let mut text = match report.findings.len() {
+        0 => style.green("nothing found"),
+        found => words::count(found, "finding"),
+    };
+    // What is found if something else holds is no flow of what is taken to hold.
+    let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
+    text.push_str(&format!(
+        "; {} of {} fine{}{} (pods on one node that are treated alike count once)\n",
+        report.fine,
+        words::count(report.flows, "flow"),
+        if is_if { " as supposed" } else { "" },
+        if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() }
+    ));
+    text.push_str(&not_judged(&report.unjudged));
+    text.push_str(&network(report.network.as_ref(), style));
+    text.push_str(&set_aside(report));
+    for supposition in &report.supposed {
+        text.push_str(&format!("supposed: {supposition}\n"));
+    }
+    if !report.skipped.is_empty() {
+        let objects = report.skipped.iter().filter(|skipped| skipped.files.is_empty());
+        let kinds: Vec<String> =
+            objects.map(|skipped| format!("{} {}", skipped.count, skipped.kind)).collect();
+        if !kinds.is_empty() {
+            text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
+        }
+        for skipped in report.skipped.iter().filter(|skipped| !skipped.files.is_empty()) {
+            text.push_str(&format!("left out: {}\n", left_out(skipped)));
+        }
+    }
+    if let Some(first) = report.findings.first() {
+        text.push_str(&format!("\nuturn explain {} tells what it means", first.code));
+        let at_home = |pod: &&uturn_model::NamespacedName| {
+            Some(&pod.namespace) == first.subject.namespace.as_ref()
+        };
+        let client = first.clients.iter().filter(at_home).min().or(first.clients.iter().min());
+        // Of health checks there is no call to follow.
+        let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));
+        if let Some(flow) = flow {
+            let from = client.map_or_else(|| flow.from.to_string(), |pod| format!("pod/{pod}"));
+            let proto = match flow.protocol {
+                Protocol::Tcp => String::new(),
+                other => format!(" --proto {}", other.to_string().to_lowercase()),
+            };
+            text.push_str(&format!(
+                "; uturn trace --from {from} --to {}{proto} shows the way, packet by packet",
+                flow.to
+            ));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What is no object: what it is, how many, and which files.
+pub(crate) fn left_out(skipped: &Skipped) -> String {
+    let Skipped { kind, count, files } = skipped;
+    let shown: Vec<&str> = files.iter().take(SHOWN).map(|file| &**file).collect();
+    let more = match files.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!(" and {} more", words::count(more, "file")),
+    };
+    format!("{kind} ({count}): {}{more}", shown.join(", "))
+}
+
+/// How many files are named of those that hold no object.
+const SHOWN: usize = 5;

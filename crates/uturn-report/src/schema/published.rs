@@ -1,0 +1,25 @@
+//! The JSON Schemas of what uturn prints, made from its types.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+
+use super::{baseline, check, cure, lab, lab_fuzz, scan, trace, walk};
+
+/// The name of each schema, and the schema.
+pub fn published() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("baseline", schema::<baseline::BaselineFile>()),
+        ("check", schema::<check::Checks<'_>>()),
+        ("cure", schema::<cure::Cures<'_>>()),
+        ("lab-fuzz", schema::<lab_fuzz::Fuzz<'_>>()),
+        ("lab-list", schema::<lab::List<'_>>()),
+        ("lab-verify", schema::<lab::Lab<'_>>()),
+        ("scan", schema::<scan::Scan<'_>>()),
+        ("trace", schema::<trace::Trace<'_>>()),
+        ("walk", schema::<walk::Walk<'_>>()),
+    ]
+}
+
+fn schema<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+}

@@ -1,0 +1,325 @@
+//! `scan -o json`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use uturn_model as model;
+use uturn_model::network;
+
+use super::common::{By, Outcome, Severity, Supposition};
+use crate::scan::{Aside, ScanReport, Why};
+use crate::words;
+
+/// What `uturn scan -o json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Scan<'a> {
+    /// What was found, the worst first.
+    pub findings: Vec<Finding<'a>>,
+    /// What was found and an annotation ignores.
+    pub ignored: Vec<Ignored<'a>>,
+    /// What was found and the baseline knows.
+    pub known: Vec<Known<'a>>,
+    /// How many flows were walked: a class of clients and a target is one.
+    pub flows: usize,
+    /// How many of them are answered at once.
+    pub fine: usize,
+    /// How many of them cannot be judged.
+    pub open: usize,
+    /// The pod network; null where no cluster was read.
+    pub network: Option<Network<'a>>,
+    /// What keeps flows from being judged.
+    pub not_judged: Vec<NotJudged<'a>>,
+    /// What was supposed because nothing stated it.
+    pub supposed: Vec<Supposition>,
+    /// What was read and not needed.
+    pub skipped: Vec<Skipped<'a>>,
+    /// How many objects were read, by kind.
+    pub seen: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> From<&'a ScanReport> for Scan<'a> {
+    fn from(report: &'a ScanReport) -> Self {
+        let most_names = words::most_names(report.findings.len());
+        let finding = |(at, finding)| {
+            let evidence = report.evidence.get(at).map_or(&[][..], Vec::as_slice);
+            Finding::new(finding, evidence, most_names)
+        };
+        Self {
+            findings: report.findings.iter().enumerate().map(finding).collect(),
+            ignored: report.aside.iter().filter_map(Ignored::new).collect(),
+            known: report.aside.iter().filter_map(Known::new).collect(),
+            flows: report.flows,
+            fine: report.fine,
+            open: report.open,
+            network: report.network.as_ref().map(Network::from),
+            not_judged: report.unjudged.iter().map(NotJudged::from).collect(),
+            supposed: Supposition::all(&report.supposed),
+            skipped: report.skipped.iter().map(Skipped::from).collect(),
+            seen: report.seen.iter().map(|(kind, count)| (&**kind, *count)).collect(),
+        }
+    }
+}
+
+/// Something that people have to act on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding<'a> {
+    /// Its code: `uturn explain CODE` prints its page.
+    pub code: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What the code means, in a few words.
+    pub title: &'a str,
+    /// The object that cannot be reached as it should be, or that keeps others from it.
+    pub subject: Subject<'a>,
+    /// The ports, hosts and paths of the object that fail alike.
+    pub targets: &'a [String],
+    /// The clients that fail, by name; of very many only some.
+    pub clients: Vec<String>,
+    /// How many clients fail.
+    pub client_count: usize,
+    /// The nodes that these clients are on, by name; of very many only some.
+    pub nodes: Vec<&'a str>,
+    /// How many nodes these clients are on.
+    pub node_count: usize,
+    /// What has to hold for the finding, where that is not known; empty where it always holds.
+    #[serde(rename = "if")]
+    pub conditions: Vec<&'a str>,
+    /// The share of the clients' calls that are not answered at once.
+    pub share_failing: f64,
+    /// Why they fail; null where nothing is lost on the way.
+    pub mechanism: Option<&'static str>,
+    /// What the finding rests on.
+    pub evidence: Vec<Evidence<'a>>,
+    /// What helps, the least intrusive first.
+    pub cures: Vec<&'a str>,
+    /// How a call that fails ends.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+impl<'a> Finding<'a> {
+    /// With the names of at most `most_names` pods, and of as many nodes.
+    fn new(
+        finding: &'a uturn_diagnose::Finding,
+        evidence: &'a [uturn_diagnose::Evidence],
+        most_names: usize,
+    ) -> Self {
+        let nodes = finding.clients.nodes();
+        let pods = words::pods(&finding.clients, most_names).into_iter();
+        let others = finding.clients.others().iter();
+        Self {
+            code: finding.code.to_string(),
+            severity: finding.severity.into(),
+            title: finding.code.title(),
+            subject: Subject::from(&finding.subject),
+            targets: &finding.targets,
+            clients: pods
+                .map(|pod| model::Client::Pod(pod.clone()).to_string())
+                .chain(others.map(ToString::to_string))
+                .collect(),
+            client_count: finding.clients.len(),
+            nodes: nodes.iter().take(most_names).map(|name| name.as_str()).collect(),
+            node_count: nodes.len(),
+            conditions: finding.conditions.iter().map(|condition| &**condition).collect(),
+            share_failing: finding.share_failing,
+            mechanism: finding.mechanism.map(model::Mechanism::as_str),
+            evidence: evidence.iter().map(Evidence::from).collect(),
+            cures: finding.cures.iter().map(|cure| &*cure.text).collect(),
+            outcome: finding.outcome.into(),
+        }
+    }
+}
+
+/// An object of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Subject<'a> {
+    /// Its kind, as manifests spell it.
+    pub kind: &'a str,
+    /// Its namespace; absent where the kind has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<&'a str>,
+    /// Its name.
+    pub name: &'a str,
+}
+
+impl<'a> From<&'a model::ObjectRef> for Subject<'a> {
+    fn from(object: &'a model::ObjectRef) -> Self {
+        Self {
+            kind: object.kind.as_str(),
+            namespace: object.namespace.as_ref().map(model::Name::as_str),
+            name: &object.name,
+        }
+    }
+}
+
+/// One thing that a finding rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Evidence<'a> {
+    /// Where it happens: `node/NAME`, `lb/NAME`; empty where it is no place on the way.
+    pub place: String,
+    /// What happens there.
+    pub what: String,
+    /// The rule or object that decides it.
+    pub by: By<'a>,
+    /// A command that shows it; null where there is none.
+    pub see: Option<String>,
+}
+
+impl<'a> From<&'a uturn_diagnose::Evidence> for Evidence<'a> {
+    fn from(evidence: &'a uturn_diagnose::Evidence) -> Self {
+        Self {
+            place: evidence.place.to_string(),
+            what: evidence.what.to_string(),
+            by: By::from(&evidence.by),
+            see: evidence.see(),
+        }
+    }
+}
+
+/// A finding that an annotation of its object ignores.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ignored<'a> {
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: SetAside<'a>,
+    /// The reason that the annotation gives.
+    pub reason: &'a str,
+}
+
+impl<'a> Ignored<'a> {
+    fn new(aside: &'a Aside) -> Option<Self> {
+        match &aside.why {
+            Why::Ignored { reason } => Some(Self { finding: SetAside::from(aside), reason }),
+            Why::Known { .. } => None,
+        }
+    }
+}
+
+/// A finding that the baseline knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Known<'a> {
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: SetAside<'a>,
+    /// The file of the baseline.
+    pub baseline: &'a str,
+}
+
+impl<'a> Known<'a> {
+    fn new(aside: &'a Aside) -> Option<Self> {
+        match &aside.why {
+            Why::Known { baseline } => Some(Self { finding: SetAside::from(aside), baseline }),
+            Why::Ignored { .. } => None,
+        }
+    }
+}
+
+/// A finding that does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetAside<'a> {
+    /// Its code.
+    pub code: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The object that it is about.
+    pub subject: Subject<'a>,
+    /// The ports, hosts and paths of the object that fail alike.
+    pub targets: &'a [String],
+    /// Where the object is written: `FILE:LINE:COLUMN`.
+    pub at: String,
+}
+
+impl<'a> From<&'a Aside> for SetAside<'a> {
+    fn from(aside: &'a Aside) -> Self {
+        Self {
+            code: aside.finding.code.to_string(),
+            severity: aside.finding.severity.into(),
+            subject: Subject::from(&aside.finding.subject),
+            targets: &aside.finding.targets,
+            at: aside.origin.to_string(),
+        }
+    }
+}
+
+/// The pod network, as it was recognised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Network<'a> {
+    /// The network plugin.
+    pub plugin: &'a str,
+    /// How it was recognised.
+    pub because: String,
+    /// Where pods have their addresses from.
+    pub mode: String,
+    /// How packets cross from node to node.
+    pub transport: String,
+    /// Whether nodes translate the source of what pods send out of the cluster.
+    pub masquerade: bool,
+}
+
+impl<'a> From<&'a network::Network> for Network<'a> {
+    fn from(network: &'a network::Network) -> Self {
+        Self {
+            plugin: network.plugin.value.word(),
+            because: network.plugin.basis.to_string(),
+            mode: network.mode.value.to_string(),
+            transport: network.transport.value.to_string(),
+            masquerade: network.masquerades.value,
+        }
+    }
+}
+
+/// Something that keeps flows from being judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotJudged<'a> {
+    /// What is not given or not modelled.
+    pub what: String,
+    /// The objects that it concerns.
+    pub objects: Vec<String>,
+    /// Why flows cannot be judged without it.
+    pub because: &'a str,
+    /// What would settle it; empty where nothing does.
+    pub settle: &'a str,
+}
+
+impl<'a> From<&'a model::Unjudged> for NotJudged<'a> {
+    fn from(unjudged: &'a model::Unjudged) -> Self {
+        Self {
+            what: unjudged.to_string(),
+            objects: unjudged.objects.iter().map(model::ObjectRef::short).collect(),
+            because: &unjudged.because,
+            settle: &unjudged.settle,
+        }
+    }
+}
+
+/// Something that was read and not needed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Skipped<'a> {
+    /// `apiVersion/kind`; in words, where it is no object.
+    pub kind: &'a str,
+    /// How many.
+    pub count: usize,
+    /// The files of what is no object; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<&'a str>,
+}
+
+impl<'a> From<&'a model::Skipped> for Skipped<'a> {
+    fn from(skipped: &'a model::Skipped) -> Self {
+        Self {
+            kind: &skipped.kind,
+            count: skipped.count,
+            files: skipped.files.iter().map(|file| &**file).collect(),
+        }
+    }
+}

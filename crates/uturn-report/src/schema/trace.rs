@@ -1,0 +1,92 @@
+//! `trace -o json`.
+
+use serde::Serialize;
+use uturn_model as model;
+use uturn_model::route;
+
+use super::common::{Flow, Hop, OutcomeShare, Supposition};
+
+/// What `uturn trace -o json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Trace<'a> {
+    /// The flow that was traced.
+    pub flow: Flow,
+    /// What comes of it: one verdict, or one for each case where something that is not known
+    /// decides.
+    pub verdicts: Vec<Verdict<'a>>,
+    /// The routes of all verdicts, hop by hop.
+    pub routes: Vec<Route<'a>>,
+    /// The codes of what goes wrong.
+    pub findings: &'a [String],
+    /// What helps, the least intrusive first.
+    pub cures: Vec<&'a str>,
+}
+
+impl<'a> Trace<'a> {
+    /// Of a flow with its verdicts, the codes of what goes wrong, and what helps.
+    pub fn new(
+        flow: &model::Flow,
+        verdicts: &'a [model::Verdict],
+        findings: &'a [String],
+        cures: Vec<&'a str>,
+    ) -> Self {
+        let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+        Self {
+            flow: Flow::from(flow),
+            verdicts: verdicts.iter().map(Verdict::from).collect(),
+            routes: routes.map(Route::from).collect(),
+            findings,
+            cures,
+        }
+    }
+}
+
+/// What comes of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict<'a> {
+    /// What has to hold for it, where that is not known; empty where it always holds.
+    #[serde(rename = "if")]
+    pub conditions: Vec<&'a str>,
+    /// How calls end; the shares add up to 1.
+    pub outcomes: Vec<OutcomeShare>,
+    /// Why some of them are not answered at once.
+    pub mechanisms: Vec<&'static str>,
+    /// What was supposed because nothing stated it.
+    pub supposed: Vec<Supposition>,
+}
+
+impl<'a> From<&'a model::Verdict> for Verdict<'a> {
+    fn from(verdict: &'a model::Verdict) -> Self {
+        Self {
+            conditions: verdict.conditions.iter().map(|condition| &**condition).collect(),
+            outcomes: OutcomeShare::all(&verdict.outcomes),
+            mechanisms: verdict.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
+            supposed: Supposition::all(&verdict.supposed),
+        }
+    }
+}
+
+/// One way that a call can go.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Route<'a> {
+    /// How it ends, and its share of the calls.
+    #[serde(flatten)]
+    pub outcome: OutcomeShare,
+    /// Why it is not answered at once.
+    pub mechanisms: Vec<&'static str>,
+    /// Where it goes, out and back, in order.
+    pub hops: Vec<Hop<'a>>,
+}
+
+impl<'a> From<&'a route::Route> for Route<'a> {
+    fn from(route: &'a route::Route) -> Self {
+        Self {
+            outcome: OutcomeShare { outcome: route.outcome.into(), share: route.share },
+            mechanisms: route.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
+            hops: route.hops.iter().map(Hop::from).collect(),
+        }
+    }
+}

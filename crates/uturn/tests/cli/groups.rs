@@ -1,0 +1,72 @@
+//! Long lists of findings, grouped by cause.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::common::{Folder, root, run};
+
+/// The shop with this many more Ingresses, all of which loop; they lead to its two Services in
+/// turn.
+fn shop_with(test: &str, more: usize) -> Folder {
+    let folder = Folder::new(test);
+    for entry in fs::read_dir(root().join("examples/shop")).unwrap() {
+        let file = entry.unwrap();
+        let text = fs::read_to_string(file.path()).unwrap();
+        folder.file(file.file_name().to_str().unwrap(), &text);
+    }
+    let ingress = |at: usize| {
+        let service = if at.is_multiple_of(2) { "front" } else { "api" };
+        format!(
+            "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: more-{at}
+  namespace: shop
+  annotations: {{kubernetes.io/ingress.class: qcloud, kubernetes.io/ingress.subnetId: subnet-1}}
+spec:
+  rules:
+  - host: h{at}.example.com
+    http:
+      paths:
+      - path: /
+        pathType: ImplementationSpecific
+        backend: {{service: {{name: {service}, port: {{number: 80}}}}}}
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.9.{at}}}]}}}}
+"
+        )
+    };
+    folder.file("more.yaml", &(1..=more).map(ingress).collect::<String>());
+    folder
+}
+
+#[test]
+fn a_long_list_is_grouped_by_cause() {
+    let folder = shop_with("groups-long", 24);
+    assert_snapshot!(folder.run(&["scan", "-q", "-f", "."]));
+}
+
+#[test]
+fn every_finding_is_listed_if_asked_for() {
+    let folder = shop_with("groups-all", 24);
+    let all = folder.run(&["scan", "-q", "-f", ".", "--all"]);
+    assert!(all.starts_with("exit 1\n--- stdout\nFAILING "), "{all}");
+    let wide = folder.run(&["scan", "-q", "-f", ".", "-o", "wide"]);
+    assert!(wide.starts_with("exit 1\n--- stdout\nFAILING "), "{wide}");
+    for at in 1..=24 {
+        assert!(all.contains(&format!(" ingress/shop/more-{at} ")), "{at}: {all}");
+        assert!(wide.contains(&format!("UT101 ingress/shop/more-{at} ")), "{at}: {wide}");
+    }
+    // Groups change nothing below the list.
+    let grouped = folder.run(&["scan", "-q", "-f", "."]);
+    let below = |text: &str| text.split_once(" findings; ").unwrap().1.to_owned();
+    assert_eq!(below(&grouped), below(&all));
+}
+
+#[test]
+fn a_short_list_is_the_same_either_way() {
+    let short = run(&["scan", "-f", "examples/shop"]);
+    assert_eq!(short, run(&["scan", "-f", "examples/shop", "--all"]));
+    assert!(short.starts_with("exit 1\n--- stdout\nFAILING "), "{short}");
+}
