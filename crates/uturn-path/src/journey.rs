@@ -38,11 +38,11 @@ impl<'a> Walk<'_, 'a> {
         match from {
             // Its own address never leaves a pod.
             Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
-                trip.tell(|| Place::Pod(pod.name.clone()), step);
+                trip.note_unless_brief(|| Place::Pod(pod.name.clone()), step);
                 Ok(vec![Arrival { trip, stop: Stop::At(from) }])
             }
             Peer::Pod(pod) => {
-                trip.tell(|| Place::Pod(pod.name.clone()), step);
+                trip.note_unless_brief(|| Place::Pod(pod.name.clone()), step);
                 match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
                     Some(node) => {
                         let link = self.engine.runtime(&node.name)?.pod_link(leg.src.ip());
@@ -56,13 +56,13 @@ impl<'a> Walk<'_, 'a> {
                     Some(pod) => Place::Pod(pod.name.clone()),
                     None => Place::Node(node.name.clone()),
                 };
-                trip.tell(place, step);
+                trip.note_unless_brief(place, step);
                 self.at_node(node, &Entry::Local, trip)
             }
             // What a load balancer does is noted where it decides.
             Peer::Balancer(_) => self.at_fabric(None, trip),
             Peer::Outside => {
-                trip.tell(|| Place::Outside, step);
+                trip.note_unless_brief(|| Place::Outside, step);
                 self.at_fabric(None, trip)
             }
         }

@@ -67,7 +67,7 @@ pub(crate) struct Names<'a> {
 }
 
 /// What one question came to.
-struct Told {
+struct QuestionResult {
     answer: Answer,
     steps: Vec<Step>,
     /// The server that gave the answer.
@@ -96,7 +96,7 @@ impl<'a> Names<'a> {
             ),
         };
         let supposed = RefCell::new(Vec::new());
-        let mut told: HashMap<Question, Told> = HashMap::new();
+        let mut told: HashMap<Question, QuestionResult> = HashMap::new();
         let mut order: Vec<Question> = Vec::new();
         let mut ask = |question: Question| {
             if let Some(known) = told.get(&question) {
@@ -119,7 +119,7 @@ impl<'a> Names<'a> {
             balancer: None,
         };
         add_new(&mut found.supposed, libraries_differ(host, &heard, &musl));
-        let has_records = |one: &Told| match &one.answer {
+        let has_records = |one: &QuestionResult| match &one.answer {
             Answer::Reply(reply) => reply.rcode == Rcode::NoError && !reply.records.is_empty(),
             _ => false,
         };
@@ -194,13 +194,13 @@ impl<'a> Names<'a> {
         asker: Asker<'_>,
         question: &Question,
         supposed: &RefCell<Vec<Supposition>>,
-    ) -> Told {
-        let mut last = Told { answer: Answer::Silence, steps: Vec::new(), by: None };
+    ) -> QuestionResult {
+        let mut last = QuestionResult { answer: Answer::Silence, steps: Vec::new(), by: None };
         let servers = conf.of_node.then_some(None).into_iter();
         for server in servers.chain(conf.servers.iter().map(|ip| Some(*ip))) {
             let (answer, steps) = self.servers.ask(server, asker, question, supposed);
             let by = server.filter(|ip| self.servers.is_service(*ip));
-            last = Told { answer, steps, by };
+            last = QuestionResult { answer, steps, by };
             let failed = match &last.answer {
                 Answer::Silence => true,
                 Answer::Reply(reply) => {

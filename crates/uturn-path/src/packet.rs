@@ -134,7 +134,11 @@ impl PacketState {
     }
 
     /// Adds a step that decides nothing: not even made if only the last step is kept.
-    pub(crate) fn tell(&mut self, place: impl FnOnce() -> Place, step: impl FnOnce() -> Step) {
+    pub(crate) fn note_unless_brief(
+        &mut self,
+        place: impl FnOnce() -> Place,
+        step: impl FnOnce() -> Step,
+    ) {
         match self.is_brief {
             true => self.hops.clear(),
             false => self.note(place(), step()),

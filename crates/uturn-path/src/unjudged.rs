@@ -1,5 +1,7 @@
 //! Flows that cannot be judged: they depend on something that is not given or not modelled.
 
+mod balancers;
+
 use std::net::SocketAddr;
 
 use uturn_model::ingress::Backend;

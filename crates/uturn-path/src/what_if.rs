@@ -156,7 +156,7 @@ pub fn others(cluster: &Cluster) -> Vec<Cluster> {
 pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
     let all = runnings(cluster);
     let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
-    if some.len() == all.len() { Vec::new() } else { vec![said(&some, &all)] }
+    if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, &all)] }
 }
 
 /// How kube-proxy may run, as far as nothing says it; what is taken for true is the first.
@@ -355,7 +355,7 @@ impl Table {
             let mut verdict = verdict.clone();
             if rows.len() < self.runnings.len() {
                 let some: Vec<Running> = rows.iter().map(|at| self.runnings[*at]).collect();
-                verdict.conditions.push(said(&some, &self.runnings));
+                verdict.conditions.push(describe_running(&some, &self.runnings));
             }
             if columns.len() < self.verdicts[0].len() {
                 verdict.conditions.push(self.placed(&columns));
@@ -421,7 +421,7 @@ fn is_same(one: &Verdict, other: &Verdict) -> bool {
 
 /// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`, `kube-proxy mode is
 /// iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster CIDR`.
-fn said(some: &[Running], all: &[Running]) -> Text {
+fn describe_running(some: &[Running], all: &[Running]) -> Text {
     let how = |one: &Running| {
         let ways = |list: &[Running]| list.iter().filter(|other| other.mode == one.mode).count();
         (ways(some) < ways(all)).then(|| one.how()).flatten()

@@ -15,6 +15,7 @@
 mod any_text;
 pub mod baseline;
 pub mod check;
+pub mod classes;
 pub mod cure;
 pub mod fold;
 pub mod html;

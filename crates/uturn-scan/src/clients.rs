@@ -90,6 +90,11 @@ impl Pods {
         self.places.iter().map(|at| &self.names.pods[at])
     }
 
+    /// Their places among all clients.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        self.places.iter()
+    }
+
     /// The nodes that they are on.
     pub fn nodes(&self) -> Vec<&Name> {
         let mut on = vec![false; self.names.nodes.len()];

@@ -32,7 +32,7 @@ pub(crate) fn walk_all<'a>(
     prepared: &PreparedScan<'a>,
     targets: &[ScanTarget],
 ) -> Result<Vec<ScanResult>, WalkError> {
-    let inventory: &Inventory<'a> = &prepared.classifier.census;
+    let inventory: &Inventory<'a> = &prepared.classifier.inventory;
     let scopes: Vec<Scope<'a>> =
         targets.iter().map(|target| prepared.scope(engine, target)).collect::<Result<_, _>>()?;
     let walked = side_by_side(

@@ -4,6 +4,6 @@ pub(crate) mod failover_probability;
 pub(crate) mod outcome_reuse;
 pub(crate) mod retries;
 pub(crate) mod retry_ring;
+pub(crate) mod split_by_targets;
 pub(crate) mod spread;
 pub(crate) mod target_list;
-pub(crate) mod told_apart;

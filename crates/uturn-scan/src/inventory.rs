@@ -182,7 +182,7 @@ impl<'a> Inventory<'a> {
             let plain = numbers[0].of((key, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
         }
-        let mut census = Self {
+        let mut inventory = Self {
             cluster,
             nodes: counted,
             node_places,
@@ -203,9 +203,9 @@ impl<'a> Inventory<'a> {
             behind: Vec::new(),
             captured,
         };
-        census.count_pods(&pods, &not_plain, marks);
-        census.fill_classes();
-        census
+        inventory.count_pods(&pods, &not_plain, marks);
+        inventory.fill_classes();
+        inventory
     }
 
     /// Whether some node has rules of its own, which may treat each Service differently.
@@ -339,8 +339,8 @@ impl<'a> Inventory<'a> {
             }
         }
         for ((of, class, kind), ranges) in ranges {
-            if let Some((_, crowd)) = self.classes[of][class as usize].kinds.get_mut(&kind) {
-                *crowd = IntervalSet::new(ranges);
+            if let Some((_, places)) = self.classes[of][class as usize].kinds.get_mut(&kind) {
+                *places = IntervalSet::new(ranges);
             }
         }
     }

@@ -41,6 +41,7 @@ mod addresses;
 mod clients;
 mod distinguish;
 mod exhaustive;
+mod explain;
 mod failover;
 mod inventory;
 mod numbers;
@@ -53,5 +54,6 @@ mod schedule;
 mod targets;
 
 pub use clients::{ClientClass, Pods, ScanResult};
+pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
 pub use scan::Scanner;
 pub use targets::ScanTarget;

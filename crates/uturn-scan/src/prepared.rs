@@ -62,12 +62,12 @@ impl<'a> PreparedScan<'a> {
         };
         let protocol = IpProtocol::from(target.protocol);
         let asked = Asked { to, protocol, request: resolved.request().clone() };
-        Ok(Scope::new(&self.classifier.census, &self.listeners, asked))
+        Ok(Scope::new(&self.classifier.inventory, &self.listeners, asked))
     }
 
     /// How closely a target has to be looked at, as far as it can be told beforehand.
     pub(crate) fn care(&self, scope: &Scope<'a>) -> Care {
-        let (inventory, marks) = (&self.classifier.census, &self.classifier.marks);
+        let (inventory, marks) = (&self.classifier.inventory, &self.classifier.marks);
         let proxy = &inventory.cluster.proxy;
         let scheduler = &*proxy.ipvs_scheduler;
         let is_even =
@@ -91,7 +91,7 @@ impl<'a> PreparedScan<'a> {
     /// Whether the whole cluster has to be walked, and not a reduced one.
     pub(crate) fn walks_whole(&self, scope: &Scope<'a>, care: Care) -> bool {
         let is_told_apart = care != Care::Classes;
-        (is_told_apart && self.classifier.census.has_captures())
+        (is_told_apart && self.classifier.inventory.has_captures())
             || self.takes_any_source(scope.asked.to.ip())
     }
 
@@ -99,7 +99,7 @@ impl<'a> PreparedScan<'a> {
     /// where the card they leave by has none, IPv6 takes the one nearest to where they go,
     /// and IPVS binds all Services' addresses.
     fn takes_any_source(&self, to: IpAddr) -> bool {
-        let cluster = self.classifier.census.cluster;
+        let cluster = self.classifier.inventory.cluster;
         to.is_ipv6()
             && cluster.proxy.mode.value == ProxyMode::Ipvs
             && cluster.network.mode.value == NetworkMode::VpcCni

@@ -8,6 +8,7 @@ use uturn_path::{Detail, Engine, Options, WalkError};
 
 use crate::clients::{ClientClass, Pods, ScanResult};
 use crate::exhaustive;
+use crate::explain::{self, TargetExplanation};
 use crate::inventory::Caller;
 use crate::partition::target_classes::Care;
 use crate::prepared::PreparedScan;
@@ -51,7 +52,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
         let mut prepared = self.prepared()?.borrow_mut();
         let targets: Vec<Arc<ScanTarget>> = targets.iter().cloned().map(Arc::new).collect();
         let answers = schedule::walk_all(self.engine, &mut prepared, &targets)?;
-        let homes = &prepared.classifier.census.homes;
+        let homes = &prepared.classifier.inventory.homes;
         let mut results = Vec::with_capacity(answers.iter().map(Vec::len).sum());
         for (target, mut answered) in targets.into_iter().zip(answers) {
             answered.sort_by_key(|(callers, _)| {
@@ -62,7 +63,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
                 clients: ClientClass {
                     first: callers.pod.name.clone(),
                     at: callers.at as usize,
-                    pods: Pods::new(callers.crowd, &prepared.client_names),
+                    pods: Pods::new(callers.places, &prepared.client_names),
                     nodes: callers.nodes,
                     host_network: callers.pod.spec.host_network,
                     itself: callers.itself,
@@ -81,6 +82,21 @@ impl<'e, 'a> Scanner<'e, 'a> {
     /// A target does not exist, or a flow towards it cannot be walked.
     pub fn scan_exhaustively(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
         exhaustive::walk_all(self.engine, &self.prepared()?.borrow(), targets)
+    }
+
+    /// Why clients share a class: what the clients of each class of a scan have in common, and
+    /// what tells them from the next class of the same target.
+    ///
+    /// # Errors
+    /// A target does not exist.
+    pub fn explain_classes(
+        &self,
+        results: &[ScanResult],
+    ) -> Result<Vec<TargetExplanation>, WalkError> {
+        let prepared = self.prepared()?.borrow();
+        let of_one_target = |a: &ScanResult, b: &ScanResult| Arc::ptr_eq(&a.target, &b.target);
+        let targets = results.chunk_by(of_one_target);
+        targets.map(|classes| explain::target(self.engine, &prepared, classes)).collect()
     }
 
     /// How many flows there are from all clients to so many targets.
@@ -121,8 +137,8 @@ impl<'e, 'a> Scanner<'e, 'a> {
             return self.engine.verdicts(&flow);
         }
         let at = result.clients.at as u32;
-        let classes = prepared.classifier.sketch(scope, care, Some(at));
-        let inventory = &prepared.classifier.census;
+        let classes = prepared.classifier.classify(scope, care, Some(at));
+        let inventory = &prepared.classifier.inventory;
         let (cluster, weights) = reduced_cluster(inventory, &classes);
         let weights = (care == Care::Classes).then_some(weights);
         let representatives = Representatives::new(inventory, &cluster, weights);

@@ -1,6 +1,6 @@
-//! All targets of a scan: sketched one after the other, walked side by side.
+//! All targets of a scan: classified one after the other, walked side by side.
 //!
-//! The first target of each shape is walked as soon as it is sketched. Of the others of that
+//! The first target of each shape is walked as soon as it is classified. Of the others of that
 //! shape is said what was found of the first, as far as it is the same however many equals
 //! there are; for the rest, targets of the same sizes are walked once.
 
@@ -15,29 +15,29 @@ use uturn_path::{Detail, Engine, Individuals, Options, WalkError};
 use crate::parallel::side_by_side;
 use crate::partition::target_classes::Care;
 use crate::prepared::PreparedScan;
-use crate::schedule::target_walk::{Answered, Known, Sure, TargetJob, Walked, Walker};
+use crate::schedule::target_walk::{Answered, KnownAnswer, Sure, TargetJob, Walked, Walker};
 use crate::targets::ScanTarget;
 
-/// What came of an errand, by its place among the targets.
+/// What came of a job, by its place among the targets.
 type Answer<'a> = Result<Answered<'a>, WalkError>;
 
-/// An errand and its place among the targets.
+/// A job and its place among the targets.
 type Placed<'a> = (usize, TargetJob<'a>);
 
-/// What came of walking an errand; nothing where classes do not settle it.
+/// What came of walking a job; nothing where classes do not settle it.
 type Found<'a> = Result<Option<Walked<'a>>, WalkError>;
 
 /// What came of all targets so far.
 struct TargetJobs<'a> {
     answers: Vec<Option<Answer<'a>>>,
-    alike: Vec<Alike<'a>>,
+    alike: Vec<AlikeTargets<'a>>,
     /// Those that classes do not settle.
     unsettled: Vec<Placed<'a>>,
 }
 
 /// Targets of one shape, the first being on its way.
 #[derive(Default)]
-struct Alike<'a> {
+struct AlikeTargets<'a> {
     others: Vec<Placed<'a>>,
     /// The sizes of the first.
     sizes: Vec<u64>,
@@ -57,20 +57,20 @@ pub(crate) fn walk_all<'a>(
     targets: &[Arc<ScanTarget>],
 ) -> Result<Vec<Answered<'a>>, WalkError> {
     let walker = Walker {
-        census: Arc::clone(&prepared.classifier.census),
+        inventory: Arc::clone(&prepared.classifier.inventory),
         options: Options { detail: Detail::Brief, ..engine.options() },
     };
-    let mut errands = TargetJobs {
+    let mut jobs = TargetJobs {
         answers: targets.iter().map(|_| None).collect(),
         alike: Vec::new(),
         unsettled: Vec::new(),
     };
-    errands.walk_firsts(engine, prepared, &walker, targets);
-    errands.walk_others(&walker);
-    errands.walk_unsettled(engine, prepared, &walker);
+    jobs.walk_firsts(engine, prepared, &walker, targets);
+    jobs.walk_others(&walker);
+    jobs.walk_unsettled(engine, prepared, &walker);
     prepared.classifier.forget();
     // Behind the first that cannot be walked, nothing is.
-    errands.answers.into_iter().flatten().collect()
+    jobs.answers.into_iter().flatten().collect()
 }
 
 fn job<'a>(
@@ -80,8 +80,8 @@ fn job<'a>(
 ) -> Result<TargetJob<'a>, WalkError> {
     let scope = prepared.scope(engine, target)?;
     let care = prepared.care(&scope);
-    let sketch = prepared.classifier.sketch(scope, care, None);
-    Ok(TargetJob { target: Arc::clone(target), sketch, care })
+    let target_classes = prepared.classifier.classify(scope, care, None);
+    Ok(TargetJob { target: Arc::clone(target), target_classes, care })
 }
 
 /// Walks a target in the whole cluster, where nothing stands for anything else.
@@ -95,7 +95,7 @@ fn walk_whole<'a>(
 }
 
 impl<'a> TargetJobs<'a> {
-    /// Sketches all targets; the first of each shape, and those that are like no other, are
+    /// Classifies all targets; the first of each shape, and those that are like no other, are
     /// walked meanwhile.
     fn walk_firsts(
         &mut self,
@@ -105,44 +105,44 @@ impl<'a> TargetJobs<'a> {
         targets: &[Arc<ScanTarget>],
     ) {
         let mut shapes: FastMap<Vec<u64>, usize> = FastMap::default();
-        let sketch_all = |walk: &mut dyn FnMut((Option<usize>, Placed<'a>))| {
+        let classify_all = |walk: &mut dyn FnMut((Option<usize>, Placed<'a>))| {
             for (at, target) in targets.iter().enumerate() {
-                let mut errand = match job(engine, prepared, target) {
-                    Ok(errand) => errand,
+                let mut job = match job(engine, prepared, target) {
+                    Ok(job) => job,
                     Err(why) => {
                         self.answers[at] = Some(Err(why));
                         return;
                     }
                 };
-                if prepared.walks_whole(&errand.sketch.scope, errand.care) {
-                    self.answers[at] = Some(walk_whole(engine, walker, &errand));
-                } else if errand.care != Care::Classes {
-                    walk((None, (at, errand)));
+                if prepared.walks_whole(&job.target_classes.scope, job.care) {
+                    self.answers[at] = Some(walk_whole(engine, walker, &job));
+                } else if job.care != Care::Classes {
+                    walk((None, (at, job)));
                 } else {
-                    let shape = std::mem::take(&mut errand.sketch.shape);
+                    let shape = std::mem::take(&mut job.target_classes.shape);
                     let number = *shapes.entry(shape).or_insert(self.alike.len());
                     match self.alike.get_mut(number) {
-                        Some(known) => known.others.push((at, errand)),
+                        Some(known) => known.others.push((at, job)),
                         None => {
-                            let sizes = errand.sketch.drawn.sizes.clone();
-                            self.alike.push(Alike { sizes, ..Alike::default() });
-                            walk((Some(number), (at, errand)));
+                            let sizes = job.target_classes.partition.sizes.clone();
+                            self.alike.push(AlikeTargets { sizes, ..AlikeTargets::default() });
+                            walk((Some(number), (at, job)));
                         }
                     }
                 }
             }
         };
-        let firsts = side_by_side(sketch_all, |(number, (at, errand))| {
-            let found = walker.walk(&errand, &[]);
-            (number, (at, errand), found)
+        let firsts = side_by_side(classify_all, |(number, (at, job))| {
+            let found = walker.walk(&job, &[]);
+            (number, (at, job), found)
         });
-        for (number, (at, errand), found) in firsts {
+        for (number, (at, job), found) in firsts {
             match (found, number) {
                 (Err(why), _) => self.answers[at] = Some(Err(why)),
                 (Ok(walked), None) => self.answers[at] = Some(Ok(all_of(walked))),
                 (Ok(None), Some(number)) => {
                     self.alike[number].needs_all = true;
-                    self.unsettled.push((at, errand));
+                    self.unsettled.push((at, job));
                 }
                 (Ok(Some(walked)), Some(number)) => {
                     self.alike[number].learn(&walked);
@@ -162,16 +162,16 @@ impl<'a> TargetJobs<'a> {
                 continue;
             }
             let mut sized: FastMap<Vec<u64>, usize> = FastMap::default();
-            for (at, errand) in others {
-                if let Some(known) = one.known(&errand) {
-                    self.answers[at] = Some(Ok(errand.answered(known)));
+            for (at, job) in others {
+                if let Some(known) = one.known(&job) {
+                    self.answers[at] = Some(Ok(job.answered(known)));
                     continue;
                 }
-                let sizes = errand.sketch.drawn.sizes.clone();
+                let sizes = job.target_classes.partition.sizes.clone();
                 let batch = *sized.entry(sizes).or_insert(batches.len());
                 match batches.get_mut(batch) {
-                    Some((_, batch)) => batch.push((at, errand)),
-                    None => batches.push((number, vec![(at, errand)])),
+                    Some((_, batch)) => batch.push((at, job)),
+                    None => batches.push((number, vec![(at, job)])),
                 }
             }
         }
@@ -180,11 +180,11 @@ impl<'a> TargetJobs<'a> {
             |walk| batches.into_iter().for_each(walk),
             |(number, batch)| walker.walk_alike(&alike[number].sure, batch),
         );
-        for ((at, errand), found) in found.into_iter().flatten() {
+        for ((at, job), found) in found.into_iter().flatten() {
             match found {
                 Err(why) => self.answers[at] = Some(Err(why)),
                 Ok(Some(answered)) => self.answers[at] = Some(Ok(answered)),
-                Ok(None) => self.unsettled.push((at, errand)),
+                Ok(None) => self.unsettled.push((at, job)),
             }
         }
     }
@@ -197,29 +197,29 @@ impl<'a> TargetJobs<'a> {
         walker: &Walker<'a>,
     ) {
         let unsettled = std::mem::take(&mut self.unsettled);
-        let sketch_again = |walk: &mut dyn FnMut(Placed<'a>)| {
-            for (at, TargetJob { target, sketch, .. }) in unsettled {
+        let classify_again = |walk: &mut dyn FnMut(Placed<'a>)| {
+            for (at, TargetJob { target, target_classes, .. }) in unsettled {
                 // Captured rules may lead to endpoints of any Service: who is one is not known.
-                let care = match prepared.classifier.census.has_captures() {
+                let care = match prepared.classifier.inventory.has_captures() {
                     true => Care::EveryPod,
                     false => Care::EveryNode,
                 };
-                let sketch = prepared.classifier.sketch(sketch.scope, care, None);
-                let errand = TargetJob { target, sketch, care };
-                match prepared.walks_whole(&errand.sketch.scope, errand.care) {
-                    true => self.answers[at] = Some(walk_whole(engine, walker, &errand)),
-                    false => walk((at, errand)),
+                let target_classes = prepared.classifier.classify(target_classes.scope, care, None);
+                let job = TargetJob { target, target_classes, care };
+                match prepared.walks_whole(&job.target_classes.scope, job.care) {
+                    true => self.answers[at] = Some(walk_whole(engine, walker, &job)),
+                    false => walk((at, job)),
                 }
             }
         };
-        let walk = |(at, errand): Placed<'a>| (at, walker.walk(&errand, &[]));
-        for (at, found) in side_by_side(sketch_again, walk) {
+        let walk = |(at, job): Placed<'a>| (at, walker.walk(&job, &[]));
+        for (at, found) in side_by_side(classify_again, walk) {
             self.answers[at] = Some(found.map(all_of));
         }
     }
 }
 
-impl<'a> Alike<'a> {
+impl<'a> AlikeTargets<'a> {
     /// What the first says of all others.
     fn learn(&mut self, first: &Walked<'a>) {
         let all = || first.answered.iter().map(|(_, one)| Arc::clone(one)).collect();
@@ -229,10 +229,11 @@ impl<'a> Alike<'a> {
 
     /// The verdicts of another's classes, where they are known without walking it.
     fn known(&self, other: &TargetJob<'a>) -> Option<Vec<Arc<[Verdict]>>> {
-        let of_first = self.common.as_ref().filter(|_| other.sketch.drawn.sizes == self.sizes);
-        let verdicts = |known: &Known| match known {
-            Known::Verdicts(verdicts) => Some(Arc::clone(verdicts)),
-            Known::Nothing | Known::Reusable(_) => None,
+        let of_first =
+            self.common.as_ref().filter(|_| other.target_classes.partition.sizes == self.sizes);
+        let verdicts = |known: &KnownAnswer| match known {
+            KnownAnswer::Verdicts(verdicts) => Some(Arc::clone(verdicts)),
+            KnownAnswer::Nothing | KnownAnswer::Reusable(_) => None,
         };
         of_first.cloned().or_else(|| self.sure.iter().map(verdicts).collect())
     }
@@ -246,18 +247,18 @@ impl<'a> Walker<'a> {
         batch: Vec<Placed<'a>>,
     ) -> Vec<(Placed<'a>, Result<Option<Answered<'a>>, WalkError>)> {
         let mut common: Option<Vec<Arc<[Verdict]>>> = None;
-        let walk = |(at, errand): Placed<'a>| {
+        let walk = |(at, job): Placed<'a>| {
             if let Some(known) = &common {
-                let answered = errand.answered(known.clone());
-                return ((at, errand), Ok(Some(answered)));
+                let answered = job.answered(known.clone());
+                return ((at, job), Ok(Some(answered)));
             }
-            let found: Found<'a> = self.walk(&errand, sure);
+            let found: Found<'a> = self.walk(&job, sure);
             if let Ok(Some(walked)) = &found
                 && walked.is_common
             {
                 common = Some(walked.answered.iter().map(|(_, one)| Arc::clone(one)).collect());
             }
-            ((at, errand), found.map(|walked| walked.map(|one| one.answered)))
+            ((at, job), found.map(|walked| walked.map(|one| one.answered)))
         };
         batch.into_iter().map(walk).collect()
     }

@@ -136,6 +136,9 @@ pub(crate) struct Scan {
     /// Walk every pod against every target, without classes (small clusters)
     #[arg(long)]
     pub(crate) exhaustive: bool,
+    /// Print which pods share a class of clients and why, and no findings
+    #[arg(long, conflicts_with_all = ["exhaustive", "baseline", "write_baseline"])]
+    pub(crate) explain_classes: bool,
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ScanOutput,

@@ -75,7 +75,7 @@ impl<'a> Walk<'_, 'a> {
                     let before = trip.packet.leg();
                     let after = Leg { src: before.src, dst: *endpoint };
                     let place = || self.engine.place(client);
-                    trip.tell(place, || {
+                    trip.note_unless_brief(place, || {
                         let why = format!("{proxy} connects to {endpoint}, not to {to}");
                         Step::new(StepKind::Translate, why, by(service, proxy))
                             .changing(before, after)

@@ -19,7 +19,7 @@ use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::exchange::failover::{Attempts, TOLD, TOLD_REDUCED, picks};
-use crate::exchange::redirect::Said;
+use crate::exchange::redirect::RedirectAnswer;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
 use crate::population::Results;
 
@@ -99,7 +99,7 @@ impl<'a> Walk<'_, 'a> {
         let ends_tls = listener.protocol.ends_tls();
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {
-            true => self.say(balancer, client, asked, trip, ways, turned_away),
+            true => self.answer_itself(balancer, client, asked, trip, ways, turned_away),
             false => Ok(ways),
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
@@ -187,7 +187,7 @@ impl<'a> Walk<'_, 'a> {
         };
         if let Some(redirect) = &rule.redirect {
             let by = self.engine.by_listener(listener, rule);
-            let said = Said { redirect, host: &host, path: &path, by };
+            let said = RedirectAnswer { redirect, host: &host, path: &path, by };
             return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
         }
         let alive = self.alive(balancer, listener, rule)?;
@@ -199,7 +199,7 @@ impl<'a> Walk<'_, 'a> {
                 true => self.engine.without_target(trip.clone(), place, balancer, outcome),
                 false => self.engine.without_candidate(trip.clone(), place, balancer, outcome),
             };
-            return self.say(balancer, client, asked, &trip, turned_away, outcome);
+            return self.answer_itself(balancer, client, asked, &trip, turned_away, outcome);
         }
         let by = self.engine.by_listener(listener, rule);
         let failover = self.population.failover();
@@ -287,7 +287,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// What a load balancer says of its own takes the way home like anything else.
-    fn say(
+    fn answer_itself(
         &self,
         balancer: usize,
         client: Peer<'a>,

@@ -16,7 +16,7 @@ use crate::packet::{Exchange, PacketState, Peer, Request};
 const MOST: u8 = 20;
 
 /// What a load balancer says to a request that it sends elsewhere.
-pub(crate) struct Said<'s> {
+pub(crate) struct RedirectAnswer<'s> {
     pub(crate) redirect: &'s Redirect,
     /// What was asked for.
     pub(crate) host: &'s str,
@@ -32,7 +32,7 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        said: &Said<'_>,
+        said: &RedirectAnswer<'_>,
         mut trip: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let party = Peer::Balancer(balancer);
@@ -70,7 +70,7 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        said: &Said<'_>,
+        said: &RedirectAnswer<'_>,
         told: &Exchange,
     ) -> Result<Vec<Exchange>, WalkError> {
         let (host, path) = said.redirect.aim(said.host, said.path);

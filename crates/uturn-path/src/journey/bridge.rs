@@ -66,7 +66,7 @@ impl<'a> Engine<'a> {
             let why = "the bridge takes it from pod to pod, past all rules";
             Step::new(StepKind::Route, why, by).seeing(leg)
         };
-        trip.tell(|| Place::Node(node.name.clone()), step);
+        trip.note_unless_brief(|| Place::Node(node.name.clone()), step);
         arrive(pod, trip)
     }
 

@@ -163,7 +163,7 @@ impl<'a> Walk<'_, 'a> {
                 trip.note(Place::Fabric, step);
                 return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
             }
-            trip.tell(|| Place::Fabric, || step().seeing(leg));
+            trip.note_unless_brief(|| Place::Fabric, || step().seeing(leg));
             let runtime = self.engine.runtime(&node.name)?;
             let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
             return self.at_node(node, &Entry::Interface(link), trip);

@@ -74,13 +74,13 @@ impl Engine<'_> {
             }
         }
         Ok(either(&somewhere, &nowhere, |verdict, leads| {
-            verdict.conditions.insert(0, doubt.said(leads));
+            verdict.conditions.insert(0, doubt.condition(leads));
         }))
     }
 }
 
 impl NameInDoubt {
-    fn said(&self, leads: bool) -> Text {
+    fn condition(&self, leads: bool) -> Text {
         let host = &self.host;
         match (&self.why, leads) {
             (Doubt::Outside, true) => format!("{host} has an address outside the cluster"),

@@ -113,7 +113,7 @@ impl Captured {
     }
 
     /// Adds what the captured kernels make of an address to its marks.
-    pub(crate) fn tell(&self, ip: IpAddr, marks: &mut Vec<u32>) {
+    pub(crate) fn add_marks(&self, ip: IpAddr, marks: &mut Vec<u32>) {
         if self.tables.is_empty() {
             return;
         }

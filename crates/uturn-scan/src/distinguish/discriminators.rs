@@ -90,8 +90,13 @@ impl Discriminators {
         let within = self.nets.iter().enumerate().filter(|(_, net)| net.contains(&ip));
         self.within.clear();
         self.within.extend(within.map(|(place, _)| place as u32));
-        self.captured.tell(ip, &mut self.within);
+        self.captured.add_marks(ip, &mut self.within);
         self.numbers.of_list(&self.within)
+    }
+
+    /// The ranges that an address is in.
+    pub(crate) fn ranges_with(&self, ip: IpAddr) -> impl Iterator<Item = IpNet> {
+        self.nets.iter().copied().filter(move |net| net.contains(&ip))
     }
 
     /// The ranges that a port is in, as one number; those that usually speak TLS are apart.

@@ -123,7 +123,7 @@ impl Failover for Retries {
             let kinds = round.ring.line(caller);
             let mut telling =
                 Telling { request, tries, start: &start, ring: &round.ring, ways: &mut ways };
-            telling.tell(&kinds);
+            telling.describe(&kinds);
         }
         list.met.borrow_mut().push(round);
         Ok(ways)
@@ -167,7 +167,7 @@ struct Telling<'t> {
 impl Telling<'_> {
     /// Tells the likeliest ways. `line` has the kinds of targets in the order in which they are
     /// asked.
-    fn tell(&mut self, line: &[usize]) {
+    fn describe(&mut self, line: &[usize]) {
         let mut untold = self.likeliest();
         let mut sought = 0;
         for first in 0..line.len() {

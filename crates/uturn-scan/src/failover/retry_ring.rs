@@ -280,7 +280,7 @@ impl RetryRing {
 
     /// Adds all that sets a client apart from others of its class: its own targets that are
     /// not as usual, and the targets that requests meet shortly before and after them.
-    pub(crate) fn tell_apart(&self, caller: Caller, told: &mut Vec<u32>) {
+    pub(crate) fn add_differences(&self, caller: Caller, told: &mut Vec<u32>) {
         told.push(PART);
         let is_unusual = |(at, own): &(u32, u32)| *own != self.usual(*at);
         let unusual: Vec<(u32, u32)> = self.owns(caller).filter(is_unusual).collect();
@@ -289,13 +289,13 @@ impl RetryRing {
         for one in &unusual {
             told.extend([PART, one.1, self.usual(one.0)]);
             if seen.contains(one) {
-                self.tell_side(one.0, &seen, -1, told);
-                self.tell_side(one.0, &seen, 1, told);
+                self.add_side(one.0, &seen, -1, told);
+                self.add_side(one.0, &seen, 1, told);
             }
         }
     }
 
-    fn tell_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
+    fn add_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
         told.push(PART);
         let most = told.len() + 2 * MANY;
         let count = self.stretches.last().map_or(0, |one| i64::from(one.at.end));

@@ -93,30 +93,32 @@ impl Round {
 
 impl TargetList {
     pub(crate) fn new(
-        census: &Inventory<'_>,
-        sketch: &TargetClasses<'_>,
+        inventory: &Inventory<'_>,
+        target_classes: &TargetClasses<'_>,
         behind: &Service,
     ) -> Self {
-        let drawn = &sketch.drawn;
-        let classes = &census.classes[drawn.of];
+        let partition = &target_classes.partition;
+        let classes = &inventory.classes[partition.of];
         let untouched: Vec<u32> = (0..classes.len() as u32)
-            .map(|class| drawn.untouched.get(&class).copied().unwrap_or_default())
+            .map(|class| partition.untouched.get(&class).copied().unwrap_or_default())
             .collect();
         let mut class_of: Vec<u32> =
-            census.nodes.iter().map(|one| untouched[one.class[drawn.of] as usize]).collect();
-        for (place, class) in &drawn.touched {
+            inventory.nodes.iter().map(|one| untouched[one.class[partition.of] as usize]).collect();
+        for (place, class) in &partition.touched {
             class_of[*place as usize] = *class;
         }
-        let nodes_here = drawn.stands.iter().filter(|one| one.targets > 0).map(|one| {
-            let (place, like) = (Some(one.place), class_of[one.place as usize]);
-            let name = census.nodes[one.place as usize].node.name.clone();
-            (name, TargetSlot { place, like, client: None })
-        });
+        let nodes_here =
+            partition.representatives.iter().filter(|one| one.targets > 0).map(|one| {
+                let (place, like) = (Some(one.place), class_of[one.place as usize]);
+                let name = inventory.nodes[one.place as usize].node.name.clone();
+                (name, TargetSlot { place, like, client: None })
+            });
         let nodes_here = nodes_here.collect();
         let bundles: FastMap<IpAddr, (u32, Option<u32>)> =
-            drawn.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
-        let family = Family::of(sketch.scope.asked.to.ip());
-        let slices = census.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
+            partition.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
+        let family = Family::of(target_classes.scope.asked.to.ip());
+        let slices =
+            inventory.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
         let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();
         let mut endpoints_like = Vec::new();
         let mut endpoints: Vec<TargetSlot> = Vec::new();
@@ -126,7 +128,7 @@ impl TargetList {
         for one in slices.flat_map(|slice| &slice.endpoints).filter(|one| one.ready) {
             let ip = one.address;
             let Some((number, client)) = bundles.get(&ip).copied() else { continue };
-            let place = census.node_towards(ip);
+            let place = inventory.node_towards(ip);
             // Endpoints on no known node are like no other.
             let alike = match place {
                 Some(place) => (Some(class_of[place as usize]), nobody, number),

@@ -42,7 +42,7 @@ impl<'a> Classifier<'a> {
             return Rc::clone(known);
         }
         let mut found = Vec::new();
-        let mut slices: Vec<_> = self.census.cluster.slices(&service.name).iter().collect();
+        let mut slices: Vec<_> = self.inventory.cluster.slices(&service.name).iter().collect();
         slices.sort_by(|a, b| a.name.cmp(&b.name));
         for slice in slices {
             let ports = slice.ports.iter().map(|port| {
@@ -52,18 +52,18 @@ impl<'a> Classifier<'a> {
             let key = SliceKey { family: slice.family, ports: ports.collect() };
             let slice_look = u64::from(self.slices.of(key));
             for one in &slice.endpoints {
-                let census = &self.census;
+                let inventory = &self.inventory;
                 let ip = one.address;
-                let holders = census.holders(ip);
+                let holders = inventory.holders(ip);
                 let (place, pod, client) = (holders.towards, holders.pod, holders.client);
                 // Mostly what is written says the same as the address.
                 let is_there =
-                    |place: &u32, name: &Name| census.nodes[*place as usize].node.name == *name;
+                    |place: &u32, name: &Name| inventory.nodes[*place as usize].node.name == *name;
                 let written = one.node.as_ref().map(|name| {
-                    place.filter(|at| is_there(at, name)).or_else(|| census.place_of(name))
+                    place.filter(|at| is_there(at, name)).or_else(|| inventory.place_of(name))
                 });
                 let names: Vec<u32> =
-                    one.node_hints.iter().filter_map(|name| census.place_of(name)).collect();
+                    one.node_hints.iter().filter_map(|name| inventory.place_of(name)).collect();
                 let is_plain = (holders.is_plain || holders.is_node)
                     && written.is_none_or(|written| written == place)
                     && one.node_hints.len() == names.len()
@@ -71,7 +71,7 @@ impl<'a> Classifier<'a> {
                     && Family::of(ip) == slice.family;
                 let mut odd = Vec::new();
                 if !is_plain {
-                    odd = census.related(ip);
+                    odd = inventory.related(ip);
                     odd.extend(written.flatten());
                     odd.extend(&names);
                 }

@@ -10,8 +10,8 @@ use crate::inventory::{HOST, Inventory, NodeClass};
 use crate::partition::target_classes::{Bundle, Callers, Care, PART, Representative, Touched};
 
 /// Nodes being put into classes.
-pub(crate) struct Drawing<'s, 'a> {
-    pub(crate) census: &'s Inventory<'a>,
+pub(crate) struct PartitionBuilder<'s, 'a> {
+    pub(crate) inventory: &'s Inventory<'a>,
     /// Whether classes regard zones.
     pub(crate) of: usize,
     pub(crate) care: Care,
@@ -20,7 +20,7 @@ pub(crate) struct Drawing<'s, 'a> {
     pub(crate) touched: &'s FastMap<u32, Touched>,
     pub(crate) shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
-    pub(crate) stands: Vec<Representative>,
+    pub(crate) representatives: Vec<Representative>,
     pub(crate) callers: Vec<Callers<'a>>,
     /// As `TargetClasses::untouched` and `TargetClasses::touched`.
     pub(crate) untouched_classes: FastMap<u32, u32>,
@@ -28,34 +28,34 @@ pub(crate) struct Drawing<'s, 'a> {
 }
 
 /// Clients of one kind on nodes that are alike.
-struct Kind {
+struct ClientKind {
     /// Some of the nodes they are on.
     on: Vec<u32>,
     /// How many nodes that are.
     nodes: usize,
-    crowd: IntervalSet,
+    places: IntervalSet,
 }
 
 /// Nodes that are alike, and their clients.
 #[derive(Default)]
-struct Alike {
+struct AlikeNodes {
     size: usize,
     has_endpoints: bool,
     /// Some of them; all of them where Services have to do with them.
     members: Vec<u32>,
     /// Of each kind of client that is no endpoint: on which of the members, and all of them.
-    kinds: BTreeMap<u32, Kind>,
+    kinds: BTreeMap<u32, ClientKind>,
     /// Clients that are endpoints, by what they are.
     itself: BTreeMap<u32, IntervalSet>,
 }
 
-impl<'a> Drawing<'_, 'a> {
-    pub(crate) fn draw(&mut self) {
+impl<'a> PartitionBuilder<'_, 'a> {
+    pub(crate) fn build(&mut self) {
         self.shape.push(self.of as u64);
         let mut groups: BTreeMap<(u32, Vec<u64>), Vec<u32>> = BTreeMap::new();
         let mut gone: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (place, touched) in self.touched {
-            let class = self.census.nodes[*place as usize].class[self.of];
+            let class = self.inventory.nodes[*place as usize].class[self.of];
             let mut key: Vec<u64> =
                 self.bundles[touched.bundles.clone()].iter().map(|one| one.number.into()).collect();
             key.sort_unstable();
@@ -64,7 +64,7 @@ impl<'a> Drawing<'_, 'a> {
             gone.entry(class).or_default().push(*place);
         }
         let none = Vec::new();
-        for (number, class) in self.census.classes[self.of].iter().enumerate() {
+        for (number, class) in self.inventory.classes[self.of].iter().enumerate() {
             let gone = gone.get(&(number as u32)).unwrap_or(&none);
             if gone.len() < class.nodes.len() {
                 let alike = self.untouched(class, gone);
@@ -82,22 +82,22 @@ impl<'a> Drawing<'_, 'a> {
     }
 
     /// Those of a class that no Service in scope has to do with.
-    fn untouched(&self, class: &NodeClass, gone: &[u32]) -> Alike {
+    fn untouched(&self, class: &NodeClass, gone: &[u32]) -> AlikeNodes {
         let is_here = |place: &&u32| !self.touched.contains_key(place);
         let first = self
             .first_node()
             .filter(|place| is_here(&place) && class.nodes.binary_search(place).is_ok());
         let some = class.nodes.iter().filter(is_here).take(3 + class.kinds.len()).copied();
-        let mut alike = Alike {
+        let mut alike = AlikeNodes {
             size: class.nodes.len() - gone.len(),
             members: first.into_iter().chain(some).collect(),
-            ..Alike::default()
+            ..AlikeNodes::default()
         };
         for (kind, (nodes, all)) in &class.kinds {
             let mut holes = Vec::with_capacity(gone.len());
             let mut with_kind = nodes.len();
             for place in gone {
-                let kinds = &self.census.nodes[*place as usize].kinds;
+                let kinds = &self.inventory.nodes[*place as usize].kinds;
                 if let Some((_, range)) = kinds.iter().find(|(one, _)| one == kind) {
                     holes.push(range.clone());
                     with_kind -= 1;
@@ -106,7 +106,7 @@ impl<'a> Drawing<'_, 'a> {
             if with_kind == 0 {
                 continue;
             }
-            let crowd = match holes.is_empty() {
+            let places = match holes.is_empty() {
                 true => all.clone(),
                 false => all.without(&IntervalSet::new(holes)),
             };
@@ -115,7 +115,7 @@ impl<'a> Drawing<'_, 'a> {
             let members = alike.members.iter().copied();
             let on = members.filter(|place| nodes.binary_search(place).is_ok()).chain(home);
             let on: Vec<u32> = on.collect();
-            alike.kinds.insert(*kind, Kind { on, nodes: with_kind, crowd });
+            alike.kinds.insert(*kind, ClientKind { on, nodes: with_kind, places });
         }
         let homes: Vec<u32> = alike.kinds.values().flat_map(|one| one.on.clone()).collect();
         for home in homes {
@@ -127,14 +127,14 @@ impl<'a> Drawing<'_, 'a> {
         alike
     }
 
-    fn touched_alike(&self, members: Vec<u32>) -> Alike {
+    fn touched_alike(&self, members: Vec<u32>) -> AlikeNodes {
         let mut kinds: BTreeMap<u32, (Vec<u32>, Vec<Range<u32>>)> = BTreeMap::new();
         let mut itself: BTreeMap<u32, Vec<Range<u32>>> = BTreeMap::new();
         for place in &members {
             let bundles = &self.bundles[self.touched[place].bundles.clone()];
             let own: Vec<Range<u32>> =
                 bundles.iter().filter_map(|one| Some(one.client?..one.client? + 1)).collect();
-            for (kind, range) in &self.census.nodes[*place as usize].kinds {
+            for (kind, range) in &self.inventory.nodes[*place as usize].kinds {
                 let others = match *kind == HOST || own.is_empty() {
                     true => IntervalSet::new(vec![range.clone()]),
                     false => IntervalSet::new(vec![range.clone()])
@@ -160,25 +160,25 @@ impl<'a> Drawing<'_, 'a> {
             if let Some(first) = first.filter(|place| on.contains(place)) {
                 on.insert(0, first);
             }
-            (kind, Kind { on, nodes, crowd: IntervalSet::new(ranges) })
+            (kind, ClientKind { on, nodes, places: IntervalSet::new(ranges) })
         });
         let itself = itself.into_iter().map(|(number, ranges)| (number, IntervalSet::new(ranges)));
         let itself: BTreeMap<u32, IntervalSet> = itself.collect();
         let first = members.first().and_then(|place| self.touched.get(place));
         let has_endpoints = first.is_some_and(|touched| !touched.bundles.is_empty());
-        Alike { size, has_endpoints, members, kinds: kinds.collect(), itself }
+        AlikeNodes { size, has_endpoints, members, kinds: kinds.collect(), itself }
     }
 
     fn first_node(&self) -> Option<u32> {
-        let pod = self.census.clients.get(self.first? as usize)?;
-        self.census.place_of(pod.node.as_ref()?)
+        let pod = self.inventory.clients.get(self.first? as usize)?;
+        self.inventory.place_of(pod.node.as_ref()?)
     }
 
     /// Picks who stands for a class, and adds its clients.
-    fn add(&mut self, class: u32, key: &[u64], alike: &Alike) {
+    fn add(&mut self, class: u32, key: &[u64], alike: &AlikeNodes) {
         let Some(first) = alike.members.first().copied() else { return };
         let mut homes = vec![first];
-        for Kind { on, .. } in alike.kinds.values() {
+        for ClientKind { on, .. } in alike.kinds.values() {
             if !on.iter().any(|place| homes.contains(place)) {
                 homes.extend(on.first());
             }
@@ -188,66 +188,74 @@ impl<'a> Drawing<'_, 'a> {
         self.sizes.push(alike.size as u64);
         let rest = alike.size - homes.len();
         let mut others = alike.members.iter().copied().filter(|place| !homes.contains(place));
-        let mut stands: Vec<Representative> = homes
+        let mut representatives: Vec<Representative> = homes
             .iter()
             .map(|place| Representative { place: *place, targets: 1, homes: 1 })
             .collect();
-        if alike.has_endpoints && self.census.has_captures() {
+        if alike.has_endpoints && self.inventory.has_captures() {
             // Captured rules name every endpoint, and each of them calls for itself.
-            stands.extend(others.map(|place| Representative { place, targets: 1, homes: 1 }));
+            representatives.extend(others.map(|place| Representative {
+                place,
+                targets: 1,
+                homes: 1,
+            }));
         } else if let Some(second) = others.next() {
-            stands.push(Representative { place: second, targets: rest as u32, homes: 1 });
+            representatives.push(Representative { place: second, targets: rest as u32, homes: 1 });
             if let Some(third) = others.next().filter(|_| alike.has_endpoints) {
-                stands.push(Representative { place: third, targets: 0, homes: rest as u32 - 1 });
+                representatives.push(Representative {
+                    place: third,
+                    targets: 0,
+                    homes: rest as u32 - 1,
+                });
             }
         }
-        self.shape.extend([homes.len() as u64, stands.len() as u64]);
+        self.shape.extend([homes.len() as u64, representatives.len() as u64]);
         for (kind, one) in &alike.kinds {
             let home = homes.iter().position(|home| one.on.contains(home)).unwrap_or_default();
             self.shape.extend([u64::from(*kind), home as u64]);
-            self.call(homes[home], *kind, &one.crowd, Some(one.nodes));
+            self.call(homes[home], *kind, &one.places, Some(one.nodes));
         }
         self.shape.push(PART);
-        for (number, crowd) in &alike.itself {
+        for (number, places) in &alike.itself {
             self.shape.push(u64::from(*number));
-            self.call(first, *number, crowd, None);
+            self.call(first, *number, places, None);
         }
-        self.stands.append(&mut stands);
+        self.representatives.append(&mut representatives);
     }
 
     /// Adds clients; the first of them on a node is walked for all. No number of nodes
     /// means that they are endpoints themselves.
-    fn call(&mut self, home: u32, kind: u32, crowd: &IntervalSet, nodes: Option<usize>) {
+    fn call(&mut self, home: u32, kind: u32, places: &IntervalSet, nodes: Option<usize>) {
         let itself = nodes.is_none();
-        let clients = &self.census.clients;
+        let clients = &self.inventory.clients;
         // Where targets are tried in turns, it matters who of a node's endpoints one is; and
         // captured rules may know one and not the other.
-        let is_told_apart = self.care == Care::EveryNode || self.census.has_captures();
+        let is_told_apart = self.care == Care::EveryNode || self.inventory.has_captures();
         if self.care == Care::EveryPod || (is_told_apart && itself) {
-            let each = crowd.iter().map(|at| Callers {
+            let each = places.iter().map(|at| Callers {
                 pod: clients[at],
                 at: at as u32,
-                crowd: IntervalSet::one(at as u32),
+                places: IntervalSet::one(at as u32),
                 nodes: 1,
                 itself,
             });
             self.callers.extend(each);
             return;
         }
-        let wanted = self.first.filter(|at| crowd.contains(*at as usize));
-        let of_kind = self.census.nodes[home as usize].kinds.iter();
+        let wanted = self.first.filter(|at| places.contains(*at as usize));
+        let of_kind = self.inventory.nodes[home as usize].kinds.iter();
         let here = of_kind.filter(|(one, _)| itself || *one == kind).flat_map(|(_, at)| at.clone());
-        let at = wanted.or_else(|| here.into_iter().find(|at| crowd.contains(*at as usize)));
+        let at = wanted.or_else(|| here.into_iter().find(|at| places.contains(*at as usize)));
         let Some((at, pod)) = at.and_then(|at| Some((at, *clients.get(at as usize)?))) else {
             return;
         };
         let nodes = nodes.unwrap_or_else(|| {
-            let mut on: Vec<u32> = crowd.iter().map(|at| self.census.homes[at]).collect();
+            let mut on: Vec<u32> = places.iter().map(|at| self.inventory.homes[at]).collect();
             on.sort_unstable();
             on.dedup();
             on.len()
         });
-        self.callers.push(Callers { pod, at, crowd: crowd.clone(), nodes, itself });
+        self.callers.push(Callers { pod, at, places: places.clone(), nodes, itself });
     }
 }
 

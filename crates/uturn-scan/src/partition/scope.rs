@@ -65,7 +65,7 @@ impl Listeners {
 }
 
 impl<'a> Scope<'a> {
-    pub(crate) fn new(census: &Inventory<'a>, listeners: &Listeners, asked: Asked) -> Self {
+    pub(crate) fn new(inventory: &Inventory<'a>, listeners: &Listeners, asked: Asked) -> Self {
         let balancer = listeners.0.get(&asked.to.ip()).cloned();
         let listener = balancer.as_ref().and_then(|balancer| {
             let place = balancer.listeners.iter().position(|one| {
@@ -83,8 +83,8 @@ impl<'a> Scope<'a> {
             ingresses: Vec::new(),
             is_tangled: false,
         };
-        scope.find_services(census);
-        scope.find_ingresses(census);
+        scope.find_services(inventory);
+        scope.find_ingresses(inventory);
         scope
     }
 
@@ -109,16 +109,16 @@ impl<'a> Scope<'a> {
         Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
     }
 
-    fn find_services(&mut self, census: &Inventory<'a>) {
-        let cluster = census.cluster;
+    fn find_services(&mut self, inventory: &Inventory<'a>) {
+        let cluster = inventory.cluster;
         let mut found: BTreeMap<&NamespacedName, &'a Service> = BTreeMap::new();
         let to = self.asked.to;
-        let at_address = census.services_at.get(&to.ip()).into_iter().flatten();
+        let at_address = inventory.services_at.get(&to.ip()).into_iter().flatten();
         let behind = self.listener().and_then(|(_, rule)| cluster.services.get(&rule?.service));
         let mut new: Vec<&'a Service> =
-            at_address.chain(&census.everywhere).copied().chain(behind).collect();
+            at_address.chain(&inventory.everywhere).copied().chain(behind).collect();
         let mut ports: BTreeSet<u16> = OWN_PORTS.into();
-        if cluster.proxy.mode.value == ProxyMode::Ipvs || census.is_node(to.ip()) {
+        if cluster.proxy.mode.value == ProxyMode::Ipvs || inventory.is_node(to.ip()) {
             ports.insert(to.port());
         }
         let mut host_ports = BTreeSet::new();
@@ -129,19 +129,19 @@ impl<'a> Scope<'a> {
                 }
                 ports.extend(service.ports.iter().filter_map(|one| Some(one.node_port?.number())));
                 for slice in cluster.slices(&service.name) {
-                    if slice.endpoints.iter().any(|one| census.is_node(one.address)) {
+                    if slice.endpoints.iter().any(|one| inventory.is_node(one.address)) {
                         host_ports.extend(slice.ports.iter().map(|one| one.port.number()));
                     }
                 }
             }
             let asked = ports.iter().chain(&host_ports);
-            let on = asked.filter_map(|port| census.services_on.get(port)).flatten();
+            let on = asked.filter_map(|port| inventory.services_on.get(port)).flatten();
             new.extend(on.filter(|one| !found.contains_key(&one.name)));
             if new.is_empty() {
                 break;
             }
         }
-        self.is_tangled = host_ports.iter().any(|port| census.services_on.contains_key(port));
+        self.is_tangled = host_ports.iter().any(|port| inventory.services_on.contains_key(port));
         ports.extend(host_ports);
         self.ports = ports;
         self.services = found.into_values().collect();
@@ -149,11 +149,11 @@ impl<'a> Scope<'a> {
 
     /// The first Ingress with the address says who reaches the load balancer, the first to
     /// listen there says how, and another may own the rule.
-    fn find_ingresses(&mut self, census: &Inventory<'a>) {
-        let at = census.ingresses_at.get(&self.asked.to.ip());
-        let served = |one: &&&Ingress| controller::is_served_by_cloud(census.cluster, one);
+    fn find_ingresses(&mut self, inventory: &Inventory<'a>) {
+        let at = inventory.ingresses_at.get(&self.asked.to.ip());
+        let served = |one: &&&Ingress| controller::is_served_by_cloud(inventory.cluster, one);
         let listens = |one: &&&Ingress| {
-            let mut ports = controller::ingress_ports(census.cluster, one).into_iter();
+            let mut ports = controller::ingress_ports(inventory.cluster, one).into_iter();
             ports.any(|port| port.number() == self.asked.to.port())
         };
         let all = || at.into_iter().flatten().filter(served);

@@ -71,7 +71,7 @@ struct SignatureWriter<'s, 'a> {
 impl<'a> SignatureWriter<'_, 'a> {
     fn address(&mut self, ip: IpAddr) {
         let at = place_of(&mut self.addresses, ip);
-        let inventory = &self.classifier.census;
+        let inventory = &self.classifier.inventory;
         let family = u64::from(Family::of(ip) == Family::V6);
         // An address that belongs to a node or pod too is like no other.
         let holder = inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
@@ -100,7 +100,7 @@ impl<'a> SignatureWriter<'_, 'a> {
     fn service(&mut self, service: &'a Service) {
         let keys = &mut self.classifier.service_keys;
         let number = self.classifier.services.entry(&service.name);
-        let binding = self.classifier.census.cluster.proxy.address_binding;
+        let binding = self.classifier.inventory.cluster.proxy.address_binding;
         let number = *number.or_insert_with(|| keys.of(ServiceKey::of(service, binding)));
         self.shape.push(u64::from(number));
         for list in [&service.cluster_ips, &service.external_ips] {
@@ -150,7 +150,7 @@ impl<'a> SignatureWriter<'_, 'a> {
 
     /// What load balancers do for the objects in scope.
     fn balancers(&mut self, scope: &Scope<'a>) {
-        let facts = &self.classifier.census.cluster.load_balancers;
+        let facts = &self.classifier.inventory.cluster.load_balancers;
         let made = self.classifier.sample.balancers(scope, facts);
         for (vip, key) in made {
             self.address(vip);
@@ -218,16 +218,16 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
     /// The shapes of the Services' load balancers, where they are made like this.
     fn shapes(cluster: &Cluster, make: fn(&Cluster) -> Vec<LoadBalancer>) -> Vec<Vec<u64>> {
         let mut marks = Discriminators::new(cluster, &[], &FastMap::default());
-        let census = Inventory::new(cluster, Vec::new(), FastMap::default(), &mut marks);
+        let inventory = Inventory::new(cluster, Vec::new(), FastMap::default(), &mut marks);
         let listeners = Listeners::new(&outline_of_listeners(cluster));
-        let mut classifier = Classifier::new(census, marks);
+        let mut classifier = Classifier::new(inventory, marks);
         classifier.sample.make = make;
         let shape = |service: &Service| {
             let to = (service.load_balancer[0].ip.unwrap(), 80).into();
             let protocol = Protocol::Tcp.into();
             let asked = Asked { to, protocol, request: Request::default() };
-            let scope = Scope::new(&classifier.census, &listeners, asked);
-            classifier.sketch(scope, Care::Classes, None).shape
+            let scope = Scope::new(&classifier.inventory, &listeners, asked);
+            classifier.classify(scope, Care::Classes, None).shape
         };
         cluster.services.values().map(shape).collect()
     }

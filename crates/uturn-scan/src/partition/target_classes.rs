@@ -31,7 +31,7 @@ use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{Caller, Inventory};
 use crate::numbers::Numbers;
 use crate::partition::located::{Located, SliceKey, UnlikeKey, profile};
-use crate::partition::node_classes::Drawing;
+use crate::partition::node_classes::PartitionBuilder;
 use crate::partition::scope::Scope;
 use crate::partition::signature::{BalancerKey, IngressKey, RequestKey, Sample, ServiceKey};
 
@@ -42,17 +42,17 @@ pub(crate) const PART: u64 = u64::MAX;
 pub(crate) struct TargetClasses<'a> {
     pub(crate) scope: Scope<'a>,
     pub(crate) shape: Vec<u64>,
-    pub(crate) drawn: Arc<Drawn<'a>>,
+    pub(crate) partition: Arc<Partition<'a>>,
 }
 
 /// What all targets have in common whose packets can meet the same Services.
-pub(crate) struct Drawn<'a> {
+pub(crate) struct Partition<'a> {
     /// Its part of the shape.
     shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
-    pub(crate) stands: Vec<Representative>,
+    pub(crate) representatives: Vec<Representative>,
     /// The class of each node that no Service in scope has to do with, by its number in the
-    /// census, and of each other node.
+    /// inventory, and of each other node.
     pub(crate) untouched: FastMap<u32, u32>,
     pub(crate) touched: FastMap<u32, u32>,
     /// Whether classes regard zones.
@@ -80,7 +80,7 @@ pub(crate) struct Callers<'a> {
     /// Who is walked for all, and where it stands among the clients.
     pub(crate) pod: &'a Pod,
     pub(crate) at: u32,
-    pub(crate) crowd: IntervalSet,
+    pub(crate) places: IntervalSet,
     /// The nodes they are on.
     pub(crate) nodes: usize,
     /// Whether they are endpoints themselves.
@@ -89,27 +89,27 @@ pub(crate) struct Callers<'a> {
 
 impl<'a> Callers<'a> {
     /// Who is walked for all.
-    pub(crate) fn caller(&self, census: &Inventory<'a>) -> Caller {
-        Caller { place: census.homes[self.at as usize], at: self.at }
+    pub(crate) fn caller(&self, inventory: &Inventory<'a>) -> Caller {
+        Caller { place: inventory.homes[self.at as usize], at: self.at }
     }
 
     /// All of a class, said by the first of these.
-    pub(crate) fn together(census: &Inventory<'a>, mut parts: Vec<Self>) -> Option<Self> {
+    pub(crate) fn together(inventory: &Inventory<'a>, mut parts: Vec<Self>) -> Option<Self> {
         if parts.len() == 1 {
             return parts.pop();
         }
-        let ranges = parts.iter().flat_map(|one| one.crowd.ranges()).collect();
+        let ranges = parts.iter().flat_map(|one| one.places.ranges()).collect();
         let mut nodes = parts.iter().map(|one| one.nodes).sum();
         let first = parts.into_iter().next()?;
-        let crowd = IntervalSet::new(ranges);
+        let places = IntervalSet::new(ranges);
         // Only endpoints of one node can be in several parts.
         if first.itself {
-            let mut homes: Vec<u32> = crowd.iter().map(|at| census.homes[at]).collect();
+            let mut homes: Vec<u32> = places.iter().map(|at| inventory.homes[at]).collect();
             homes.sort_unstable();
             homes.dedup();
             nodes = homes.len();
         }
-        Some(Self { crowd, nodes, ..first })
+        Some(Self { places, nodes, ..first })
     }
 }
 
@@ -124,9 +124,9 @@ pub(crate) enum Care {
     EveryPod,
 }
 
-/// Makes sketches, and remembers what several need.
+/// Makes classes, and remembers what several need.
 pub(crate) struct Classifier<'a> {
-    pub(crate) census: Arc<Inventory<'a>>,
+    pub(crate) inventory: Arc<Inventory<'a>>,
     /// What addresses and ports are told apart by.
     pub(crate) marks: Discriminators,
     pub(crate) slices: Numbers<SliceKey<'a>>,
@@ -140,12 +140,12 @@ pub(crate) struct Classifier<'a> {
     pub(crate) sample: Sample,
     bundles: Numbers<Vec<u64>>,
     /// By the places of Services in memory, and by ports.
-    drawn: FastMap<(Vec<usize>, Vec<u16>), Arc<Drawn<'a>>>,
+    partition: FastMap<(Vec<usize>, Vec<u16>), Arc<Partition<'a>>>,
     /// The number of each Service's key.
     pub(crate) services: FastMap<&'a NamespacedName, u32>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
-    /// How many sketches there are.
-    sketched: u64,
+    /// How many classes there are.
+    classified: u64,
 }
 
 /// An endpoint's node and address, the number of its Service, and where it is found there.
@@ -166,10 +166,10 @@ pub(crate) struct Touched {
 }
 
 impl<'a> Classifier<'a> {
-    pub(crate) fn new(census: Inventory<'a>, marks: Discriminators) -> Self {
-        let sample = Sample::new(census.cluster, &marks.node_labels);
+    pub(crate) fn new(inventory: Inventory<'a>, marks: Discriminators) -> Self {
+        let sample = Sample::new(inventory.cluster, &marks.node_labels);
         Self {
-            census: Arc::new(census),
+            inventory: Arc::new(inventory),
             marks,
             slices: Numbers::default(),
             unlike: Numbers::default(),
@@ -181,49 +181,49 @@ impl<'a> Classifier<'a> {
             balancer_keys: Numbers::default(),
             sample,
             bundles: Numbers::default(),
-            drawn: FastMap::default(),
+            partition: FastMap::default(),
             services: FastMap::default(),
             located: FastMap::default(),
-            sketched: 0,
+            classified: 0,
         }
     }
 
-    /// The sketch of a target; `first` is a client that is to stand for those like it.
-    pub(crate) fn sketch(
+    /// The target_classes of a target; `first` is a client that is to stand for those like it.
+    pub(crate) fn classify(
         &mut self,
         scope: Scope<'a>,
         care: Care,
         first: Option<u32>,
     ) -> TargetClasses<'a> {
-        let drawn = if care == Care::Classes && first.is_none() {
+        let partition = if care == Care::Classes && first.is_none() {
             let services = scope.services.iter().map(|one| std::ptr::from_ref(*one).addr());
             let key = (services.collect(), scope.ports.iter().copied().collect());
-            match self.drawn.get(&key) {
-                Some(drawn) => Arc::clone(drawn),
+            match self.partition.get(&key) {
+                Some(partition) => Arc::clone(partition),
                 None => {
-                    let drawn = Arc::new(self.draw(&scope, care, first));
-                    Arc::clone(self.drawn.entry(key).or_insert(drawn))
+                    let partition = Arc::new(self.partition(&scope, care, first));
+                    Arc::clone(self.partition.entry(key).or_insert(partition))
                 }
             }
         } else {
-            Arc::new(self.draw(&scope, care, first))
+            Arc::new(self.partition(&scope, care, first))
         };
-        let mut shape = drawn.shape.clone();
+        let mut shape = partition.shape.clone();
         self.add_signature(&scope, &mut shape);
-        if self.census.has_captures() {
+        if self.inventory.has_captures() {
             // Captured rules may treat each Service differently.
-            self.sketched += 1;
-            shape.extend([PART, self.sketched]);
+            self.classified += 1;
+            shape.extend([PART, self.classified]);
         }
-        TargetClasses { scope, shape, drawn }
+        TargetClasses { scope, shape, partition }
     }
 
     /// Forgets what targets had in common, but for what each is told apart by.
     pub(crate) fn forget(&mut self) {
-        self.drawn = FastMap::default();
+        self.partition = FastMap::default();
     }
 
-    fn draw(&mut self, scope: &Scope<'a>, care: Care, first: Option<u32>) -> Drawn<'a> {
+    fn partition(&mut self, scope: &Scope<'a>, care: Care, first: Option<u32>) -> Partition<'a> {
         let mut all: Vec<Place> = Vec::new();
         let mut found: Vec<Rc<[Located]>> = Vec::with_capacity(scope.services.len());
         let mut heeds_zones = false;
@@ -266,8 +266,8 @@ impl<'a> Classifier<'a> {
             rest = &rest[many..];
         }
         self.touch(scope, care, &odd, &mut touched);
-        let mut drawing = Drawing {
-            census: &self.census,
+        let mut builder = PartitionBuilder {
+            inventory: &self.inventory,
             of: usize::from(heeds_zones),
             care,
             first,
@@ -275,19 +275,19 @@ impl<'a> Classifier<'a> {
             touched: &touched,
             shape: Vec::new(),
             sizes: Vec::new(),
-            stands: Vec::new(),
+            representatives: Vec::new(),
             callers: Vec::new(),
             untouched_classes: FastMap::default(),
             touched_classes: FastMap::default(),
         };
-        drawing.draw();
-        let Drawing { mut shape, sizes, stands, callers, of, .. } = drawing;
-        let (untouched, touched) = (drawing.untouched_classes, drawing.touched_classes);
+        builder.build();
+        let PartitionBuilder { mut shape, sizes, representatives, callers, of, .. } = builder;
+        let (untouched, touched) = (builder.untouched_classes, builder.touched_classes);
         let alone = &bundles[loose];
         shape.push(PART);
         shape.extend(alone.iter().map(|one| u64::from(one.number)));
         let loose = alone.iter().map(|one| one.ip).collect();
-        Drawn { shape, sizes, stands, untouched, touched, of, bundles, loose, callers }
+        Partition { shape, sizes, representatives, untouched, touched, of, bundles, loose, callers }
     }
 
     fn touch(
@@ -297,16 +297,16 @@ impl<'a> Classifier<'a> {
         odd: &[u32],
         touched: &mut FastMap<u32, Touched>,
     ) {
-        let census = &self.census;
+        let inventory = &self.inventory;
         for port in &scope.ports {
-            for (place, pod) in census.host_ports.get(port).into_iter().flatten() {
+            for (place, pod) in inventory.host_ports.get(port).into_iter().flatten() {
                 let look = self.profiles.of(profile(pod));
                 let more = &mut touched.entry(*place).or_default().more;
                 more.extend([PART, 1, u64::from(*port), u64::from(look)]);
             }
         }
-        for place in &census.behind {
-            let node = &census.nodes[*place as usize].node;
+        for place in &inventory.behind {
+            let node = &inventory.nodes[*place as usize].node;
             let lacks = |service: &&Service| node.unprogrammed.contains(&service.name);
             let lacking = scope.services.iter().enumerate().filter(|(_, one)| lacks(one));
             let lacking: Vec<u64> = lacking.map(|(number, _)| number as u64).collect();
@@ -323,7 +323,7 @@ impl<'a> Classifier<'a> {
                 odd.dedup();
                 odd
             }
-            Care::EveryNode | Care::EveryPod => (0..census.nodes.len() as u32).collect(),
+            Care::EveryNode | Care::EveryPod => (0..inventory.nodes.len() as u32).collect(),
         };
         for place in alone {
             touched.entry(place).or_default().more.extend([PART, 3, u64::from(place)]);

@@ -22,39 +22,39 @@ pub(crate) struct Weights {
     pub(crate) retries: Retries,
 }
 
-/// Makes the small cluster of a sketch.
+/// Makes the small cluster of a target_classes.
 pub(crate) fn reduced_cluster(
-    census: &Inventory<'_>,
-    sketch: &TargetClasses<'_>,
+    inventory: &Inventory<'_>,
+    target_classes: &TargetClasses<'_>,
 ) -> (Cluster, Weights) {
-    let (scope, drawn) = (&sketch.scope, &sketch.drawn);
-    let mut cluster = outline(census.cluster);
+    let (scope, partition) = (&target_classes.scope, &target_classes.partition);
+    let mut cluster = outline(inventory.cluster);
     let mut weights = Weights::default();
     let mut homes: FastMap<u32, (u32, u32)> = FastMap::default();
-    for stand in &drawn.stands {
-        let node = &census.nodes[stand.place as usize].node;
+    for stand in &partition.representatives {
+        let node = &inventory.nodes[stand.place as usize].node;
         cluster.nodes.insert(node.name.clone(), node.clone().into_owned());
         weights.retries.counts.nodes.insert(node.name.clone(), stand.targets);
         homes.insert(stand.place, (stand.homes, stand.targets));
     }
     let mut add = |pod: &Pod| drop(cluster.pods.insert(pod.name.clone(), pod.clone()));
-    for callers in &drawn.callers {
+    for callers in &partition.callers {
         add(callers.pod);
     }
     for port in &scope.ports {
-        for (place, pod) in census.host_ports.get(port).into_iter().flatten() {
+        for (place, pod) in inventory.host_ports.get(port).into_iter().flatten() {
             if homes.contains_key(place) {
                 add(pod);
             }
         }
     }
-    let loose: FastSet<IpAddr> = drawn.loose.iter().copied().collect();
+    let loose: FastSet<IpAddr> = partition.loose.iter().copied().collect();
     for service in &scope.services {
         let mut slices = Vec::new();
-        for slice in census.cluster.slices(&service.name) {
+        for slice in inventory.cluster.slices(&service.name) {
             let mut endpoints = Vec::new();
             for one in &slice.endpoints {
-                let home = census.node_towards(one.address).and_then(|place| homes.get(&place));
+                let home = inventory.node_towards(one.address).and_then(|place| homes.get(&place));
                 let Some((many, targets)) =
                     home.copied().or_else(|| loose.contains(&one.address).then_some((1, 1)))
                 else {
@@ -62,7 +62,7 @@ pub(crate) fn reduced_cluster(
                 };
                 weights.endpoints.insert(one.address, f64::from(many));
                 weights.retries.counts.endpoints.insert(one.address, targets);
-                census.pods_at(one.address).iter().for_each(|one| add(one.pod));
+                inventory.pods_at(one.address).iter().for_each(|one| add(one.pod));
                 endpoints.push(one.clone());
             }
             if !endpoints.is_empty() || slice.endpoints.is_empty() {
@@ -75,26 +75,26 @@ pub(crate) fn reduced_cluster(
         cluster.services.insert(service.name.clone(), (*service).clone());
     }
     weights.retries.list =
-        scope.tries_again().map(|behind| TargetList::new(census, sketch, behind));
+        scope.tries_again().map(|behind| TargetList::new(inventory, target_classes, behind));
     for ingress in &scope.ingresses {
         cluster.ingresses.insert(ingress.name.clone(), ingress.clone());
     }
     let owners = scope.services.iter().map(|one| (&one.name, &one.annotations));
     let owners = owners.chain(scope.ingresses.iter().map(|one| (&one.name, &one.annotations)));
     for (owner, annotations) in owners {
-        let configs = configs_of(census.cluster, owner, annotations);
+        let configs = configs_of(inventory.cluster, owner, annotations);
         let configs = configs.map(|config| (config.name.clone(), config.clone()));
         cluster.listener_overrides.extend(configs);
     }
     let asked = scope.asked.to.ip();
-    let facts = census.cluster.load_balancers.iter().filter(|fact| fact.vip == asked);
+    let facts = inventory.cluster.load_balancers.iter().filter(|fact| fact.vip == asked);
     cluster.load_balancers.extend(facts.cloned());
     // Every pod that shares an address with a pod in this cluster must be there too.
     let shared: Vec<&Pod> = cluster
         .pods
         .values()
         .flat_map(|pod| &pod.ips)
-        .map(|ip| census.pods_at(*ip))
+        .map(|ip| inventory.pods_at(*ip))
         .filter(|pods| pods.len() > 1)
         .flatten()
         .map(|one| one.pod)

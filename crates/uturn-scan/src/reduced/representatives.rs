@@ -65,7 +65,7 @@ impl Population for Representatives<'_, '_> {
         let at_address = inventory.services_at.get(&ip).into_iter().flatten();
         let on_port = inventory.services_on.get(&to.port()).into_iter().flatten();
         let is_missing = |service: &&Service| !self.cluster.services.contains_key(&service.name);
-        at_address.chain(on_port).any(|service| is_missing(service))
+        at_address.chain(on_port).any(is_missing)
             || (!known.is_host && inventory.node_towards(ip).is_some())
             || (!known.is_balancer && inventory.ingresses_at.contains_key(&ip))
     }

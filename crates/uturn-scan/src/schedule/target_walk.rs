@@ -1,4 +1,4 @@
-//! One target: its sketch is walked, a client of each class.
+//! One target: its target_classes is walked, a client of each class.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use uturn_netfilter::hash::FastMap;
 use uturn_path::{Options, Walk, WalkError};
 
 use crate::failover::outcome_reuse::ReusableOutcome;
+use crate::failover::split_by_targets::split_by_targets;
 use crate::failover::target_list::TargetList;
-use crate::failover::told_apart::told_apart;
 use crate::inventory::Inventory;
 use crate::partition::target_classes::{Callers, Care, TargetClasses};
 use crate::reduced::reduced_cluster::reduced_cluster;
@@ -22,16 +22,16 @@ pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
 
 /// What is known of a class of clients however many equals there are.
 #[derive(Clone, Debug)]
-pub(crate) enum Known {
+pub(crate) enum KnownAnswer {
     Nothing,
     Verdicts(Arc<[Verdict]>),
     Reusable(Arc<ReusableOutcome>),
 }
 
-/// What is known of classes of clients, in a sketch's order.
-pub(crate) type Sure = Vec<Known>;
+/// What is known of classes of clients, in a target_classes's order.
+pub(crate) type Sure = Vec<KnownAnswer>;
 
-/// What came of walking a sketch.
+/// What came of walking a target_classes.
 pub(crate) struct Walked<'a> {
     pub(crate) answered: Answered<'a>,
     /// What is known of each class of clients however many equals there are.
@@ -43,20 +43,20 @@ pub(crate) struct Walked<'a> {
 /// A target that is to be walked.
 pub(crate) struct TargetJob<'a> {
     pub(crate) target: Arc<ScanTarget>,
-    pub(crate) sketch: TargetClasses<'a>,
+    pub(crate) target_classes: TargetClasses<'a>,
     pub(crate) care: Care,
 }
 
 impl<'a> TargetJob<'a> {
     /// Each class of its clients with its verdicts.
     pub(crate) fn answered(&self, verdicts: Vec<Arc<[Verdict]>>) -> Answered<'a> {
-        self.sketch.drawn.callers.iter().cloned().zip(verdicts).collect()
+        self.target_classes.partition.callers.iter().cloned().zip(verdicts).collect()
     }
 }
 
-/// Walks errands; many do at a time.
+/// Walks jobs; many do at a time.
 pub(crate) struct Walker<'a> {
-    pub(crate) census: Arc<Inventory<'a>>,
+    pub(crate) inventory: Arc<Inventory<'a>>,
     pub(crate) options: Options,
 }
 
@@ -65,18 +65,18 @@ impl<'a> Walker<'a> {
     /// where that does not settle it.
     pub(crate) fn walk(
         &self,
-        errand: &TargetJob<'a>,
-        sure: &[Known],
+        job: &TargetJob<'a>,
+        sure: &[KnownAnswer],
     ) -> Result<Option<Walked<'a>>, WalkError> {
-        if let Some(said) = self.say_again(errand, sure) {
+        if let Some(said) = self.known_answers(job, sure) {
             return Ok(Some(said));
         }
-        let (cluster, weights) = reduced_cluster(&self.census, &errand.sketch);
-        let weights = (errand.care == Care::Classes).then_some(weights);
-        let representatives = Representatives::new(&self.census, &cluster, weights);
+        let (cluster, weights) = reduced_cluster(&self.inventory, &job.target_classes);
+        let weights = (job.care == Care::Classes).then_some(weights);
+        let representatives = Representatives::new(&self.inventory, &cluster, weights);
         let engine = representatives.engine();
         let walk = engine.walk(self.options, &representatives);
-        self.walk_in(&walk, representatives.list(), errand, sure)
+        self.walk_in(&walk, representatives.list(), job, sure)
     }
 
     /// The same, where what is walked is known already.
@@ -84,17 +84,17 @@ impl<'a> Walker<'a> {
         &self,
         walk: &Walk<'_, '_>,
         line: Option<&TargetList>,
-        errand: &TargetJob<'a>,
-        known: &[Known],
+        job: &TargetJob<'a>,
+        known: &[KnownAnswer],
     ) -> Result<Option<Walked<'a>>, WalkError> {
-        let TargetJob { target, sketch, .. } = errand;
-        let asked = sketch.scope.asked.target();
-        let mut answered = Vec::with_capacity(sketch.drawn.callers.len());
-        let mut sure = Sure::with_capacity(sketch.drawn.callers.len());
+        let TargetJob { target, target_classes, .. } = job;
+        let asked = target_classes.scope.asked.target();
+        let mut answered = Vec::with_capacity(target_classes.partition.callers.len());
+        let mut sure = Sure::with_capacity(target_classes.partition.callers.len());
         let mut is_common = true;
-        for (at, callers) in sketch.drawn.callers.iter().enumerate() {
+        for (at, callers) in target_classes.partition.callers.iter().enumerate() {
             if let Some(known) = known.get(at)
-                && let Some((said, is_said_of_all)) = self.say(callers, line, known)
+                && let Some((said, is_said_of_all)) = self.known_answer(callers, line, known)
             {
                 answered.extend(said);
                 is_common &= is_said_of_all;
@@ -116,7 +116,7 @@ impl<'a> Walker<'a> {
                 Ok(Some([verdict].into()))
             };
             if let Some(line) = line {
-                line.begin(callers.caller(&self.census));
+                line.begin(callers.caller(&self.inventory));
             }
             let Some(verdicts) = walk_client()? else { return Ok(None) };
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
@@ -124,16 +124,16 @@ impl<'a> Walker<'a> {
             let lesson = || line.and_then(|line| ReusableOutcome::of(walk, line, &rounds));
             let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
                 sure.push(match is_sure {
-                    true => Known::Verdicts(Arc::clone(&verdicts)),
-                    false => Known::learned(lesson()),
+                    true => KnownAnswer::Verdicts(Arc::clone(&verdicts)),
+                    false => KnownAnswer::learned(lesson()),
                 });
                 answered.push((callers.clone(), verdicts));
                 continue;
             };
             is_common = false;
-            sure.push(Known::learned(lesson()));
+            sure.push(KnownAnswer::learned(lesson()));
             let mut parts = Vec::new();
-            for (first, part) in told_apart(callers, &self.census, &rounds) {
+            for (first, part) in split_by_targets(callers, &self.inventory, &rounds) {
                 let verdicts = match rounds.as_slice() {
                     _ if first == line.walked.get() => Arc::clone(&verdicts),
                     [round] if round.is_all.get() => [round.verdict(first)].into(),
@@ -145,24 +145,25 @@ impl<'a> Walker<'a> {
                 };
                 parts.push((part, verdicts));
             }
-            answered.extend(together(&self.census, parts));
+            answered.extend(together(&self.inventory, parts));
         }
         Ok(Some(Walked { answered, sure, is_common }))
     }
 
     /// What is known of all classes, if no client has to be walked.
-    fn say_again(&self, errand: &TargetJob<'a>, known: &[Known]) -> Option<Walked<'a>> {
-        let callers = &errand.sketch.drawn.callers;
-        let is_known = |one: &Known| !matches!(one, Known::Nothing);
+    fn known_answers(&self, job: &TargetJob<'a>, known: &[KnownAnswer]) -> Option<Walked<'a>> {
+        let callers = &job.target_classes.partition.callers;
+        let is_known = |one: &KnownAnswer| !matches!(one, KnownAnswer::Nothing);
         if known.len() != callers.len() || !known.iter().all(is_known) {
             return None;
         }
-        let behind = errand.sketch.scope.tries_again();
-        let line = behind.map(|behind| TargetList::new(&self.census, &errand.sketch, behind));
+        let behind = job.target_classes.scope.tries_again();
+        let line =
+            behind.map(|behind| TargetList::new(&self.inventory, &job.target_classes, behind));
         let mut answered = Vec::with_capacity(callers.len());
         let mut is_common = true;
         for (callers, known) in callers.iter().zip(known) {
-            let (said, is_said_of_all) = self.say(callers, line.as_ref(), known)?;
+            let (said, is_said_of_all) = self.known_answer(callers, line.as_ref(), known)?;
             answered.extend(said);
             is_common &= is_said_of_all;
         }
@@ -170,39 +171,39 @@ impl<'a> Walker<'a> {
     }
 
     /// What is known of a class, and whether it is known of all that are alike.
-    fn say(
+    fn known_answer(
         &self,
         callers: &Callers<'a>,
         line: Option<&TargetList>,
-        known: &Known,
+        known: &KnownAnswer,
     ) -> Option<(Answered<'a>, bool)> {
         let lesson = match known {
-            Known::Nothing => return None,
-            Known::Verdicts(verdicts) => {
+            KnownAnswer::Nothing => return None,
+            KnownAnswer::Verdicts(verdicts) => {
                 return Some((vec![(callers.clone(), Arc::clone(verdicts))], true));
             }
-            Known::Reusable(lesson) => lesson,
+            KnownAnswer::Reusable(lesson) => lesson,
         };
-        let caller = callers.caller(&self.census);
+        let caller = callers.caller(&self.inventory);
         let round = lesson.round(line?, caller)?;
         if round.ring.is_even() {
             return Some((vec![(callers.clone(), [round.verdict(caller)].into())], true));
         }
         let rounds = [Rc::new(round)];
-        let parts = told_apart(callers, &self.census, &rounds).into_iter();
+        let parts = split_by_targets(callers, &self.inventory, &rounds).into_iter();
         let parts = parts.map(|(first, part)| (part, [rounds[0].verdict(first)].into()));
-        Some((together(&self.census, parts.collect()), false))
+        Some((together(&self.inventory, parts.collect()), false))
     }
 }
 
-impl Known {
+impl KnownAnswer {
     fn learned(lesson: Option<ReusableOutcome>) -> Self {
         lesson.map_or(Self::Nothing, |lesson| Self::Reusable(Arc::new(lesson)))
     }
 }
 
 /// Clients with equal verdicts are one class, wherever they stand in line.
-fn together<'a>(census: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
+fn together<'a>(inventory: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
     let mut places: FastMap<_, usize> = FastMap::default();
     let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
     for (part, verdicts) in parts {
@@ -220,7 +221,7 @@ fn together<'a>(census: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
         }
     }
     let all = kept.into_iter();
-    all.filter_map(|(parts, verdicts)| Some((Callers::together(census, parts)?, verdicts)))
+    all.filter_map(|(parts, verdicts)| Some((Callers::together(inventory, parts)?, verdicts)))
         .collect()
 }
 

@@ -2,9 +2,12 @@
 
 use uturn_diagnose::analysis::{Analysis, Detail, FlowCounts, KnownFindings, MOST_BYTES, Options};
 use uturn_diagnose::{Severity, analyze};
+use uturn_model::{Cluster, Name};
+use uturn_path::Engine;
 use uturn_report::scan::Listing;
 use uturn_report::schema::scan::Scan as ScanJson;
-use uturn_report::{ScanReport, html, junit, sarif, scan};
+use uturn_report::{ScanReport, classes, html, junit, sarif, scan};
+use uturn_scan::Scanner;
 use uturn_snapshot::Loaded;
 
 use super::{cure, print};
@@ -20,6 +23,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     let input = cure::read(&args.inputs, printer, MOST_BYTES)?;
     if input.is_empty() {
         return Err(Failure::usage("the input contains no object: nothing to scan"));
+    }
+    if args.explain_classes {
+        return explain_classes(&input.loaded.cluster, args, printer);
     }
     let baseline = BaselineFile::read(args.baseline.as_deref(), &input.loaded.cluster)?;
     let known = baseline.as_ref().map(|file| (file, |finding: &_| file.list.knows(finding)));
@@ -43,6 +49,24 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     let gone = baseline.as_ref().map_or(0, |file| file.gone(&analysis));
     print_analysis(args, analysis, gone, input.loaded, printer)
+}
+
+/// Prints which pods share a class of clients, and why.
+fn explain_classes(cluster: &Cluster, args: &Scan, printer: &Printer) -> Result<Status, Failure> {
+    let Some(output) = args.output.plain() else {
+        return Err(Failure::usage("--explain-classes prints text, json and yaml"));
+    };
+    let engine = Engine::new(cluster)?;
+    let scanner = Scanner::new(&engine);
+    let mut targets = scanner.targets();
+    if let Some(wanted) = &args.namespace {
+        let is_wanted = |name: &Name| name.as_str() == wanted;
+        targets.retain(|target| target.object.namespace.as_ref().is_some_and(is_wanted));
+    }
+    let explained = scanner.explain_classes(&scanner.scan(&targets)?)?;
+    let text = |style| classes::text(&explained, style);
+    print(printer, output, text, || classes::json(&explained));
+    Ok(Status::Clean)
 }
 
 fn print_analysis(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::common::{root, run, uturn};
+use super::common::{Folder, root, run, uturn};
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -30,6 +30,78 @@ fn scan_wide() {
 #[test]
 fn scan_yaml() {
     assert_snapshot!(on_shop(&["scan", "-o", "yaml"]));
+}
+
+/// Without classes, each flow walked by itself, a scan says the same.
+#[test]
+fn scan_exhaustive_says_the_same() {
+    for output in ["text", "json"] {
+        let by_class = on_shop(&["scan", "-o", output]);
+        let each = on_shop(&["scan", "--exhaustive", "-o", output]);
+        assert_eq!(by_class, each, "{output}");
+    }
+}
+
+#[test]
+fn scan_exhaustive_is_for_small_clusters() {
+    let mut text = String::from(
+        "{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {podCIDR: 10.1.0.0/16}, \
+         status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}}\n",
+    );
+    for number in 0..450 {
+        let (high, low) = (1 + number / 250, 1 + number % 250);
+        text.push_str(&format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: p{number}, namespace: shop}}, \
+             spec: {{nodeName: n1, containers: [{{name: c, image: c}}]}}, \
+             status: {{phase: Running, podIP: 10.1.{high}.{low}}}}}\n\
+             ---\n{{apiVersion: v1, kind: Service, metadata: {{name: s{number}, namespace: shop}}, \
+             spec: {{clusterIP: 172.16.{high}.{low}, ports: [{{port: 80}}]}}}}\n"
+        ));
+    }
+    let folder = Folder::new("exhaustive");
+    let told = folder.file("large.yaml", &text).run(&["scan", "--exhaustive", "-f", "large.yaml"]);
+    assert!(told.starts_with("exit 2\n"), "{told}");
+    assert!(told.contains("there are 202500: at most 200000 can be walked"), "{told}");
+}
+
+#[test]
+fn scan_explains_its_classes() {
+    let told = on_shop(&["scan", "--explain-classes"]);
+    let of_ingress = told.split("\n\n").find(|block| block.starts_with("Ingress shop/front"));
+    assert_snapshot!(of_ingress.unwrap());
+}
+
+#[test]
+fn explained_classes_as_json() {
+    let told = json(&["scan", "--explain-classes", "-f", "examples/shop", "-o", "json"]);
+    let targets = told["targets"].as_array().unwrap();
+    let ingress = targets.iter().find(|one| one["object"] == "Ingress shop/front").unwrap();
+    assert_eq!(ingress["closeness"], "classes");
+    assert_eq!(ingress["protocol"], "TCP");
+    let classes = ingress["classes"].as_array().unwrap();
+    // Every pod is in one class.
+    let pods = |target: &Value| -> u64 {
+        let classes = target["classes"].as_array().unwrap();
+        classes.iter().map(|class| class["pods"].as_u64().unwrap()).sum()
+    };
+    assert!(targets.iter().all(|target| pods(target) == pods(ingress)));
+    let is_endpoint = |class: &Value| {
+        let common = class["common"].as_array().unwrap();
+        common.iter().any(|one| one["trait"] == "endpoint-of" && one["value"] == "shop/front")
+    };
+    assert_eq!(classes.iter().filter(|class| is_endpoint(class)).count(), 1);
+    for (number, class) in classes.iter().enumerate() {
+        let is_last = number + 1 == classes.len();
+        let differs = ["not_in_next", "only_in_next"];
+        let differs = differs.iter().any(|field| !class[field].as_array().unwrap().is_empty());
+        assert_ne!(is_last, differs, "{class}");
+    }
+}
+
+#[test]
+fn explained_classes_are_no_findings() {
+    let told = on_shop(&["scan", "--explain-classes", "-o", "sarif"]);
+    assert_eq!(told, "exit 2\n--- stderr\nerror: --explain-classes prints text, json and yaml\n");
 }
 
 #[test]

@@ -12,29 +12,29 @@ use crate::partition::target_classes::Callers;
 
 /// Parts of them that meet targets in an order of their own, each with one of it. Who is
 /// walked is in the first.
-pub(crate) fn told_apart<'a>(
+pub(crate) fn split_by_targets<'a>(
     callers: &Callers<'a>,
-    census: &Inventory<'a>,
+    inventory: &Inventory<'a>,
     rounds: &[Rc<Round>],
 ) -> Vec<(Caller, Callers<'a>)> {
     let tell = |caller: Caller, told: &mut Vec<u32>| {
         told.clear();
-        rounds.iter().for_each(|one| one.ring.tell_apart(caller, told));
+        rounds.iter().for_each(|one| one.ring.add_differences(caller, told));
     };
-    let walked = callers.caller(census);
+    let walked = callers.caller(inventory);
     let mut told = Vec::new();
     tell(walked, &mut told);
     let mut numbers = FastMap::from_iter([(told.clone(), 0)]);
     let mut parts: Vec<(Caller, Vec<Range<u32>>, Vec<u32>)> =
         vec![(walked, Vec::new(), Vec::new())];
-    for range in callers.crowd.ranges() {
+    for range in callers.places.ranges() {
         let mut at = range.start;
         while at < range.end {
-            let place = census.homes[at as usize];
+            let place = inventory.homes[at as usize];
             // Pods of a node stand together. Of endpoints each is by itself.
             let many = match callers.itself {
                 true => 1,
-                false => census.run_at(place, at).min(range.end) - at,
+                false => inventory.run_at(place, at).min(range.end) - at,
             };
             let caller = Caller { place, at };
             tell(caller, &mut told);
@@ -55,9 +55,9 @@ pub(crate) fn told_apart<'a>(
     let parts = parts.into_iter().map(|(first, ranges, mut nodes)| {
         nodes.sort_unstable();
         nodes.dedup();
-        let pod = census.clients[first.at as usize];
-        let crowd = IntervalSet::new(ranges);
-        (first, Callers { pod, at: first.at, crowd, nodes: nodes.len(), itself: callers.itself })
+        let pod = inventory.clients[first.at as usize];
+        let places = IntervalSet::new(ranges);
+        (first, Callers { pod, at: first.at, places, nodes: nodes.len(), itself: callers.itself })
     });
     parts.collect()
 }
