@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// A code is written as a variant of [`Code`]; its number is known to the table only. The
-    /// examples in the help of the command line are text.
+    /// examples in the help of the command line are text, and tests may quote it.
     #[test]
     fn no_other_source_has_a_number() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -286,7 +286,9 @@ mod tests {
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).unwrap() {
                 let path = entry.unwrap().path();
-                let is_text = path.ends_with("uturn/src/cli.rs") || path.ends_with("any_text.rs");
+                let is_text = ["uturn/src/cli.rs", "any_text.rs", "tests.rs"]
+                    .iter()
+                    .any(|end| path.ends_with(end));
                 if path.is_dir() {
                     folders.push(path);
                 } else if !is_text {

@@ -36,7 +36,7 @@ impl NodeState {
                     put(&mut state.routes, routes::parse(path, text), &mut errors);
                 }
                 CaptureFile::Rules => {
-                    put(&mut state.rules, policy_rules::parse(path, text), &mut errors)
+                    put(&mut state.rules, policy_rules::parse(path, text), &mut errors);
                 }
                 CaptureFile::Sysctls => {
                     put(&mut state.sysctls, sysctl::parse(path, text), &mut errors);

@@ -147,7 +147,7 @@ impl Kernel {
         match target {
             Target::Redirect(_) => self.redirected(walk),
             Target::Masquerade(_) if first.is_unspecified() => {
-                walk.suppose(unknown_masquerade_address())
+                walk.suppose(unknown_masquerade_address());
             }
             _ => {}
         }

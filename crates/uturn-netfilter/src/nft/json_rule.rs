@@ -200,7 +200,7 @@ fn log(body: &Node<'_>) -> Option<Log> {
             "snaplen" => log.numbers[1] = Some(value.number()?),
             "queue-threshold" => log.numbers[2] = Some(value.number()?),
             "level" => {
-                log.level = Some(value.text()?).filter(|level| *level != "warn").map(Into::into)
+                log.level = Some(value.text()?).filter(|level| *level != "warn").map(Into::into);
             }
             "flags" => log.flags = words(value)?,
             _ => return None,

@@ -280,7 +280,7 @@ impl<'a> Engine<'a> {
                     "{address} is the address of {object}, of class {class}: \
                      no load balancer that is known serves it"
                 );
-                (why, Evidence::object(object.clone(), ingress.origin.clone()))
+                (why, Evidence::object(object, ingress.origin.clone()))
             }
             None => {
                 let by = Evidence::fabric(FabricPart::Routes);

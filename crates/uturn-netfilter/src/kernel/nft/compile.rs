@@ -168,7 +168,7 @@ impl Compiler<'_> {
                         ops.push(Op::Vmap { key, map, number });
                     }
                     None => {
-                        ops.push(Op::UnknownAction(self.number(statement, names), "vmap".into()))
+                        ops.push(Op::UnknownAction(self.number(statement, names), "vmap".into()));
                     }
                 }
             }
