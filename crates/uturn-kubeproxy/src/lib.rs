@@ -25,11 +25,11 @@ pub mod pod_network;
 mod text;
 pub mod tke;
 
-use std::fmt;
 use std::net::IpAddr;
 
 use features::Features;
 use plan::Plan;
+use thiserror::Error;
 use uturn_model::proxy::LocalDetector;
 use uturn_model::{Cluster, Family, Name, ProxyMode, ProxySettings, Text, Version};
 
@@ -79,55 +79,38 @@ pub enum UnboundVip {
 }
 
 /// Why there is no program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsupported {
     /// kube-proxy of this version has no nftables mode yet.
+    #[error(
+        "kube-proxy {0} has no nftables mode, or only a first trial of it: \
+         expected version v1.30 or later"
+    )]
     NoNftables(Version),
     /// kube-proxy of this version cannot load its rules in nftables mode where the local
     /// detector is a prefix of interface names.
+    #[error(
+        "kube-proxy {0} in nftables mode loads no rules at all if its local \
+         detector is InterfaceNamePrefix: expected another detector, or version v1.33 \
+         or later"
+    )]
     NoPrefixInNftables(Version),
     /// The cluster has no node of this name.
+    #[error("the cluster has no node {0}")]
     NoSuchNode(Name),
     /// The local detector names an interface, or a prefix of some, that cannot be one.
+    #[error(
+        "kube-proxy's local detector names the interface {0:?}: expected 1 to 15 \
+         letters (a prefix: 14) without blanks, '/', '+' or quotes"
+    )]
     NoInterface(Text),
     /// `masqueradeBit` is none of a mark's 32 bits.
+    #[error("kube-proxy's masqueradeBit is {0}: expected a number from 0 to 31")]
     NoSuchBit(u8),
     /// `ipvs.scheduler` cannot be the name of one.
+    #[error("kube-proxy's ipvs.scheduler is {0:?}: expected a name such as rr, lc or sh")]
     NoScheduler(Text),
 }
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoNftables(version) => write!(
-                f,
-                "kube-proxy {version} has no nftables mode, or only a first trial of it: \
-                 expected version v1.30 or later"
-            ),
-            Self::NoPrefixInNftables(version) => write!(
-                f,
-                "kube-proxy {version} in nftables mode loads no rules at all if its local \
-                 detector is InterfaceNamePrefix: expected another detector, or version v1.33 \
-                 or later"
-            ),
-            Self::NoSuchNode(name) => write!(f, "the cluster has no node {name}"),
-            Self::NoInterface(name) => write!(
-                f,
-                "kube-proxy's local detector names the interface {name:?}: expected 1 to 15 \
-                 letters (a prefix: 14) without blanks, '/', '+' or quotes"
-            ),
-            Self::NoScheduler(name) => write!(
-                f,
-                "kube-proxy's ipvs.scheduler is {name:?}: expected a name such as rr, lc or sh"
-            ),
-            Self::NoSuchBit(bit) => {
-                write!(f, "kube-proxy's masqueradeBit is {bit}: expected a number from 0 to 31")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Unsupported {}
 
 /// What kube-proxy with these settings programs on a node, for one family.
 ///
