@@ -166,16 +166,16 @@ impl<'a> Walk<'_, 'a> {
         for way in ways {
             let known = match is_long {
                 true => places.get(&(way.outcome, way.late, way.mechanisms.clone())).copied(),
-                false => kept.iter().position(|one| {
-                    (one.outcome, one.late) == (way.outcome, way.late)
-                        && one.mechanisms == way.mechanisms
+                false => kept.iter().position(|known| {
+                    (known.outcome, known.late) == (way.outcome, way.late)
+                        && known.mechanisms == way.mechanisms
                 }),
             };
             match known.and_then(|at| kept.get_mut(at)) {
-                Some(one) => {
-                    one.share += way.share;
-                    one.chance |= way.chance;
-                    add_new(&mut one.supposed, way.supposed);
+                Some(known) => {
+                    known.share += way.share;
+                    known.chance |= way.chance;
+                    add_new(&mut known.supposed, way.supposed);
                 }
                 None => {
                     if is_long {
@@ -233,7 +233,7 @@ impl<'a> Engine<'a> {
 
     /// Whether a load balancer ends TLS at the address that was asked.
     fn ends_tls(&self, asked: Leg, protocol: IpProtocol) -> bool {
-        self.listener(asked.dst, protocol).is_some_and(|one| one.protocol.ends_tls())
+        self.listener(asked.dst, protocol).is_some_and(|listener| listener.protocol.ends_tls())
     }
 
     /// Where a party is.

@@ -86,7 +86,9 @@ impl<'a> Walk<'_, 'a> {
             .collect();
         let leg = trip.packet.leg();
         let astray = trip.way == Way::Back
-            && !known.iter().any(|one| one.original == leg || one.reply == leg);
+            && !known
+                .iter()
+                .any(|connection| connection.original == leg || connection.reply == leg);
         let runtime = self.engine.runtime(&node.name)?;
         let kernel = match self.engine.is_bridged(node, entry, &trip.packet)? {
             true if !runtime.bridge_shows_rules(trip.packet.family()) => {
@@ -98,7 +100,7 @@ impl<'a> Walk<'_, 'a> {
         let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed);
         for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
             let mut open = self.open.borrow_mut();
-            if !open.iter().any(|one| one.is_same(question)) {
+            if !open.iter().any(|known| known.is_same(question)) {
                 open.push(question.clone());
             }
         }

@@ -55,7 +55,7 @@ impl NodeRuntime {
     }
 
     fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, WalkError> {
-        let has = |file| capture.is_some_and(|one| one.files.contains_key(&file));
+        let has = |file| capture.is_some_and(|state| state.files.contains_key(&file));
         let mut state = match capture {
             Some(capture) => {
                 NodeState::from_capture(capture).map_err(|faults| unreadable(&faults))?
@@ -66,7 +66,7 @@ impl NodeRuntime {
             state.rules = usual_rules();
         }
         let mut sysctls = sysctls(node);
-        let has_rules = |family| capture.is_some_and(|one| one.has_rules(family));
+        let has_rules = |family| capture.is_some_and(|state| state.has_rules(family));
         let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
         let knows_links = capture.is_some_and(Capture::has_links);
@@ -175,7 +175,7 @@ impl NodeRuntime {
     pub(crate) fn card_for(&self, address: IpAddr) -> Text {
         let is_own = || {
             let all = &self.kernel.state().interfaces;
-            all.iter().any(|one| one.addresses.iter().any(|(ip, _)| *ip == address))
+            all.iter().any(|interface| interface.addresses.iter().any(|(ip, _)| *ip == address))
         };
         let card = self.card.as_ref().filter(|_| !is_own());
         card.unwrap_or(&self.uplink).clone()

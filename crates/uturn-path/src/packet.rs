@@ -149,7 +149,7 @@ impl PacketState {
         let known = self
             .nodes
             .iter()
-            .any(|(name, one)| name == node && one.original == connection.original);
+            .any(|(name, known)| name == node && known.original == connection.original);
         if !known {
             self.nodes.push((node.clone(), connection));
         }

@@ -34,7 +34,7 @@ fn a_listener_is_found_by_its_transport_too() {
     let engine = Engine::new(&cluster).unwrap();
     let to = "10.0.0.100:443".parse().unwrap();
     let behind =
-        |protocol| engine.balancer_behind(&to, protocol).map(|one| one.service.to_string());
+        |protocol| engine.balancer_behind(&to, protocol).map(|rule| rule.service.to_string());
     assert_eq!(behind(Protocol::Tcp).as_deref(), Some("shop/a-tcp"));
     assert_eq!(behind(Protocol::Udp).as_deref(), Some("shop/b-udp"));
     assert_eq!(behind(Protocol::Sctp), None);

@@ -38,7 +38,7 @@ fn main() {
         let ready = start.until_now();
         let met = scanner.scan(&targets).expect("verdicts");
         let scan = start.until_now();
-        let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
+        let fine = met.iter().filter(|result| result.verdicts.iter().all(Verdict::is_fine));
         println!(
             "{file}: {} nodes, {} pods, {} targets; load {load} ({:.0} MB/s); scan {scan} \
              (ready after {ready}); {} classes, {} of {} flows fine; {} MB at most",
@@ -51,7 +51,8 @@ fn main() {
             met.iter().map(ScanResult::flows).sum::<usize>(),
             most_memory(),
         );
-        let ways = |one: &ScanResult| one.verdicts.iter().map(|verdict| verdict.routes.len()).sum();
+        let ways =
+            |result: &ScanResult| result.verdicts.iter().map(|verdict| verdict.routes.len()).sum();
         let all: Vec<usize> = met.iter().map(ways).collect();
         println!(
             "  {} ways in all, {} at most of one class",

@@ -187,7 +187,9 @@ impl<'r, 'a> TraitReader<'r, 'a> {
             (node.forwards == Some(false), ClassTrait::NodeDoesNotForward),
             (node.excluded_from_load_balancers(), ClassTrait::ExcludedNode),
         ];
-        traits.extend(flags.into_iter().filter_map(|(is_so, one)| is_so.then_some(one)));
+        traits.extend(
+            flags.into_iter().filter_map(|(is_so, class_trait)| is_so.then_some(class_trait)),
+        );
         if self.inventory.captured.iter().any(|(name, _)| **name == node.name) {
             traits.push(ClassTrait::CapturedNode(node.name.clone()));
         }
@@ -244,9 +246,9 @@ pub(crate) fn target<'a>(
 }
 
 /// What only one of two lists has, and what only the other has.
-fn differences(one: &[ClassTrait], other: &[ClassTrait]) -> [Vec<ClassTrait>; 2] {
+fn differences(own: &[ClassTrait], other: &[ClassTrait]) -> [Vec<ClassTrait>; 2] {
     let only = |these: &[ClassTrait], those: &[ClassTrait]| {
         these.iter().filter(|known| !those.contains(known)).cloned().collect()
     };
-    [only(one, other), only(other, one)]
+    [only(own, other), only(other, own)]
 }

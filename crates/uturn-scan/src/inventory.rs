@@ -131,7 +131,7 @@ impl<'a> Inventory<'a> {
         let (services_at, services_on) = services(cluster);
         let mut ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>> = FastMap::default();
         for ingress in cluster.ingresses.values() {
-            for ip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+            for ip in ingress.load_balancer.iter().filter_map(|entry| entry.ip) {
                 ingresses_at.entry(ip).or_default().push(ingress);
             }
         }
@@ -151,7 +151,7 @@ impl<'a> Inventory<'a> {
         let mut not_plain: FastSet<IpAddr> = FastSet::default();
         for (ip, pods) in residents.iter() {
             there.clear();
-            there.extend(pods.iter().filter_map(|one| one.place));
+            there.extend(pods.iter().filter_map(|resident| resident.place));
             there.extend(nodes_at.get(&ip).into_iter().flatten());
             let holder = ranges.holder(ip);
             there.extend(holder);
@@ -169,7 +169,7 @@ impl<'a> Inventory<'a> {
         let everywhere = cluster
             .services
             .values()
-            .filter(|one| addresses::of_service(one).any(|ip| is_taken(&ip)))
+            .filter(|service| addresses::of_service(service).any(|ip| is_taken(&ip)))
             .collect();
         let mut counted: Vec<Counted<'a>> = Vec::with_capacity(nodes.len());
         let mut numbers = [Numbers::default(), Numbers::default()];
@@ -186,8 +186,8 @@ impl<'a> Inventory<'a> {
             cluster,
             nodes: counted,
             node_places,
-            classes: numbers.map(|one: Numbers<_>| {
-                std::iter::repeat_with(NodeClass::default).take(one.len()).collect()
+            classes: numbers.map(|numbers: Numbers<_>| {
+                std::iter::repeat_with(NodeClass::default).take(numbers.len()).collect()
             }),
             clients: Vec::new(),
             homes: Vec::new(),
@@ -259,13 +259,13 @@ impl<'a> Inventory<'a> {
             && !self.services_at.contains_key(&ip)
             && range.is_none_or(|range| towards == Some(range));
         let clients = pods.iter().filter_map(|pod| self.client_places[pod.number as usize]);
-        let (pod, client) = (pods.last().map(|one| one.pod), clients.max());
+        let (pod, client) = (pods.last().map(|resident| resident.pod), clients.max());
         Holders { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
     }
 
     /// Every node that has something to do with an address.
     pub(crate) fn related(&self, ip: IpAddr) -> Vec<u32> {
-        let of_pods = self.pods_at(ip).iter().filter_map(|one| one.place);
+        let of_pods = self.pods_at(ip).iter().filter_map(|resident| resident.place);
         let own = self.nodes_at.get(&ip).into_iter().flatten().copied();
         own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
     }
@@ -352,8 +352,9 @@ type ByPort<'a> = FastMap<u16, Vec<&'a Service>>;
 fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
     let mut at: ByAddress<'_> = FastMap::default();
     let mut on: ByPort<'_> = FastMap::default();
-    let same =
-        |one: Option<&&Service>, other: &Service| one.is_some_and(|one| one.name == other.name);
+    let same = |known: Option<&&Service>, other: &Service| {
+        known.is_some_and(|known| known.name == other.name)
+    };
     for service in cluster.services.values() {
         for ip in addresses::of_service(service) {
             let there = at.entry(ip).or_default();
@@ -361,7 +362,7 @@ fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
                 there.push(service);
             }
         }
-        for port in service.ports.iter().filter_map(|one| one.node_port) {
+        for port in service.ports.iter().filter_map(|port| port.node_port) {
             let there = on.entry(port.number()).or_default();
             if !same(there.last(), service) {
                 there.push(service);

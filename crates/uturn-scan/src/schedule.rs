@@ -155,15 +155,15 @@ impl<'a> TargetJobs<'a> {
     /// Says of the others of each shape what is known, and walks the rest.
     fn walk_others(&mut self, walker: &Walker<'a>) {
         let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
-        for (number, one) in self.alike.iter_mut().enumerate() {
-            let others = std::mem::take(&mut one.others);
-            if one.needs_all {
+        for (number, shape) in self.alike.iter_mut().enumerate() {
+            let others = std::mem::take(&mut shape.others);
+            if shape.needs_all {
                 self.unsettled.extend(others);
                 continue;
             }
             let mut sized: FastMap<Vec<u64>, usize> = FastMap::default();
             for (at, job) in others {
-                if let Some(known) = one.known(&job) {
+                if let Some(known) = shape.known(&job) {
                     self.answers[at] = Some(Ok(job.answered(known)));
                     continue;
                 }
@@ -222,7 +222,7 @@ impl<'a> TargetJobs<'a> {
 impl<'a> AlikeTargets<'a> {
     /// What the first says of all others.
     fn learn(&mut self, first: &Walked<'a>) {
-        let all = || first.answered.iter().map(|(_, one)| Arc::clone(one)).collect();
+        let all = || first.answered.iter().map(|(_, verdict)| Arc::clone(verdict)).collect();
         self.common = first.is_common.then(all);
         self.sure.clone_from(&first.sure);
     }
@@ -256,9 +256,10 @@ impl<'a> Walker<'a> {
             if let Ok(Some(walked)) = &found
                 && walked.is_common
             {
-                common = Some(walked.answered.iter().map(|(_, one)| Arc::clone(one)).collect());
+                common =
+                    Some(walked.answered.iter().map(|(_, verdict)| Arc::clone(verdict)).collect());
             }
-            ((at, job), found.map(|walked| walked.map(|one| one.answered)))
+            ((at, job), found.map(|walked| walked.map(|walked| walked.answered)))
         };
         batch.into_iter().map(walk).collect()
     }

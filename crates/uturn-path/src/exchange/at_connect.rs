@@ -138,13 +138,15 @@ impl<'a> Walk<'_, 'a> {
         let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
             let mut found: Vec<SocketAddr> = Vec::new();
             for slice in self.cluster.slices(&service.name) {
-                let number = slice.ports.iter().find(|one| {
-                    slice.family == family && one.name == port.name && one.protocol == port.protocol
+                let number = slice.ports.iter().find(|number| {
+                    slice.family == family
+                        && number.name == port.name
+                        && number.protocol == port.protocol
                 });
                 let Some(number) = number else { continue };
-                for one in slice.endpoints.iter().filter(|one| is_it(one)) {
-                    let address = SocketAddr::new(one.address, number.port.number());
-                    let is_here = home.is_none_or(|home| one.node.as_ref() == Some(home));
+                for endpoint in slice.endpoints.iter().filter(|endpoint| is_it(endpoint)) {
+                    let address = SocketAddr::new(endpoint.address, number.port.number());
+                    let is_here = home.is_none_or(|home| endpoint.node.as_ref() == Some(home));
                     if is_here && !found.contains(&address) {
                         found.push(address);
                     }
@@ -152,9 +154,9 @@ impl<'a> Walk<'_, 'a> {
             }
             found
         };
-        let mut found = of(&|one| one.ready);
+        let mut found = of(&|endpoint| endpoint.ready);
         if found.is_empty() {
-            found = of(&|one| one.serving && one.terminating);
+            found = of(&|endpoint| endpoint.serving && endpoint.terminating);
         }
         let all: f64 = found.iter().map(|address| weight(*address)).sum();
         found.into_iter().map(|address| (weight(address) / all, address)).collect()

@@ -146,7 +146,7 @@ impl<'a> Walk<'_, 'a> {
                     ways.push(ended(trip, outcome, None));
                     continue;
                 }
-                let is_last = |one: &&Mechanism| !inner.lost.contains(one);
+                let is_last = |mechanism: &&Mechanism| !inner.lost.contains(mechanism);
                 let last = inner.mechanisms.iter().find(is_last);
                 let mechanism = last.or(inner.mechanisms.first()).copied();
                 trip.tries.why.extend(inner.lost);

@@ -66,8 +66,8 @@ impl<'a> Engine<'a> {
             _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => SOMEBODY,
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
                 let mut ports = pod.spec.ports().peekable();
-                let same = |one: &ContainerPort| {
-                    one.port.number() == to.port() && IpProtocol::from(one.protocol) == protocol
+                let same = |port: &ContainerPort| {
+                    port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
                 };
                 // What answers the kubelet there listens there.
                 let is_probed = pod.ready
@@ -96,8 +96,9 @@ impl<'a> Engine<'a> {
     fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
         let is_given_out = |port: u16| {
             let services = self.cluster.services.values();
-            let mut ports = services.flat_map(|one| &one.ports).filter_map(|one| one.node_port);
-            NODE_PORTS.contains(&port) || ports.any(|one| one.number() == port)
+            let mut ports =
+                services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
+            NODE_PORTS.contains(&port) || ports.any(|node_port| node_port.number() == port)
         };
         node.has_address(to.ip()) && !is_given_out(to.port())
     }
@@ -106,7 +107,7 @@ impl<'a> Engine<'a> {
     pub(crate) fn speaks_tls(&self, at: Peer<'a>, port: u16) -> Tls {
         match at {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                let name = declared(pod, port).and_then(|one| one.name.as_deref());
+                let name = declared(pod, port).and_then(|declared| declared.name.as_deref());
                 match tls_of(name, port) {
                     Tls::Unknown if self.cluster.extent.listeners => Tls::Plain,
                     tls => tls,
@@ -119,7 +120,7 @@ impl<'a> Engine<'a> {
 
 fn declared(pod: &Pod, port: u16) -> Option<&ContainerPort> {
     let mut ports = pod.spec.ports();
-    ports.find(|one| one.port.number() == port && one.protocol == Protocol::Tcp)
+    ports.find(|declared| declared.port.number() == port && declared.protocol == Protocol::Tcp)
 }
 
 #[cfg(test)]

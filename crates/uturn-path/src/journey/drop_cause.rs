@@ -64,10 +64,12 @@ impl<'a> Engine<'a> {
                 .cluster
                 .slices(&service.name)
                 .iter()
-                .filter(|slice| slice.ports.iter().any(|one| one.name == port.name))
+                .filter(|slice| slice.ports.iter().any(|slice_port| slice_port.name == port.name))
                 .flat_map(|slice| &slice.endpoints)
-                .filter(|one| one.ready);
-            !serving.any(|one| policy == Policy::Cluster || one.node.as_ref() == Some(&node.name))
+                .filter(|endpoint| endpoint.ready);
+            !serving.any(|endpoint| {
+                policy == Policy::Cluster || endpoint.node.as_ref() == Some(&node.name)
+            })
         })
     }
 }

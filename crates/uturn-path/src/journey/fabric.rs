@@ -36,7 +36,8 @@ impl<'a> Walk<'_, 'a> {
             let balancer = *balancer;
             return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
-        if let Some(back) = trip.fabric.iter().find(|one| one.reply == leg).cloned() {
+        if let Some(back) = trip.fabric.iter().find(|translation| translation.reply == leg).cloned()
+        {
             let home = Leg { src: back.original.dst, dst: back.original.src };
             let step = Step::new(
                 StepKind::Untranslate,
@@ -48,7 +49,9 @@ impl<'a> Walk<'_, 'a> {
         }
         let dst = trip.packet.dst;
         self.check_destination(trip.packet.leg().dst)?;
-        if let Some(balancer) = self.engine.balancers().iter().position(|one| one.vip == dst) {
+        if let Some(balancer) =
+            self.engine.balancers().iter().position(|balancer| balancer.vip == dst)
+        {
             if self.engine.balancers()[balancer].scope == Scope::Public {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                     trip.note(Place::Fabric, step);
@@ -266,12 +269,13 @@ impl<'a> Engine<'a> {
     fn is_cluster_address(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         network.service_cidrs.value.iter().any(|net| net.contains(&address))
-            || self.cluster.services.values().any(|one| one.cluster_ips.contains(&address))
+            || self.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
     }
 
     /// Why nothing answers at an address of the VPC.
     fn nobody_at(&self, address: IpAddr) -> (String, Evidence) {
-        let has = |one: &&Ingress| one.load_balancer.iter().any(|at| at.ip == Some(address));
+        let has =
+            |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
         match self.cluster.ingresses.values().find(has) {
             Some(ingress) => {
                 let object = ingress.object();

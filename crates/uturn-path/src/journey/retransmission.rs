@@ -56,7 +56,7 @@ impl<'a> Walk<'_, 'a> {
             later.share *= lost.powf(more as f64);
             if more > 0 {
                 later.tries.lost += more;
-                let new = why.iter().filter(|one| !trip.tries.why.contains(one));
+                let new = why.iter().filter(|mechanism| !trip.tries.why.contains(mechanism));
                 later.tries.why.extend(new);
                 later.tries.why.sort_unstable();
                 let by = said.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));

@@ -82,7 +82,7 @@ impl<'a> Engine<'a> {
     ) -> Option<Stopped> {
         let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
             .into_iter()
-            .find(|one| IpProtocol::from(*one) == number);
+            .find(|protocol| IpProtocol::from(*protocol) == number);
         let known: Vec<_> =
             groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
         // A group of which nothing is known is supposed to let everything through.
@@ -97,7 +97,7 @@ impl<'a> Engine<'a> {
             None => ("has no rule that accepts", &last.origin),
         };
         let names = groups.join(", ");
-        let spoken = protocol.map_or_else(|| number.to_string(), |one| one.to_string());
+        let spoken = protocol.map_or_else(|| number.to_string(), |protocol| protocol.to_string());
         Some(Stopped {
             what: format!("security group {names} {why} {spoken}"),
             by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },

@@ -26,7 +26,7 @@ impl Pace {
     /// Of a sender that waits at most this long.
     pub(crate) fn within(limit: Duration) -> Self {
         let is_late = |seconds: &&u64| Duration::from_secs(**seconds) >= limit;
-        let end = DOUBLING.iter().position(|one| is_late(&one)).unwrap_or(DOUBLING.len());
+        let end = DOUBLING.iter().position(|packet| is_late(&packet)).unwrap_or(DOUBLING.len());
         Self { seconds: &DOUBLING[..end.max(1)], supposed: None }
     }
 

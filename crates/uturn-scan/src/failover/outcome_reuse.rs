@@ -54,12 +54,12 @@ impl ReusableOutcome {
         }
         let are_nodes = round.ring.are_nodes();
         let mut kinds: FastMap<_, Option<TargetOutcome>> = FastMap::default();
-        for one in &round.asked {
-            let kind = &one.2;
+        for target in &round.asked {
+            let kind = &target.2;
             if kind.as_ref().is_some_and(|kind| kind.answers.len() + kind.failures.len() != 1) {
                 return None;
             }
-            let key = (line.alike(&one.0, are_nodes)?, Distance::of(one, line.walked.get()));
+            let key = (line.alike(&target.0, are_nodes)?, Distance::of(target, line.walked.get()));
             let known = kinds.entry(key).or_insert_with(|| kind.clone());
             let is_same = match (&*known, kind) {
                 (Some(known), Some(kind)) => known.is_like(kind),
@@ -78,11 +78,11 @@ impl ReusableOutcome {
         let (spots, standing) = line.standing(self.are_nodes)?;
         let mut asked: Vec<Asked> = Vec::with_capacity(standing.len());
         for spot in standing {
-            let mut one = (spot, 0, None);
-            let key = (line.alike(&spot, self.are_nodes)?, Distance::of(&one, walked));
+            let mut target = (spot, 0, None);
+            let key = (line.alike(&spot, self.are_nodes)?, Distance::of(&target, walked));
             if let Some(kind) = self.kinds.get(&key) {
-                one.2.clone_from(kind);
-                asked.push(one);
+                target.2.clone_from(kind);
+                asked.push(target);
             }
         }
         let ring = RetryRing::new(spots, walked, &asked);

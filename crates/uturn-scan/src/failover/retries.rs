@@ -216,9 +216,9 @@ impl Telling<'_> {
             }
             let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind]);
             ends.extend(more);
-            waiting = left.into_iter().filter(|one| one.way.share >= NEGLIGIBLE).collect();
+            waiting = left.into_iter().filter(|request| request.way.share >= NEGLIGIBLE).collect();
         }
-        ends.extend(waiting.into_iter().map(|one| self.tries.give_up(one)));
+        ends.extend(waiting.into_iter().map(|request| self.tries.give_up(request)));
         ends
     }
 
@@ -232,7 +232,7 @@ impl Telling<'_> {
         };
         let way = Exchange { share: 1.0, ..self.start.clone() };
         let (left, _) = self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[*kind]);
-        let Some(first) = left.into_iter().find(|one| one.timed_out) else { return };
+        let Some(first) = left.into_iter().find(|request| request.timed_out) else { return };
         for at in untold {
             self.ways[*at].hops.clone_from(&first.way.hops);
         }

@@ -87,7 +87,7 @@ impl TargetSlots {
 }
 
 fn likes_of(all: &[TargetSlot]) -> usize {
-    all.iter().map(|one| one.like as usize + 1).max().unwrap_or(0)
+    all.iter().map(|target| target.like as usize + 1).max().unwrap_or(0)
 }
 
 fn rows_of(all: &[TargetSlot]) -> Vec<(Range<u32>, u32)> {
@@ -155,7 +155,7 @@ impl RetryRing {
         let mut far: Vec<Option<u32>> = vec![None; spots.likes];
         for (spot, target, kind) in asked {
             let number = kind.as_ref().map_or(NOBODY, |kind| {
-                let known = kinds.iter().position(|one| one.is_like(kind));
+                let known = kinds.iter().position(|known| known.is_like(kind));
                 let at = known.unwrap_or_else(|| {
                     kinds.push(kind.clone());
                     examples.push(*target);
@@ -184,7 +184,8 @@ impl RetryRing {
                 stretches.push(Stretch { first: range.start, at, kind });
             }
         }
-        let first_like = |kind: &TargetOutcome| kinds.iter().position(|one| one.ends_like(kind));
+        let first_like =
+            |kind: &TargetOutcome| kinds.iter().position(|known| known.ends_like(kind));
         let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
         let is_hopeless = kinds.iter().all(TargetOutcome::is_hopeless);
         let fails = kinds.iter().map(TargetOutcome::fails).collect();
@@ -199,13 +200,13 @@ impl RetryRing {
 
     /// The kind of one of those asked to clients elsewhere.
     fn usual(&self, at: u32) -> u32 {
-        let stretch = self.stretches.partition_point(|one| one.at.end <= at);
-        self.stretches.get(stretch).map_or(NOBODY, |one| one.kind)
+        let stretch = self.stretches.partition_point(|stretch| stretch.at.end <= at);
+        self.stretches.get(stretch).map_or(NOBODY, |stretch| stretch.kind)
     }
 
     /// The place of one in line among those asked.
     fn place(&self, spot: u32) -> Option<u32> {
-        let behind = self.stretches.partition_point(|one| one.first <= spot);
+        let behind = self.stretches.partition_point(|stretch| stretch.first <= spot);
         let stretch = self.stretches.get(behind.checked_sub(1)?)?;
         let at = stretch.at.start + (spot - stretch.first);
         stretch.at.contains(&at).then_some(at)
@@ -266,8 +267,8 @@ impl RetryRing {
     /// Whether it makes no difference where in line a client's own targets are, nor how the
     /// others stand.
     pub(crate) fn is_even(&self) -> bool {
-        let looks = self.stretches.iter().map(|one| self.look(one.kind));
-        let mut usual = looks.filter(|one| *one != NOBODY);
+        let looks = self.stretches.iter().map(|stretch| self.look(stretch.kind));
+        let mut usual = looks.filter(|look| *look != NOBODY);
         let first = usual.next();
         usual.all(|look| Some(look) == first)
             && (self.spots.is_one_a_node()
@@ -286,11 +287,11 @@ impl RetryRing {
         let unusual: Vec<(u32, u32)> = self.owns(caller).filter(is_unusual).collect();
         let is_seen = |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual(*at));
         let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
-        for one in &unusual {
-            told.extend([PART, one.1, self.usual(one.0)]);
-            if seen.contains(one) {
-                self.add_side(one.0, &seen, -1, told);
-                self.add_side(one.0, &seen, 1, told);
+        for spot in &unusual {
+            told.extend([PART, spot.1, self.usual(spot.0)]);
+            if seen.contains(spot) {
+                self.add_side(spot.0, &seen, -1, told);
+                self.add_side(spot.0, &seen, 1, told);
             }
         }
     }
@@ -298,7 +299,7 @@ impl RetryRing {
     fn add_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
         told.push(PART);
         let most = told.len() + 2 * MANY;
-        let count = self.stretches.last().map_or(0, |one| i64::from(one.at.end));
+        let count = self.stretches.last().map_or(0, |stretch| i64::from(stretch.at.end));
         let mut share = 1.0;
         for away in 1..count {
             let next = (i64::from(at) + step * away).rem_euclid(count) as u32;

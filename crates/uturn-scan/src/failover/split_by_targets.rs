@@ -19,7 +19,7 @@ pub(crate) fn split_by_targets<'a>(
 ) -> Vec<(Caller, Callers<'a>)> {
     let tell = |caller: Caller, told: &mut Vec<u32>| {
         told.clear();
-        rounds.iter().for_each(|one| one.ring.add_differences(caller, told));
+        rounds.iter().for_each(|round| round.ring.add_differences(caller, told));
     };
     let walked = callers.caller(inventory);
     let mut told = Vec::new();

@@ -30,16 +30,16 @@ pub(crate) struct PodAddresses<'a> {
 impl<'a> PodAddresses<'a> {
     /// Of pods that share an address, their order stays.
     pub(crate) fn new(pods: &[Resident<'a>]) -> Self {
-        let own = pods.iter().filter(|one| !one.pod.spec.host_network);
+        let own = pods.iter().filter(|resident| !resident.pod.spec.host_network);
         let mut found: Vec<(IpAddr, Resident<'a>)> =
-            own.flat_map(|one| one.pod.ips.iter().map(|ip| (*ip, *one))).collect();
+            own.flat_map(|resident| resident.pod.ips.iter().map(|ip| (*ip, *resident))).collect();
         found.sort_by_key(|(ip, _)| *ip);
         let mut at: FastMap<IpAddr, Range<u32>> = FastMap::default();
         at.reserve(found.len());
         for (place, (ip, _)) in (0..).zip(&found) {
             at.entry(*ip).or_insert(place..place).end = place + 1;
         }
-        Self { all: found.into_iter().map(|(_, one)| one).collect(), at }
+        Self { all: found.into_iter().map(|(_, resident)| resident).collect(), at }
     }
 
     pub(crate) fn has(&self, ip: IpAddr) -> bool {

@@ -137,8 +137,9 @@ impl<'a> SignatureWriter<'_, 'a> {
         let paths = rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
         let backends = paths.chain(default_backend).map(|backend| {
             let Backend::Service { name: service, port } = backend else { return None };
-            let is_it =
-                |one: &&Service| one.name.name == *service && one.name.namespace == name.namespace;
+            let is_it = |known: &&Service| {
+                known.name.name == *service && known.name.namespace == name.namespace
+            };
             Some((services.iter().position(is_it), port.clone()))
         });
         let key = IngressKey { backends: backends.collect(), unjudged: unjudged.clone() };
@@ -161,7 +162,7 @@ impl<'a> SignatureWriter<'_, 'a> {
 
 /// The place of something in a list, to which it is added if it is new.
 fn place_of<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
-    known.iter().position(|one| *one == wanted).unwrap_or_else(|| {
+    known.iter().position(|value| *value == wanted).unwrap_or_else(|| {
         known.push(wanted);
         known.len() - 1
     })
@@ -236,7 +237,7 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
     /// asks for it.
     fn of_another_cloud(cluster: &Cluster) -> Vec<LoadBalancer> {
         let mut made = controller::load_balancers(cluster);
-        for listener in made.iter_mut().flat_map(|one| &mut one.listeners) {
+        for listener in made.iter_mut().flat_map(|balancer| &mut balancer.listeners) {
             let service = &cluster.services[&listener.rules[0].service];
             if service.annotations.is("cloud.example/picks-by", "client") {
                 listener.profile.scheduler = Scheduler::SourceHash;

@@ -98,8 +98,8 @@ impl<'a> Callers<'a> {
         if parts.len() == 1 {
             return parts.pop();
         }
-        let ranges = parts.iter().flat_map(|one| one.places.ranges()).collect();
-        let mut nodes = parts.iter().map(|one| one.nodes).sum();
+        let ranges = parts.iter().flat_map(|part| part.places.ranges()).collect();
+        let mut nodes = parts.iter().map(|part| part.nodes).sum();
         let first = parts.into_iter().next()?;
         let places = IntervalSet::new(ranges);
         // Only endpoints of one node can be in several parts.
@@ -196,7 +196,7 @@ impl<'a> Classifier<'a> {
         first: Option<u32>,
     ) -> TargetClasses<'a> {
         let partition = if care == Care::Classes && first.is_none() {
-            let services = scope.services.iter().map(|one| std::ptr::from_ref(*one).addr());
+            let services = scope.services.iter().map(|service| std::ptr::from_ref(*service).addr());
             let key = (services.collect(), scope.ports.iter().copied().collect());
             match self.partition.get(&key) {
                 Some(partition) => Arc::clone(partition),
@@ -230,10 +230,10 @@ impl<'a> Classifier<'a> {
         let mut odd: Vec<u32> = Vec::new();
         for (number, service) in scope.services.iter().enumerate() {
             let located = self.locate(service);
-            for (at, one) in located.iter().enumerate() {
-                heeds_zones |= one.has_zones;
-                odd.extend(&one.odd);
-                all.push((one.place, one.ip, number, at));
+            for (at, endpoint) in located.iter().enumerate() {
+                heeds_zones |= endpoint.has_zones;
+                odd.extend(&endpoint.odd);
+                all.push((endpoint.place, endpoint.ip, number, at));
             }
             found.push(located);
         }
@@ -246,15 +246,15 @@ impl<'a> Classifier<'a> {
         let mut rest = all.as_slice();
         let mut look = Vec::new();
         while let [(place, ip, number, at), ..] = rest {
-            let many = rest.iter().take_while(|one| one.0 == *place && one.1 == *ip).count();
+            let many = rest.iter().take_while(|known| known.0 == *place && known.1 == *ip).count();
             look.clear();
             for (_, _, number, at) in &rest[..many] {
                 look.push(*number as u64);
                 look.extend(found[*number][*at].look);
             }
-            let one = &found[*number][*at];
+            let endpoint = &found[*number][*at];
             let number = self.bundles.of_list(&look);
-            bundles.push(Bundle { number, ip: *ip, client: one.client });
+            bundles.push(Bundle { number, ip: *ip, client: endpoint.client });
             let range = match place {
                 Some(place) => &mut touched.entry(*place).or_default().bundles,
                 None => &mut loose,
@@ -285,8 +285,8 @@ impl<'a> Classifier<'a> {
         let (untouched, touched) = (builder.untouched_classes, builder.touched_classes);
         let alone = &bundles[loose];
         shape.push(PART);
-        shape.extend(alone.iter().map(|one| u64::from(one.number)));
-        let loose = alone.iter().map(|one| one.ip).collect();
+        shape.extend(alone.iter().map(|bundle| u64::from(bundle.number)));
+        let loose = alone.iter().map(|bundle| bundle.ip).collect();
         Partition { shape, sizes, representatives, untouched, touched, of, bundles, loose, callers }
     }
 
@@ -308,7 +308,7 @@ impl<'a> Classifier<'a> {
         for place in &inventory.behind {
             let node = &inventory.nodes[*place as usize].node;
             let lacks = |service: &&Service| node.unprogrammed.contains(&service.name);
-            let lacking = scope.services.iter().enumerate().filter(|(_, one)| lacks(one));
+            let lacking = scope.services.iter().enumerate().filter(|(_, service)| lacks(service));
             let lacking: Vec<u64> = lacking.map(|(number, _)| number as u64).collect();
             if !lacking.is_empty() {
                 let more = &mut touched.entry(*place).or_default().more;

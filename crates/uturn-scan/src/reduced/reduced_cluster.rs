@@ -53,17 +53,18 @@ pub(crate) fn reduced_cluster(
         let mut slices = Vec::new();
         for slice in inventory.cluster.slices(&service.name) {
             let mut endpoints = Vec::new();
-            for one in &slice.endpoints {
-                let home = inventory.node_towards(one.address).and_then(|place| homes.get(&place));
+            for endpoint in &slice.endpoints {
+                let home =
+                    inventory.node_towards(endpoint.address).and_then(|place| homes.get(&place));
                 let Some((many, targets)) =
-                    home.copied().or_else(|| loose.contains(&one.address).then_some((1, 1)))
+                    home.copied().or_else(|| loose.contains(&endpoint.address).then_some((1, 1)))
                 else {
                     continue;
                 };
-                weights.endpoints.insert(one.address, f64::from(many));
-                weights.retries.counts.endpoints.insert(one.address, targets);
-                inventory.pods_at(one.address).iter().for_each(|one| add(one.pod));
-                endpoints.push(one.clone());
+                weights.endpoints.insert(endpoint.address, f64::from(many));
+                weights.retries.counts.endpoints.insert(endpoint.address, targets);
+                inventory.pods_at(endpoint.address).iter().for_each(|resident| add(resident.pod));
+                endpoints.push(endpoint.clone());
             }
             if !endpoints.is_empty() || slice.endpoints.is_empty() {
                 slices.push(EndpointSlice { endpoints, ports: slice.ports.clone(), ..head(slice) });
@@ -79,8 +80,9 @@ pub(crate) fn reduced_cluster(
     for ingress in &scope.ingresses {
         cluster.ingresses.insert(ingress.name.clone(), ingress.clone());
     }
-    let owners = scope.services.iter().map(|one| (&one.name, &one.annotations));
-    let owners = owners.chain(scope.ingresses.iter().map(|one| (&one.name, &one.annotations)));
+    let owners = scope.services.iter().map(|service| (&service.name, &service.annotations));
+    let owners =
+        owners.chain(scope.ingresses.iter().map(|ingress| (&ingress.name, &ingress.annotations)));
     for (owner, annotations) in owners {
         let configs = configs_of(inventory.cluster, owner, annotations);
         let configs = configs.map(|config| (config.name.clone(), config.clone()));
@@ -97,7 +99,7 @@ pub(crate) fn reduced_cluster(
         .map(|ip| inventory.pods_at(*ip))
         .filter(|pods| pods.len() > 1)
         .flatten()
-        .map(|one| one.pod)
+        .map(|resident| resident.pod)
         .collect();
     for pod in shared {
         cluster.pods.insert(pod.name.clone(), pod.clone());

@@ -122,7 +122,8 @@ impl<'a> Walker<'a> {
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
             let is_sure = verdicts.iter().all(regardless_of_numbers);
             let lesson = || line.and_then(|line| ReusableOutcome::of(walk, line, &rounds));
-            let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
+            let Some(line) = line.filter(|_| !rounds.iter().all(|round| round.ring.is_even()))
+            else {
                 sure.push(match is_sure {
                     true => KnownAnswer::Verdicts(Arc::clone(&verdicts)),
                     false => KnownAnswer::learned(lesson()),
@@ -153,7 +154,7 @@ impl<'a> Walker<'a> {
     /// What is known of all classes, if no client has to be walked.
     fn known_answers(&self, job: &TargetJob<'a>, known: &[KnownAnswer]) -> Option<Walked<'a>> {
         let callers = &job.target_classes.partition.callers;
-        let is_known = |one: &KnownAnswer| !matches!(one, KnownAnswer::Nothing);
+        let is_known = |answer: &KnownAnswer| !matches!(answer, KnownAnswer::Nothing);
         if known.len() != callers.len() || !known.iter().all(is_known) {
             return None;
         }
@@ -207,12 +208,12 @@ fn together<'a>(inventory: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> 
     let mut places: FastMap<_, usize> = FastMap::default();
     let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
     for (part, verdicts) in parts {
-        let all = verdicts.iter().map(|one| {
+        let all = verdicts.iter().map(|verdict| {
             let rounded =
                 |(end, share): &(Outcome, Share)| (*end, (share.get() * 1e10).round() as u64);
-            let mut outcomes: Vec<_> = one.outcomes.iter().map(rounded).collect();
+            let mut outcomes: Vec<_> = verdict.outcomes.iter().map(rounded).collect();
             outcomes.sort_unstable();
-            (outcomes, one.mechanisms.clone())
+            (outcomes, verdict.mechanisms.clone())
         });
         let at = *places.entry(all.collect::<Vec<_>>()).or_insert(kept.len());
         match kept.get_mut(at) {

@@ -195,7 +195,7 @@ fn routed(
         let all = bound.iter().map(|ip| whole(*ip)).collect();
         links.push(("kube-ipvs0".to_owned(), all));
     }
-    for other in cluster.nodes.values().filter(|one| one.name != node.name) {
+    for other in cluster.nodes.values().filter(|other| other.name != node.name) {
         for net in &other.pod_cidrs {
             let _ = match dice.below(9) {
                 0 | 1 if is_well => Ok(()),
